@@ -67,7 +67,7 @@ class ReasonKind:
     def __init__(self, code: str, text: str | Promise, **choices: type[TextChoices]) -> None:
         if code in self.known:
             raise ValueError(f"two kinds of reasons have the code {code}")
-        self.code, self._text, self._choices = code, text, choices
+        self.code, self.text, self._choices = code, text, choices
         self.known[code] = self
 
     def __call__(self, **params: Param) -> Reason:
@@ -75,7 +75,7 @@ class ReasonKind:
 
     def say(self, params: Mapping[str, Param]) -> str:
         """A parameter that is missing, as in a row of another version, is shown as `…`."""
-        return str(self._text) % _Said({name: self._said(name, value) for name, value in params.items()})
+        return str(self.text) % _Said({name: self._said(name, value) for name, value in params.items()})
 
     def _said(self, name: str, value: Param) -> str:
         choices = self._choices.get(name)
@@ -91,16 +91,12 @@ class _Said(dict[str, str]):
 
 _SAID = ReasonKind("said", "%(text)s")
 # What a version before codes had stored as a sentence, and no migration knows.
-_LEGACY = ReasonKind("legacy.text", "%(text)s")
+ReasonKind("legacy.text", "%(text)s")
 
 
 def said(text: str) -> Reason:
     """The words of a person, of a broker or of an agent: shown as they are."""
     return _SAID(text=text) if text else NO_REASON
-
-
-def legacy(text: str) -> Reason:
-    return _LEGACY(text=text) if text else NO_REASON
 
 
 def _as_it_is(reason: Reason) -> str:

@@ -1,7 +1,10 @@
 """Reasons that rows keep as codes: what is stored, what is said, and what became of sentences of before."""
 
-import json
+import ast
+import re
+from collections import Counter
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +13,19 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import translation
 
 from agents import reasons
-from agents.models import Activation, Pool, StateChange
-from console.reasons import NO_REASON, Reason, ReasonKind, legacy, said
+from agents.models import Pool, StateChange
+from console.reasons import NO_REASON, Reason, ReasonKind, said
 from tests.web.launching import delayed
 
+ROOT = Path(__file__).resolve().parents[2]
+# Chosen by a table, and given with all that any kind of it says.
+BY_TABLE = {
+    "NO_SERVER", "NONE_ALIVE", "NONE_OFFERS", "ALL_CORDONED", "NONE_OBEYS", "RUN_BEFORE_STOPS",
+    "SAME_TYPE_IN_A_ROW", "FAILURES_IN_A_ROW", "TRIAL_FAILED",
+    "SUBSCRIPTION_HOLDS", "DEAD_LETTERS_HELD", "HELD_BACK",
+}  # fmt: skip
 SENTENCES, CODES = ("agents", "0033_celerys_own_beat"), ("agents", "0035_reason_columns")
-coded = import_module("agents.migrations.0034_reasons_as_codes").coded
+step = import_module("agents.migrations.0034_reasons_as_codes")
 
 
 # -- values
@@ -54,14 +64,32 @@ def test_a_code_is_declared_once() -> None:
         ReasonKind("run.epoch", "again")
 
 
+def names_in(text: str) -> set[str]:
+    return set(re.findall(r"%\((\w+)\)s", text))
+
+
 @pytest.mark.parametrize("kind", list(ReasonKind.known.values()), ids=lambda kind: kind.code)
-def test_every_kind_is_said_in_both_languages(kind: ReasonKind) -> None:
-    names = ("pool", "agent", "n", "key", "state", "why", "type", "servers", "queue", "problem", "text")
-    why = kind(**dict.fromkeys((*names, "name", "step", "count", "same", "any"), "x"))
-    for language in ("en", "ru"):
-        with translation.override(language):
-            text = str(why)
-        assert text and "%(" not in text
+def test_every_kind_says_the_same_parameters_in_both_languages(kind: ReasonKind) -> None:
+    english = str(kind.text)
+    with translation.override("ru"):
+        russian = str(kind.text)
+    assert names_in(russian) == names_in(english)
+    assert "…" not in str(kind(**dict.fromkeys(names_in(english), "x")))
+
+
+def test_every_reason_that_is_given_has_the_parameters_of_its_kind() -> None:
+    kinds = {name: kind for name, kind in vars(reasons).items() if isinstance(kind, ReasonKind)}
+    given = Counter[str]()
+    for path in ROOT.glob("agents/**/*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(call, ast.Call):
+                continue
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if name in kinds and name.isupper():
+                given[name] += 1
+                wanted = names_in(str(kinds[name].text))
+                assert {each.arg for each in call.keywords} == wanted, (path, call.lineno)
+    assert given.keys() | BY_TABLE == kinds.keys(), "a kind that nobody gives says nothing"
 
 
 @pytest.mark.parametrize("stored", [None, "", [], 3, {}, {"code": 7}, {"params": {}}], ids=str)
@@ -122,30 +150,36 @@ def test_a_row_keeps_a_reason_in_a_reason(pool: Pool) -> None:
     ],
 )
 def test_a_sentence_becomes_the_code_that_says_it(text: str, code: str, again: str) -> None:
-    why = Reason.from_json(coded(text))
+    why = Reason.from_json(step.coded(text))
     assert (why.code, str(why)) == (code, again)
 
 
 def test_every_code_of_the_step_is_one_that_is_known() -> None:
-    step = import_module("agents.migrations.0034_reasons_as_codes")
     assert {code for _, code in step.SENTENCES} <= set(ReasonKind.known)
 
 
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
-def test_rows_of_before_keep_what_they_said(pool: Pool) -> None:
+def test_rows_of_before_keep_what_they_said(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     setting = delayed(pool)
-    executor = MigrationExecutor(connection)
-    executor.migrate([SENTENCES])
+    MigrationExecutor(connection).migrate([SENTENCES])
+    sentences = ("epoch 3", "night {shift} 100 %", "", "epoch 3", "epoch 4")
     with connection.cursor() as cursor:
-        for what, reason in (("a", "epoch 3"), ("b", "night {shift} 100 %"), ("c", "")):
+        for reason in sentences:
             cursor.execute(
                 "INSERT INTO agents_statechange (setting_id, what, old, new, reason, at) "
-                "VALUES (%s, %s, '', '', %s, '2026-03-01 00:00:00+00:00')",
-                [setting.pk, what, reason],
+                "VALUES (%s, 'run', '', '', %s, '2026-03-01 00:00:00+00:00')",
+                [setting.pk, reason],
             )
+        cursor.execute("UPDATE agents_launchsetting SET disabled_reason = 'from the command line'")
+    monkeypatch.setattr(step, "CHUNK", 4)
     MigrationExecutor(connection).migrate([CODES])
-    found = dict(StateChange.objects.filter(setting=setting).values_list("what", "reason"))
-    assert found == {"a": reasons.EPOCH(n=3), "b": legacy("night {shift} 100 %"), "c": NO_REASON}
-    assert Activation.objects.filter(reason=NO_REASON).count() == Activation.objects.count()
-    json.dumps({name: each.as_json() for name, each in found.items()})
+    assert list(setting.changes.order_by("pk").values_list("reason", flat=True))[-len(sentences) :] == [
+        reasons.EPOCH(n=3),
+        Reason("legacy.text", {"text": "night {shift} 100 %"}),
+        NO_REASON,
+        reasons.EPOCH(n=3),
+        reasons.EPOCH(n=4),
+    ]
+    setting.refresh_from_db()
+    assert setting.disabled_reason == reasons.BY_COMMAND()

@@ -7,11 +7,13 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from agents.models import Activation, Missed, Pool, Schedule, StateChange, Trigger, Window, WindowResult
+from agents.reasons import LATER_ONE_STARTED, MISSED, MISSED_MANY, NOT_ENDED, STARTED_LATE
 from agents.services import schedules
 from agents.services.schedules import ask_for_ticks, save_schedule, tend_schedules, tick, upcoming
 from agents.services.settings import enable_setting
 from agents.services.tending import tend
 from agents.services.window_history import forget_old_windows
+from console.reasons import NO_REASON, Reason
 from tests.web.launching import delayed, enabled, end, scheduled
 from tests.web.rows import NOW, make_setting
 
@@ -23,9 +25,9 @@ SOON = DUE + timedelta(seconds=3)
 DAY = timedelta(days=1)
 
 
-def windows(schedule: Schedule) -> list[tuple[datetime, str, str]]:
+def windows(schedule: Schedule) -> list[tuple[datetime, str, Reason]]:
     found = Window.objects.filter(schedule=schedule).order_by("due_at")
-    return [(window.due_at, window.result, str(window.reason)) for window in found]
+    return [(window.due_at, window.result, window.reason) for window in found]
 
 
 @pytest.mark.both_databases
@@ -48,7 +50,7 @@ def test_a_due_window_starts_one_activation_however_often_it_ticks(pool: Pool) -
 def test_tending_alone_finds_the_window_when_beat_never_wakes(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     assert tend_schedules(SOON) == 1
-    assert windows(schedule) == [(DUE, "started", "")]
+    assert windows(schedule) == [(DUE, "started", NO_REASON)]
 
 
 @pytest.mark.both_databases
@@ -58,7 +60,7 @@ def test_a_window_while_the_activation_before_still_runs_is_skipped(pool: Pool) 
     tick(schedule.pk, SOON + DAY)
     (_first, (due, result, reason)) = windows(schedule)
     assert (due, result) == (DUE + DAY, "skipped")
-    assert reason
+    assert reason == NOT_ENDED()
     end(Activation.objects.get(), SOON + DAY)
     tick(schedule.pk, SOON + 2 * DAY)
     assert [result for _due, result, _reason in windows(schedule)] == ["started", "skipped", "started"]
@@ -74,7 +76,7 @@ def test_nothing_is_decided_while_it_is_disabled_and_enabling_starts_nothing_of_
     assert not windows(schedule)
     assert not Activation.objects.exists()
     tick(schedule.pk, SOON + DAY)
-    assert windows(schedule) == [(DUE + DAY, "started", "")]
+    assert windows(schedule) == [(DUE + DAY, "started", NO_REASON)]
 
 
 @pytest.mark.both_databases
@@ -84,7 +86,7 @@ def test_after_days_away_missed_windows_are_skipped_each_with_a_row(pool: Pool) 
     assert [(due, result) for due, result, _ in windows(schedule)] == [
         (DUE + n * DAY, "skipped") for n in range(3)
     ]
-    assert all("missed" in reason for _due, _result, reason in windows(schedule))
+    assert [reason for _due, _result, reason in windows(schedule)] == [MISSED()] * 3
     assert not Activation.objects.exists()
 
 
@@ -94,7 +96,7 @@ def test_after_days_away_missed_windows_run_once_where_that_was_chosen(pool: Poo
     tick(schedule.pk, SOON + 2 * DAY + timedelta(hours=1))
     assert [result for _due, result, _reason in windows(schedule)] == ["skipped", "skipped", "started"]
     assert Activation.objects.count() == 1
-    assert Window.objects.get(result="started").reason
+    assert [reason for _due, _result, reason in windows(schedule)] == [MISSED(), MISSED(), STARTED_LATE()]
 
 
 @pytest.mark.both_databases
@@ -103,9 +105,11 @@ def test_a_year_away_leaves_one_row_that_says_how_many(pool: Pool) -> None:
     tick(minutely.pk, NOW + timedelta(days=365))
     (missed, *late) = windows(minutely)
     assert missed[0] == NOW + timedelta(minutes=1)
-    assert "1000+ windows" in missed[2]
+    assert missed[2] == MISSED_MANY(count="1000+", first="2026-03-01 12:01 UTC", last="2027-03-01 11:55 UTC")
     # The last five minutes are no longer missed: the newest of them starts.
-    assert [result for _due, result, _reason in late] == ["skipped"] * 4 + ["started"]
+    assert [(result, reason) for _due, result, reason in late] == [
+        *[("skipped", LATER_ONE_STARTED())] * 4, ("started", NO_REASON),
+    ]  # fmt: skip
     assert Window.objects.get(result="started").due_at == NOW + timedelta(days=365)
 
 
@@ -128,7 +132,7 @@ def test_what_fails_halfway_is_decided_by_the_next_tick(pool: Pool, monkeypatch:
         assert tend_schedules(SOON) == 0
     assert not windows(schedule)
     assert tend_schedules(SOON) == 1
-    assert windows(schedule) == [(DUE, "started", "")]
+    assert windows(schedule) == [(DUE, "started", NO_REASON)]
 
 
 @pytest.mark.both_databases
@@ -149,7 +153,7 @@ def test_a_schedule_that_is_saved_unchanged_loses_no_window(pool: Pool) -> None:
     )
     save_schedule(again, None, SOON)
     tick(schedule.pk, SOON)
-    assert windows(schedule) == [(DUE, "started", "")]
+    assert windows(schedule) == [(DUE, "started", NO_REASON)]
 
 
 @pytest.fixture
@@ -189,7 +193,7 @@ def test_every_look_asks_for_what_begins_before_the_next_one(
     assert asked == [(schedule.pk, DUE)]
     tend(DUE + timedelta(seconds=1))
     assert asked == [(schedule.pk, DUE)]
-    assert windows(schedule) == [(DUE, "started", "")], "the look itself decides what nobody ticked"
+    assert windows(schedule) == [(DUE, "started", NO_REASON)], "the look itself decides what nobody ticked"
 
 
 def test_a_schedule_that_nobody_can_read_keeps_no_other_from_its_tick(
