@@ -11,6 +11,6 @@ class AgentsConfig(AppConfig):
         from agents.alerts import sources, subscription_sources
         from console import database
 
-        database.register()
+        database.register_lookups()
         sources.register_kinds()
         subscription_sources.register_kinds()

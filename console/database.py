@@ -38,7 +38,7 @@ class Among(Lookup):
         return [field.get_db_prep_value(value, connection) for value in self.rhs]
 
 
-def register() -> None:
+def register_lookups() -> None:
     Field.register_lookup(Among)
 
 
