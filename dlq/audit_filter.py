@@ -7,7 +7,7 @@ import django_filters
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from console.filters.fields import SpanFilter
+from console.filters import SpanFilter
 from dlq.models import AuditEntry, AuditResult, ReplayItem
 from dlq.pages.audit_words import ACTIONS, codes_of, listed_actions
 

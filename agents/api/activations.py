@@ -21,8 +21,7 @@ from agents.services.starting import stop_activation
 from agents.services.switching import Refused
 from console.reasons import said
 from console.rest.pagination import KeysetPages
-from console.rest.reasons import ReasonCode, ReasonParams, ReasonText
-from console.rest.serializers import BodySerializer, QuerySerializer
+from console.rest.serializers import BodySerializer, QuerySerializer, ReasonCode, ReasonParams, ReasonText
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):

@@ -32,8 +32,13 @@ from agents.services.groups import delete_group, disable_group, enable_group, ru
 from agents.services.starting import stop_activation
 from agents.services.switching import Refused
 from console.reasons import said
-from console.rest.reasons import ReasonCode, ReasonParams, ReasonText
-from console.rest.serializers import CheckedModelSerializer, check_no_body
+from console.rest.serializers import (
+    CheckedModelSerializer,
+    ReasonCode,
+    ReasonParams,
+    ReasonText,
+    check_no_body,
+)
 
 FACTS = (
     "enabled",

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
 from agents.services.schedules import delete_schedule, save_schedule, upcoming
 from console.rest.pagination import KeysetPages
-from console.rest.reasons import ReasonCode, ReasonParams, ReasonText
+from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 
 CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")
 

@@ -12,8 +12,7 @@ from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.discarding import check_discarding
 from agents.services.unmasking import check_unmasking
-from console.rest.reasons import ReasonCode, ReasonParams, ReasonText
-from console.rest.serializers import CheckedModelSerializer
+from console.rest.serializers import CheckedModelSerializer, ReasonCode, ReasonParams, ReasonText
 
 DERIVED = ("n", "N", "breaker_n")
 # The schedule is a row of its own, stored in the same transaction.

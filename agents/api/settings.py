@@ -27,7 +27,7 @@ from agents.services.setting_removal import remove_setting
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.starting import run_now, stop_activation
 from agents.services.wishes import save_setting
-from console.filters.fields import SwitchFilter
+from console.filters import SwitchFilter
 from console.reasons import said
 from console.rest.serializers import BodySerializer, check_no_body
 

@@ -12,7 +12,7 @@ from agents.pages.activation import VIEW
 from agents.pages.failures_by_server import failures_by_server
 from agents.pages.shown import ACTIVATIONS
 from agents.pages.trips import setting_choices, setting_id
-from console.filters.fields import SpanFilter
+from console.filters import SpanFilter
 from console.lists.keyset import keyset_page
 from console.ui.page import needs, page
 

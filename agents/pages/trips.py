@@ -15,7 +15,7 @@ from agents.pages.trip_words import quorum_text, trip_cause
 from agents.services.notices import untold
 from agents.services.rights import why_not
 from agents.services.seen_addresses import address_of_notice
-from console.filters.fields import SpanFilter
+from console.filters import SpanFilter
 from console.lists.keyset import keyset_page
 from console.ui import panels
 from console.ui.labels import Shown

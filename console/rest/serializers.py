@@ -1,4 +1,5 @@
-"""Serializers that keep the rules of the model: the API refuses exactly what the admin's form refuses."""
+"""Serializers that keep the rules of the model: the API refuses exactly what the form of the admin refuses.
+Reasons: their text, their code and their parameters."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
@@ -6,10 +7,13 @@ from typing import Any, TypeVar
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import ManyToManyField, Model
 from django.http import QueryDict
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from console.filters.filter import unclear
+from console.filters import unclear
+from console.reasons import Reason
 from console.rest.pagination import KeysetPages
 
 M = TypeVar("M", bound=Model)
@@ -39,7 +43,7 @@ class QuerySerializer(serializers.Serializer[Any]):
 
 
 def check_clear(query: QueryDict, names: Collection[str], several: Collection[str] = ()) -> None:
-    """Raises ValidationError. Of a filter in an address: see `console.filters.filter`."""
+    """Raises ValidationError. Of a filter in an address: see `console.filters`."""
     if problems := unclear(query, names, several):
         raise serializers.ValidationError(problems)
 
@@ -98,3 +102,24 @@ def _no_such(fields: Iterable[str]) -> str:
 
 def _is_many(model: type[Model], name: str) -> bool:
     return isinstance(model._meta.get_field(name), ManyToManyField)
+
+
+class ReasonText(serializers.CharField):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(read_only=True, **options)
+
+
+class ReasonCode(serializers.CharField):
+    """Empty where there is no reason; `said` is a person's own words."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(read_only=True, source=f"{source}.code")
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class ReasonParams(serializers.Field[Reason, Any, dict[str, Any], Any]):
+    def __init__(self, source: str) -> None:
+        super().__init__(read_only=True, source=source)
+
+    def to_representation(self, value: Reason) -> dict[str, Any]:
+        return value.params_as_json()

@@ -15,7 +15,7 @@ from rest_framework.utils.urls import replace_query_param
 from broker.amqp_codec import decode
 from broker.errors import BrokerError, MessageUndecodable
 from console.broker import management
-from console.filters.fields import InstantFilter
+from console.filters import InstantFilter
 from console.lists.keyset import COUNTED
 from console.rest.serializers import check_clear
 from contract.properties import dead_letter_queue

@@ -7,7 +7,7 @@ from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 
 from agents.models import LaunchSetting
-from console.filters.filter import unclear
+from console.filters import unclear
 from console.rest.errors import ApiProblem, Conflict, Forbidden
 from dlq.asking import NotAllowed, Wish, listed_scope
 from dlq.finding.filters import SEVERAL, LetterFilter

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.http import QueryDict
 
 from agents.models import LaunchSetting
-from console.filters.filter import unclear
+from console.filters import unclear
 from contract.properties import dead_letter_queue
 from dlq import exporting
 from dlq.commands.rest import person_named

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.filters.fields import SPAN_LABELS, InstantFilter
+from console.filters import SPAN_LABELS, InstantFilter
 from contract.text import storable
 from dlq.finding.asked import Asked
 from dlq.finding.fields import PairsFilter, WholeNumberFilter

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from console.filters.fields import SPANS
+from console.filters import SPANS
 from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq import loose
 from dlq.finding.asked import Asked, Condition

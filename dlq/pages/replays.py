@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.services.rights import may_anywhere, settings_for
-from console.filters.fields import SpanFilter
+from console.filters import SpanFilter
 from console.lists.keyset import keyset_page
 from console.ui.page import page
 from dlq import rights

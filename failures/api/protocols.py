@@ -14,7 +14,7 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from agents.api.authentication import IsServer, ServerTokenAuthentication, token_of
-from console.filters.fields import InstantFilter
+from console.filters import InstantFilter
 from console.rest.serializers import check_clear
 from contract.messages import MAX_BATCH_BYTES
 from failures.api.intake import check, take

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from agents.models import LaunchSetting, Server
-from console.filters.fields import SPAN_LABELS, SPANS, InstantFilter
+from console.filters import SPAN_LABELS, SPANS, InstantFilter
 from contract.text import storable
 from failures.finding.asked import Asked
 from failures.finding.meaning import asked_for

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.pages.trips import setting_choices
-from console.filters.fields import SpanFilter
+from console.filters import SpanFilter
 from console.lists.keyset import keyset_page
 from console.ui.amounts import number
 from console.ui.page import needs, page

@@ -1,5 +1,6 @@
-"""Fields of filters, which say what is wrong with them: instants, spans, switches."""
+"""What a list is narrowed by: instants, spans, switches, which say what is wrong with them."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import django_filters
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.http import QueryDict
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
@@ -87,3 +89,18 @@ class SwitchFilter(rest_filters.BooleanFilter):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"widget": forms.TextInput, **options})
+
+
+def unclear(query: QueryDict, names: Collection[str], several: Collection[str] = ()) -> dict[str, str]:
+    """Problems of these names: a value that is missing, as an empty variable of a script leaves it, or twice.
+    `several`: of which more than one value counts. Where a program asks they are refused: a filter that is
+    misunderstood must never find more than was meant."""
+    problems = {}
+    for name, values in query.lists():
+        if name not in names:
+            continue
+        if not all(value.strip() for value in values):
+            problems[name] = _("It has no value: leave it out, or say what it is to find.")
+        elif len(values) > 1 and name not in several:
+            problems[name] = _("It is there more than once; only one value can count.")
+    return problems

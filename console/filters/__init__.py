@@ -1,1 +1,0 @@
-"""What a list is narrowed by."""
