@@ -1,8 +1,9 @@
 """One server's container: owns the data folder, keeps what the MA wants running, tells it how things are.
 
-Start order: lock the folder, turn unfinished starts into protocols, run what was wanted last, then talk to
-the MA. Stop order: runs finish what is at hand, records are sent while the MA answers, the folder is given
-free.
+Start order: lock the folder, turn unfinished starts into protocols, ask the MA, run what it wants; where it
+does not answer, what it wanted last: while this server was down a person may have switched a setting off, or
+given it another agent. Stop order: runs finish what is at hand, records are sent while the MA answers, the
+folder is given free.
 """
 
 import fcntl
@@ -81,6 +82,7 @@ class Host:
         self._desired_path = config.data / "desired.json"
         self._desired_version = ""
         self._desired_problem = ""
+        self._may_begin = False  # the MA was asked: what it wants is known, or it does not answer
         self._pause = Pause(longest=_LONGEST_SILENCE)
         self._next_heartbeat = 0.0
         self._ma_problem = ""
@@ -150,7 +152,8 @@ class Host:
 
     def step(self) -> None:
         """Runs first: they must be seen to even while the MA lets us wait."""
-        self._keeper.step()
+        if self._may_begin:
+            self._keeper.step()
         if self._asked_to_look.is_set() or time.monotonic() >= self._next_heartbeat:
             self._asked_to_look.clear()
             self._beat()
@@ -165,6 +168,7 @@ class Host:
         except (Unanswered, NotAllowed, Rejected) as error:
             if not self._ending.is_set():
                 self._asking.clear()
+            self._may_begin = True
             asked = error.after if isinstance(error, Unanswered) else None
             wait = self._pause.next(asked)
             self._next_heartbeat = time.monotonic() + max(self._config.heartbeat_seconds, wait)
@@ -196,7 +200,8 @@ class Host:
                 self._keeper.pass_on(reply.answers)
                 return  # no lease goes on: its run may not be wanted any more
             self._take(wish)
-            self._keeper.step()
+        self._may_begin = True
+        self._keeper.step()
         self._keeper.pass_on(reply.answers)
         # After the wish: a run that is not wanted any more must not begin because its lease goes on.
         self._keeper.answered(sent_ns)

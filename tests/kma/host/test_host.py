@@ -161,6 +161,33 @@ def test_what_was_wanted_last_runs_at_the_next_start_while_the_ma_is_away(server
     eventually(lambda: len(ma.contents("protocol")) == 3, "the protocols")
 
 
+def test_what_was_wanted_last_does_not_begin_before_an_ma_that_is_there_has_answered(
+    server: Server, ma: FakeMa, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person switched it off and put another agent in its place while this server was down."""
+    heartbeat, asked = MaClient.heartbeat, []
+
+    def slowly(client: MaClient, said: Heartbeat) -> HeartbeatReply:
+        asked.append(said)
+        until = time.monotonic() + 3
+        while len(asked) == 1 and not server.links and time.monotonic() < until:
+            time.sleep(0.05)
+        return heartbeat(client, said)
+
+    ma.want(wanted())
+    server.start()
+    server.until("running")
+    server.stop()
+    server.links.clear()
+    ma.want(wanted(epoch=2, agent="bench.noop"))
+    monkeypatch.setattr(MaClient, "heartbeat", slowly)
+    server.messages["orders"] = [message({"do": "raise"})]
+    server.start()
+    eventually(lambda: bool(ma.kinds()) and server.report().get("state") == "running", "the new run")
+    assert [run["state"] for run in ma.contents("closing")] == ["finished"]
+    assert "protocol" not in ma.kinds(), "the old agent has had none"
+
+
 def test_a_run_that_nobody_wants_after_a_restart_is_closed(server: Server, ma: FakeMa) -> None:
     ma.want(wanted())
     server.messages["orders"] = [message({"do": "raise", "first": 1})]
