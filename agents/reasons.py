@@ -1,9 +1,12 @@
 """Every reason that rows of this app keep. `grep` for a code finds where it is given."""
 
+from typing import Any
+
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import ActivationState, Ending, Trigger, Withheld
-from console.reasons import ReasonKind
+from console.reasons import Reason, ReasonKind
+from contract.reasons import SENTENCES
 
 # -- why an activation does not run yet --
 NO_SERVER = ReasonKind("activation.no_server", _("The pool “%(pool)s” has no server."))
@@ -113,3 +116,37 @@ BROKER_AWAY = ReasonKind(
     "removal.broker_away",
     _("The broker does not answer, and what its queues hold is not known: %(problem)s"),
 )
+
+# -- what KMAs report --
+for _code, _sentence in SENTENCES.items():
+    ReasonKind(_code, _(_sentence))
+
+# -- how a delivery ended that waited for an answer: what is known here --
+DELIVERED_AGAIN = ReasonKind(
+    "delivery.delivered_again", _("Its server is not heard, and the message was delivered again.")
+)
+AGENT_ON = ReasonKind("delivery.agent_on", _("agent on %(server)s"))
+
+# -- the message that blocks an ordered subscription --
+BLOCKED = ReasonKind(
+    "run.blocked",
+    _(
+        "blocked by the message %(key)s after attempt %(attempt)s; it is tried again when somebody asks "
+        "for it"
+    ),
+)
+BLOCKED_FOR = ReasonKind(
+    "run.blocked_for",
+    _("blocked by the message %(key)s after attempt %(attempt)s; it is tried again every %(seconds)s s"),
+)
+
+
+def problems_of(run: Any) -> list[Reason]:
+    """What keeps a run from its work, what blocks it among that."""
+    blocked = run.blocked
+    if blocked is None:
+        return list(run.problems)
+    key, attempt, seconds = blocked["key"], blocked["attempt"], blocked["retry_seconds"]
+    if seconds is None:
+        return [*run.problems, BLOCKED(key=key, attempt=attempt)]
+    return [*run.problems, BLOCKED_FOR(key=key, attempt=attempt, seconds=seconds)]

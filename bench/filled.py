@@ -99,7 +99,7 @@ def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str
         seconds = time.monotonic() - began
         one.stop(close=True)
         one.join()
-        assert one.state is RunState.FINISHED, one.problem
+        assert one.state is RunState.FINISHED, one.problems
         assert not one.report().failed
         file.close()
     children = desired.concurrency * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

@@ -12,9 +12,11 @@ from django.db.models import JSONField, TextChoices
 from django.db.models.fields.json import KeyTransform
 from django.utils.functional import Promise
 
+from contract import reasons as reported_reasons
 from contract.text import storable
 
 LONGEST_TEXT = 2000  # characters of one parameter
+LONGEST_NAME, MOST_PARAMS, BIGGEST = 60, 10, 2**53  # of what a server reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,13 @@ class Reason:
         found = params.items() if isinstance(params, dict) else ()
         return cls(stored["code"], {name: _read(value) for name, value in found})
 
+    @classmethod
+    def reported(cls, said: reported_reasons.Reason) -> "Reason":
+        """Of what a server reports, within bounds."""
+        some = list(said.params.items())[:MOST_PARAMS]
+        params = {storable(name)[:LONGEST_NAME]: _plain(value) for name, value in some}
+        return cls(storable(said.code)[:LONGEST_NAME], params)
+
 
 NO_REASON = Reason()
 Param: TypeAlias = str | int | float | list[str] | Reason | None
@@ -81,7 +90,7 @@ class ReasonKind:
         choices = self._choices.get(name)
         if choices is not None and isinstance(value, str) and value in choices:
             return str(choices(value).label)
-        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        return ", ".join(map(str, value)) if isinstance(value, list) else reported_reasons.said(value)
 
 
 class _Said(dict[str, str]):
@@ -97,6 +106,13 @@ ReasonKind("legacy.text", "%(text)s")
 def said(text: str) -> Reason:
     """The words of a person, of a broker or of an agent: shown as they are."""
     return _SAID(text=text) if text else NO_REASON
+
+
+def _plain(value: Any) -> "Param":
+    """A number that no column takes, and whatever is no number, as text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -BIGGEST < value < BIGGEST:
+        return storable(value if isinstance(value, str) else str(value))[:LONGEST_TEXT]
+    return value
 
 
 def _as_it_is(reason: Reason) -> str:
@@ -151,3 +167,39 @@ class ReasonField(JSONField):
 
     def value_to_string(self, obj: Any) -> Any:
         return self.value_from_object(obj).as_json()
+
+
+class ReasonsField(JSONField):
+    """A column of a list of reasons."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("default", list)
+        options.setdefault("blank", True)
+        super().__init__(*args, **options)
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        return _reasons(super().from_db_value(value, expression, connection))
+
+    def to_python(self, value: Any) -> list[Reason]:
+        return _reasons(super().to_python(value))
+
+    def get_prep_value(self, value: Any) -> Any:
+        return super().get_prep_value(_as_list(value))
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        return super().get_db_prep_value(_as_list(value), connection, prepared)
+
+    def value_to_string(self, obj: Any) -> Any:
+        return _as_list(self.value_from_object(obj))
+
+
+def _reasons(value: Any) -> list[Reason]:
+    return [one if isinstance(one, Reason) else Reason.from_json(one) for one in value or ()]
+
+
+def _as_list(value: Any) -> Any:
+    return (
+        [each.as_json() if isinstance(each, Reason) else each for each in value]
+        if isinstance(value, list)
+        else value
+    )

@@ -1,15 +1,15 @@
-"""What a KMA and the MA say to each other, version 3. JSON by `contract.wire`; instants in UTC, durations in
+"""What a KMA and the MA say to each other, version 4. JSON by `contract.wire`; instants in UTC, durations in
 seconds.
 
-A *fact* (Protocol, Recovered, LetterOutcome, Closing, AcknowledgementOpened, AcknowledgementEnded) is stored
+A *fact* (Protocol, Recovered, ReplayOutcome, Closing, AcknowledgementOpened, AcknowledgementEnded) is stored
 whatever its epoch. A *claim to the present* (RunReport, Interruption) of an old epoch has no effect. Both are
 answered 2xx.
 
-Version 2 added `sent_at`, `memory_peak_bytes` and what a receipt lists; version 3 the mode CLIENT with its
-records and answers. New fields have defaults. An MA understands its own version and the one before: the MA is
-upgraded first.
+Version 4 reports reasons as codes with parameters and renamed fields; `contract.version_3` has both ways. New
+fields have defaults. An MA understands its own version and the one before: the MA is upgraded first.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +21,7 @@ from contract.acknowledging import Action
 from contract.errors import UnsupportedVersion
 from contract.outcomes import AfterLast
 from contract.properties import ACKNOWLEDGMENT_TIMEOUT
+from contract.reasons import Reason
 from contract.records import KIND_OF as KIND_OF
 from contract.records import KINDS as KINDS
 from contract.records import NO_COUNTS
@@ -30,14 +31,14 @@ from contract.records import BreakerCounts as BreakerCounts
 from contract.records import Closing as Closing
 from contract.records import Content as Content
 from contract.records import Interruption as Interruption
-from contract.records import LetterOutcome as LetterOutcome
 from contract.records import MessageIdentity as MessageIdentity
 from contract.records import Protocol as Protocol
 from contract.records import RecordRun as RecordRun
 from contract.records import Recovered as Recovered
+from contract.records import ReplayOutcome as ReplayOutcome
 from contract.records import RunState as RunState
 
-VERSION = 3
+VERSION = 4
 OLDEST_VERSION = VERSION - 1
 MAX_RECORDS = 500
 MAX_BATCH_BYTES = 16 * 1024 * 1024
@@ -73,9 +74,9 @@ class AgentKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUpRequest:
     """A person wants the message that blocks an ordered subscription among the dead letters: the one with
-    this digest (contract.blocked) that waits after this attempt. `number` grows with each such wish."""
+    this `BlockedMessage.digest` that waits after this attempt. `number` grows with each such wish."""
 
     number: int
     digest: str
@@ -83,11 +84,26 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockedMessage:
+    """The message that failed and blocks its ordered subscription. `retry_seconds` between its attempts;
+    None: when a person asks."""
+
+    key: str
+    attempt: int
+    retry_seconds: float | None = None
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal SHA-256 of the key: names it in a wish that outlives the message, without its text."""
+        return hashlib.sha256(self.key.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredRun:
     """One run that the MA wants on this server. What is not listed is to be stopped.
 
     `destination` and `queue` are empty for a standalone agent. `limit_messages`: the run ends by itself after
-    so many (0 = no limit). `try_one_first`: one message at a time until the first success, and a counted
+    so many (0 = no limit). `trial_first`: one message at a time until the first success, and a counted
     failure before it trips. `restart_seconds`: a standalone agent that raised is started again after so long
     (0 = its run has failed). `lease_seconds`: a standalone agent stops when the MA has not answered for so
     long (0 = it goes on).
@@ -98,8 +114,8 @@ class DesiredRun:
     commit or rollback ("" = none).
 
     `ordered`: one message at a time over all servers, the failed one first: it is tried again
-    `blocked_seconds` after its failure (0 at once, -1 when `retries_asked` changes; that always tries at
-    once). `give_up`: the latest wish of that kind; only one that is new to the run counts.
+    `blocked_seconds` after its failure (0 at once, -1 when `retries_requested` changes; that always tries at
+    once). `give_up_request`: the latest wish of that kind; only one that is new to the run counts.
 
     DUPS_OK: acceptances wait until there are `dups_ok_messages` of them or the first waited
     `dups_ok_seconds`.
@@ -119,7 +135,7 @@ class DesiredRun:
     mode: Mode = Mode.TRANSACTED
     concurrency: int = 1
     max_attempts: int = 10
-    breaker_m: int = 10
+    max_failures: int = 10
     grace_seconds: float = 30.0
     handling_timeout_seconds: float = 0.0
     transaction_timeout_seconds: float = 300.0
@@ -130,8 +146,8 @@ class DesiredRun:
     masked_properties: tuple[str, ...] = ()
     carried_counts: "BreakerCounts | None" = None
     kind: AgentKind = AgentKind.MESSAGE
-    count_once: bool = False
-    try_one_first: bool = False
+    count_message_once: bool = False
+    trial_first: bool = False
     limit_messages: int = 0
     restart_seconds: float = 0.0
     lease_seconds: float = 0.0
@@ -148,8 +164,8 @@ class DesiredRun:
     duplicate_window_seconds: float = 86400.0
     ordered: bool = False
     blocked_seconds: float = 5.0
-    retries_asked: int = 0
-    give_up: GiveUp | None = None
+    retries_requested: int = 0
+    give_up_request: GiveUpRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +218,9 @@ class RunReport:
     in_progress: int = 0
     connected: bool = False
     counts: BreakerCounts = NO_COUNTS
-    problem: str = ""
+    problems: tuple[Reason, ...] = ()
     repeats: int = 0
+    blocked: BlockedMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +259,7 @@ class Heartbeat:
     agents: tuple[OfferedAgent, ...] = ()
     runs: tuple[RunReport, ...] = ()
     spool: SpoolReport = SpoolReport()
-    problems: tuple[str, ...] = ()
+    problems: tuple[Reason, ...] = ()
     version: int = VERSION
 
 

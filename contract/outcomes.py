@@ -16,7 +16,7 @@ class Outcome(Enum):
     ROLLED_BACK = "rolled_back"
     UNANSWERED = "unanswered"
     RAISED_AFTER_COMMIT = "raised_after_commit"
-    GIVEN_BACK = "given_back"
+    RELEASED = "released"
     CONNECTION_LOST = "connection_lost"
     KMA_DIED = "kma_died"
     NOTED = "noted"  # no ending, but worth a protocol: something of the message could not be heeded
@@ -95,13 +95,19 @@ RULES: dict[Outcome, Rule] = {
     Outcome.ROLLED_BACK: Rule(Attempt.ONE, Breaker.COUNT, Settlement.FAIL, protocol=True),
     Outcome.UNANSWERED: Rule(Attempt.ONE, Breaker.COUNT, Settlement.FAIL, protocol=True),
     Outcome.RAISED_AFTER_COMMIT: Rule(Attempt.NONE, Breaker.COUNT, Settlement.ACCEPT, protocol=True),
-    Outcome.GIVEN_BACK: Rule(Attempt.NONE, Breaker.IGNORE, Settlement.UNSETTLED, protocol=False),
+    Outcome.RELEASED: Rule(Attempt.NONE, Breaker.IGNORE, Settlement.UNSETTLED, protocol=False),
     Outcome.CONNECTION_LOST: Rule(
         Attempt.BROKER_DECIDES, Breaker.IGNORE, Settlement.UNSETTLED, protocol=False
     ),
     Outcome.KMA_DIED: Rule(Attempt.BY_JOURNAL, Breaker.IGNORE, Settlement.UNSETTLED, protocol=True),
     Outcome.NOTED: Rule(Attempt.NONE, Breaker.IGNORE, Settlement.UNSETTLED, protocol=True),
 }
+
+
+def dead_lettered_by_hand(outcome: str, disposition: str) -> bool:
+    """Whether this protocol says that a person sent the message that blocked an ordered subscription to the
+    dead letters. No other record that is only noted leaves a message there."""
+    return outcome == Outcome.NOTED.value and disposition == Disposition.DEAD.value
 
 
 def attempt_number(delivery_count: int, known: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from contract.acknowledging import EndState
+from contract.reasons import Reason
 
 
 class RunState(Enum):
@@ -49,8 +50,8 @@ class RecordRun:
 
 @dataclass(frozen=True, slots=True)
 class MessageIdentity:
-    """The message a record speaks of. `given_back`: it came from a dead-letter queue, whose letter
-    `letter_id` (the broker's id there) it was. Empty for what is not known or for a standalone agent.
+    """The message a record speaks of. `replayed`: it came from `dead_letter_queue`, where it was the dead
+    letter `dead_letter_id` (the broker's id). Empty for what is not known or for a standalone agent.
     `durable` False: the producer sent it non-persistent, and it is gone when the broker restarts."""
 
     key: str = ""
@@ -62,9 +63,9 @@ class MessageIdentity:
     body_digest: str = ""
     body_size: int = 0
     properties: Mapping[str, Any] = field(default_factory=dict)
-    given_back: bool = False
-    letter_queue: str = ""
-    letter_id: int | None = None
+    replayed: bool = False
+    dead_letter_queue: str = ""
+    dead_letter_id: int | None = None
     durable: bool = True
 
 
@@ -105,8 +106,8 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterOutcome:
-    """A message that was given back from a dead-letter queue was handled (`handled`) or failed again
+class ReplayOutcome:
+    """A message that was replayed from a dead-letter queue was handled (`handled`) or failed again
     (`failed`)."""
 
     run: RecordRun
@@ -128,13 +129,12 @@ class Closing:
     temporary: int
     restarts: int
     occurred_at: datetime
-    reason: str = ""
     counts: BreakerCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """The KMA gave the run up: its breaker, with the limit `m`, tripped for `reason`
+    """The KMA gave the run up: its breaker, with the limit `max_failures`, tripped for `reason`
     (contract.breaker.TripReason).
 
     `evidence`: ids of the protocols that counted, oldest first, at most MAX_EVIDENCE. It is spooled with the
@@ -145,7 +145,7 @@ class Interruption:
     counts: BreakerCounts
     occurred_at: datetime
     reason: str = ""
-    m: int = 0
+    max_failures: int = 0
     evidence: tuple[UUID, ...] = ()
 
 
@@ -172,14 +172,14 @@ class AcknowledgementEnded:
     run: RecordRun
     acknowledgement: str
     state: EndState
-    reason: str
+    reason: Reason | None
     occurred_at: datetime
 
 
 Content = (
     Protocol
     | Recovered
-    | LetterOutcome
+    | ReplayOutcome
     | Closing
     | Interruption
     | AcknowledgementOpened
@@ -189,7 +189,7 @@ Content = (
 KINDS: dict[str, type[Content]] = {
     "protocol": Protocol,
     "recovered": Recovered,
-    "letter_outcome": LetterOutcome,
+    "replay_outcome": ReplayOutcome,
     "closing": Closing,
     "interruption": Interruption,
     "acknowledgement_opened": AcknowledgementOpened,

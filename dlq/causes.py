@@ -12,7 +12,6 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from contract.blocked import GIVEN_UP, was_given_up
 from dlq.models import DeadLetter
 from failures.hygiene import fit
 from failures.models import FailureProtocol
@@ -32,7 +31,7 @@ TAKEN = (
     "activation_uuid",
     "agent_version",
 )
-USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", "outcome", *TAKEN)
+USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", *TAKEN)
 
 
 def explain(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
@@ -107,8 +106,6 @@ def _explain(letter: DeadLetter, protocol: FailureProtocol) -> bool:
         return False
     for name in TAKEN:
         setattr(letter, name, getattr(protocol, name))
-    if was_given_up(protocol.outcome, protocol.exception_text):
-        letter.exception_text = letter.exception_text.removeprefix(GIVEN_UP)
     letter.exception_text = fit(letter.exception_text, LONGEST_TEXT)
     letter.protocol_at = protocol.occurred_at
     letter.delivery_count = protocol.attempt

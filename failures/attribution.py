@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from agents.models import LaunchSetting, Run, Server
-from contract.messages import LetterOutcome
+from contract.messages import ReplayOutcome
 from failures.models.spool import SetAside
 from failures.records import Known, ReadRecord, RunKey, RunRecord, run_key
 
@@ -46,7 +46,7 @@ def reason_to_set_aside(content: RunRecord, known: Known, others: Others) -> Set
         return SetAside.ANOTHER_SERVER
     # Of a setting that was removed its runs are gone, too: nobody can tell who ran it.
     known_setting = content.run.setting in others.settings
-    if isinstance(content, LetterOutcome) and known_setting and content.run.setting not in others.ran:
+    if isinstance(content, ReplayOutcome) and known_setting and content.run.setting not in others.ran:
         return SetAside.NEVER_RAN
     return None
 
@@ -69,7 +69,7 @@ def _others(
     contents = list(contents)
     activations = {content.run.activation for content in contents if content.run.activation in known}
     runs = Run.objects.filter(activation__in=activations).exclude(server=server).order_by()
-    keys = {content.run.setting for content in contents if isinstance(content, LetterOutcome)}
+    keys = {content.run.setting for content in contents if isinstance(content, ReplayOutcome)}
     ran = Run.objects.filter(server=server, activation__setting__key__in=keys).order_by()
     settings = LaunchSetting.objects.filter(key__in=keys).order_by()
     return Others(

@@ -13,7 +13,7 @@ from agents.models import Interruption as InterruptionRow
 from agents.models import Run, Server
 from agents.services.interruptions import told_columns
 from contract.errors import ContractError
-from contract.messages import KINDS, Closing, Interruption, LetterOutcome, Protocol, Record, Recovered
+from contract.messages import KINDS, Closing, Interruption, Protocol, Record, Recovered, ReplayOutcome
 from failures import closings, records
 from failures.hygiene import fit
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
@@ -122,7 +122,7 @@ def _same(record: Record, row: Any) -> bool:
         return _equal(records.recovered_columns(content), row)
     if isinstance(content, Interruption) and isinstance(row, InterruptionRow):
         return _equal(told_columns(content), row)
-    if isinstance(content, LetterOutcome) and not isinstance(row, KEPT_HERE):
+    if isinstance(content, ReplayOutcome) and not isinstance(row, KEPT_HERE):
         return _equal(records.outcome_columns(content), row)
     return False
 

@@ -21,13 +21,13 @@ from contract.messages import (
     AcknowledgementEnded,
     AcknowledgementOpened,
     Interruption,
-    LetterOutcome,
     Protocol,
     Record,
     RecordBatch,
     RecordReceipt,
     Recovered,
     Refusal,
+    ReplayOutcome,
     check_version,
 )
 from failures import attribution, closings, counting, gaps, lost, records, writing
@@ -250,7 +250,7 @@ def _store(
     outcomes = [
         StoredOutcome(record.id, content, attribution.is_verified(content, known))
         for record, content in stored
-        if isinstance(content, LetterOutcome)
+        if isinstance(content, ReplayOutcome)
     ]
     hand_on(outcomes, [row for row in protocols if row.pk not in unstored], now)
     return _Taken(stored, refused, again, superseded, set_aside)

@@ -23,12 +23,12 @@ from contract.messages import (
     AcknowledgementOpened,
     Closing,
     Interruption,
-    LetterOutcome,
     MessageIdentity,
     Protocol,
     Record,
     RecordRun,
     Recovered,
+    ReplayOutcome,
 )
 from contract.outcomes import Disposition, Outcome
 from contract.text import storable
@@ -49,7 +49,7 @@ RunKey = tuple[uuid.UUID, int]
 RunRecord = (
     Protocol
     | Recovered
-    | LetterOutcome
+    | ReplayOutcome
     | Closing
     | Interruption
     | AcknowledgementOpened
@@ -93,11 +93,11 @@ def read(record: Record) -> RunRecord:
     _check_run(content.run)
     if isinstance(content, Protocol):
         plain(content.message.properties)
-    if isinstance(content, (Protocol, Recovered, LetterOutcome)):
+    if isinstance(content, (Protocol, Recovered, ReplayOutcome)):
         _check_message(content.message)
     if isinstance(content, Protocol):
         _check_protocol(content)
-    elif isinstance(content, LetterOutcome) and content.result not in RESULTS:
+    elif isinstance(content, ReplayOutcome) and content.result not in RESULTS:
         raise ContractError("content.result", f"must be one of {', '.join(RESULTS)}")
     elif isinstance(content, Interruption):
         _check_interruption(content)
@@ -123,8 +123,8 @@ def _check_run(run: RecordRun) -> None:
 def _check_message(message: MessageIdentity) -> None:
     for name in ("delivery_count", "attempt", "body_size"):
         whole(getattr(message, name), f"content.message.{name}")
-    if message.letter_id is not None:
-        whole(message.letter_id, "content.message.letter_id")
+    if message.dead_letter_id is not None:
+        whole(message.dead_letter_id, "content.message.dead_letter_id")
 
 
 def _check_protocol(protocol: Protocol) -> None:
@@ -155,7 +155,7 @@ def _check_interruption(interruption: Interruption) -> None:
         raise ContractError("content.reason", f"must be one of {', '.join(REASONS)}")
     if len(interruption.evidence) > MAX_EVIDENCE:
         raise ContractError("content.evidence", f"holds more than {MAX_EVIDENCE} ids")
-    whole(interruption.m, "content.m", least=1, most=BIGGEST_COUNT)
+    whole(interruption.max_failures, "content.max_failures", least=1, most=BIGGEST_COUNT)
     for name in ("same", "any"):
         whole(getattr(interruption.counts, name), f"content.counts.{name}", most=BIGGEST_COUNT)
 
@@ -246,21 +246,21 @@ def _message_columns(message: MessageIdentity) -> dict[str, Any]:
         "body_digest": fit(message.body_digest, 100),
         "body_size": message.body_size,
         "properties": plain(message.properties),
-        "given_back": message.given_back,
-        "letter_queue": fit(message.letter_queue, 300),
-        "letter_id": message.letter_id,
+        "given_back": message.replayed,
+        "letter_queue": fit(message.dead_letter_queue, 300),
+        "letter_id": message.dead_letter_id,
         "durable": message.durable,
     }
 
 
-def outcome_columns(outcome: LetterOutcome) -> dict[str, Any]:
+def outcome_columns(outcome: ReplayOutcome) -> dict[str, Any]:
     """Of the row that the package above keeps of a letter's outcome: see `failures.sinks`."""
     run, message = outcome.run, outcome.message
     return {
         "setting_key": fit(run.setting, 200),
         "message_key": fit(message.key, 255),
-        "letter_queue": fit(message.letter_queue, 300),
-        "letter_id": message.letter_id,
+        "letter_queue": fit(message.dead_letter_queue, 300),
+        "letter_id": message.dead_letter_id,
         "result": outcome.result,
         "server_name": fit(run.server, 63),
         "activation_uuid": run.activation,

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from contract.messages import LetterOutcome
+from contract.messages import ReplayOutcome
 from failures.models import FailureProtocol
 
 
@@ -20,7 +20,7 @@ class StoredOutcome:
     replay."""
 
     id: UUID
-    outcome: LetterOutcome
+    outcome: ReplayOutcome
     verified: bool = True
 
 

@@ -1,7 +1,7 @@
 """The KMA as a Celery worker: `celery -A kma.app worker --pool=threads --concurrency=1`.
 
 The host is a step of the worker itself, not of its consumer: it runs while Redis is away. The one task,
-`kma.look`, only makes it look sooner: nothing depends on Redis.
+`kma.poll`, only makes it ask sooner: nothing depends on Redis.
 """
 
 import sys
@@ -83,8 +83,8 @@ app = make_app(_config)
 app.steps["worker"].add(HostStep)
 
 
-@app.task(name="kma.look", ignore_result=True)
-def look() -> None:
+@app.task(name="kma.poll", ignore_result=True)
+def poll() -> None:
     """Ask the MA at once what it wants."""
     if HostStep.host is not None:
-        HostStep.host.look_now()
+        HostStep.host.poll_now()

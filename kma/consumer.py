@@ -13,8 +13,10 @@ from typing import Any
 
 from broker.amqp_codec import decode
 from broker.port import Consumer, Delivery, Outgoing, Settle
+from contract import reasons
 from contract.messages import Answer, DesiredRun, Mode
 from contract.outcomes import Outcome, is_last
+from contract.reasons import Reason
 from kma.allowance import Allowance
 from kma.departures import Departures
 from kma.failure import failure
@@ -91,7 +93,7 @@ class Consuming:
         self._slow = Slow(log)
         self._records = RecordIds()
         self.stopping = self.connected = False
-        self.link_problem = ""
+        self.link_problem: Reason | None = None
 
     @property
     def drained(self) -> bool:
@@ -105,13 +107,10 @@ class Consuming:
         return self.allowance.reached and self.drained and not self._open.waiting
 
     @property
-    def problem(self) -> str:
-        childless = "" if self._pool.ready else self._pool.problem
+    def problems(self) -> tuple[Reason, ...]:
+        childless = None if self._pool.ready else self._pool.problem
         stored = self._storing.problem or self._spool.problem
-        blocked = self._settling.ordered.problem
-        return "; ".join(filter(None, (childless, self.link_problem, stored, blocked, self._slow.problem)))[
-            :2000
-        ]
+        return tuple(filter(None, (childless, self.link_problem, stored, self._slow.problem)))
 
     def step(self, wish: Callable[[Wish], None]) -> None:
         """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its
@@ -160,7 +159,7 @@ class Consuming:
 
     def end_open(self) -> None:
         """What waits for an answer is given back with the link: first the MA is to know."""
-        self._open.lost("The run ended while it waited; the message comes back.")
+        self._open.lost(reasons.RUN_ENDED())
         if self._settling.batch:
             self._store_and_settle()
 
@@ -181,7 +180,7 @@ class Consuming:
         elif isinstance(event, Settled):
             self._committed(event)
         elif isinstance(event, Opened):
-            self.connected, self.link_problem = True, ""
+            self.connected, self.link_problem = True, None
         elif isinstance(event, Answer):
             self._open.answered(event)
         elif isinstance(event, Sent):
@@ -189,7 +188,7 @@ class Consuming:
         elif isinstance(event, Told):
             self._pool.reply(event.asked, event.reply)
         else:
-            self.link_problem = f"broker: {event.reason}"
+            self.link_problem = reasons.BROKER_LOST(detail=event.reason)
             self._log.warning("link lost", reason=event.reason, permanent=event.permanent)
             self._forget_deliveries()
 
@@ -230,14 +229,14 @@ class Consuming:
         for ended in in_doubt:
             self._pool.release(ended.work.slot)
         self._committing.clear()
-        self._open.lost("The connection was lost while it waited; the message comes back.")
+        self._open.lost(reasons.CONNECTION_LOST())
         self._pool.recall()
 
     # -- what ended ------------------------------------------------------------------------------------------
 
     def _ended(self, ended: Ended) -> None:
         work, handled = ended.work, ended.handled
-        self.allowance.ended += handled.outcome is not Outcome.GIVEN_BACK
+        self.allowance.ended += handled.outcome is not Outcome.RELEASED
         if work.acknowledgement:
             self._open.ended(ended)
             return
@@ -247,7 +246,7 @@ class Consuming:
                 self._commit(ended)
             else:
                 self._settling.succeeded(work, datetime.now(UTC))
-        elif handled.outcome in (Outcome.RETURNED, Outcome.GIVEN_BACK):
+        elif handled.outcome in (Outcome.RETURNED, Outcome.RELEASED):
             # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of
             # it here.
             self._settling.guard.over(work)
@@ -357,5 +356,7 @@ class Consuming:
         elif self._consumer is not None:
             self._childless_since = self._childless_since or now
             if now - self._childless_since > _CHILDLESS_SECONDS:
-                self._log.error("link closed: no child process can be started", problem=self._pool.problem)
+                self._log.error(
+                    "link closed: no child process can be started", problem=str(self._pool.problem)
+                )
                 self.close_link()

@@ -43,7 +43,7 @@ class Counting:
     def on_trial(self) -> bool:
         """One message at a time, and the first failure that counts trips: nothing has gone well in this run
         yet."""
-        return self.desired.try_one_first and not self.proved and not self.reason
+        return self.desired.trial_first and not self.proved and not self.reason
 
     def succeeded(self) -> None:
         self.proved = True
@@ -70,18 +70,18 @@ class Counting:
             before,
             outcome,
             exception_type,
-            message_key=message.key if self.desired.count_once else "",
+            message_key=message.key if self.desired.count_message_once else "",
             repeats=may_repeat(weak=message.weak, attempt=message.attempt),
         )
         if self.counts == before:
             return None
         self.evidence = (*self.evidence, record)[-MAX_EVIDENCE:]
-        reason = None if self.reason else trips(self.counts, self.desired.breaker_m, trial=self.on_trial)
+        reason = None if self.reason else trips(self.counts, self.desired.max_failures, trial=self.on_trial)
         if reason is None:
             return None
         self.reason = reason.value
         told = replace(told_counts(self.counts), marks=())
-        return Interruption(self._run, told, at, self.reason, self.desired.breaker_m, self.evidence)
+        return Interruption(self._run, told, at, self.reason, self.desired.max_failures, self.evidence)
 
     def carried(self) -> Carried:
         return Carried(

@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from contract import version_3
 from contract.errors import ContractError
 from contract.messages import AgentKind, DesiredRun, DesiredState
 from contract.wire import dump, load
@@ -13,15 +14,15 @@ from contract.wire import dump, load
 LIVE = frozenset(
     {
         "max_attempts",
-        "breaker_m",
+        "max_failures",
         "grace_seconds",
         "handling_timeout_seconds",
         "transaction_timeout_seconds",
         "known_attempts",
         "masked_properties",
         "carried_counts",
-        "count_once",
-        "try_one_first",
+        "count_message_once",
+        "trial_first",
         "limit_messages",
         "lease_seconds",
         "acknowledgement_timeout_seconds",
@@ -30,8 +31,8 @@ LIVE = frozenset(
         "dups_ok_messages",
         "dups_ok_seconds",
         "blocked_seconds",
-        "retries_asked",
-        "give_up",
+        "retries_requested",
+        "give_up_request",
     }
 )
 
@@ -55,7 +56,7 @@ def store(path: Path, desired: DesiredState) -> None:
 def stored(path: Path, server: str) -> DesiredState | None:
     """None when there is none, or it cannot be read: then the MA is asked before anything runs."""
     try:
-        found = load(DesiredState, json.loads(path.read_text(encoding="utf-8")))
+        found = load(DesiredState, version_3.desired(json.loads(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, ContractError):
         return None
     return found if found.server == server else None

@@ -9,6 +9,7 @@ from broker.amqp_codec import decode
 from broker.port import Outgoing
 from contract.acknowledging import EndState
 from contract.messages import MessageIdentity, RecordRun
+from contract.reasons import Reason
 from kma.outgoing import encoded_message
 
 _EVENTS = UUID("0d7e2c55-8a0f-4f39-b7e8-54a1f2f0c9d4")
@@ -21,7 +22,7 @@ def event(
     message: MessageIdentity,
     jms_message_id: str,
     state: EndState,
-    reason: str,
+    reason: Reason | None,
     at: datetime,
 ) -> Outgoing:
     """JSON in a text message; its message id is the same whenever it is made again, so that it can be told
@@ -35,7 +36,8 @@ def event(
         "message_key": message.key,
         "jms_message_id": jms_message_id,
         "attempt": message.attempt,
-        "reason": reason,
+        "reason": str(reason or ""),
+        "reason_code": reason.code if reason else "",
         "at": at.isoformat(),
     }
     identity = f"ID:{uuid5(_EVENTS, f'{acknowledgement} {state.value}')}"

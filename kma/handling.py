@@ -63,5 +63,5 @@ def outcome_of(error: BaseException, *, stopping: bool) -> Outcome:
     if isinstance(error, InvalidMessage):
         return Outcome.INVALID
     if isinstance(error, AgentStopped) and stopping:
-        return Outcome.GIVEN_BACK
+        return Outcome.RELEASED
     return Outcome.RAISED

@@ -17,8 +17,10 @@ from uuid import uuid4
 
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from broker.port import Consumer, ConsumerEvents
+from contract import reasons
 from contract.connections import connection_name
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
+from contract.reasons import Reason
 from kma import __version__, desired, offer
 from kma.config import Config
 from kma.elsewhere import AnswersElsewhere
@@ -48,7 +50,7 @@ class FolderTaken(RuntimeError):
 
 
 class Host:
-    """`start`, then `stop`, each once. `look_now` may be called from any thread at any time."""
+    """`start`, then `stop`, each once. `poll_now` may be called from any thread at any time."""
 
     def __init__(self, config: Config, connect: Connect | None = None) -> None:
         self._config = config
@@ -81,7 +83,7 @@ class Host:
         self._reporter = Reporter(self._report_client, self._spool, config.server)
         self._desired_path = config.data / "desired.json"
         self._desired_version = ""
-        self._desired_problem = ""
+        self._desired_problem: Reason | None = None
         self._may_begin = False  # the MA was asked: what it wants is known, or it does not answer
         self._pause = Pause(longest=_LONGEST_SILENCE)
         self._next_heartbeat = 0.0
@@ -102,7 +104,7 @@ class Host:
         self._reporter.start()
         self._thread.start()
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Ask the MA at once what it wants; where a heartbeat is under way another one follows it: that one
         may have been answered before the MA changed its mind."""
         self._asked_to_look.set()
@@ -208,12 +210,12 @@ class Host:
 
     def _store(self, wish: DesiredState) -> bool:
         """The MA sends it again with each heartbeat until it is here."""
-        before, self._desired_problem = self._desired_problem, ""
+        before, self._desired_problem = self._desired_problem, None
         try:
             desired.store(self._desired_path, wish)
         except OSError as error:
-            self._desired_problem = (
-                f"What the MA wants cannot be stored in {self._desired_path}, nor begin: {error}"
+            self._desired_problem = reasons.DESIRED_NOT_STORED(
+                path=str(self._desired_path), detail=str(error)
             )
             if before != self._desired_problem:
                 self._log.error("desired state cannot be stored", error=str(error))
@@ -236,16 +238,14 @@ class Host:
             problems=self._problems(),
         )
 
-    def _problems(self) -> tuple[str, ...]:
+    def _problems(self) -> tuple[Reason, ...]:
         aside = self._spool.set_aside()
-        refused = (
-            f"{aside} records were refused by the MA; they are kept in {self._config.data}/spool.sqlite3"
-        )
+        refused = reasons.RECORDS_REFUSED(n=aside, path=f"{self._config.data}/spool.sqlite3")
         found = (
             *self._keeper.offer.problems,
             self._reporter.problem,
             self._reporter.slow_link,
-            refused if aside else "",
+            refused if aside else None,
             self._spool.problem,
             self._desired_problem,
         )

@@ -76,8 +76,8 @@ def key_of(encoded: bytes) -> str:
     return identify(encoded).key.text
 
 
-def may_be_given_back(encoded: bytes) -> bool:
-    """False is certain. True asks for `Identified.given_back`."""
+def may_be_replayed(encoded: bytes) -> bool:
+    """False is certain. True asks for `Identified.replayed`."""
     return any(name in encoded for name in _ORIGINS)
 
 
@@ -89,14 +89,14 @@ class Identified:
     digest: str
     size: int
     properties: Mapping[str, Any]
-    letter_queue: str
-    letter_id: int | None
+    dead_letter_queue: str
+    dead_letter_id: int | None
     traceparent: str
     durable: bool = True
 
     @property
-    def given_back(self) -> bool:
-        return bool(self.letter_queue)
+    def replayed(self) -> bool:
+        return bool(self.dead_letter_queue)
 
     def record(self, *, queue: str, destination: str, count: int, attempt: int) -> MessageIdentity:
         return MessageIdentity(
@@ -109,9 +109,9 @@ class Identified:
             body_digest=self.digest,
             body_size=self.size,
             properties=self.properties,
-            given_back=self.given_back,
-            letter_queue=self.letter_queue,
-            letter_id=self.letter_id,
+            replayed=self.replayed,
+            dead_letter_queue=self.dead_letter_queue,
+            dead_letter_id=self.dead_letter_id,
             durable=self.durable,
         )
 
@@ -130,15 +130,15 @@ def identify(encoded: bytes, masked: tuple[str, ...] = ()) -> Identified:
             MessageKey(DIGEST_PREFIX + digest, weak=True), digest, len(encoded), {}, "", None, ""
         )
     section = message.body_section
-    queue, letter_id = _letter(message)
+    queue, dead_letter_id = _letter(message)
     trace = message.properties.get("traceparent")
     return Identified(
         key=message_key(message.message_id, section, message.properties),
         digest=hashlib.sha256(section).hexdigest(),
         size=_size(message.body, section),
         properties=shown(message.properties, masked),
-        letter_queue=queue,
-        letter_id=letter_id,
+        dead_letter_queue=queue,
+        dead_letter_id=dead_letter_id,
         traceparent=text_of(trace)[:200] if trace is not None else "",
         durable=message.durable,
     )

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from contract import reasons
 from contract.acknowledging import IdParts, read_id
 from contract.messages import (
     AgentKind,
@@ -16,6 +17,7 @@ from contract.messages import (
     RunReport,
     RunState,
 )
+from contract.reasons import Reason
 from contract.wire import load
 from kma.counting import final_counts
 from kma.desired import changed, needs_restart
@@ -39,7 +41,7 @@ class Crash:
 
     pause: float
     again_at: float
-    problem: str
+    problems: tuple[Reason, ...]
 
 
 class Keeper:
@@ -54,7 +56,7 @@ class Keeper:
         self._answered_ns = 0
         self._runs: dict[str, Run] = {}
         self._crashes: dict[str, Crash] = {}
-        self._unfit: dict[str, str] = {}
+        self._unfit: dict[str, Reason] = {}
         self._reported: dict[str, tuple[float, RunReport]] = {}
         self._looked_at = time.monotonic()
         self._log = logger(server=around.server)
@@ -163,7 +165,7 @@ class Keeper:
     def _recover(self, key: str, run: Run, now: float) -> None:
         before = self._crashes.get(key)
         pause = min(before.pause * 2, LONGEST_PAUSE) if before else FIRST_PAUSE
-        self._crashes[key] = Crash(pause, now + pause, run.problem)
+        self._crashes[key] = Crash(pause, now + pause, run.problems)
         if run.journal_path.exists():
             recover(run.journal_path, self._around.spool, self._around.ledger)
 
@@ -188,13 +190,13 @@ class Keeper:
         problem = self._misfit(desired)
         if problem:
             if self._unfit.get(key) != problem:
-                self._log.error("run cannot start", setting=desired.setting, problem=problem)
+                self._log.error("run cannot start", setting=desired.setting, problem=str(problem))
             self._unfit[key] = problem
             return False
         self._unfit.pop(key, None)
         return True
 
-    def _misfit(self, desired: DesiredRun) -> str:
+    def _misfit(self, desired: DesiredRun) -> Reason | None:
         agent = next((one for one in self.offer.agents if one.name == desired.agent), None)
         if agent is None and time.monotonic() - self._looked_at > _LOOK_AGAIN:
             self._looked_at = time.monotonic()
@@ -202,13 +204,10 @@ class Keeper:
             agent = next((one for one in self.offer.agents if one.name == desired.agent), None)
         if agent is None:
             names = ", ".join(one.name for one in self.offer.agents) or "none"
-            return f"unknown agent {desired.agent!r}; this server offers: {names}"[:500]
+            return reasons.UNKNOWN_AGENT(agent=desired.agent, offered=names)
         if agent.kind != desired.kind.value:
-            return (
-                f"agent {desired.agent!r} is a {agent.kind} agent here; the setting is for a "
-                f"{desired.kind.value} one"
-            )
-        return "" if desired.concurrency > 0 else "concurrency is below 1"
+            return reasons.OTHER_KIND(agent=desired.agent, kind=agent.kind, wanted=desired.kind.value)
+        return None if desired.concurrency > 0 else reasons.NO_CONCURRENCY()
 
     def _renew(self, run: Run) -> None:
         if isinstance(run, StandaloneRun):
@@ -230,17 +229,17 @@ class Keeper:
         them."""
         for stored in self._around.ledger.unclosed():
             if stored.interrupted and stored.run not in self._runs:
-                self._close(stored, RunState.INTERRUPTED, stored.interrupted)
+                self._close(stored, RunState.INTERRUPTED)
 
     def _close_forgotten(self) -> None:
         """Runs that ended while nobody was there to write their closing record: this process was killed, or
         the MA stopped wanting them while it was down."""
         for stored in self._around.ledger.unclosed():
             if stored.run not in self._runs and stored.run not in self._wanted:
-                self._close(stored, RunState.FINISHED, "ended while the KMA was down")
+                self._close(stored, RunState.FINISHED)
 
-    def _close(self, stored: StoredRun, state: RunState, reason: str) -> None:
-        close_run(self._around, load(RecordRun, stored.about["run"]), stored.run, state, reason)
+    def _close(self, stored: StoredRun, state: RunState) -> None:
+        close_run(self._around, load(RecordRun, stored.about["run"]), stored.run, state)
         self._around.report_now()
         self._crashes.pop(stored.run, None)
 
@@ -250,24 +249,25 @@ class Keeper:
 
     def _waiting_report(self, key: str, desired: DesiredRun) -> RunReport:
         crash = self._crashes.get(key)
-        problem = self._unfit.get(key) or (crash.problem if crash else "")
+        unfit = self._unfit.get(key)
+        problems = (unfit,) if unfit is not None else crash.problems if crash else ()
         stored = self._around.ledger.run(key)
         totals = stored.totals if stored is not None else Totals()
         return RunReport(
             activation=desired.activation,
             epoch=desired.epoch,
             setting=desired.setting,
-            state=_state_of(stored, problem),
+            state=_state_of(stored, bool(problems)),
             handled=totals.handled,
             failed=totals.failed,
             temporary=totals.temporary,
             restarts=totals.restarts,
             counts=final_counts(self._around.ledger.carried(desired.setting), desired) or BreakerCounts(),
-            problem=problem,
+            problems=problems,
         )
 
 
-def _state_of(stored: StoredRun | None, problem: str) -> RunState:
+def _state_of(stored: StoredRun | None, problem: bool) -> RunState:
     """Of a wanted run that is not alive."""
     if stored is not None and stored.interrupted:
         return RunState.INTERRUPTED

@@ -4,7 +4,7 @@ that failed here. From this server's journal and spool, and from the MA."""
 from collections.abc import Mapping
 
 from contract.identity import DIGEST_PREFIX
-from kma.identity import Identified, identify, key_of, may_be_given_back
+from kma.identity import Identified, identify, key_of, may_be_replayed
 
 
 class KnownAttempts:
@@ -52,11 +52,13 @@ class KnownAttempts:
 def case_of(encoded: bytes) -> str:
     """The message key; of a message that was given back together with its letter: a new chapter, counted
     anew."""
-    return case(identify(encoded)) if may_be_given_back(encoded) else key_of(encoded)
+    return case(identify(encoded)) if may_be_replayed(encoded) else key_of(encoded)
 
 
 def case(identified: Identified) -> str:
-    return f"{identified.key.text}@{identified.letter_id}" if identified.given_back else identified.key.text
+    return (
+        f"{identified.key.text}@{identified.dead_letter_id}" if identified.replayed else identified.key.text
+    )
 
 
 def is_weak(case: str) -> bool:

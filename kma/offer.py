@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from contract import reasons
 from contract.messages import OfferedAgent
+from contract.reasons import Reason
 
 SECONDS = 60.0
 
@@ -20,7 +22,7 @@ SECONDS = 60.0
 @dataclass(frozen=True, slots=True)
 class Offer:
     agents: tuple[OfferedAgent, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[Reason, ...] = ()
 
     def version_of(self, name: str) -> str:
         return next((agent.version for agent in self.agents if agent.name == name), "")
@@ -40,17 +42,17 @@ def look(modules: Sequence[str]) -> Offer:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Offer(problems=(f"importing {', '.join(modules)} takes longer than {SECONDS:g} s",))
+        return Offer(problems=(reasons.MODULES_TOO_SLOW(modules=", ".join(modules), seconds=SECONDS),))
     except OSError as error:
-        return Offer(problems=(f"no process can be started to look at the agents: {error}",))
+        return Offer(problems=(reasons.NO_PROCESS_FOR_MODULES(detail=str(error)),))
     lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
     try:
         found = json.loads(lines[-1])
-        return Offer(tuple(OfferedAgent(**agent) for agent in found["agents"]), tuple(found["problems"]))
+        problems = tuple(Reason(**problem) for problem in found["problems"])
+        return Offer(tuple(OfferedAgent(**agent) for agent in found["agents"]), problems)
     except (IndexError, ValueError, TypeError, KeyError):
-        return Offer(
-            problems=(f"importing {', '.join(modules)} ended the process with code {done.returncode}",)
-        )
+        ended = reasons.MODULES_ENDED_PROCESS(modules=", ".join(modules), status=done.returncode)
+        return Offer(problems=(ended,))
 
 
 def offered(modules: Sequence[str]) -> dict[str, Any]:
@@ -63,9 +65,14 @@ def offered(modules: Sequence[str]) -> dict[str, Any]:
             importlib.import_module(module)
         except BaseException as error:
             traceback.print_exc()
-            problems.append(f"module {module} cannot be imported: {type(error).__name__}: {error}"[:500])
+            problems.append(
+                reasons.MODULE_NOT_IMPORTED(module=module, type=type(error).__name__, text=str(error))
+            )
     agents = [OfferedAgent(one.name, one.kind, one.version, one.summary) for one in registry.offered()]
-    return {"agents": [asdict(agent) for agent in agents], "problems": problems}
+    return {
+        "agents": [asdict(agent) for agent in agents],
+        "problems": [asdict(problem) for problem in problems],
+    }
 
 
 def main(modules: list[str]) -> None:

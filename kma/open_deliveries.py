@@ -18,16 +18,17 @@ from typing import Any
 
 from broker.amqp_codec import decode
 from broker.port import Outgoing
+from contract import reasons
 from contract.acknowledging import NONCE_BYTES, Action, EndState, make_id, read_id
 from contract.messages import Answer, Mode
 from contract.outcomes import Outcome
+from contract.reasons import Reason
 from kma.asking import Reply
 from kma.departures import Departures
 from kma.failure import failure
 from kma.handling import Handled
 from kma.inbox import Sent
 from kma.open_endings import WELL, Endings
-from kma.open_recovery import NOT_OPEN
 from kma.open_state import Delivery, Past
 from kma.open_words import Words
 from kma.pool import Asked
@@ -37,9 +38,6 @@ from kma.waiting_time import Dues
 from kma.work import Work
 
 MOST_OPEN = 1000  # unsettled deliveries of one run, waiting for answers or not
-IN_DOUBT = "The connection was lost while it was being committed: it is committed, or the message comes back."
-FAILED = "Its handling failed."
-GIVEN_BACK = "It was given back: the run stops."
 
 
 class OpenDeliveries:
@@ -112,13 +110,13 @@ class OpenDeliveries:
             self._after_rollback(delivery, ended)
         elif delivery.committing:
             return  # the broker's word first
-        elif handled.outcome is Outcome.GIVEN_BACK or (handled.outcome is Outcome.RETURNED and self.stopping):
+        elif handled.outcome is Outcome.RELEASED or (handled.outcome is Outcome.RETURNED and self.stopping):
             self._settling.free(ended.work)
-            self._drop(delivery, EndState.LOST, GIVEN_BACK)
+            self._drop(delivery, EndState.LOST, reasons.RELEASED())
         elif handled.outcome is Outcome.RETURNED:
             self._depart(delivery, handled) if handled.sends else self._open(delivery)
         else:
-            self._fail(delivery, handled, FAILED)
+            self._fail(delivery, handled, reasons.HANDLING_FAILED())
 
     def asked(self, asked: Asked) -> None:
         """By an agent of this run, of its own delivery or of any."""
@@ -135,7 +133,7 @@ class OpenDeliveries:
         delivery = self._all.get(question.acknowledgement)
         if delivery is None or delivery.state is not None:
             state, reason = self._end_of(question.acknowledgement, delivery)
-            self._reply(asked, Reply(state.value, reason or f"It is {state.value} already."))
+            self._reply(asked, Reply(state.value, str(reason or f"It is {state.value} already.")))
         elif delivery.action not in (None, question.action):
             self._reply(asked, Reply("", f"It was answered {delivery.action.value} before."))
         else:
@@ -167,17 +165,17 @@ class OpenDeliveries:
         self._busy.discard(delivery.id)
         ended = delivery.ended
         if problem is None:
-            self._end(delivery, EndState.COMMITTED, "")
+            self._end(delivery, EndState.COMMITTED, None)
             if ended is not None:
                 self._after_commit(delivery, ended)
             else:
                 self._committed(delivery.work.slot)
             self._tell(delivery)
         elif ended is not None and ended.handled.outcome not in WELL:
-            self._fail(delivery, ended.handled, f"It could not be committed: {problem}")
+            self._fail(delivery, ended.handled, reasons.NOT_COMMITTED(detail=problem))
         else:
             handled = Handled(Outcome.RAISED, failure(SEND_REFUSED, problem))
-            self._roll_back(delivery, EndState.ROLLED_BACK, handled, f"It could not be committed: {problem}")
+            self._roll_back(delivery, EndState.ROLLED_BACK, handled, reasons.NOT_COMMITTED(detail=problem))
 
     def sent(self, sent: Sent) -> None:
         """What its handling sent has left, or has not."""
@@ -196,9 +194,7 @@ class OpenDeliveries:
         if delivery.state is EndState.COMMITTED:
             self._after_commit(delivery, delivery.ended)
         elif sent.problem:
-            self._fail(
-                delivery, delivery.ended.handled, f"What its handling sent was not taken: {sent.problem}"
-            )
+            self._fail(delivery, delivery.ended.handled, reasons.SENDS_NOT_TAKEN(detail=sent.problem))
         elif delivery.action is not None:
             self._act(delivery, delivery.action)
         else:
@@ -208,16 +204,16 @@ class OpenDeliveries:
         for acknowledgement in self._dues.over(time.monotonic()):
             delivery = self._all.get(acknowledgement)
             if delivery is not None and delivery.opened and delivery.action is None:
-                text = f"No answer came within {delivery.seconds:g} s."
-                handled = Handled(Outcome.UNANSWERED, failure("acknowledgement_timeout", text))
-                self._roll_back(delivery, EndState.EXPIRED, handled, text)
+                reason = reasons.NO_ANSWER(seconds=delivery.seconds)
+                handled = Handled(Outcome.UNANSWERED, failure("acknowledgement_timeout", str(reason)))
+                self._roll_back(delivery, EndState.EXPIRED, handled, reason)
 
-    def lost(self, reason: str) -> None:
+    def lost(self, reason: Reason) -> None:
         """The connection is gone, or about to be: the broker gives every unsettled message again."""
         for delivery in list(self._all.values()):
             if delivery.state is not None:
                 continue  # its handling is under way, or what it sent
-            self._end(delivery, EndState.LOST, IN_DOUBT if delivery.committing else reason)
+            self._end(delivery, EndState.LOST, reasons.IN_DOUBT() if delivery.committing else reason)
             self._tell(delivery)
             if delivery.ended is not None:
                 self._endings.in_vain(delivery.ended)
@@ -232,16 +228,15 @@ class OpenDeliveries:
         if action is Action.COMMIT:
             self._commit(delivery, sends)
         else:
-            text = "The delivery was answered ROLLBACK."
-            self._roll_back(
-                delivery, EndState.ROLLED_BACK, Handled(Outcome.ROLLED_BACK, failure("rollback", text)), text
-            )
+            reason = reasons.ANSWERED_ROLLBACK()
+            handled = Handled(Outcome.ROLLED_BACK, failure("rollback", str(reason)))
+            self._roll_back(delivery, EndState.ROLLED_BACK, handled, reason)
 
     def _commit(self, delivery: Delivery, sends: Sequence[tuple[str, bytes]]) -> None:
         tag = delivery.work.tag
         outgoing = [Outgoing(destination, decode(encoded)) for destination, encoded in sends]
         if destination := self._settling.desired.committed_destination:
-            outgoing.append(self._words.event(destination, delivery, EndState.COMMITTED, ""))
+            outgoing.append(self._words.event(destination, delivery, EndState.COMMITTED, None))
         delivery.committing = True
         self._busy.add(delivery.id)
         self._by_tag[tag] = delivery
@@ -256,7 +251,7 @@ class OpenDeliveries:
         else:
             post()
 
-    def _roll_back(self, delivery: Delivery, state: EndState, handled: Handled, reason: str) -> None:
+    def _roll_back(self, delivery: Delivery, state: EndState, handled: Handled, reason: Reason) -> None:
         self._end(delivery, state, reason)
         ended = delivery.ended
         self._endings.failed(delivery, handled, gone=False)
@@ -307,7 +302,7 @@ class OpenDeliveries:
             self._settling.succeeded(delivery.work, datetime.now(UTC), accepted=True)
         else:
             self._endings.failed(delivery, replace(handled, outcome=Outcome.RAISED_AFTER_COMMIT), gone=True)
-        self._drop(delivery, EndState.COMMITTED, "")
+        self._drop(delivery, EndState.COMMITTED, None)
 
     def _after_rollback(self, delivery: Delivery, ended: Ended) -> None:
         """Rolled back, and its handling is over. What that raised is told too, and counts for nothing
@@ -318,19 +313,19 @@ class OpenDeliveries:
         assert delivery.state is not None
         self._drop(delivery, delivery.state, delivery.reason)
 
-    def _fail(self, delivery: Delivery, handled: Handled, reason: str) -> None:
+    def _fail(self, delivery: Delivery, handled: Handled, reason: Reason) -> None:
         """Its handling failed, and nobody had committed it."""
         self._end(delivery, EndState.ROLLED_BACK, reason)
         self._endings.failed(delivery, handled, gone=False)
         self._settling.batch.after.append(lambda: self._tell(delivery))
         self._drop(delivery, EndState.ROLLED_BACK, reason)
 
-    def _end(self, delivery: Delivery, state: EndState, reason: str) -> None:
+    def _end(self, delivery: Delivery, state: EndState, reason: Reason | None) -> None:
         delivery.state, delivery.reason = state, reason
         if delivery.opened or delivery.from_ma:
             self._words.note_end(delivery)
 
-    def _drop(self, delivery: Delivery, state: EndState, reason: str) -> None:
+    def _drop(self, delivery: Delivery, state: EndState, reason: Reason | None) -> None:
         del self._all[delivery.id]
         self._by_tag.pop(delivery.work.tag, None)
         self._busy.discard(delivery.id)
@@ -340,13 +335,15 @@ class OpenDeliveries:
 
     # -- who is told -----------------------------------------------------------------------------------------
 
-    def _end_of(self, acknowledgement: str, delivery: Delivery | None) -> tuple[EndState, str]:
+    def _end_of(self, acknowledgement: str, delivery: Delivery | None) -> tuple[EndState, Reason | None]:
         if delivery is not None and delivery.state is not None:
             return delivery.state, delivery.reason
-        return self._past.of(acknowledgement) or (EndState.LOST, NOT_OPEN)
+        return self._past.of(acknowledgement) or (EndState.LOST, reasons.NOT_OPEN())
 
     def _tell(self, delivery: Delivery) -> None:
         assert delivery.state is not None
         for asked in delivery.waiting:
-            self._reply(asked, Reply(delivery.state.value, delivery.reason, taken=asked is delivery.taker))
+            self._reply(
+                asked, Reply(delivery.state.value, str(delivery.reason or ""), taken=asked is delivery.taker)
+            )
         delivery.waiting.clear()

@@ -10,7 +10,7 @@ from kma.records import RAISED_LATER
 from kma.seat import Ended
 from kma.settling import Settling
 
-WELL = (Outcome.RETURNED, Outcome.GIVEN_BACK)
+WELL = (Outcome.RETURNED, Outcome.RELEASED)
 
 
 class Endings:

@@ -25,17 +25,13 @@ attempt is
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
+from contract import reasons
 from contract.acknowledging import EndState, IdParts
 from contract.messages import AcknowledgementEnded, RecordRun
+from contract.reasons import Reason
 from contract.wire import load
 from kma.ledger import Ledger, run_key
 from kma.spool import New, Spool
-
-WENT = "The container ended while it waited; the message comes back."
-WENT_COMMITTING = (
-    "The container ended while it was being committed: it is committed, or the message comes back."
-)
-NOT_OPEN = "It is not open on this server: it was answered within its handling, or went with its connection."
 
 _ENDINGS = UUID("6f1d7c1e-52a4-4a0e-9d0c-2b7a3a1f5c11")
 
@@ -54,7 +50,7 @@ def end_left_open(spool: Spool, ledger: Ledger, run: str = "") -> int:
     for row in left:
         stored = ledger.run(row.run)
         assert stored is not None  # a run with something open has sent no closing record, so its row is kept
-        reason = WENT_COMMITTING if row.committing else WENT
+        reason = reasons.CONTAINER_ENDED_IN_DOUBT() if row.committing else reasons.CONTAINER_ENDED()
         about = load(RecordRun, stored.about["run"])
         records.append(_ended(row.run, about, row.acknowledgement, reason))
     if records:
@@ -72,9 +68,9 @@ def end_unknown(spool: Spool, ledger: Ledger, acknowledgement: str, parts: IdPar
         about = load(RecordRun, stored.about["run"])
     else:
         about = RecordRun("", parts.activation, parts.epoch, parts.server, "")
-    spool.append([_ended(key, about, acknowledgement, NOT_OPEN)])
+    spool.append([_ended(key, about, acknowledgement, reasons.NOT_OPEN())])
 
 
-def _ended(key: str, run: RecordRun, acknowledgement: str, reason: str) -> New:
+def _ended(key: str, run: RecordRun, acknowledgement: str, reason: Reason) -> New:
     content = AcknowledgementEnded(run, acknowledgement, EndState.LOST, reason, datetime.now(UTC))
     return New(key, content, ended_id(acknowledgement))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from contract.acknowledging import Action, EndState
+from contract.reasons import Reason
 from kma.pool import Asked
 from kma.seat import Ended
 from kma.work import Work
@@ -29,7 +30,7 @@ class Delivery:
     committing: bool = False
     noted: bool = False
     state: EndState | None = None
-    reason: str = ""
+    reason: Reason | None = None
     seconds: float = 0.0
     jms_message_id: str = ""
 
@@ -38,12 +39,12 @@ class Past:
     """How the latest deliveries ended: for answers that come too late, or again."""
 
     def __init__(self) -> None:
-        self._ends: dict[str, tuple[EndState, str]] = {}
+        self._ends: dict[str, tuple[EndState, Reason | None]] = {}
 
-    def add(self, delivery: Delivery, state: EndState, reason: str) -> None:
+    def add(self, delivery: Delivery, state: EndState, reason: Reason | None) -> None:
         self._ends[delivery.id] = (state, reason)
         if len(self._ends) > _MOST_PAST:
             del self._ends[next(iter(self._ends))]
 
-    def of(self, acknowledgement: str) -> tuple[EndState, str] | None:
+    def of(self, acknowledgement: str) -> tuple[EndState, Reason | None] | None:
         return self._ends.get(acknowledgement)

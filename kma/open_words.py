@@ -7,6 +7,7 @@ from broker.port import Outgoing
 from contract.acknowledging import EndState
 from contract.messages import AcknowledgementEnded, AcknowledgementOpened
 from contract.outcomes import Outcome
+from contract.reasons import Reason
 from kma.failure import failure
 from kma.follow_ups import event
 from kma.handling import Handled
@@ -16,8 +17,6 @@ from kma.received import Received
 from kma.records import NOTE, OPENED, derived_id
 from kma.settling import Settling
 from kma.waiting_time import NoSeconds, own_seconds
-
-LONGEST_REASON = 1000
 
 
 class Words:
@@ -60,12 +59,12 @@ class Words:
         assert delivery.state is not None
         self.note(delivery.id, delivery.state, delivery.reason)
 
-    def note(self, acknowledgement: str, state: EndState, reason: str) -> None:
+    def note(self, acknowledgement: str, state: EndState, reason: Reason | None) -> None:
         now = datetime.now(UTC)
-        content = AcknowledgementEnded(self._run, acknowledgement, state, reason[:LONGEST_REASON], now)
+        content = AcknowledgementEnded(self._run, acknowledgement, state, reason, now)
         self._settling.add(ended_id(acknowledgement), content)
 
-    def event(self, destination: str, delivery: Delivery, state: EndState, reason: str) -> Outgoing:
+    def event(self, destination: str, delivery: Delivery, state: EndState, reason: Reason | None) -> Outgoing:
         message, now = self._settling.message(delivery.work), datetime.now(UTC)
         return event(destination, self._run, delivery.id, message, _jms_id(delivery), state, reason, now)
 

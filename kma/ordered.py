@@ -11,8 +11,7 @@ asks again; stored, but not yet rejected: the same, its attempts begin anew.
 
 import time
 
-from contract.blocked import Blocked, digest_of
-from contract.messages import DesiredRun, GiveUp
+from contract.messages import BlockedMessage, DesiredRun, GiveUpRequest
 from contract.outcomes import AfterLast
 from kma.failure import Failure
 from kma.work import Work
@@ -26,8 +25,8 @@ class Ordered:
     def __init__(self, desired: DesiredRun) -> None:
         self.on = desired.ordered
         self._seconds = desired.blocked_seconds
-        self._asked = desired.retries_asked
-        self._wish = desired.give_up
+        self._asked = desired.retries_requested
+        self._wish = desired.give_up_request
         self.stays = False
         self._work: Work | None = None
         self._failure: Failure | None = None
@@ -38,19 +37,17 @@ class Ordered:
     def change(self, desired: DesiredRun) -> None:
         """`stays`: attempts are without end."""
         self.stays = self.on and desired.after_last is AfterLast.STAY
-        self._now = self._now or desired.retries_asked != self._asked
-        self._seconds, self._asked = desired.blocked_seconds, desired.retries_asked
-        if desired.give_up is not None and desired.give_up != self._wish:
-            self._wish = desired.give_up
-            self._given_up = self._given_up or self._meant(desired.give_up)
+        self._now = self._now or desired.retries_requested != self._asked
+        self._seconds, self._asked = desired.blocked_seconds, desired.retries_requested
+        if desired.give_up_request is not None and desired.give_up_request != self._wish:
+            self._wish = desired.give_up_request
+            self._given_up = self._given_up or self._meant(desired.give_up_request)
 
-    def _meant(self, wish: GiveUp) -> bool:
+    def _meant(self, wish: GiveUpRequest) -> bool:
         """A wish for another message, or for this one after another attempt, is of somebody who saw what is
         over."""
-        work = self._work
-        if work is None or work.attempt != wish.attempt:
-            return False
-        return digest_of(work.identified.key.text) == wish.digest
+        blocked = self.blocked
+        return blocked is not None and (blocked.digest, blocked.attempt) == (wish.digest, wish.attempt)
 
     def keep(self, work: Work, failure: Failure) -> None:
         """It has failed; its records are in the batch at hand."""
@@ -93,8 +90,9 @@ class Ordered:
         return self.take(), self._failure
 
     @property
-    def problem(self) -> str:
+    def blocked(self) -> BlockedMessage | None:
+        """What nothing overtakes until it is tried again."""
         if self._work is None:
-            return ""
-        seconds = "" if self._seconds <= FOR_A_PERSON else f"{self._seconds:g}"
-        return str(Blocked(self._work.identified.key.text, self._work.attempt, seconds))
+            return None
+        seconds = None if self._seconds <= FOR_A_PERSON else self._seconds
+        return BlockedMessage(self._work.identified.key.text, self._work.attempt, seconds)

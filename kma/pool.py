@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from contract import reasons
 from contract.outcomes import Outcome
+from contract.reasons import Reason
 from kma import frames
 from kma.asking import Question, Reply, read_question, reply_frame
 from kma.failure import failure
@@ -58,7 +60,7 @@ class Pool:
         self.back: deque[Work] = deque()  # messages that no child began: the run hands them out again
         self.asked: deque[Asked] = deque()  # the run replies, sooner or later
         self.restarts = 0
-        self.problem = ""
+        self.problem: Reason | None = None
 
     # -- what the run asks -----------------------------------------------------------------------------------
 
@@ -126,7 +128,7 @@ class Pool:
         """By force: what they were at is given back as if it had not begun."""
         for seat in self._seats:
             if seat.process is not None:
-                seat.killed_as = Handled(Outcome.GIVEN_BACK)
+                seat.killed_as = Handled(Outcome.RELEASED)
                 seat.process.kill()
 
     def close(self) -> list[Ended]:
@@ -192,10 +194,10 @@ class Pool:
                 continue
             if kind == frames.READY:
                 seat.ready = True
-                self.problem = ""
+                self.problem = None
             elif kind == frames.PROBLEM:
                 details = frames.read_problem(content)
-                self.problem = f"{details.exception_type}: {details.text}"[:1900]
+                self.problem = reasons.AGENT_RAISED_AT_START(type=details.exception_type, text=details.text)
                 seat.leaving = True
             elif kind == frames.RETIRING:
                 self._retire(seat)
@@ -284,7 +286,7 @@ class Pool:
         for slot in seat.recalled:
             self.release(slot)
         if not seat.ready and not self.problem and not self._closing:
-            self.problem = f"the agent's process ended ({name}) before it was ready"
+            self.problem = reasons.PROCESS_ENDED_EARLY(how=name)
         seat.vacate(time.monotonic())
         self.restarts += not self._closing
         return ended
@@ -296,7 +298,7 @@ class Pool:
                 if not self._closing and now >= seat.start_at:
                     self._start(seat)
             elif not seat.ready and not seat.leaving and now - seat.process.started_at > START_SECONDS:
-                self.problem = f"the agent takes longer than {START_SECONDS:g} s to import"
+                self.problem = reasons.IMPORT_TOO_SLOW(seconds=START_SECONDS)
                 seat.process.kill()
             elif self.limit_seconds and seat.held:
                 self._check_time(seat)
@@ -316,7 +318,7 @@ class Pool:
         try:
             process = ChildProcess(self._journal, self._job)
         except OSError as error:  # no memory, too many processes or open files
-            self.problem = f"no child process can be started: {error}"
+            self.problem = reasons.NO_PROCESS(detail=str(error))
             seat.start_at = time.monotonic() + LONGEST_PAUSE / 6
             return
         seat.process = process

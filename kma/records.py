@@ -9,11 +9,11 @@ from contract.messages import (
     BreakerCounts,
     Closing,
     Content,
-    LetterOutcome,
     MessageIdentity,
     Protocol,
     RecordRun,
     Recovered,
+    ReplayOutcome,
     RunState,
 )
 from contract.outcomes import RULES, Attempt, Breaker, Outcome, Settlement, is_last
@@ -94,16 +94,16 @@ def after_success(run: RecordRun, message: MessageIdentity, at: datetime) -> Ite
     """*Recovered* if it was redelivered, the letter's outcome if it was given back; mostly nothing."""
     if message.attempt > 1:
         yield Recovered(run, message, at)
-    if message.given_back:
-        yield LetterOutcome(run, message, HANDLED, at)
+    if message.replayed:
+        yield ReplayOutcome(run, message, HANDLED, at)
 
 
 def after_failure(run: RecordRun, message: MessageIdentity, ending: Ending) -> Iterator[Content]:
     """The protocol, and the letter's outcome if the message was given back."""
     yield protocol(run, message, ending)
-    if message.given_back:
+    if message.replayed:
         accepted = RULES[ending.outcome].settlement is Settlement.ACCEPT
-        yield LetterOutcome(run, message, HANDLED if accepted else FAILED, ending.at)
+        yield ReplayOutcome(run, message, HANDLED if accepted else FAILED, ending.at)
 
 
 def closing(
@@ -113,7 +113,6 @@ def closing(
     records: int,
     state: RunState,
     at: datetime,
-    reason: str = "",
     counts: BreakerCounts | None = None,
 ) -> Closing:
     return Closing(
@@ -125,6 +124,5 @@ def closing(
         temporary=totals.temporary,
         restarts=totals.restarts,
         occurred_at=at,
-        reason=reason,
         counts=counts,
     )

@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
+from contract import reasons
 from contract.messages import MAX_RECORDS, Record, RecordBatch, RecordReceipt
+from contract.reasons import Reason
 from kma.logs import logger
 from kma.ma_client import LONGEST_PAUSE, MaClient, NotAllowed, Rejected, TooSlow, Unanswered
 from kma.spool import Spool
@@ -73,18 +75,13 @@ class Reporter:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._main, name="reporter", daemon=True)
-        self.problem = ""
+        self.problem: Reason | None = None
 
     @property
-    def slow_link(self) -> str:
-        """Of single records that do not come through, while others do; empty where there are none."""
-        if not (number := len(self._too_slow)):
-            return ""
-        return (
-            f"{number} records do not reach the MA in the time that it gives one: the link to it is too "
-            f"slow. "
-            "They wait in the spool and are tried again after the others."
-        )
+    def slow_link(self) -> Reason | None:
+        """Of single records that do not come through, while others do; None where there are none."""
+        number = len(self._too_slow)
+        return reasons.LINK_TOO_SLOW(n=number) if number else None
 
     def start(self) -> None:
         self._thread.start()
@@ -125,7 +122,7 @@ class Reporter:
                 wait = self.step()
             except Exception as error:
                 self._log.exception("reporter failed")
-                self.problem = f"nothing is reported: {type(error).__name__}: {error}"[:500]
+                self.problem = reasons.REPORTER_FAILED(type=type(error).__name__, text=str(error))
                 wait = LONGEST_PAUSE
             if wait and self._wake.wait(wait):
                 self._wake.clear()
@@ -140,7 +137,7 @@ class Reporter:
         # The mark moves in this thread only: it is the one of these records.
         records, after = self._spool.head(self._limit, BATCH_BYTES), self._spool.delivered()
         if not records:
-            self.problem = ""
+            self.problem = None
             return self.IDLE
         batch = RecordBatch(
             self._server,
@@ -156,19 +153,19 @@ class Reporter:
         except TooSlow as error:
             return self._send_less(error, records)
         except Unanswered as error:
-            return self._wait(f"records are not taken: {error}", error.after)
+            return self._wait(reasons.RECORDS_NOT_TAKEN(detail=str(error)), error.after)
         except NotAllowed as error:
-            return self._wait(f"records are not taken, the token is refused: {error}", LONGEST_PAUSE)
+            return self._wait(reasons.TOKEN_REFUSED(detail=str(error)), LONGEST_PAUSE)
         except Rejected as error:
             return self._rejected(error, [record.number for record in records])
         self._pause.reset()
         self._tries = 0
         self._limit = larger(self._limit, time.monotonic() - began)
         self._too_slow.difference_update([record.id for record in records])
-        self.problem = ""
+        self.problem = None
         if after is not None and receipt.stored_up_to < after:
             again = self._go_back(receipt.stored_up_to)
-            return 0.0 if again else self._wait("the MA asks for records that are not here any more", None)
+            return 0.0 if again else self._wait(reasons.RECORDS_GONE(), None)
         return self._taken(receipt, records[-1].number)
 
     def _tidy(self) -> None:
@@ -197,7 +194,7 @@ class Reporter:
             return 0.0
         self._spool.taken(receipt.stored_up_to)
         if receipt.stored_up_to < sent:
-            return self._wait("the MA has stored only a part of a batch", None)
+            return self._wait(reasons.STORED_IN_PART(), None)
         return 0.0
 
     def _rejected(self, error: Rejected, numbers: list[int]) -> float:
@@ -209,7 +206,7 @@ class Reporter:
             return 0.0
         self._tries += 1
         if self._tries < _TRIES_OF_ONE and not error.too_large:
-            return self._wait(f"record {numbers[0]} is not taken: {error}", None)
+            return self._wait(reasons.RECORD_NOT_TAKEN(number=numbers[0], detail=str(error)), None)
         self._tries = 0
         self._spool.put_aside(numbers[0], str(error))
         return 0.0
@@ -220,7 +217,7 @@ class Reporter:
         if len(records) > 1:
             self._limit = max(1, len(records) // 2)
             self._pause.reset()
-            return self._wait(f"{len(records)} records at once are not taken: {error}", error.after)
+            return self._wait(reasons.BATCH_NOT_TAKEN(n=len(records), detail=str(error)), error.after)
         record = records[0]
         self._tries += 1
         known = record.id in self._too_slow
@@ -235,10 +232,10 @@ class Reporter:
                 "record goes behind the others", number=record.number, now=number, error=str(error)
             )
             self._pause.reset()
-        return self._wait(f"record {record.number} is not taken: {error}", error.after)
+        return self._wait(reasons.RECORD_NOT_TAKEN(number=record.number, detail=str(error)), error.after)
 
-    def _wait(self, problem: str, asked: float | None) -> float:
+    def _wait(self, problem: Reason, asked: float | None) -> float:
         if problem != self.problem:
-            self._log.warning("not reported", problem=problem)
+            self._log.warning("not reported", problem=str(problem))
         self.problem = problem
         return self._pause.next(asked)

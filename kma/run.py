@@ -10,7 +10,9 @@ from uuid import uuid4
 
 from broker.errors import BrokerUnavailable
 from broker.port import Consumer, ConsumerEvents, Publisher
+from contract import reasons
 from contract.messages import Answer, DesiredRun, RecordRun, RunReport, RunState
+from contract.reasons import Reason
 from contract.wire import dump
 from kma.consumer import Consuming, Wish, limit_seconds
 from kma.counting import final_counts, first_carried, told_counts
@@ -63,7 +65,7 @@ class Run:
         self.desired = desired
         self.key = run_key(desired.activation, desired.epoch)
         self.state = RunState.STARTING
-        self.problem = ""
+        self.problems: tuple[Reason, ...] = ()
         self.crashed = False
         self.stopping = False
         self.journal_path = around.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
@@ -133,7 +135,8 @@ class Run:
             in_progress=self._holding,
             connected=self._connected,
             counts=told_counts(settling.counting.counts),
-            problem=self.problem,
+            problems=self.problems,
+            blocked=self._settling.ordered.blocked,
             repeats=settling.guard.repeats,
         )
 
@@ -146,7 +149,7 @@ class Run:
             # A mistake of ours. The journal stays: what was begun is found in it when the run is started
             # anew.
             self._log.exception("run failed")
-            self.problem = f"the run failed: {type(error).__name__}: {error}"[:2000]
+            self.problems = (reasons.CRASHED(type=type(error).__name__, text=str(error)),)
             self.state, self.crashed = RunState.FAILED, True
         finally:
             self._connected, self._holding = False, 0
@@ -258,7 +261,7 @@ class Run:
 
     def _show(self, consuming: Consuming, pool: Pool) -> None:
         self._connected, self._holding, self._restarts = consuming.connected, pool.holding, pool.restarts
-        self.problem = consuming.problem
+        self.problems = consuming.problems
         if self._tripped:
             self.state = RunState.INTERRUPTED
         elif consuming.stopping:
@@ -276,7 +279,7 @@ class Run:
         without one at its next start. `left`: endings that could not be stored; the journal is kept for
         them."""
         if left:
-            self.crashed, self.problem = True, "endings could not be stored"
+            self.crashed, self.problems = True, (reasons.ENDINGS_NOT_STORED(),)
             return
         progress = self._settling.progress(self._restarts)
         self._around.ledger.note(progress)
@@ -284,9 +287,7 @@ class Run:
         # Without a closing record it is still wanted: it goes on after a restart.
         self.state = self._last_state() if closes else RunState.STARTING
         if self._stop is not None and closes:
-            close_run(
-                self._around, self._record_run, self.key, self.state, self._tripped or self._stop.reason
-            )
+            close_run(self._around, self._record_run, self.key, self.state)
             self._around.report_now()
         # Last: it tells a start of this container that a standalone agent had ended.
         self.journal_path.unlink()
@@ -298,7 +299,7 @@ class Run:
         return RunState.FAILED if self._failed else RunState.FINISHED
 
 
-def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState, reason: str) -> None:
+def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState) -> None:
     """The closing record, once. Every other record of the run is in the spool before it."""
     stored = around.ledger.run(key)
     assert stored is not None
@@ -309,7 +310,6 @@ def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState, r
         records=stored.records,
         state=state,
         at=datetime.now(UTC),
-        reason=reason,
         counts=counts,
     )
     around.spool.close_run(New(key, record, uuid4()))

@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from broker.port import Settle
-from contract.blocked import GIVEN_UP
 from contract.messages import Content, DesiredRun, MessageIdentity, RecordRun
 from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
 from kma.counting import Counting
 from kma.duplicates import Guard
 from kma.exhausted import Exhausted
-from kma.failure import MAX_TEXT, Failure
+from kma.failure import Failure
 from kma.handled_keys import HandledKeys
 from kma.handling import Handled
 from kma.identity import delivery_count
@@ -134,8 +133,7 @@ class Settling:
     def _give_up(self, work: Work, failure: Failure) -> None:
         """To the dead letters, whatever the setting says of the last attempt. Its letter is explained by the
         failure that the person saw."""
-        told = replace(failure, text=f"{GIVEN_UP}{failure.text}"[:MAX_TEXT])
-        noted = Handled(Outcome.NOTED, told)
+        noted = Handled(Outcome.NOTED, failure)
         self.note(work, noted, 0, at=datetime.now(UTC), fate=Disposition.DEAD, last=True)
         self.exhausted.log(work, "given up by a person: rejected")
         self.reject(work)

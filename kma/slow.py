@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from contract import reasons
+from contract.reasons import Reason
 from kma.work import Work
 
 SHARE = 0.8  # of the limit
@@ -16,7 +18,7 @@ class Slow:
         self._log = log
         self._told: set[bytes] = set()
         self._look_at = 0.0
-        self.problem = ""
+        self.problem: Reason | None = None
 
     def look(self, under_way: Iterable[tuple[Work, float]], limit_seconds: float, now: float) -> None:
         """`under_way` with the seconds of each; `limit_seconds` 0 = none, `now` monotonic."""
@@ -34,7 +36,7 @@ class Slow:
                     limit_seconds=limit_seconds,
                 )
         self._told = {work.record for work, _ in slow}
-        self.problem = ""
+        self.problem = None
         if slow:
             longest = max(seconds for _, seconds in slow)
-            self.problem = f"a handling has taken {longest:.3g} s, of at most {limit_seconds:g} s"
+            self.problem = reasons.HANDLING_SLOW(seconds=float(f"{longest:.3g}"), limit=limit_seconds)

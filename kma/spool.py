@@ -17,7 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+from contract import reasons
 from contract.messages import KIND_OF, Content, Record, SpoolReport
+from contract.reasons import Reason
 from contract.wire import dump
 from kma import delivered
 from kma.delivered import WAITS
@@ -30,7 +32,6 @@ from kma.spool_look import look, records_in
 _TRIED_BYTES = 32 * 1024  # two hex digits each: as a failure with a long traceback
 _FREED_AT_ONCE = 200  # delivered rows that go when the disk is full
 _FORGET_TRIED = "DELETE FROM meta WHERE name = 'tried' AND ?1"
-_FULL = "The spool is full: no more messages are taken until the MA has taken records."
 
 
 Size = tuple[int, int]  # rows and bytes
@@ -71,14 +72,11 @@ class Spool:
         return self._bytes >= self._limit or bool(self._file.problem)
 
     @property
-    def problem(self) -> str:
-        """Why nothing new may be begun; empty while it may."""
+    def problem(self) -> Reason | None:
+        """Why nothing new may be begun; None while it may."""
         if self._file.problem:
-            return (
-                f"The spool cannot be written ({self._file.problem}): no more messages are taken "
-                f"until it can."
-            )
-        return _FULL if self.full else ""
+            return reasons.SPOOL_NOT_WRITTEN(detail=self._file.problem)
+        return reasons.SPOOL_FULL() if self.full else None
 
     def try_again(self) -> None:
         """Looks whether the disk that took nothing takes something now: also when no run has anything to

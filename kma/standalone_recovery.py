@@ -54,7 +54,7 @@ def close_ended(
     ended = _ended(journal, once=bool(about.get("once")))
     if ended is None or stored.interrupted or stored.closed:
         return
-    state, reason = ended
+    state = ended
     # What returned sets the counts to 0, also where nobody came to count it.
     returned = state is RunState.FINISHED
     counts = BreakerCounts() if returned else final_counts(ledger.carried(run.setting), run)
@@ -64,16 +64,15 @@ def close_ended(
         records=stored.records,
         state=state,
         at=datetime.now(UTC),
-        reason=reason,
         counts=counts,
     )
     spool.close_run(New(key, record, uuid4()))
 
 
-def _ended(journal: Journal, *, once: bool) -> tuple[RunState, str] | None:
+def _ended(journal: Journal, *, once: bool) -> RunState | None:
     slot = journal.state(SLOT)
     if slot == FINISHED:
-        return RunState.FINISHED, "run_agent returned"
+        return RunState.FINISHED
     if slot == STARTED and once and not lapsed(journal):
-        return RunState.FAILED, "run_agent had not ended when the KMA did"
+        return RunState.FAILED
     return None

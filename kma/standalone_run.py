@@ -8,8 +8,10 @@ import sqlite3
 import time
 from datetime import UTC, datetime
 
+from contract import reasons
 from contract.messages import DesiredRun, RunState
 from contract.outcomes import Outcome
+from contract.reasons import Reason
 from contract.wire import dump
 from kma.handling import Handled
 from kma.inbox import Change, Stop
@@ -24,7 +26,6 @@ from kma.work import identity_bytes, without_message
 TICK = 0.2  # seconds
 _STORE_PAUSE = 1.0  # before a failed write to the spool is tried again
 _STORE_SECONDS = 10.0  # beyond the grace period, for a spool that cannot be written
-WAITS_FOR_MA = "Waits for an answer of the MA: without one it must not run here, another server may."
 
 
 class StandaloneRun(Run):
@@ -133,10 +134,10 @@ class StandaloneRun(Run):
 
     def _may_start(self) -> bool:
         if self._lease.over(boottime_ns()):
-            self.problem = WAITS_FOR_MA
+            self.problems = (reasons.WAITS_FOR_MA(),)
             return False
-        if self._around.spool.full:
-            self.problem = self._around.spool.problem
+        if (problem := self._around.spool.problem) is not None:
+            self.problems = (problem,)
             return False
         return time.monotonic() >= self._start_at
 
@@ -149,15 +150,15 @@ class StandaloneRun(Run):
         try:
             self._current = Start(self._journal, self._lease, self._job(), self._publishing)
         except OSError as error:  # no memory, too many processes or open files
-            self._not_begun(f"no process can be started: {error}")
+            self._not_begun(reasons.NO_PROCESS(detail=str(error)))
             return
         self._starts += 1
         self._restarts += self._starts > 1
         self._write_totals()
 
-    def _not_begun(self, problem: str) -> None:
+    def _not_begun(self, problem: Reason) -> None:
         self._journal.free(SLOT)
-        self.problem = problem
+        self.problems = (problem,)
         pause = min(FIRST_PAUSE * 2**self._early_deaths, LONGEST_PAUSE)
         self._early_deaths += 1
         self._start_at = time.monotonic() + pause
@@ -177,7 +178,7 @@ class StandaloneRun(Run):
             current.kill(STOPPED)
 
     def _after(self, handled: Handled | None, pid: int, seconds: float) -> None:
-        if handled is None or handled.outcome is Outcome.GIVEN_BACK:
+        if handled is None or handled.outcome is Outcome.RELEASED:
             self._after_nothing()
             return
         self._early_deaths = 0
@@ -197,10 +198,10 @@ class StandaloneRun(Run):
             self._journal.free(SLOT)
         elif self._lease.lapsed or self._lease.over(boottime_ns()):
             self._journal.free(SLOT)
-            self.problem = WAITS_FOR_MA
+            self.problems = (reasons.WAITS_FOR_MA(),)
             self._log.warning("lease over: given up until the MA answers")
         else:
-            self._not_begun("the agent's process ended before it had begun")
+            self._not_begun(reasons.ENDED_BEFORE_IT_BEGAN())
 
     def _after_failure(self, handled: Handled) -> None:
         kind = handled.failure.exception_type if handled.failure is not None else handled.outcome.value
@@ -218,7 +219,7 @@ class StandaloneRun(Run):
             self.state = (
                 RunState.STARTING
             )  # before the problem, which a report must not tell of one that runs
-            self.problem = f"run_agent failed: {kind}; it is started again after {again:g} s"[:2000]
+            self.problems = (reasons.STARTED_AGAIN(type=kind, seconds=again),)
 
     def _finish(self, reason: str) -> None:
         """The run is over by itself: it closes, also where only the KMA was to stop."""
@@ -235,7 +236,7 @@ class StandaloneRun(Run):
         try:
             self._around.spool.append(batch.records, progress=self._settling.progress(self._restarts))
         except sqlite3.Error as error:
-            self.problem = f"the spool cannot be written: {error}"
+            self.problems = (reasons.SPOOL_NOT_WRITTEN(detail=str(error)),)
             self._store_again_at = now + _STORE_PAUSE
             self._log.error("spool cannot be written", error=str(error))
             return
@@ -255,7 +256,7 @@ class StandaloneRun(Run):
         began = self._current is not None and self._current.began
         self._holding, self._connected = int(began), began
         if began:
-            self.problem = ""
+            self.problems = ()
         if self._tripped:
             self.state = RunState.INTERRUPTED
         elif self._stop is not None:

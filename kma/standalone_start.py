@@ -23,7 +23,7 @@ _BEGIN_SECONDS = 60.0  # for a process to come as far as user code
 _AGAIN_SECONDS = 0.5
 _LINGER_SECONDS = 2.0  # for a process to end once it has said how its agent ended
 
-STOPPED = Handled(Outcome.GIVEN_BACK)
+STOPPED = Handled(Outcome.RELEASED)
 
 
 class Start:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.port import Settle
+from contract import reasons
+from contract.reasons import Reason
 from kma.journal import Journal
 from kma.pool import Pool
 from kma.settling import Settling
@@ -25,7 +27,7 @@ class Storing:
         self._pool = pool
         self._log = log
         self._again_at = 0.0
-        self.problem = ""
+        self.problem: Reason | None = None
 
     def carry_out(self, settle: Callable[[Sequence[tuple[int, Settle]]], None]) -> int:
         """Stores the batch, settles, frees the slots; answers how many. This process may be killed
@@ -65,11 +67,11 @@ class Storing:
             )
         except sqlite3.Error as error:
             # Disk full or broken: nothing of the batch is settled, and nothing more is begun.
-            self.problem = f"the spool cannot be written: {error}"
+            self.problem = reasons.SPOOL_NOT_WRITTEN(detail=str(error))
             self._again_at = now + _STORE_PAUSE
             self._log.error("spool cannot be written", error=str(error))
             return False
-        self.problem = ""
+        self.problem = None
         self._settling.guard.stored()
         return True
 

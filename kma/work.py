@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 from broker.amqp_codec import decode, encode
 from broker.port import NULL, BodyKind
-from kma.identity import NO_MESSAGE, Identified, identify, may_be_given_back
+from kma.identity import NO_MESSAGE, Identified, identify, may_be_replayed
 from kma.journal import ENCODED, IDENTITY, ROOM
 
 
@@ -62,7 +62,7 @@ class Work:
     @property
     def needs_record(self) -> bool:
         """Whether its success is worth a record. False for nearly all, and cheap."""
-        return self.attempt > 1 or (may_be_given_back(self.encoded) and self.identified.given_back)
+        return self.attempt > 1 or (may_be_replayed(self.encoded) and self.identified.replayed)
 
     def again(self, record: bytes, attempt: int) -> "Work":
         """The same delivery, for another attempt."""

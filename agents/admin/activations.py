@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models import Activation, Run, StateChange
 from agents.pages.history import state_word, subject_word
+from agents.reasons import problems_of
 from console.lists.admin import BoundedPaginator, ReadOnlyAdmin, SinceFilter, StartedFilter
 
 
@@ -17,8 +18,12 @@ class RunInline(admin.TabularInline):
     extra = 0
     max_num = 0
     can_delete = False
-    fields = ("server", "epoch", "wanted", "state", "handled", "failed", "temporary", "restarts", "problem")
+    fields = ("server", "epoch", "wanted", "state", "handled", "failed", "temporary", "restarts", "told")
     readonly_fields = fields
+
+    @admin.display(description=_("problems"))
+    def told(self, run: Run) -> str:
+        return "; ".join(map(str, problems_of(run)))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

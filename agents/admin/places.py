@@ -48,7 +48,7 @@ class ServerAdmin(admin.ModelAdmin):
         "spool_bytes",
         "spool_limit_bytes",
         "spool_full",
-        "problems",
+        "told",
         "created_at",
     )
     readonly_fields = facts
@@ -60,6 +60,10 @@ class ServerAdmin(admin.ModelAdmin):
         (_("What its KMA said last"), {"fields": facts}),
     )
     inlines = (OfferedAgentInline,)
+
+    @admin.display(description=_("problems"))
+    def told(self, server: Server) -> str:
+        return "; ".join(map(str, server.problems))
 
     def get_actions(self, request: HttpRequest) -> Any:
         """One at a time, after a look at what goes with it."""

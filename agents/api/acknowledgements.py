@@ -20,12 +20,14 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.authentication import AnyTokenAuthentication, AuthenticatedServer
 from agents.api.rights import check_right
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, ApiToken, LaunchSetting
+from agents.reasons import AGENT_ON
 from agents.services import answering
 from agents.services.answering import Answerer
 from console.permissions import PersonPermissions
+from console.reasons import NO_REASON, said
 from console.rest.errors import ApiProblem, Forbidden
 from console.rest.pagination import KeysetPages
-from console.rest.serializers import QuerySerializer
+from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from contract.acknowledging import LONGEST_ID, parse_action
 
 MOST_OF_JMS_ID = 255
@@ -39,7 +41,11 @@ class AcknowledgementSerializer(serializers.ModelSerializer[Acknowledgement]):
     server = serializers.CharField(source="server.name", read_only=True)
     activation = serializers.UUIDField(source="activation_uuid", read_only=True)
     answered_by = serializers.SerializerMethodField()
+    answered_from = ReasonText()
     url = serializers.SerializerMethodField()
+    reason = ReasonText()
+    reason_code = ReasonCode("reason")
+    reason_params = ReasonParams("reason")
 
     class Meta:
         model = Acknowledgement
@@ -48,6 +54,8 @@ class AcknowledgementSerializer(serializers.ModelSerializer[Acknowledgement]):
             "url",
             "state",
             "reason",
+            "reason_code",
+            "reason_params",
             "action",
             "setting",
             "server",
@@ -229,9 +237,9 @@ class AcknowledgementViewSet(
     def _who(self) -> Answerer:
         user: Any = self.request.user
         if isinstance(user, AuthenticatedServer):
-            return Answerer(through=f"agent on {user.server.name}")
+            return Answerer(through=AGENT_ON(server=user.server.name))
         token = self.request.auth
-        return Answerer(by=user, through=token.name if isinstance(token, ApiToken) else "")
+        return Answerer(by=user, through=said(token.name) if isinstance(token, ApiToken) else NO_REASON)
 
 
 def address_of(row: Acknowledgement) -> str:

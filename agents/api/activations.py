@@ -16,6 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.refusals import or_conflict
 from agents.api.rights import check_right
 from agents.models import Activation, ActivationState, Run
+from agents.reasons import problems_of
 from agents.services.listing import Listed, activations
 from agents.services.starting import stop_activation
 from agents.services.switching import Refused
@@ -26,6 +27,11 @@ from console.rest.serializers import BodySerializer, QuerySerializer, ReasonCode
 
 class RunSerializer(serializers.ModelSerializer[Run]):
     server = serializers.CharField(source="server.name", read_only=True)
+    problem = serializers.CharField(read_only=True, help_text="All `problems`, and what blocks it, said.")
+    problems = serializers.ListField(child=serializers.JSONField(), help_text="Each `code` and `params`.")
+    blocked = serializers.JSONField(
+        read_only=True, help_text="`key`, `attempt`, `retry_seconds` of the message that blocks it, or null."
+    )
 
     class Meta:
         model = Run
@@ -47,6 +53,8 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             "any_count",
             "reported_at",
             "problem",
+            "problems",
+            "blocked",
             "created_at",
             "closed_at",
             "closing_records",
@@ -56,8 +64,12 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
     def to_representation(self, run: Run) -> dict[str, Any]:
         """A page may hold thousands of them (50 servers each): field by field is ten times slower."""
-        shown = {name: getattr(run, name) for name in self.Meta.fields}
-        return shown | {"server": run.server.name}
+        shown = {name: getattr(run, name) for name in self.Meta.fields if name != "problem"}
+        return shown | {
+            "server": run.server.name,
+            "problem": "; ".join(map(str, problems_of(run))),
+            "problems": [problem.as_json() for problem in run.problems],
+        }
 
 
 class ActivationSerializer(serializers.ModelSerializer[Activation]):

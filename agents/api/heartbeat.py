@@ -11,7 +11,7 @@ from agents.api.authentication import IsServer, ServerTokenAuthentication, serve
 from agents.services.heartbeats import WrongServer, accept_heartbeat, refuse_version
 from agents.services.standing_in import stand_in_for_alerts
 from console.rest.errors import Forbidden
-from contract import wire
+from contract import version_3, wire
 from contract.messages import Heartbeat
 
 
@@ -28,7 +28,9 @@ class HeartbeatView(APIView):
         version = request.data.get("version") if isinstance(request.data, dict) else None
         if isinstance(version, int):
             refuse_version(server_of(request), version)
-        heartbeat, now = wire.load(Heartbeat, request.data), timezone.now()
+        older = version == version_3.VERSION
+        data = version_3.heartbeat(request.data) if older else request.data
+        heartbeat, now = wire.load(Heartbeat, data), timezone.now()
         try:
             reply = accept_heartbeat(server_of(request), heartbeat, now)
         except WrongServer as error:
@@ -39,4 +41,5 @@ class HeartbeatView(APIView):
                 what_to_do="Give each KMA the token of its own server.",
             ) from error
         stand_in_for_alerts(now)
-        return Response(wire.dump(reply))
+        answer = wire.dump(reply)
+        return Response(version_3.reply(answer) if older else answer)

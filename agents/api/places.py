@@ -37,6 +37,8 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
         slug_field="name", many=True, read_only=True
     )
     agents = OfferedAgentSerializer(source="offered_agents", many=True, read_only=True)
+    problems = serializers.ListField(child=serializers.CharField(), read_only=True)
+    problem_codes = serializers.SerializerMethodField(help_text="Of each of `problems`.")
 
     class Meta:
         model = Server
@@ -54,6 +56,7 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
             "spool_limit_bytes",
             "spool_full",
             "problems",
+            "problem_codes",
             "duty",
             "duty_reason",
             "duty_since",
@@ -63,6 +66,9 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
             "agents",
         )
         read_only_fields = fields
+
+    def get_problem_codes(self, server: Server) -> list[str]:
+        return [problem.code for problem in server.problems]
 
     def get_duty_by(self, server: Server) -> str | None:
         return server.duty_by.get_username() if server.duty_by else None

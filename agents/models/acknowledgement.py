@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models.server import Server
 from agents.models.setting import LaunchSetting
+from console.reasons import ReasonField
 from contract.acknowledging import LONGEST_ID, Action, EndState
 
 LONGEST_JMS_ID = 255
@@ -55,14 +56,14 @@ class Acknowledgement(models.Model):
         _("state"), max_length=12, choices=AcknowledgementState.choices, default=AcknowledgementState.OPEN
     )
     action = models.CharField(_("answer"), max_length=8, choices=Answer.choices, blank=True, default="")
-    reason = models.TextField(_("reason"), blank=True, default="")
+    reason = ReasonField(_("reason"))
     opened_at = models.DateTimeField(_("waiting since"), null=True)
     due_at = models.DateTimeField(_("answer expected until"), null=True)
     answered_at = models.DateTimeField(_("answered"), null=True)
     answered_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("answered by")
     )
-    answered_from = models.CharField(_("answered through"), max_length=100, blank=True, default="")
+    answered_from = ReasonField(_("answered through"))
     ended_at = models.DateTimeField(_("ended"), null=True)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
     opened_record = models.UUIDField(null=True, editable=False, unique=True)

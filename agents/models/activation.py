@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.parameters import ReadableJSONField
 from agents.models.server import Server
 from agents.models.setting import LaunchSetting
-from console.reasons import ReasonField
+from console.reasons import ReasonField, ReasonsField
 
 
 class ActivationState(models.TextChoices):
@@ -180,7 +180,9 @@ class Run(models.Model):
     # only.
     counted_marks = models.JSONField(default=list, blank=True, editable=False)
     reported_at = models.DateTimeField(_("reported"), null=True)
-    problem = models.TextField(_("problem"), blank=True, default="")
+    problems = ReasonsField(_("problems"))
+    # `contract.messages.BlockedMessage` as JSON, None while nothing blocks.
+    blocked = models.JSONField(null=True, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
     closed_at = models.DateTimeField(_("closed"), null=True)
     closing_records = models.BigIntegerField(_("records before the closing one"), null=True)

@@ -8,6 +8,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from console.reasons import ReasonsField
+
 server_name = RegexValidator(
     r"^[a-z0-9][a-z0-9.-]{0,62}$",
     _("Small letters, digits, points and hyphens, at most 63, a letter or digit first."),
@@ -58,7 +60,7 @@ class Server(models.Model):
     spool_bytes = models.BigIntegerField(_("bytes in spool"), default=0, editable=False)
     spool_limit_bytes = models.BigIntegerField(_("spool limit, bytes"), default=0, editable=False)
     spool_full = models.BooleanField(_("spool full"), default=False, editable=False)
-    problems = models.JSONField(_("problems"), default=list, editable=False)
+    problems = ReasonsField(_("problems"), editable=False)
     # Hash of what the KMA said it has; the wanted one is computed from the runs.
     desired_version = models.CharField(_("desired state it has"), max_length=64, default="", editable=False)
     duty = models.CharField(

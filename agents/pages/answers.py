@@ -17,7 +17,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting, ServerState
 from agents.models.setting import AckMode
-from agents.pages.answer_words import in_words
 from agents.pages.asking import Question, ask
 from agents.pages.trips import setting_id
 from agents.services import answering
@@ -72,8 +71,8 @@ def waiting(row: Acknowledgement, now: datetime, user: Any) -> Waiting:
         left=amounts.duration(max(due - now, timedelta())) if due else _("without end"),
         silent=row.server.state(now) is not ServerState.ALIVE,
         why_not=why_not(user, "answer", row.setting),
-        reason=in_words(row.reason),
-        answered_from=in_words(row.answered_from),
+        reason=str(row.reason),
+        answered_from=str(row.answered_from),
     )
 
 
@@ -192,11 +191,11 @@ def _acting(row: Acknowledgement, action: Action, user: Any) -> Callable[[Any], 
         try:
             answered = answering.until_ended(answering.answer(row, action, Answerer(by=user), timezone.now()))
         except answering.NotAnswered as refused:
-            raise Refused("not_answered", in_words(str(refused)), "") from refused
+            raise Refused("not_answered", str(refused), "") from refused
         if answered.state in WAITING_STATES:
             return _("Answered. Its server has not said yet what came of it.")
         if answered.reason:
-            return f"{answered.get_state_display()}: {in_words(answered.reason)}"
+            return f"{answered.get_state_display()}: {answered.reason}"
         return answered.get_state_display()
 
     return act

@@ -59,7 +59,7 @@ def setting_shown(
     wanted = [run for run in open_runs if run.wanted]
     if not wanted:
         return _nothing_wanted(open_runs)
-    if any(run.problem for run in wanted):
+    if any(run.problems or run.blocked for run in wanted):
         return Shown(_("has a problem"), "bad", "warn")
     if all(run.server.state(now) is not ServerState.ALIVE for run in wanted):
         return Shown(_("server silent"), "bad", "silent")

@@ -18,6 +18,7 @@ from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState,
 from agents.models.setting import AckMode
 from agents.services.acknowledgement_secrets import secret_of
 from agents.services.looking import look_after_commit
+from console.reasons import NO_REASON, Reason
 from contract import messages
 from contract.acknowledging import END_OF, Action, read_id, verify
 
@@ -60,10 +61,10 @@ class TooLate(NotAnswered):
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Who answers: a person, or a server whose agent does. `through`: the name of the token."""
+    """Who answers: a person, or a server whose agent does. `through`: the token, or that server."""
 
     by: Any = None
-    through: str = ""
+    through: Reason = NO_REASON
 
 
 def named(acknowledgement: str, now: datetime) -> Acknowledgement:
@@ -119,7 +120,7 @@ def answer(row: Acknowledgement, action: Action, who: Answerer, now: datetime) -
             action=action.value,
             answered_at=now,
             answered_by=who.by,
-            answered_from=who.through[:100],
+            answered_from=who.through,
         )
         if first:
             look_after_commit([row.server.name])
@@ -130,7 +131,7 @@ def answer(row: Acknowledgement, action: Action, who: Answerer, now: datetime) -
             message_key=row.message_key, action=action.value,
         )  # fmt: skip
     elif row.state in GONE:
-        raise TooLate(row.reason or _("It waits for no answer any more."), row)
+        raise TooLate(str(row.reason or _("It waits for no answer any more.")), row)
     elif not _same(row, action):
         raise AnsweredOtherwise(
             _("Another answer came first: %(what)s.") % {"what": row.get_state_display()}, row
@@ -158,7 +159,7 @@ def until_ended(row: Acknowledgement, seconds: float = PATIENCE) -> Acknowledgem
     finally:
         _places.release()
     if row.state in GONE:
-        raise TooLate(row.reason or _("It waits for no answer any more."), row)
+        raise TooLate(str(row.reason or _("It waits for no answer any more.")), row)
     return row
 
 

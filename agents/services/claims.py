@@ -1,6 +1,7 @@
 """What a KMA says of its runs: claims to the present. Those of an old epoch have no effect."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,14 +14,18 @@ from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.interruptions import mark_interrupted, note_interrupted
 from agents.services.isolating import isolated
 from agents.services.trial import end_trial
+from console.reasons import Reason
 from contract.breaker import MARK_LENGTH, MOST_MARKS
-from contract.messages import BreakerCounts, RunReport, RunState
+from contract.messages import BlockedMessage, BreakerCounts, RunReport, RunState
 from contract.text import storable
+from contract.wire import dump
 
 log = structlog.get_logger(__name__)
 
 BIGGEST = 2**31 - 1
 BIGGEST_TOTAL = 2**63 - 1
+MOST_PROBLEMS = 20  # of one run or server
+LONGEST_KEY = 255
 COUNTED = ("same_type", "same_count", "any_count", "counted_marks")
 
 
@@ -117,8 +122,15 @@ def _claimed(report: RunReport) -> dict[str, Any]:
         "in_progress": bounded(report.in_progress, BIGGEST),
         "connected": report.connected,
         **counted(report.counts),
-        "problem": report.problem[:2000],
+        "problems": [Reason.reported(problem) for problem in report.problems[:MOST_PROBLEMS]],
+        "blocked": _blocked(report.blocked),
     }
+
+
+def _blocked(blocked: BlockedMessage | None) -> Any:
+    return blocked and dump(
+        replace(blocked, key=blocked.key[:LONGEST_KEY], attempt=bounded(blocked.attempt, BIGGEST))
+    )
 
 
 def counted(counts: BreakerCounts) -> dict[str, Any]:

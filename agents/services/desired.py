@@ -16,7 +16,7 @@ from agents.services.carrying import carried_counts
 from agents.services.hearing import LEASE_SECONDS, leased
 from agents.services.withholding import NotSent, why_not_sent
 from contract import wire
-from contract.messages import AgentKind, DesiredRun, DesiredState, GiveUp, Mode
+from contract.messages import AgentKind, DesiredRun, DesiredState, GiveUpRequest, Mode
 from contract.outcomes import AfterLast
 
 log = structlog.get_logger(__name__)
@@ -93,8 +93,8 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         setting=setting.key,
         agent=setting.agent,
         kind=AgentKind(setting.kind),
-        count_once=setting.count_once,
-        try_one_first=run.activation.trial,
+        count_message_once=setting.count_once,
+        trial_first=run.activation.trial,
         carried_counts=carried_counts(run),
         limit_messages=setting.drain_limit_messages if setting.timing == Timing.DELAYED else 0,
         restart_seconds=_restart_seconds(setting),
@@ -104,7 +104,7 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         mode=Mode(setting.mode),
         concurrency=setting.concurrency,
         max_attempts=setting.subscribed.max_attempts if setting.takes_messages else 1,
-        breaker_m=setting.breaker_m,
+        max_failures=setting.breaker_m,
         grace_seconds=setting.grace_seconds,
         handling_timeout_seconds=setting.handling_timeout_seconds,
         transaction_timeout_seconds=setting.transaction_timeout_seconds,
@@ -117,8 +117,8 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         acknowledgement_secret=secret_of(run, server) if setting.mode == AckMode.CLIENT else "",
         ordered=setting.ordered,
         blocked_seconds=setting.blocked_seconds,
-        retries_asked=setting.retries_asked,
-        give_up=_give_up(setting),
+        retries_requested=setting.retries_asked,
+        give_up_request=_give_up_request(setting),
         after_last=AfterLast(setting.after_last),
         exception_destination=setting.exception_destination
         if setting.after_last == PoisonPolicy.EXCEPTION
@@ -133,10 +133,10 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
     )
 
 
-def _give_up(setting: LaunchSetting) -> GiveUp | None:
+def _give_up_request(setting: LaunchSetting) -> GiveUpRequest | None:
     if not setting.give_ups_asked:
         return None
-    return GiveUp(setting.give_ups_asked, setting.give_up_digest, setting.give_up_attempt)
+    return GiveUpRequest(setting.give_ups_asked, setting.give_up_digest, setting.give_up_attempt)
 
 
 def _restart_seconds(setting: LaunchSetting) -> float:

@@ -10,17 +10,17 @@ from agents import spools
 from agents.models import Activation, OfferedAgent, Server, ServerState
 from agents.models.activation import ActivationState
 from agents.services.answering import to_pass_on
-from agents.services.claims import BIGGEST_TOTAL, accept_claims, bounded
+from agents.services.claims import BIGGEST_TOTAL, MOST_PROBLEMS, accept_claims, bounded
 from agents.services.closing import close_never_started
 from agents.services.desired import desired_state
 from agents.services.endings import end_activations
 from agents.services.hearing import note_hearing_again
 from agents.services.planning import plan_open_activations
 from agents.services.tending import stand_in
+from console.reasons import Reason
 from contract.errors import UnsupportedVersion
 from contract.messages import Heartbeat, HeartbeatReply, check_version
 
-MOST_PROBLEMS = 20
 MOST_AGENTS = 1000
 TAKEN_AGAIN_AFTER = timedelta(seconds=5)
 
@@ -111,7 +111,7 @@ def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:
         "spool_bytes": bounded(heartbeat.spool.bytes, BIGGEST_TOTAL),
         "spool_limit_bytes": bounded(heartbeat.spool.limit_bytes, BIGGEST_TOTAL),
         "spool_full": heartbeat.spool.full,
-        "problems": [problem[:500] for problem in heartbeat.problems[:MOST_PROBLEMS]],
+        "problems": [Reason.reported(problem) for problem in heartbeat.problems[:MOST_PROBLEMS]],
         "desired_version": heartbeat.desired_version[:64],
         "refused_version": None,
     }

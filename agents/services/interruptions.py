@@ -63,7 +63,7 @@ def told_columns(content: messages.Interruption) -> dict[str, Any]:
         "activation_uuid": content.run.activation,
         "epoch": content.run.epoch,
         "reason": content.reason,
-        "limit_m": content.m,
+        "limit_m": content.max_failures,
         "same_type": storable(content.counts.same_type)[:255],
         "same_count": content.counts.same,
         "any_count": content.counts.any,

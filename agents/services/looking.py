@@ -32,7 +32,7 @@ def look_after_commit(servers: Iterable[str]) -> None:
 def look(servers: Iterable[str]) -> None:
     """Best effort: Redis may be away, then the first failure ends it."""
     for server in servers:
-        if not send("kma.look", queue=f"kma.{server}"):
+        if not send("kma.poll", queue=f"kma.{server}"):
             return
 
 

@@ -13,13 +13,13 @@ from django.db.models import Q
 
 from agents.models import WAITING_STATES, Acknowledgement, LaunchSetting, Server
 from agents.models.acknowledgement import LONGEST_JMS_ID
+from console.reasons import NO_REASON, Reason
 from contract.messages import AcknowledgementEnded, AcknowledgementOpened
 from contract.text import storable
 
 log = structlog.get_logger(__name__)
 
 Told = AcknowledgementOpened | AcknowledgementEnded
-LONGEST_REASON = 2000
 LARGEST_ATTEMPT = 2**31 - 1
 
 
@@ -84,7 +84,7 @@ def _end(server: Server, record: UUID, content: AcknowledgementEnded, now: datet
     )
     ended = waiting.update(
         state=content.state.value,
-        reason=storable(content.reason)[:LONGEST_REASON],
+        reason=Reason.reported(content.reason) if content.reason else NO_REASON,
         ended_at=now,
         ended_record=record,
     )

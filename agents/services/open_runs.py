@@ -4,13 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from agents.models import Activation, Run, Server
 from agents.models.activation import OPEN_ACTIVATIONS
+from console.reasons import Reason
 
 _COLUMNS = (
-    "activation_id", "server_id", "epoch", "wanted", "state", "connected", "problem", "closed_at", "handled",
+    "activation_id", "server_id", "epoch", "wanted", "state", "connected", "problems", "blocked", "closed_at",
+    "handled",
     "failed",
     "temporary",
 )  # fmt: skip
@@ -27,7 +30,8 @@ class OpenRun:
     wanted: bool
     state: str
     connected: bool
-    problem: str
+    problems: list[Reason]
+    blocked: dict[str, Any] | None
     closed_at: datetime | None
     handled: int
     failed: int

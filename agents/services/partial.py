@@ -27,7 +27,9 @@ def _is_well(run: Run | OpenRun, now: datetime) -> bool:
 def _is_in_trouble(run: Run | OpenRun, now: datetime) -> bool:
     if run.state in TROUBLED:
         return True
-    return run.closed_at is None and run.wanted and (bool(run.problem) or _is_silent(run, now))
+    return (
+        run.closed_at is None and run.wanted and (bool(run.problems or run.blocked) or _is_silent(run, now))
+    )
 
 
 def _is_silent(run: Run | OpenRun, now: datetime) -> bool:

@@ -12,9 +12,9 @@ from django.db.models import Exists, OuterRef
 
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, Server
 from agents.models.server import lost_before
+from agents.reasons import DELIVERED_AGAIN
 from agents.services.hearing import silence_counts
 
-AGAIN = "Its server is not heard, and the message was delivered again."
 MOST_AT_ONCE = 500
 
 
@@ -29,4 +29,6 @@ def lose_redelivered(now: datetime) -> int:
     waiting = Acknowledgement.objects.filter(ended_at=None, state__in=WAITING_STATES)
     gone = waiting.filter(server__in=silent).exclude(jms_message_id="").filter(Exists(again))
     found = list(gone.values_list("pk", flat=True)[:MOST_AT_ONCE])
-    return waiting.filter(pk__in=found).update(state=AcknowledgementState.LOST, reason=AGAIN, ended_at=now)
+    return waiting.filter(pk__in=found).update(
+        state=AcknowledgementState.LOST, reason=DELIVERED_AGAIN(), ended_at=now
+    )

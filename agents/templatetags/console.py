@@ -10,15 +10,14 @@ from django.template.defaultfilters import capfirst
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
 
 from agents.models import Activation, StateChange
 from agents.pages import history
+from agents.reasons import problems_of
 from console.reasons import Reason
 from console.ui import amounts
 from console.ui.page import tabs_for
 from console.ui.text import visible as make_visible
-from contract.blocked import GIVEN_UP, blocked_in
 
 register = template.Library()
 WORD_BREAK = SafeString("<wbr>")
@@ -103,38 +102,9 @@ def told(message: Any) -> SafeString:
 
 
 @register.filter
-def run_problem(text: str) -> str:
-    """In the reader's language where it is a state that a run tells in one fixed sentence."""
-    if (found := blocked_in(text)) is None:
-        return text
-    before, blocked, after = found
-    if blocked.seconds:
-        words = _(
-            "blocked by the message %(key)s after attempt %(attempt)s; it is tried again every %(seconds)s s"
-        )
-    else:
-        words = _(
-            "blocked by the message %(key)s after attempt %(attempt)s; it is tried again when somebody asks "
-            "for it"
-        )
-    facts = {"key": blocked.key, "attempt": blocked.attempt, "seconds": blocked.seconds}
-    return before + words % facts + after
-
-
-@register.filter
-def failure_text(text: str) -> str:
-    """What a failure said, behind what a KMA put before it for people."""
-    if not text.startswith(GIVEN_UP):
-        return text
-    return " ".join(
-        [_("Sent to the dead letters because a person asked for it."), text.removeprefix(GIVEN_UP)]
-    )
-
-
-@register.filter
-def blocks(problem: str) -> bool:
-    """Whether a message blocks the ordered subscription of the run that says so."""
-    return blocked_in(problem) is not None
+def run_problem(run: Any) -> str:
+    """What keeps it from its work, in the reader's language."""
+    return "; ".join(map(str, problems_of(run)))
 
 
 @register.filter

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.rest.errors import Forbidden
-from contract.blocked import digest_of
+from contract.messages import BlockedMessage
 from dlq.api.audited import Audited
 from dlq.api.waiting import ANYBODY, problem_of, setting_for
 from dlq.auditing import LONGEST_REASON
@@ -22,8 +22,10 @@ from dlq.waiting.doing import why_not
 class BlockingSerializer(serializers.Serializer[Any]):
     message_key = serializers.CharField(source="blocked.key")
     attempt = serializers.IntegerField(source="blocked.attempt", help_text="The last one that was made.")
-    seconds = serializers.CharField(
-        source="blocked.seconds", help_text="Between attempts; empty: when a person asks."
+    retry_seconds = serializers.FloatField(
+        source="blocked.retry_seconds",
+        allow_null=True,
+        help_text="Between attempts; null: when a person asks.",
     )
     server = serializers.CharField()
     told_at = serializers.DateTimeField(allow_null=True)
@@ -62,7 +64,7 @@ class BlockingMessage(Audited, APIView):
         form = GiveUpSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         said = form.validated_data
-        digest = digest_of(said["message_key"])
+        digest = BlockedMessage(said["message_key"], said["attempt"]).digest
         try:
             give_up(
                 setting, digest, said["attempt"], by=request.user, now=timezone.now(), reason=said["reason"]

@@ -4,7 +4,6 @@ no failure and has no protocol, yet the broker may have counted it."""
 from django.utils.translation import gettext as _
 
 from agents.models import Acknowledgement, AcknowledgementState
-from agents.pages.answer_words import in_words
 from agents.pages.answers import STATES
 from console.ui import amounts
 from console.ui.page import link
@@ -28,6 +27,6 @@ def _event(row: Acknowledgement) -> Event:
     else:
         what, url = _("Waited for an answer since attempt %(n)s: %(state)s"), f"{link('answers')}?state=ended"
     facts = {"n": amounts.number(row.attempt), "state": shown.word}
-    detail = " · ".join(filter(None, [row.server.name, in_words(row.reason)]))
+    detail = " · ".join(filter(None, [row.server.name, str(row.reason)]))
     tone = "warn" if row.state == AcknowledgementState.LOST else shown.tone
     return Event(at or row.opened_at or row.created_at, tone, what % facts, detail, url)

@@ -8,7 +8,6 @@ from django.utils.translation import gettext as _
 
 from console.ui import amounts
 from console.ui.page import link
-from contract.blocked import GIVEN_UP, was_given_up
 from contract.outcomes import Outcome as Ending
 from dlq.models import (
     Action,
@@ -57,8 +56,7 @@ class Event:
 
 def failure(protocol: FailureProtocol, traceback: str) -> Event:
     """`traceback` empty: not shown to this person, or too far back."""
-    text = protocol.exception_text
-    given_up = was_given_up(protocol.outcome, text)
+    given_up = protocol.by_hand
     if given_up:
         what = _("Sent to the dead letters by a person, after attempt %(n)s: %(kind)s")
     elif protocol.outcome == NOTED:
@@ -71,11 +69,7 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
         "id": str(protocol.activation_uuid)[:8],
     }
     doubt = "" if protocol.verified else _("unverified")
-    detail = " · ".join(
-        filter(
-            None, [run, doubt, protocol.place, (text.removeprefix(GIVEN_UP) if given_up else text).strip()]
-        )
-    )
+    detail = " · ".join(filter(None, [run, doubt, protocol.place, protocol.exception_text.strip()]))
     tone = "warn" if protocol.temporary else "bad"
     folded = "" if given_up else traceback  # that of the failure before it
     return Event(protocol.occurred_at, tone, what, detail, link("protocol", protocol.pk), folded=folded)

@@ -25,7 +25,7 @@ def register_kinds() -> None:
 def waiting_for_a_person(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
     """Of settings that are on. The message is not named: alerts outlive it."""
     for setting, blocking in blocked_settings(MOST):
-        if not blocking.blocked.seconds:
+        if blocking.blocked.retry_seconds is None:
             facts = {"setting": setting.key, "attempt": blocking.blocked.attempt, "server": blocking.server}
             yield Observation(
                 setting.key, 1.0, setting=setting.pk, pools=frozenset([setting.pool_id]), facts=facts

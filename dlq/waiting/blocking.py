@@ -18,7 +18,8 @@ from agents.models import LaunchSetting, Run
 from agents.services.history import note
 from agents.services.looking import look_after_commit
 from console.reasons import said
-from contract.blocked import Blocked, blocked_in
+from contract.messages import BlockedMessage
+from contract.wire import load
 from dlq.auditing import attempt, record
 from dlq.waiting.asking import WaitingRefused
 from dlq.waiting.doing import check
@@ -28,7 +29,7 @@ from dlq.waiting.doing import check
 class Blocking:
     """`told_at`: when its server said so last."""
 
-    blocked: Blocked
+    blocked: BlockedMessage
     server: str
     told_at: datetime | None
 
@@ -52,12 +53,11 @@ def blocked_settings(most: int) -> list[tuple[LaunchSetting, Blocking]]:
 
 def _told(which: Q) -> Iterator[tuple[int, Blocking]]:
     """(setting, what one of its runs told), what was told last first."""
-    runs = (
-        Run.objects.filter(which, closed_at=None).exclude(problem="").select_related("server", "activation")
-    )
+    runs = Run.objects.filter(which, closed_at=None, blocked__isnull=False)
+    runs = runs.select_related("server", "activation")
     for run in runs.order_by(F("reported_at").desc(nulls_last=True), "-pk"):
-        if (found := blocked_in(run.problem)) is not None:
-            yield run.activation.setting_id, Blocking(found[1], run.server.name, run.reported_at)
+        blocked = load(BlockedMessage, run.blocked)
+        yield run.activation.setting_id, Blocking(blocked, run.server.name, run.reported_at)
 
 
 def give_up(

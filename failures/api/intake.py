@@ -1,5 +1,6 @@
 """POST /api/v1/protocols/: a KMA's records. Answered 2xx only after the commit."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -8,7 +9,8 @@ from rest_framework.exceptions import Throttled
 
 from agents.models import ServerToken
 from console.rest.errors import ApiProblem, Forbidden
-from contract.messages import MAX_BATCH_BYTES, MAX_RECORDS, RecordBatch
+from contract import version_3
+from contract.messages import MAX_BATCH_BYTES, MAX_RECORDS, Record, RecordBatch
 from contract.wire import JSON, dump, load, unknown
 from failures import allowance
 from failures.allowance import Charge, Limits, TooFast
@@ -38,6 +40,7 @@ def take(token: ServerToken, data: Any, size: int, now: datetime) -> JSON:
     ):
         raise _too_large(f"{len(records)} records in one batch; at most {MAX_RECORDS}.")
     batch = load(RecordBatch, data)
+    batch = replace(batch, records=tuple(map(_of_this_version, batch.records)))
     charge = Charge(
         token, size, Limits(settings.MA_INTAKE_ROWS_PER_MINUTE, settings.MA_INTAKE_BYTES_PER_MINUTE)
     )
@@ -56,6 +59,12 @@ def take(token: ServerToken, data: Any, size: int, now: datetime) -> JSON:
             what_to_do="Use the token of the server that reports.",
             code="foreign_report",
         ) from error
+
+
+def _of_this_version(record: Record) -> Record:
+    kind, content = version_3.record(record.kind, record.content)
+    same = kind == record.kind and content is record.content
+    return record if same else replace(record, kind=kind, content=content)
 
 
 def _throttled(error: TooFast) -> Throttled:

@@ -5,7 +5,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import Activation, LaunchSetting, Run, Server
-from contract.outcomes import RULES, Disposition, Outcome
+from contract.outcomes import RULES, Disposition, Outcome, dead_lettered_by_hand
 
 OUTCOMES = {
     Outcome.RAISED: _("raised"),
@@ -132,6 +132,11 @@ class FailureProtocol(models.Model):
                 name="protocols_kma_died",
             ),
         ]
+
+    @property
+    def by_hand(self) -> bool:
+        """A person sent its message, which blocked an ordered subscription, to the dead letters."""
+        return dead_lettered_by_hand(self.outcome, self.disposition)
 
     @property
     def is_erased(self) -> bool:

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.templatetags.console import ago, failure_text
+from agents.templatetags.console import ago
 from console.ui.page import link
 from console.ui.text import visible
 from contract.outcomes import Disposition, Outcome
@@ -41,7 +41,7 @@ class ProtocolTable(tables.Table):
 
     def render_exception_type(self, record: FailureProtocol) -> SafeString:
         head, url = (
-            visible(failure_text(record.exception_text).strip(), limit=160),
+            visible(record.exception_text.strip(), limit=160),
             link("protocol", record.pk),
         )
         tags = protocol_tags(record)
@@ -68,7 +68,9 @@ class ProtocolTable(tables.Table):
 def protocol_tags(protocol: FailureProtocol) -> SafeString:
     """Words that change what a failure means, as small tags."""
     words = []
-    if protocol.outcome == Outcome.NOTED.value:
+    if protocol.by_hand:
+        words.append(_("sent to the dead letters by a person"))
+    elif protocol.outcome == Outcome.NOTED.value:
         words.append(protocol.get_outcome_display())
     elif protocol.temporary:
         words.append(_("temporary"))

@@ -77,8 +77,8 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
         why = _("given up on %(servers)s, and no other server runs it") % {"servers": ", ".join(given_up)}
         return Need("bad", "bad", setting.key, why, row.url, [(_("Look"), row.url)])
     if setting.enabled and row.state.tone in ("bad", "warn"):
-        problems = [run.problem for run in row.runs if run.wanted and run.problem]
-        why = f"{row.state.word}: {run_problem(problems[0])}" if problems else str(row.state.word)
+        problems = [found for run in row.runs if run.wanted and (found := run_problem(run))]
+        why = f"{row.state.word}: {problems[0]}" if problems else str(row.state.word)
         return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Look"), row.url)])
     return None
 

@@ -53,7 +53,7 @@ def test_what_says_nothing_about_the_agent_neither_counts_nor_resets(outcome: Ou
     assert count(before, outcome, "whatever") == before
 
 
-NO_FAILURE = {"ok": Outcome.RETURNED, "temporary": Outcome.TEMPORARY, "stopped": Outcome.GIVEN_BACK}
+NO_FAILURE = {"ok": Outcome.RETURNED, "temporary": Outcome.TEMPORARY, "stopped": Outcome.RELEASED}
 
 
 @given(st.lists(st.sampled_from(["A", "B", "C", *NO_FAILURE]), max_size=60), st.integers(1, 30))

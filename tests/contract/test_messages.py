@@ -9,14 +9,14 @@ from contract.messages import DesiredRun, check_version
 from contract.records import REFUSED, derived_id
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [3, 4])
 def test_a_side_understands_its_own_version_and_the_one_before(version: int) -> None:
     check_version(version)
 
 
-@pytest.mark.parametrize("version", [-3, 0, 1, 4])
+@pytest.mark.parametrize("version", [-3, 0, 2, 5])
 def test_another_version_is_refused_by_name(version: int) -> None:
-    with pytest.raises(UnsupportedVersion, match=f"^version: this MA speaks versions 2 to 3, not {version}$"):
+    with pytest.raises(UnsupportedVersion, match=f"^version: this MA speaks versions 3 to 4, not {version}$"):
         check_version(version)
 
 

@@ -13,6 +13,7 @@ from contract.outcomes import (
     Rule,
     Settlement,
     attempt_number,
+    dead_lettered_by_hand,
     is_exhausted,
     is_last,
 )
@@ -27,7 +28,7 @@ TABLE = {
     "rolled_back": ("one", "count", "fail", True),
     "unanswered": ("one", "count", "fail", True),
     "raised_after_commit": ("none", "count", "accept", True),
-    "given_back": ("none", "ignore", "unsettled", False),
+    "released": ("none", "ignore", "unsettled", False),
     "connection_lost": ("broker", "ignore", "unsettled", False),
     "kma_died": ("journal", "ignore", "unsettled", True),
     "noted": ("none", "ignore", "unsettled", True),
@@ -72,3 +73,13 @@ def test_what_a_setting_wants_after_the_last_attempt_decides_what_becomes_of_the
     """By the words that settings and protocols are stored with. Where nothing is ordered nothing can stay."""
     becomes = {"dlq": "dlq", "exception": "exception", "discard": "discarded", "stay": "dlq"}
     assert {AfterLast(wanted): Disposition(found) for wanted, found in becomes.items()} == DISPOSITIONS
+
+
+@pytest.mark.parametrize(
+    ("outcome", "disposition", "by_hand"),
+    [("noted", "dlq", True), ("noted", "exception", False), ("noted", "", False), ("raised", "dlq", False)],
+)
+def test_only_a_note_of_a_dead_letter_is_a_persons_doing(
+    outcome: str, disposition: str, by_hand: bool
+) -> None:
+    assert dead_lettered_by_hand(outcome, disposition) is by_hand

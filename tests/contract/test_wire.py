@@ -22,6 +22,7 @@ from contract.messages import (
     Record,
     RecordBatch,
 )
+from contract.reasons import Reason
 from contract.text import head_and_tail, storable
 from contract.wire import dump, load, unknown
 
@@ -65,6 +66,7 @@ st.register_type_strategy(datetime, st.datetimes(timezones=st.just(UTC)))
 st.register_type_strategy(MessageIdentity, st.builds(MessageIdentity, properties=plain))
 st.register_type_strategy(Record, st.builds(Record, content=plain))
 st.register_type_strategy(DesiredRun, st.builds(DesiredRun, parameters=plain))
+st.register_type_strategy(Reason, st.builds(Reason, params=plain))
 
 
 @pytest.mark.db  # as dear: many examples

@@ -24,7 +24,7 @@ from broker.memory_store import Reference, Store, StoredQueue
 from broker.port import Delivery, Message, Settle
 from broker.topology import apply, base_topology, setting_topology
 from contract.identity import message_key
-from contract.messages import LetterOutcome
+from contract.messages import ReplayOutcome
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
@@ -249,11 +249,11 @@ class World:
         about = reports.message(
             told.text,
             weak=told.weak,
-            given_back=True,
-            letter_queue=returned.death[0],
-            letter_id=returned.letter_id,
+            replayed=True,
+            dead_letter_queue=returned.death[0],
+            dead_letter_id=returned.letter_id,
         )
-        content = LetterOutcome(
+        content = ReplayOutcome(
             run=reports.run_of(self.runs[key]),
             message=about,
             result="handled" if result == "handled" else "failed",

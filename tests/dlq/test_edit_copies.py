@@ -149,7 +149,7 @@ def test_the_copy_has_every_type_and_goes_to_one_queue_only(stage: Stage, id_: T
     assert copy.annotations["x-opt-jms-msg-type"] == Typed("byte", 5) and copy.delivery_count == 0
     found = identify(encoded)
     assert (found.key.text, found.key.weak) == (letter.message_key, letter.message_key_weak)
-    assert (found.letter_queue, found.letter_id) == (letter.queue, letter.orig_message_id + 1)
+    assert (found.dead_letter_queue, found.dead_letter_id) == (letter.queue, letter.orig_message_id + 1)
 
 
 def test_bytes_stay_bytes(stage: Stage) -> None:
@@ -265,9 +265,9 @@ def moved(stage: Stage) -> Iterator[tuple[Scene, ReplayJob]]:
 def report(scene: Scene, encoded: bytes, result: str) -> None:
     """As a KMA reports, from the bytes that it got."""
     about = identify(encoded).record(queue=scene.key, destination=f"t.{scene.key}", count=0, attempt=1)
-    assert about.given_back
+    assert about.replayed
     run = reports.run(scene.setting, reports.server())
-    content = reports.letter_outcome(reports.run_of(run), about, result, occurred_at=timezone.now())
+    content = reports.replay_outcome(reports.run_of(run), about, result, occurred_at=timezone.now())
     accept_batch(run.server, reports.Spool().batch(content), timezone.now())
 
 
@@ -289,7 +289,7 @@ def test_a_copy_that_dies_is_the_next_chapter_of_the_case(moved: tuple[Scene, Re
     scene.send(second, piece)
     (encoded,) = scene.stage.consume(scene.key, 1, Settle.ACCEPT)
     found = identify(encoded)
-    assert (found.key.text, found.letter_id) == (again.message_key, again.orig_message_id + 1)
+    assert (found.key.text, found.dead_letter_id) == (again.message_key, again.orig_message_id + 1)
     report(scene, encoded, "handled")
     second.items.update(state="given_back")
     outcomes = dict(second.items.model.objects.filter(job__in=[job, second]).values_list("job", "outcome"))

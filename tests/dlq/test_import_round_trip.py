@@ -73,7 +73,7 @@ def test_letters_come_back_from_their_file_as_new_messages_of_one_setting(stage:
     assert (made["binary"].body, made["binary"].body_kind) == (BYTES.body, BYTES.body_kind)
     cases = {identify(each).key.text for each in encoded}
     assert len(cases) == 2 and not cases & {"M-order", "M-bytes"}, "they are no messages of the old cases"
-    assert not any(identify(each).given_back for each in encoded)
+    assert not any(identify(each).replayed for each in encoded)
 
 
 @pytest.mark.kill

@@ -76,9 +76,9 @@ def job() -> ReplayJob:
 
 def report(run: Run, message: int) -> Callable[[], object]:
     about = reports.message(
-        f"ID:{message}", given_back=True, letter_queue="DLQ.orders", letter_id=message + 10
+        f"ID:{message}", replayed=True, dead_letter_queue="DLQ.orders", dead_letter_id=message + 10
     )
-    batch = Spool(run.server.name).batch(reports.letter_outcome(reports.run_of(run), about))
+    batch = Spool(run.server.name).batch(reports.replay_outcome(reports.run_of(run), about))
     return lambda: accept_batch(run.server, batch, AT + timedelta(minutes=10))
 
 

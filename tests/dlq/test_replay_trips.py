@@ -125,7 +125,7 @@ class Scene:
 
     def _outcome(self, encoded: bytes, result: str) -> Any:
         about = identify(encoded).record(queue=self.key, destination=f"t.{self.key}", count=0, attempt=1)
-        return reports.letter_outcome(reports.run_of(self.run), about, result, occurred_at=timezone.now())
+        return reports.replay_outcome(reports.run_of(self.run), about, result, occurred_at=timezone.now())
 
     def _report(self, *contents: Any) -> None:
         accept_batch(self.run.server, self.spool.batch(*contents), timezone.now())

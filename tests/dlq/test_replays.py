@@ -217,9 +217,12 @@ def test_an_action_is_in_the_audit(stage: Stage) -> None:
 
 def report(scene: Scene, run: Run, letter: DeadLetter, result: str) -> None:
     about = reports.message(
-        letter.message_key, given_back=True, letter_queue=letter.queue, letter_id=letter.orig_message_id + 1
+        letter.message_key,
+        replayed=True,
+        dead_letter_queue=letter.queue,
+        dead_letter_id=letter.orig_message_id + 1,
     )
-    content = reports.letter_outcome(reports.run_of(run), about, result, occurred_at=timezone.now())
+    content = reports.replay_outcome(reports.run_of(run), about, result, occurred_at=timezone.now())
     accept_batch(run.server, reports.Spool().batch(content), timezone.now())
 
 

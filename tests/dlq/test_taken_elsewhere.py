@@ -73,9 +73,9 @@ class Scene:
             assert message.message_id is not None
             origin, name = origin_of(message), str(message.message_id.value)
             about = reports.message(
-                name, given_back=True, letter_queue=origin.queue, letter_id=origin.message_id
+                name, replayed=True, dead_letter_queue=origin.queue, dead_letter_id=origin.message_id
             )
-            content = reports.letter_outcome(
+            content = reports.replay_outcome(
                 reports.run_of(self.run), about, "handled", occurred_at=timezone.now()
             )
             accept_batch(self.run.server, reports.Spool().batch(content), timezone.now())

@@ -15,6 +15,7 @@ from broker.amqp_codec import decode, encode
 from broker.errors import BrokerError
 from broker.port import ConsumerEvents, Delivery, Outgoing, Settle
 from contract.messages import DesiredRun, Mode
+from contract.reasons import Reason
 from contract.typed import Typed
 from kma.asking import Question, Reply
 from kma.identity import delivery_count
@@ -217,7 +218,7 @@ def wanted(**fields: Any) -> DesiredRun:
         "queue": "orders",
         "mode": Mode.AUTO,
         "max_attempts": 3,
-        "breaker_m": 1000,  # trips only where a test is about it
+        "max_failures": 1000,  # trips only where a test is about it
         "grace_seconds": 5.0,
     }
     return DesiredRun(**{**values, **fields})
@@ -229,3 +230,8 @@ def eventually(true: Callable[[], bool], what: str, seconds: float = 90.0) -> No
         waited = time.monotonic() - begun
         assert waited < seconds, f"no {what} within {seconds:g} s"
         time.sleep(min(0.1, max(0.01, waited / 16)))  # a question may be one to the broker
+
+
+def said(problems: Any) -> str:
+    """Of a run or a KMA, as values or as they went over the wire."""
+    return "; ".join(str(Reason(**each) if isinstance(each, dict) else each) for each in problems)

@@ -13,8 +13,9 @@ from broker.port import Outgoing
 from broker.topology import apply, setting_topology
 from broker.wanted import Queue
 from console import broker
-from contract.blocked import Blocked, digest_of
+from contract.messages import BlockedMessage
 from contract.typed import Typed
+from contract.wire import dump
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, SavedFilter, Taking, WholeFetch
 from dlq.models.waiting import WaitingAction
 from dlq.preflight import CODES
@@ -82,7 +83,7 @@ class Rows:
         server.save()
         activation = Activation.objects.create(setting=setting, state="running")
         run = Run.objects.create(activation=activation, server=server, epoch=1)
-        told = {"problem": str(Blocked(BLOCKED, 3)), "reported_at": timezone.now()}
+        told = {"blocked": dump(BlockedMessage(BLOCKED, 3)), "reported_at": timezone.now()}
         Run.objects.filter(pk=run.pk).update(**told)
 
     def job(self, state: str) -> object:
@@ -178,7 +179,7 @@ class Rows:
         numbers = ",".join(map(str, self.house.numbers("waiting")))
         held = {"kind": "hold", "part": "waiting", "number": numbers, "asked": "2", "reason": "x"}
         yield Ask("POST /settings/<str:key>/waiting/ask/", [KEY], held)
-        blocked = {"message": digest_of(BLOCKED), "attempt": 3, "reason": "x"}
+        blocked = {"message": BlockedMessage(BLOCKED, 3).digest, "attempt": 3, "reason": "x"}
         yield Ask("POST /settings/<str:key>/waiting/give-up/", ["row"], blocked)
         yield Ask("POST /waiting-actions/<uuid:pk>/stop/", [self.action()])
         yield Ask("POST /login/", said={"username": "root", "password": PASSWORD})

@@ -15,13 +15,13 @@ from contract.messages import (
     Closing,
     Content,
     Interruption,
-    LetterOutcome,
     MessageIdentity,
     Protocol,
     Record,
     RecordBatch,
     RecordRun,
     Recovered,
+    ReplayOutcome,
     RunState,
 )
 from contract.wire import dump
@@ -78,18 +78,19 @@ def recovered(
     return Recovered(run=of, message=about or message(attempt=2), occurred_at=occurred_at)
 
 
-def letter_outcome(
+def replay_outcome(
     of: RecordRun,
     about: MessageIdentity,
     result: str = "handled",
     occurred_at: datetime = AT + timedelta(minutes=5),
-) -> LetterOutcome:
-    return LetterOutcome(run=of, message=about, result=result, occurred_at=occurred_at)
+) -> ReplayOutcome:
+    return ReplayOutcome(run=of, message=about, result=result, occurred_at=occurred_at)
 
 
 def interruption(of: RecordRun, **fields: Any) -> Interruption:
     known: dict[str, Any] = {
-        "counts": BreakerCounts("builtins.KeyError", 3, 3), "reason": "same_type", "m": 10, "occurred_at": AT,
+        "counts": BreakerCounts("builtins.KeyError", 3, 3), "reason": "same_type", "max_failures": 10,
+        "occurred_at": AT,
         "evidence": (uuid.uuid4(), uuid.uuid4(), uuid.uuid4()),
     }  # fmt: skip
     return Interruption(run=of, **(known | fields))

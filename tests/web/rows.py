@@ -14,6 +14,7 @@ from agents.services.wishes import wanted_hash
 from contract import wire
 from contract.messages import Heartbeat, RunReport, SpoolReport
 from contract.messages import OfferedAgent as WireAgent
+from contract.reasons import Reason
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -75,7 +76,7 @@ def heartbeat(
     boot: UUID | None = None,
     agents: tuple[str, ...] = ("demo.orders",),
     spool: SpoolReport | None = None,
-    problems: tuple[str, ...] = (),
+    problems: tuple[Reason, ...] = (),
     desired_version: str = "",
 ) -> Heartbeat:
     return Heartbeat(

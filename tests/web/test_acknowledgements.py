@@ -28,6 +28,7 @@ from contract.messages import (
     RecordBatch,
     RecordRun,
 )
+from contract.reasons import CONNECTION_LOST, NO_ANSWER, Reason
 from failures.intake import accept_batch
 from failures.retention.aged import AGED, ANSWERS
 from tests.web.rows import api_client, heartbeat, make_alive, make_person, make_setting
@@ -76,7 +77,9 @@ class House:
             AcknowledgementOpened(self.of, acknowledgement, message, JMS, timezone.now()), **changes
         )
 
-    def ended(self, acknowledgement: str, state: EndState, reason: str = "") -> AcknowledgementEnded:
+    def ended(
+        self, acknowledgement: str, state: EndState, reason: Reason | None = None
+    ) -> AcknowledgementEnded:
         return AcknowledgementEnded(self.of, acknowledgement, state, reason, timezone.now())
 
     def store(self, *contents: Any, ids: tuple[UUID, ...] = ()) -> Any:
@@ -128,8 +131,8 @@ def test_a_delivery_waits_from_its_record_to_its_end(house: House) -> None:
     assert (waiting.message_key, waiting.jms_message_id, waiting.attempt) == ("k-1", JMS, 2)
     assert waiting.due_at is not None
 
-    house.store(house.ended(known, EndState.EXPIRED, "No answer came."))
-    assert (row(known).state, row(known).reason) == ("expired", "No answer came.")
+    house.store(house.ended(known, EndState.EXPIRED, NO_ANSWER(seconds=3.0)))
+    assert (row(known).state, str(row(known).reason)) == ("expired", "No answer came within 3 s.")
     assert row(known).ended_at is not None
 
 
@@ -152,7 +155,7 @@ def test_what_another_server_says_of_it_changes_nothing(house: House, pool: Pool
     other = Server.objects.create(name="other")
     pool.servers.add(other)
     told = replace(house.of, server="other")
-    content = AcknowledgementEnded(told, known, EndState.COMMITTED, "", timezone.now())
+    content = AcknowledgementEnded(told, known, EndState.COMMITTED, None, timezone.now())
     record = Record(1, uuid4(), KIND_OF[type(content)], dumped(content))
     accept_batch(other, RecordBatch("other", uuid4(), (record,)), timezone.now())
 
@@ -218,11 +221,14 @@ def test_the_first_answer_counts(house: House, operating: APIClient) -> None:
 @pytest.mark.parametrize("state", [EndState.EXPIRED, EndState.LOST])
 def test_what_waits_no_more_is_gone(house: House, operating: APIClient, state: EndState) -> None:
     known = house.id()
-    house.store(house.opened(known), house.ended(known, state, "so it went"))
+    house.store(house.opened(known), house.ended(known, state, Reason("delivery.run_ended")))
     answer = post(operating, known)
 
     assert answer.status_code == 410
-    assert (answer.json()["state"], answer.json()["reason"]) == (state.value, "so it went")
+    assert (answer.json()["state"], answer.json()["reason"]) == (
+        state.value,
+        "The run ended while it waited; the message comes back.",
+    )
 
 
 def test_an_answer_that_is_quicker_than_the_record_is_taken(house: House, operating: APIClient) -> None:
@@ -296,7 +302,7 @@ def test_a_server_passes_on_what_its_agent_answers_by_id_alone(house: House, poo
 
     assert by_message.status_code == 403
     assert post(elsewhere, house.id()).status_code == 202
-    assert row(house.id()).answered_from == "agent on elsewhere"
+    assert str(row(house.id()).answered_from) == "agent on elsewhere"
     assert elsewhere.get(URL).status_code == 403
 
 
@@ -384,9 +390,9 @@ def test_setting_and_overview_lead_to_what_waits(house: House, browsing: Client)
 
 
 def test_what_ended_is_shown_with_its_reason(house: House, browsing: Client) -> None:
-    house.store(house.opened(house.id()), house.ended(house.id(), EndState.LOST, "the connection was lost"))
-    assert "the connection was lost" in browsing.get("/answers/?state=ended").content.decode()
-    assert "the connection was lost" not in browsing.get("/answers/").content.decode()
+    house.store(house.opened(house.id()), house.ended(house.id(), EndState.LOST, CONNECTION_LOST()))
+    assert "The connection was lost" in browsing.get("/answers/?state=ended").content.decode()
+    assert "The connection was lost" not in browsing.get("/answers/").content.decode()
 
 
 def test_a_setting_says_what_its_mode_costs(house: House, browsing: Client) -> None:

@@ -11,13 +11,11 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone, translation
+from django.utils import timezone
 
 from agents.models import Acknowledgement, LaunchSetting, Pool, Server
-from agents.pages.answer_words import in_words
 from agents.services import answering
 from failures.retention.aged import AGED, ANSWERS
-from kma import open_deliveries, open_recovery
 from tests.web.rows import api_client, make_setting
 
 pytestmark = pytest.mark.both_databases
@@ -106,17 +104,3 @@ def test_no_list_and_no_look_up_reads_what_has_ended(
     }  # fmt: skip
     slow = {name: plans for name, step in steps.items() if (plans := read_whole(step))}
     assert not slow
-
-
-def test_every_text_of_a_server_is_known() -> None:
-    texts = [
-        open_deliveries.IN_DOUBT, open_deliveries.FAILED, open_deliveries.GIVEN_BACK,
-        open_recovery.WENT, open_recovery.WENT_COMMITTING, open_recovery.NOT_OPEN,
-        "The connection was lost while it waited; the message comes back.",
-        "The run ended while it waited; the message comes back.",
-        "No answer came within 1.5 s.", "The delivery was answered ROLLBACK.", "agent on srv-1",
-    ]  # fmt: skip
-    with translation.override("ru"):
-        assert [text for text in texts if in_words(text) == text] == []
-        assert "unknown address" in in_words("It could not be committed: unknown address")
-        assert in_words("<b>%(n)s</b>") == "<b>%(n)s</b>"

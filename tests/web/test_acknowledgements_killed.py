@@ -15,8 +15,10 @@ from agents.models import Acknowledgement, Pool, Server
 from agents.services import answering
 from agents.services.answering import Answerer
 from agents.services.heartbeats import accept_heartbeat
+from console.reasons import said
 from contract.acknowledging import Action, EndState
 from contract.messages import Answer
+from contract.reasons import NO_ANSWER, NOT_OPEN
 from failures.models import SpoolMark
 from tests.web.rows import heartbeat
 from tests.web.test_acknowledgements import House
@@ -75,7 +77,7 @@ def test_a_batch_that_is_killed_anywhere_is_stored_whole_by_the_next_attempt(
         house.opened(house.id(2)),
         house.ended(house.id(2), EndState.COMMITTED),
         house.opened(house.id(3)),
-        house.ended(house.id(1), EndState.EXPIRED, "No answer came."),
+        house.ended(house.id(1), EndState.EXPIRED, NO_ANSWER(seconds=3.0)),
     )
     ids = tuple(uuid4() for _ in told)
     before, mark = found(), SpoolMark.objects.get().stored_up_to
@@ -118,13 +120,13 @@ def test_an_answer_that_is_killed_anywhere_is_not_given_or_passed_on(house: Hous
         with killed_at(statement, after=after):
             try:
                 row = answering.named(house.id(), timezone.now())
-                row = answering.answer(row, Action.ROLLBACK, Answerer(through="script"), timezone.now())
+                row = answering.answer(row, Action.ROLLBACK, Answerer(through=said("script")), timezone.now())
             except Killed:
                 died = True
         state = Acknowledgement.objects.get().state
         passed = accept_heartbeat(house.server, heartbeat(house.server.name), timezone.now()).answers
         assert passed == ((Answer(house.id(), Action.ROLLBACK),) if state == "pending" else ())
-    assert (row.state, row.action, row.answered_from) == ("pending", "ROLLBACK", "script")
+    assert (row.state, row.action, str(row.answered_from)) == ("pending", "ROLLBACK", "script")
     assert statement > 3
 
 
@@ -187,9 +189,7 @@ def test_an_end_for_a_run_that_its_server_does_not_know_is_kept(house: House) ->
     """It was passed an answer after it had forgotten the run: the record names no setting."""
     answering.answer(answering.named(house.id(), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
     unknown = replace(house.of, setting="", agent="")
-    receipt = house.store(
-        replace(house.ended(house.id(), EndState.LOST, "It is not open here."), run=unknown)
-    )
+    receipt = house.store(replace(house.ended(house.id(), EndState.LOST, NOT_OPEN()), run=unknown))
     assert (receipt.new, receipt.refused, house.answers()) == (1, (), ())
     assert Acknowledgement.objects.get().state == "lost"
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Acknowledgement, Pool, Run, Server
-from agents.services.redelivered import AGAIN
+from agents.reasons import DELIVERED_AGAIN
 from agents.services.tending import keep_up
 from contract.acknowledging import EndState
 from tests.web.rows import api_client, make_alive
@@ -57,7 +57,9 @@ def test_it_is_lost_once_its_message_waits_elsewhere(house: House, other: House,
 
     second = again(other)
     keep_up(timezone.now())
-    assert (row(known).state, row(known).reason) == ("lost", AGAIN) and row(known).ended_at is not None
+    assert (row(known).state, row(known).reason) == ("lost", DELIVERED_AGAIN()) and row(
+        known
+    ).ended_at is not None
     assert row(second.acknowledgement).state == "open"
     assert post(api_client(operator), known).status_code == 410
     wish = {"setting": "answers", "jms_message_id": second.jms_message_id, "action": "ROLLBACK"}

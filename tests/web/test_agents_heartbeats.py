@@ -22,7 +22,10 @@ from contract.messages import (
     RunState,
     SpoolReport,
 )
+from contract.reasons import HANDLING_SLOW
 from tests.web.rows import NOW, activate, api_client, heartbeat, heartbeat_json
+
+SLOW = HANDLING_SLOW(seconds=2.5, limit=3.0)
 
 
 def report(run: Run, state: RunState = RunState.RUNNING, **more: Any) -> RunReport:
@@ -35,12 +38,15 @@ def test_the_first_heartbeat_makes_a_server_alive_and_stores_what_it_says(server
     sent = NOW + timedelta(seconds=3)
     accept_heartbeat(
         server,
-        heartbeat("srv-1", sent_at=sent, agents=("demo.orders", "demo.scripted"), problems=("disk is slow",)),
+        heartbeat("srv-1", sent_at=sent, agents=("demo.orders", "demo.scripted"), problems=(SLOW,)),
         NOW,
     )
 
     server.refresh_from_db()
-    assert (server.state(NOW), server.clock_skew_seconds, server.problems) == ("alive", 3.0, ["disk is slow"])
+    assert (server.state(NOW), server.clock_skew_seconds) == ("alive", 3.0)
+    assert [(each.code, each.params) for each in server.problems] == [
+        ("run.handling_slow", {"seconds": 2.5, "limit": 3.0})
+    ]
     assert set(server.offered_agents.values_list("name", flat=True)) == {"demo.orders", "demo.scripted"}
 
 
@@ -117,7 +123,9 @@ def test_claims_about_a_run_are_stored(setting: LaunchSetting, server: Server) -
     accept_heartbeat(server, heartbeat("srv-1"), NOW)
     run = Run.objects.get()
     counts = BreakerCounts(same_type="KeyError", same=2, any=5)
-    claim = report(run, handled=10, restarts=1, in_progress=2, connected=True, counts=counts, problem="slow")
+    claim = report(
+        run, handled=10, restarts=1, in_progress=2, connected=True, counts=counts, problems=(SLOW,)
+    )
     accept_heartbeat(server, heartbeat("srv-1", claim), NOW)
 
     run.refresh_from_db()
@@ -128,7 +136,8 @@ def test_claims_about_a_run_are_stored(setting: LaunchSetting, server: Server) -
         2,
         True,
     )
-    assert (run.same_type, run.same_count, run.any_count, run.problem) == ("KeyError", 2, 5, "slow")
+    assert (run.same_type, run.same_count, run.any_count) == ("KeyError", 2, 5)
+    assert [str(problem) for problem in run.problems] == ["a handling has taken 2.5 s, of at most 3 s"]
 
 
 def test_claims_of_an_old_epoch_or_an_unknown_run_have_no_effect(
@@ -246,16 +255,40 @@ def test_a_version_that_is_too_new_or_too_old_is_refused_with_what_to_do(
     assert (answer.status_code, answer.json()["error"]) == (400, "unsupported_version")
 
 
-def test_the_version_before_is_heard(server: Server) -> None:
-    body = heartbeat_json("srv-1") | {"version": OLDEST_VERSION}
-    assert api_client(server).post("/api/v1/heartbeat/", body, format="json").status_code == 200
+def test_the_version_before_is_heard_and_answered_in_its_names(
+    setting: LaunchSetting, server: Server
+) -> None:
+    setting.breaker_m = 7
+    setting.save()
+    enable_setting(setting, None, NOW)
+    accept_heartbeat(server, heartbeat("srv-1"), NOW)
+    claim: Any = wire.dump(report(Run.objects.get(), handled=3))
+    del claim["problems"], claim["blocked"]
+    body = heartbeat_json("srv-1") | {
+        "version": OLDEST_VERSION,
+        "problems": ["disk is slow"],
+        "runs": [claim | {"problem": "blocked by the message ID:1"}],
+    }
+    answer = api_client(server).post("/api/v1/heartbeat/", body, format="json")
+
+    assert (answer.status_code, answer.json()["version"]) == (200, OLDEST_VERSION)
+    (sent,) = answer.json()["desired"]["runs"]
+    assert sent["breaker_m"] == 7 and "max_failures" not in sent
+    run = Run.objects.get()
+    server.refresh_from_db()
+    assert (run.handled, run.blocked, [str(each) for each in run.problems]) == (
+        3,
+        None,
+        ["blocked by the message ID:1"],
+    )
+    assert [each.code for each in (*run.problems, *server.problems)] == ["legacy.text"] * 2
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_hostile_text_is_stored_readable(server: Server, text: str) -> None:
     message = heartbeat("srv-1", spool=SpoolReport(rows=3))
     data: Any = wire.dump(message)
-    data["problems"] = [text]
+    data["problems"] = [{"code": text, "params": {text: text}}]
     accept_heartbeat(server, wire.load(Heartbeat, data), NOW)
 
     server.refresh_from_db()

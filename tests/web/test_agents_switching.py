@@ -238,14 +238,14 @@ def test_kmas_are_told_to_look_only_after_the_commit(
         with django_capture_on_commit_callbacks(execute=True):
             enable_setting(setting, None, NOW)
             assert not send.called
-        send.assert_called_once_with("kma.look", queue="kma.srv-1")
+        send.assert_called_once_with("kma.poll", queue="kma.srv-1")
 
 
 def test_a_redis_that_is_away_neither_raises_nor_holds_anyone_up(setting: LaunchSetting) -> None:
     import time
 
     started = time.monotonic()
-    assert not looking.send("kma.look", queue="kma.srv-1")
+    assert not looking.send("kma.poll", queue="kma.srv-1")
     assert time.monotonic() - started < 3
 
 

@@ -14,15 +14,20 @@ from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Server, StateChange
 from agents.services.desired import desired_state
-from contract.blocked import Blocked, digest_of
-from contract.messages import GiveUp
+from console.reasons import Reason
+from contract.messages import BlockedMessage, GiveUpRequest
+from contract.wire import dump
 from dlq.models import AuditEntry, AuditResult
 from dlq.waiting.blocking import blocking_of
 from tests.web import reports
 from tests.web.rows import NOW, api_client, make_alive, make_setting
 
 KEY = "ID:<b>poison</b>"
-ASKED: dict[str, Any] = {"message": digest_of(KEY), "attempt": 3, "reason": "the producer sent nonsense"}
+ASKED: dict[str, Any] = {
+    "message": BlockedMessage(KEY, 3).digest,
+    "attempt": 3,
+    "reason": "the producer sent nonsense",
+}
 PAGE, WAITING, REST = (
     "/settings/row/waiting/give-up/",
     "/settings/row/waiting/",
@@ -50,7 +55,7 @@ def setting(pool: Pool, server: Server) -> LaunchSetting:
 
 
 def blocks(run: Run, attempt: int, **fields: Any) -> None:
-    told = {"problem": str(Blocked(KEY, attempt)), "reported_at": timezone.now(), **fields}
+    told = {"blocked": dump(BlockedMessage(KEY, attempt)), "reported_at": timezone.now(), **fields}
     Run.objects.filter(pk=run.pk).update(**told)
 
 
@@ -65,9 +70,9 @@ def logged_in(person: User) -> Client:
     return client
 
 
-def wished(server: Server) -> GiveUp | None:
+def wished(server: Server) -> GiveUpRequest | None:
     (run,) = desired_state(server).runs
-    return run.give_up
+    return run.give_up_request
 
 
 def test_the_page_of_what_waits_tells_of_it(setting: LaunchSetting, keeper: User) -> None:
@@ -94,7 +99,7 @@ def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: Us
     answer = client.post(PAGE, ASKED, follow=True)
 
     assert "Its server sends it to the dead letters: row" in answer.content.decode()
-    assert wished(server) == GiveUp(1, digest_of(KEY), 3)
+    assert wished(server) == GiveUpRequest(1, BlockedMessage(KEY, 3).digest, 3)
     assert desired_state(server).version != before
     change = StateChange.objects.get(setting=setting, new="given up")
     assert (change.by, str(change.reason)) == (keeper, ASKED["reason"])
@@ -117,7 +122,7 @@ def test_what_was_tried_again_meanwhile_is_not_meant(
     assert "was tried again meanwhile" in answer.content.decode()
     assert wished(server) is None
     assert AuditEntry.objects.get().result == AuditResult.REFUSED
-    Run.objects.update(problem="")
+    Run.objects.update(blocked=None)
     assert "No message blocks it now" in client.get(PAGE, follow=True).content.decode()
 
 
@@ -152,10 +157,10 @@ def test_it_needs_the_right_to_handle_what_waits(
 def test_rest_tells_of_it_and_gives_it_up(setting: LaunchSetting, server: Server, keeper: User) -> None:
     client = api_client(keeper)
     told = client.get(REST).json()["blocking"]
-    assert (told["message_key"], told["attempt"], told["seconds"], told["server"]) == (
+    assert (told["message_key"], told["attempt"], told["retry_seconds"], told["server"]) == (
         KEY,
         3,
-        "",
+        None,
         server.name,
     )
     said = {"message_key": KEY, "attempt": 3, "reason": "x"}
@@ -167,8 +172,8 @@ def test_rest_tells_of_it_and_gives_it_up(setting: LaunchSetting, server: Server
     assert wished(server) is None
     assert client.post(REST, said).status_code == 202
     assert client.post(REST, said).status_code == 202
-    assert wished(server) == GiveUp(2, digest_of(KEY), 3)
-    Run.objects.update(problem="broker: away")
+    assert wished(server) == GiveUpRequest(2, BlockedMessage(KEY, 3).digest, 3)
+    Run.objects.update(blocked=None, problems=[Reason("run.broker_lost", {"detail": "away"})])
     assert client.get(REST).json() == {"blocking": None}
 
 
@@ -203,8 +208,8 @@ def test_an_alert_tells_that_it_waits_for_a_person(setting: LaunchSetting, serve
     with translation.override("ru"):
         assert "стоит" in words.says(alert)
     # Tried again by itself, it waits for nobody; nor does a setting that is off.
-    Run.objects.update(problem=str(Blocked(KEY, 3, "5")))
+    Run.objects.update(blocked=dump(BlockedMessage(KEY, 3, 5.0)))
     assert look(80) == ["row"] and look(120) == []
-    Run.objects.update(problem=str(Blocked(KEY, 3)))
+    Run.objects.update(blocked=dump(BlockedMessage(KEY, 3)))
     LaunchSetting.objects.update(enabled=False)
     assert [look(second) for second in (130, 200, 300)] == [[], [], []]

@@ -163,14 +163,14 @@ def test_one_server_tries_one_message_and_then_all_begin(tried: LaunchSetting) -
     tend(NOW)
     assert Run.objects.count() == 1
     (desired,) = desired_state(run.server).runs
-    assert desired.try_one_first
+    assert desired.trial_first
 
     say(run, handled=0, failed=0)
     assert Run.objects.count() == 1
     say(run, handled=1)
 
     assert Run.objects.filter(wanted=True).count() == 2
-    assert [each.try_one_first for server in Server.objects.all() for each in desired_state(server).runs] == [
+    assert [each.trial_first for server in Server.objects.all() for each in desired_state(server).runs] == [
         False
     ] * 2
 

@@ -165,8 +165,8 @@ def test_the_case_tells_failures_deaths_and_returns(viewer: APIClient, orders: L
     accept_batch(run.server, spool.batch(reports.protocol(of, reports.message("ID:1"))), AT)
     first = letters.dead("orders", 10, "ID:1")
     job = letters.given_back(orders, first)
-    about = reports.message("ID:1", given_back=True, letter_queue="DLQ.orders", letter_id=15)
-    accept_batch(run.server, spool.batch(reports.letter_outcome(of, about, "failed")), AT)
+    about = reports.message("ID:1", replayed=True, dead_letter_queue="DLQ.orders", dead_letter_id=15)
+    accept_batch(run.server, spool.batch(reports.replay_outcome(of, about, "failed")), AT)
     second = letters.dead("orders", 100, "ID:1")
     case = viewer.get(f"{LETTERS}{second.pk}/").json()["case"]
     assert [row["exception_type"] for row in case["protocols"]] == ["builtins.KeyError"]

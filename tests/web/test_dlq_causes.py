@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents import known_attempts
 from agents.models import Acknowledgement, Run
-from contract.blocked import GIVEN_UP
+from console.reasons import Reason
 from dlq.models import DeadLetter
 from failures.intake import accept_batch
 from tests.web import letters, reports
@@ -26,7 +26,7 @@ def run() -> Run:
 def fail(
     run: Run, key: str, attempt: int, kind: str, minute: int = 0, letter_id: int | None = None, **fields: Any
 ) -> None:
-    about = reports.message(key, attempt, letter_id=letter_id, given_back=letter_id is not None)
+    about = reports.message(key, attempt, dead_letter_id=letter_id, replayed=letter_id is not None)
     at = AT + timedelta(minutes=minute)
     content = reports.protocol(reports.run_of(run), about, exception_type=kind, occurred_at=at, **fields)
     accept_batch(run.server, Spool().batch(content), at)
@@ -55,7 +55,7 @@ def test_a_later_protocol_explains_a_letter_that_is_here(run: Run) -> None:
 def test_one_that_a_person_gave_up_is_explained_by_its_failure_and_its_case_says_so(run: Run) -> None:
     fail(run, "ID:1", 1, "shop.Sold", exception_text="<b>out</b>")
     noted: dict[str, Any] = {"outcome": "noted", "counted": False, "last_attempt": True, "disposition": "dlq"}
-    fail(run, "ID:1", 1, "shop.Sold", minute=1, exception_text=f"{GIVEN_UP}<b>out</b>", **noted)
+    fail(run, "ID:1", 1, "shop.Sold", minute=1, exception_text="<b>out</b>", **noted)
     letter = letters.dead("orders", 10, "ID:1")
 
     assert cause(letter) == ("shop.Sold", 1) and letter.exception_text == "<b>out</b>"
@@ -64,13 +64,10 @@ def test_one_that_a_person_gave_up_is_explained_by_its_failure_and_its_case_says
     text = client.get(f"/letters/{letter.pk}/").content.decode()
     assert "Sent to the dead letters by a person, after attempt 1: shop.Sold" in text
     assert "1 failure, dead 1 time" in text
-    assert text.count("Traceback (most recent call last)") == 1 and GIVEN_UP.strip() not in text
+    assert text.count("Traceback (most recent call last)") == 1
     assert known_attempts.of_all([run.activation.setting])["orders"] == {}
     listed = client.get("/protocols/", headers={"accept-language": "ru"}).content.decode()
-    assert (
-        "Отправлено в мёртвые письма по просьбе человека. &lt;b&gt;out" in listed
-        and "только отмечено" in listed
-    )
+    assert "отправлено человеком в недоставленные" in listed and "&lt;b&gt;out" in listed
 
 
 def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run) -> None:
@@ -89,7 +86,9 @@ def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run)
         "state": "lost",
     }
     lost = "The container ended while it waited; the message comes back."
-    Acknowledgement.objects.create(acknowledgement="a", reason=lost, **of, **ended)
+    Acknowledgement.objects.create(
+        acknowledgement="a", reason=Reason("delivery.container_ended"), **of, **ended
+    )
     Acknowledgement.objects.create(acknowledgement="b", **of, message_key="ID:2", jms_message_id="ID:2")
     letter = letters.dead("orders", 10, "ID:1")
     client = Client()
@@ -102,10 +101,10 @@ def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run)
 
 
 def test_an_agent_cannot_say_that_a_person_gave_its_message_up(run: Run) -> None:
-    fail(run, "ID:1", 1, "shop.Sold", exception_text=f"{GIVEN_UP}not true")
+    fail(run, "ID:1", 1, "shop.Sold", outcome="raised", disposition="dlq", last_attempt=True)
     letter = letters.dead("orders", 10, "ID:1")
 
-    assert cause(letter) == ("shop.Sold", 1) and letter.exception_text == f"{GIVEN_UP}not true"
+    assert cause(letter) == ("shop.Sold", 1)
     client = Client()
     client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
     text = client.get(f"/letters/{letter.pk}/").content.decode()

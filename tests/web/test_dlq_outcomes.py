@@ -1,16 +1,21 @@
 """What KMAs report of returned letters reaches their replay, also when two writers store facts at the same
 time."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
+from django.test import Client
 
 from agents.models import Run
+from contract.wire import dump
 from dlq.models import LetterReport, ReplayJob
 from dlq.replay import joining
 from failures.intake import accept_batch
+from failures.models import SpoolMark
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 from tests.web.test_failures_intake_at_once import at_once
@@ -24,9 +29,9 @@ def run() -> Run:
 
 
 def report(run: Run, key: str, letter_id: int | None, result: str, minute: int = 10) -> None:
-    about = reports.message(key, given_back=True, letter_queue="DLQ.orders", letter_id=letter_id)
+    about = reports.message(key, replayed=True, dead_letter_queue="DLQ.orders", dead_letter_id=letter_id)
     at = AT + timedelta(minutes=minute)
-    content = reports.letter_outcome(reports.run_of(run), about, result, occurred_at=at)
+    content = reports.replay_outcome(reports.run_of(run), about, result, occurred_at=at)
     accept_batch(run.server, Spool().batch(content), at)
 
 
@@ -51,6 +56,35 @@ def test_a_report_is_the_outcome_of_its_letter(run: Run) -> None:
     assert outcomes(job) == ["handled", "handled", ""]
     assert counted(job) == (2, 0, 0)
     assert LetterReport.objects.count() == 3
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_report_of_the_version_before_is_the_outcome_of_its_letter(
+    client: Client, run: Run, version: int
+) -> None:
+    """Also from the spool of a KMA that was upgraded meanwhile."""
+    job = letters.given_back(run.activation.setting, letters.dead("orders", 10, "ID:10"))
+    about = reports.message("ID:10", replayed=True, dead_letter_queue="DLQ.orders", dead_letter_id=20)
+    content = reports.replay_outcome(reports.run_of(run), about, "handled", occurred_at=AT)
+    batch: Any = dump(Spool().batch(content, reports.protocol(reports.run_of(run))))
+    old, other = batch["records"]
+    message = old["content"]["message"]
+    for new_name, name in (
+        ("replayed", "given_back"),
+        ("dead_letter_queue", "letter_queue"),
+        ("dead_letter_id", "letter_id"),
+    ):
+        message[name] = message.pop(new_name)
+    old["kind"] = "letter_outcome"
+    answer = client.post(
+        "/api/v1/protocols/",
+        json.dumps(batch | {"version": version}),
+        content_type="application/json",
+        headers=reports.bearer_of_server(run.server),
+    )
+    assert answer.json()["new"] == 2 and answer.json()["refused"] == []
+    assert outcomes(job) == ["handled"]
+    assert SpoolMark.objects.get().unknown_fields == 0 and other["kind"] == "protocol"
 
 
 def test_a_report_of_another_setting_is_not_of_this_letter(run: Run) -> None:

@@ -213,8 +213,8 @@ def test_a_job_tells_its_outcomes_and_its_letters(
 ) -> None:
     job = letters.given_back(orders, *three)
     run = reports.run(orders, reports.server())
-    about = reports.message("ID:10", given_back=True, letter_queue="DLQ.orders", letter_id=15)
-    accept_batch(run.server, Spool().batch(reports.letter_outcome(reports.run_of(run), about)), AT)
+    about = reports.message("ID:10", replayed=True, dead_letter_queue="DLQ.orders", dead_letter_id=15)
+    accept_batch(run.server, Spool().batch(reports.replay_outcome(reports.run_of(run), about)), AT)
     listed = viewer.get(f"{REPLAYS}?setting=orders").json()["results"]
     assert [row["id"] for row in listed] == [str(job.pk)]
     assert listed[0]["outcomes"] == {

@@ -55,8 +55,8 @@ def send(client: Client, server: Server, *contents: Any, spool: Spool | None = N
 
 
 def returned(of: RecordRun, result: str = "handled") -> Any:
-    about = reports.message("ID:10", given_back=True, letter_queue="DLQ.orders", letter_id=20)
-    return reports.letter_outcome(of, about, result, occurred_at=AT + timedelta(minutes=10))
+    about = reports.message("ID:10", replayed=True, dead_letter_queue="DLQ.orders", dead_letter_id=20)
+    return reports.replay_outcome(of, about, result, occurred_at=AT + timedelta(minutes=10))
 
 
 def outcome(job: ReplayJob) -> str:

@@ -48,13 +48,13 @@ def kinds(run: Run) -> dict[str, tuple[Content, Content]]:
             ),
         ),
         "recovered": (reports.recovered(of), reports.recovered(of, occurred_at=AT + timedelta(days=1))),
-        "interruption": (interruption, dataclasses.replace(interruption, m=11)),
+        "interruption": (interruption, dataclasses.replace(interruption, max_failures=11)),
         "outcome": (
-            reports.letter_outcome(of, reports.message()),
-            reports.letter_outcome(of, reports.message(), "failed"),
+            reports.replay_outcome(of, reports.message()),
+            reports.replay_outcome(of, reports.message(), "failed"),
         ),
         "kind": (reports.protocol(of), reports.recovered(of)),
-        "kind of an outcome": (reports.letter_outcome(of, reports.message()), reports.protocol(of)),
+        "kind of an outcome": (reports.replay_outcome(of, reports.message()), reports.protocol(of)),
     }
 
 

@@ -130,8 +130,8 @@ def test_a_person_may_not_report_and_neither_may_nobody(client: Client, run: Run
     [
         ("poem", {}, "kind"),
         ("interruption", {"reason": "mood"}, "content.reason"),
-        ("interruption", {"m": 0}, "content.m"),
-        ("interruption", {"m": 2**31}, "content.m"),
+        ("interruption", {"max_failures": 0}, "content.max_failures"),
+        ("interruption", {"max_failures": 2**31}, "content.max_failures"),
         ("interruption", {"counts": {"same_type": "", "same": -1, "any": 0}}, "content.counts.same"),
         ("interruption", {"evidence": [str(uuid.uuid4())] * 101}, "content.evidence"),
         ("protocol", {}, "content.run: is missing"),
@@ -140,7 +140,7 @@ def test_a_person_may_not_report_and_neither_may_nobody(client: Client, run: Run
         ("protocol", {"duration_seconds": float("nan")}, "content.duration_seconds"),
         ("protocol", {"process_id": 10**30}, "content.process_id"),
         ("protocol", {"successes_before": -1}, "content.successes_before"),
-        ("letter_outcome", {"result": "lost"}, "content.result"),
+        ("replay_outcome", {"result": "lost"}, "content.result"),
     ],
 )
 def test_a_record_that_cannot_be_stored_is_refused_alone(
@@ -149,7 +149,7 @@ def test_a_record_that_cannot_be_stored_is_refused_alone(
     spool, of = Spool(), reports.run_of(run)
     good = [spool.record(reports.protocol(of)) for _ in range(2)]
     made: dict[str, Content] = {
-        "letter_outcome": reports.letter_outcome(of, reports.message()),
+        "replay_outcome": reports.replay_outcome(of, reports.message()),
         "interruption": reports.interruption(of),
     }
     whole = dump(made.get(kind, reports.protocol(of)))
@@ -196,7 +196,7 @@ def test_a_run_counts_its_records_and_ends_with_the_closing_one(run: Run) -> Non
         reports.protocol(of),
         reports.protocol(of, temporary=True, outcome="temporary"),
         reports.recovered(of),
-        reports.letter_outcome(of, reports.message(given_back=True)),
+        reports.replay_outcome(of, reports.message(replayed=True)),
     ]
     accept_batch(run.server, spool.batch(*contents), AT)
     run.refresh_from_db()

@@ -100,7 +100,7 @@ def test_the_order_cannot_change_while_it_runs(operator: User, ordered: LaunchSe
 def test_servers_learn_of_the_order(ordered: LaunchSetting, server: Server) -> None:
     LaunchSetting.objects.filter(pk=ordered.pk).update(after_last="stay")
     run = told(server)
-    assert (run.ordered, run.blocked_seconds, run.retries_asked, run.after_last) == (
+    assert (run.ordered, run.blocked_seconds, run.retries_requested, run.after_last) == (
         True,
         2.0,
         0,
@@ -131,7 +131,7 @@ def test_the_attempts_of_what_blocks_are_known_from_its_protocols(
 def test_a_person_asks_for_another_attempt(operator: User, ordered: LaunchSetting, server: Server) -> None:
     client = api_client(operator)
     assert client.post("/api/v1/settings/row/retry/").status_code == 204
-    assert told(server).retries_asked == 1
+    assert told(server).retries_requested == 1
     assert StateChange.objects.get(setting=ordered, new="tried again").by == operator
 
     LaunchSetting.objects.filter(pk=ordered.pk).update(enabled=False)

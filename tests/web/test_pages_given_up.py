@@ -33,7 +33,7 @@ def test_the_overview_says_that_it_was_given_up_and_runs_nowhere(world: World) -
 
 
 def test_a_run_that_only_begins_is_none_that_runs(world: World) -> None:
-    others(world, state=RunPhase.STARTING, problem="")
+    others(world, state=RunPhase.STARTING, problems=[])
 
     assert "given up on srv-3, and no other server runs it" in looked_at(signed_in(world, "viewer"), "/").text
 

@@ -13,8 +13,9 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import translation
 
 from agents import reasons
-from agents.models import Pool, StateChange
+from agents.models import Acknowledgement, Activation, Pool, Run, Server, StateChange
 from console.reasons import NO_REASON, Reason, ReasonKind, said
+from contract import reasons as reported
 from tests.web.launching import delayed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,8 +25,10 @@ BY_TABLE = {
     "SAME_TYPE_IN_A_ROW", "FAILURES_IN_A_ROW", "TRIAL_FAILED",
     "SUBSCRIPTION_HOLDS", "DEAD_LETTERS_HELD", "HELD_BACK",
 }  # fmt: skip
-SENTENCES, CODES = ("agents", "0033_celerys_own_beat"), ("agents", "0035_reason_columns")
+SENTENCES, CODES = ("agents", "0033_celerys_own_beat"), ("agents", "0037_reports_as_codes")
+REASONS = ("agents", "0035_reason_columns")
 step = import_module("agents.migrations.0034_reasons_as_codes")
+reports = import_module("agents.migrations.0036_what_kmas_report_as_codes")
 
 
 # -- values
@@ -64,6 +67,10 @@ def test_a_code_is_declared_once() -> None:
         ReasonKind("run.epoch", "again")
 
 
+def is_kind(value: Any) -> bool:
+    return isinstance(value, ReasonKind | reported.Kind)
+
+
 def names_in(text: str) -> set[str]:
     return set(re.findall(r"%\((\w+)\)s", text))
 
@@ -77,19 +84,28 @@ def test_every_kind_says_the_same_parameters_in_both_languages(kind: ReasonKind)
     assert "…" not in str(kind(**dict.fromkeys(names_in(english), "x")))
 
 
-def test_every_reason_that_is_given_has_the_parameters_of_its_kind() -> None:
-    kinds = {name: kind for name, kind in vars(reasons).items() if isinstance(kind, ReasonKind)}
+@pytest.mark.parametrize(
+    ("where", "kinds", "by_table"),
+    [
+        ("agents", {name: str(kind.text) for name, kind in vars(reasons).items() if is_kind(kind)}, BY_TABLE),
+        ("kma", {name: kind.sentence for name, kind in vars(reported).items() if is_kind(kind)}, set()),
+    ],
+    ids=["agents", "kma"],
+)
+def test_every_reason_that_is_given_has_the_parameters_of_its_kind(
+    where: str, kinds: dict[str, str], by_table: set[str]
+) -> None:
     given = Counter[str]()
-    for path in ROOT.glob("agents/**/*.py"):
+    for path in ROOT.glob(f"{where}/**/*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
             if not isinstance(call, ast.Call):
                 continue
             name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             if name in kinds and name.isupper():
                 given[name] += 1
-                wanted = names_in(str(kinds[name].text))
+                wanted = names_in(kinds[name])
                 assert {each.arg for each in call.keywords} == wanted, (path, call.lineno)
-    assert given.keys() | BY_TABLE == kinds.keys(), "a kind that nobody gives says nothing"
+    assert given.keys() | by_table == kinds.keys(), "a kind that nobody gives says nothing"
 
 
 @pytest.mark.parametrize("stored", [None, "", [], 3, {}, {"code": 7}, {"params": {}}], ids=str)
@@ -155,7 +171,7 @@ def test_a_sentence_becomes_the_code_that_says_it(text: str, code: str, again: s
 
 
 def test_every_code_of_the_step_is_one_that_is_known() -> None:
-    assert {code for _, code in step.SENTENCES} <= set(ReasonKind.known)
+    assert {code for _, code in (*step.SENTENCES, *reports.SENTENCES)} <= set(ReasonKind.known)
 
 
 @pytest.mark.both_databases
@@ -183,3 +199,46 @@ def test_rows_of_before_keep_what_they_said(pool: Pool, monkeypatch: pytest.Monk
     ]
     setting.refresh_from_db()
     assert setting.disabled_reason == reasons.BY_COMMAND()
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_what_servers_reported_before_is_kept_as_it_was(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting, server = delayed(pool), Server.objects.create(name="srv-9")
+    activation = Activation.objects.create(setting=setting)
+    told = (
+        ("No answer came within 1.5 s.", "agent on srv-1"),
+        ("It could not be committed: unknown\naddress", "token of ada"),
+        ("in words of its own", ""),
+        ("", ""),
+    )
+    of = {"setting": setting, "server": server, "activation_uuid": activation.pk, "epoch": 1}
+    for number in range(len(told)):
+        Acknowledgement.objects.create(acknowledgement=f"a-{number}", **of)
+    for epoch in (1, 2):
+        Run.objects.create(activation=activation, server=server, epoch=epoch)
+    MigrationExecutor(connection).migrate([REASONS])
+    with connection.cursor() as cursor:
+        for number, (reason, through) in enumerate(told):
+            cursor.execute(
+                "UPDATE agents_acknowledgement SET reason = %s, answered_from = %s "
+                "WHERE acknowledgement = %s",
+                [reason, through, f"a-{number}"],
+            )
+        cursor.execute("UPDATE agents_run SET problem = 'broker: away' WHERE epoch = 2")
+        cursor.execute("UPDATE agents_server SET problems = %s", ['["disk is slow"]'])
+    monkeypatch.setattr(reports, "CHUNK", 3)
+    MigrationExecutor(connection).migrate([CODES])
+    rows = Acknowledgement.objects.order_by("pk").values_list("reason", "answered_from")
+    assert list(rows) == [
+        (Reason("delivery.no_answer", {"seconds": "1.5"}), reasons.AGENT_ON(server="srv-1")),
+        (Reason("delivery.not_committed", {"detail": "unknown\naddress"}), said("token of ada")),
+        (Reason("legacy.text", {"text": "in words of its own"}), NO_REASON),
+        (NO_REASON, NO_REASON),
+    ]
+    server.refresh_from_db()
+    assert server.problems == [Reason("legacy.text", {"text": "disk is slow"})]
+    assert [run.problems for run in Run.objects.order_by("epoch")] == [
+        [],
+        [Reason("legacy.text", {"text": "broker: away"})],
+    ]

@@ -31,7 +31,7 @@ def served(redis_server: RedisService, monkeypatch: pytest.MonkeyPatch) -> Redis
 
 @pytest.fixture
 def frozen(served: RedisService) -> Iterator[RedisService]:
-    assert looking.send("kma.look", queue="kma.srv-1"), "a connection from before is there"
+    assert looking.send("kma.poll", queue="kma.srv-1"), "a connection from before is there"
     pid = int(redis.Redis.from_url(served.url).info()["process_id"])
     os.kill(pid, signal.SIGSTOP)
     yield served
@@ -48,7 +48,7 @@ def test_what_is_sent_arrives(served: RedisService) -> None:
     client = redis.Redis.from_url(served.url)
     client.delete("kma.srv-7")
 
-    assert looking.send("kma.look", queue="kma.srv-7")
+    assert looking.send("kma.poll", queue="kma.srv-7")
 
     assert client.llen("kma.srv-7") == 1
 
@@ -67,9 +67,9 @@ def test_switching_waits_about_a_second_for_it_and_then_not_at_all(
 
 
 def test_after_a_while_it_is_asked_again(frozen: RedisService, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 0.5 < took(lambda: looking.send("kma.look", queue="kma.srv-1")) < 1.5
-    assert took(lambda: looking.send("kma.look", queue="kma.srv-1")) < 0.1
+    assert 0.5 < took(lambda: looking.send("kma.poll", queue="kma.srv-1")) < 1.5
+    assert took(lambda: looking.send("kma.poll", queue="kma.srv-1")) < 0.1
 
     monkeypatch.setattr(looking, "_away_until", 0.0)
 
-    assert took(lambda: looking.send("kma.look", queue="kma.srv-1")) > 0.5
+    assert took(lambda: looking.send("kma.poll", queue="kma.srv-1")) > 0.5

@@ -23,6 +23,7 @@ from agents.models import (
     SubscriptionState,
 )
 from broker.amqp_codec import encode
+from console.reasons import Reason
 from contract.messages import OLDEST_VERSION, VERSION
 from contract.properties import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
@@ -75,8 +76,9 @@ def _servers(world: World) -> dict[str, str]:
         "kma-with-problems": {
             "last_seen_at": ago(seconds=1), "desired_state_taken_at": ago(seconds=1), "spool_full": True,
             "spool_rows": 41, "spool_bytes": 536_870_912, "spool_limit_bytes": 536_870_912,
-            "problems": ["module shop.agents cannot be imported: "
-                         "ModuleNotFoundError: No module named 'shop'"],
+            "problems": [Reason("kma.module_not_imported", {
+                "module": "shop.agents", "type": "ModuleNotFoundError", "text": "No module named 'shop'",
+            })],
         },
     }  # fmt: skip
     for name, facts in rows.items():

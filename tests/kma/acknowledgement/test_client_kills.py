@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from contract.reasons import CONTAINER_ENDED, CONTAINER_ENDED_IN_DOUBT
 from kma.ledger import Ledger
-from kma.open_recovery import WENT, WENT_COMMITTING
 from kma.recovery import recover_all
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
@@ -75,17 +75,17 @@ def recovered(folder: Path) -> list[tuple[str, dict[str, Any]]]:
         ("before", "publish", 1, None),
         ("after", "publish", 1, None),
         ("before", "append", 1, None),
-        ("after", "append", 1, ("lost", WENT)),
-        ("before", "append", 2, ("lost", WENT)),
-        ("after", "append", 2, ("lost", WENT_COMMITTING)),
-        ("before", "settle_with_sends", 1, ("lost", WENT_COMMITTING)),
-        ("after", "settle_with_sends", 1, ("lost", WENT_COMMITTING)),
-        ("before", "append", 3, ("lost", WENT_COMMITTING)),
-        ("after", "append", 3, ("committed", "")),
+        ("after", "append", 1, ("lost", CONTAINER_ENDED.code)),
+        ("before", "append", 2, ("lost", CONTAINER_ENDED.code)),
+        ("after", "append", 2, ("lost", CONTAINER_ENDED_IN_DOUBT.code)),
+        ("before", "settle_with_sends", 1, ("lost", CONTAINER_ENDED_IN_DOUBT.code)),
+        ("after", "settle_with_sends", 1, ("lost", CONTAINER_ENDED_IN_DOUBT.code)),
+        ("before", "append", 3, ("lost", CONTAINER_ENDED_IN_DOUBT.code)),
+        ("after", "append", 3, ("committed", None)),
     ],
 )
 def test_a_commit_ends_once_and_nothing_is_said_that_is_not_so(
-    tmp_path: Path, where: str, what: str, which: int, end: tuple[str, str] | None
+    tmp_path: Path, where: str, what: str, which: int, end: tuple[str, str | None] | None
 ) -> None:
     killed_at(tmp_path, where, what, which, "COMMIT", '{"do": "send", "destination": "demo.invoices"}')
     found = recovered(tmp_path)
@@ -93,7 +93,8 @@ def test_a_commit_ends_once_and_nothing_is_said_that_is_not_so(
         assert found == [], "it comes back as if it had never been here"
         return
     assert [kind for kind, _ in found] == ["acknowledgement_opened", "acknowledgement_ended"]
-    assert (found[1][1]["state"], found[1][1]["reason"]) == end
+    reason = found[1][1]["reason"]
+    assert (found[1][1]["state"], reason and reason["code"]) == end
     assert found[0][1]["acknowledgement"] == found[1][1]["acknowledgement"]
 
 

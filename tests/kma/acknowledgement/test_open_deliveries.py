@@ -21,7 +21,7 @@ from kma.keeper import Keeper
 from kma.offer import Offer
 from kma.outgoing import encoded_message
 from tests.kma.conftest import Make
-from tests.kma.fakes import Stage, eventually, message
+from tests.kma.fakes import Stage, eventually, message, said
 
 SECRET = "5e" * 32
 OK, COMMIT, ROLLBACK = {"do": "ok"}, {"do": "acknowledge"}, {"do": "acknowledge", "action": "JBXRollback"}
@@ -54,7 +54,10 @@ def opened(one: Stage, number: int = 1) -> list[dict[str, Any]]:
 
 def ended(one: Stage, number: int = 1) -> list[tuple[str, str]]:
     eventually(lambda: len(one.records("acknowledgement_ended")) >= number, f"{number} ends")
-    return [(record["state"], record["reason"]) for record in one.records("acknowledgement_ended")]
+    return [
+        (record["state"], said([record["reason"]] if record["reason"] else ()))
+        for record in one.records("acknowledgement_ended")
+    ]
 
 
 def answer(one: Stage, record: dict[str, Any], action: Action) -> None:

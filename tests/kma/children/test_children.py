@@ -14,7 +14,7 @@ from broker.port import Settle
 from contract.messages import RunState
 from kma.memory import peak_bytes
 from tests.kma.conftest import Make
-from tests.kma.fakes import SAMPLES, eventually, message
+from tests.kma.fakes import SAMPLES, eventually, message, said
 
 pytestmark = pytest.mark.process
 
@@ -74,7 +74,7 @@ def test_an_agent_that_cannot_start_is_shown_and_takes_no_message(
         one = stage([message(OK)], modules=("broken_agent",), agent="test.broken")
         eventually(lambda: one.run.report().restarts >= 2, "two tries")
         report = one.run.report()
-    assert report.state is RunState.FAILED and problem in report.problem
+    assert report.state is RunState.FAILED and problem in said(report.problems)
     assert one.links == [], "no link: an exclusive queue would feed nobody else"
     assert one.records() == []
 

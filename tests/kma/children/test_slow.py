@@ -12,7 +12,7 @@ from kma import slow
 from tests.broker.houses import RealHouse
 from tests.kma.conftest import Lines, Make, StartWorker
 from tests.kma.fake_ma import FakeMa
-from tests.kma.fakes import eventually, message
+from tests.kma.fakes import eventually, message, said
 from tests.kma.queues import of, publish, script
 
 BROKER_IDLE = 12.0  # seconds, its amqpIdleTimeout
@@ -45,11 +45,11 @@ def test_it_is_told_once_and_shown_while_it_lasts(
         modules=("patient_agent",),
         **limit,
     )
-    eventually(lambda: "of at most 60 s" in made.run.report().problem, "the problem")
+    eventually(lambda: "of at most 60 s" in said(made.run.report().problems), "the problem")
     (tmp_path / "go").touch()
     made.settled(2)
     assert made.link.outcomes() == {Settle.ACCEPT: 2}
-    eventually(lambda: made.run.report().problem == "", "no problem any more")
+    eventually(lambda: not made.run.report().problems, "no problem any more")
     (told,) = [line for line in lines if line["event"] == "handling slow" and line["message_key"] == "ID:0"]
     assert (told["attempt"], told["limit_seconds"]) == (1, LIMIT)
     assert told["server"] == "srv-1" and told["activation"] and told["seconds"] >= 1.2
@@ -60,7 +60,7 @@ def test_without_a_limit_nothing_is_told(lines: Lines, stage: Make) -> None:
         [message({"do": "sleep", "seconds": 1.0})], mode=Mode.TRANSACTED, transaction_timeout_seconds=0.0
     )
     made.settled(1)
-    assert "handling slow" not in [line["event"] for line in lines] and made.run.report().problem == ""
+    assert "handling slow" not in [line["event"] for line in lines] and not made.run.report().problems
 
 
 def test_a_handling_longer_than_every_heartbeat_and_idle_timeout_keeps_its_connection(

@@ -19,7 +19,7 @@ from kma.ledger import Carried
 from tests.kma.fakes import wanted
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
-DESIRED = wanted(breaker_m=12, count_once=True)
+DESIRED = wanted(max_failures=12, count_message_once=True)
 RUN = RecordRun(DESIRED.setting, DESIRED.activation, DESIRED.epoch, "srv-1", DESIRED.agent)
 
 
@@ -121,7 +121,7 @@ def test_the_evidence_is_what_counted_in_the_row_that_trips(history: list[Ending
 
 
 def test_on_trial_until_something_went_well_also_over_a_restart() -> None:
-    trial = replace(DESIRED, try_one_first=True)
+    trial = replace(DESIRED, trial_first=True)
     assert (
         Counting(RUN, trial, Carried()).on_trial and not Counting(RUN, trial, Carried(), handled=1).on_trial
     )
@@ -136,7 +136,7 @@ def failing(counting: Counting, number: int, kind: str = "A", **message: Any) ->
 
 
 def test_a_trip_tells_its_run_its_limit_and_its_counts_without_the_marks() -> None:
-    counting = Counting(RUN, replace(DESIRED, breaker_m=3), Carried())
+    counting = Counting(RUN, replace(DESIRED, max_failures=3), Carried())
     counting.succeeded()
     found = failing(counting, 1, key="p")
     counts = BreakerCounts("A", 1, 1)
@@ -175,21 +175,21 @@ def test_a_repetition_is_a_failure_without_being_evidence() -> None:
         2,
         3,
     )
-    each_time = Counting(RUN, replace(DESIRED, count_once=False), Carried())
+    each_time = Counting(RUN, replace(DESIRED, count_message_once=False), Carried())
     for number in (1, 2):
         failing(each_time, number, key="p", attempt=2)
     assert each_time.counts == Counts("A", 2, 2)
 
 
 def test_the_evidence_is_bounded_and_the_newest_is_in_it() -> None:
-    counting = Counting(RUN, replace(DESIRED, breaker_m=1000, count_once=False), Carried())
+    counting = Counting(RUN, replace(DESIRED, max_failures=1000, count_message_once=False), Carried())
     for number in range(MAX_EVIDENCE + 5):
         failing(counting, number)
     assert counting.evidence == tuple(UUID(int=number) for number in range(5, MAX_EVIDENCE + 5))
 
 
 def test_a_success_ends_the_row_and_the_trial() -> None:
-    trial = replace(DESIRED, try_one_first=True)
+    trial = replace(DESIRED, trial_first=True)
     counting = Counting(RUN, trial, Carried(counts=Counts("A", 1, 1), evidence=(UUID(int=1),)))
     counting.succeeded()
     assert not counting.on_trial and counting.carried() == Carried(1, 0, str(RUN.activation), RUN.epoch)

@@ -66,7 +66,7 @@ def test_a_lost_connection_forgets_them_and_they_come_again(tmp_path: Path) -> N
 
 
 def test_a_trip_tells_what_was_handled_well(tmp_path: Path) -> None:
-    made = stage(tmp_path, [{"do": "ok"}, {"do": "raise"}], breaker_m=1, dups_ok_seconds=60.0)
+    made = stage(tmp_path, [{"do": "ok"}, {"do": "raise"}], max_failures=1, dups_ok_seconds=60.0)
     eventually(lambda: not made.run.alive, "the end of the run")
     assert made.link.outcomes() == {Settle.ACCEPT: 1, Settle.FAIL: 1}
     made.end()

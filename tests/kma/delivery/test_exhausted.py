@@ -156,7 +156,7 @@ def test_a_connection_lost_in_the_middle_of_the_commit_is_no_second_failure(stag
 
 
 def test_a_stop_waits_for_what_is_on_its_way(stage: Make) -> None:
-    one = stage([], max_attempts=1, breaker_m=1, **ASIDE)
+    one = stage([], max_attempts=1, max_failures=1, **ASIDE)
     one.link.held = []
     one.link.put(message(RAISE, identity="ID:1"))
     eventually(lambda: bool(one.link.held), "the transaction")

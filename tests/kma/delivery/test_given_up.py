@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from contract.blocked import GIVEN_UP, Blocked, blocked_in, digest_of
-from contract.messages import GiveUp
+from contract.messages import BlockedMessage, GiveUpRequest
 from contract.outcomes import AfterLast
 from tests.broker.houses import House, RealHouse
 from tests.kma.delivery.test_ordered import MINUTE, POISON, Holder, good, poison, seen, send_row
@@ -22,7 +21,7 @@ from tests.services import throw_away_folder
 
 pytestmark = pytest.mark.process
 
-DIGEST = digest_of(POISON)
+DIGEST = BlockedMessage(POISON, 1).digest
 
 
 @pytest.mark.parametrize(
@@ -36,14 +35,14 @@ def test_it_goes_to_the_dead_letters_and_the_next_follows(
     one = Holder(either, setting, tmp_path, max_attempts=9, blocked_seconds=-1.0, after_last=after_last)
     try:
         one.until(2, 1)
-        one.run.change(replace(one.desired, give_up=GiveUp(1, DIGEST, 1)))
+        one.run.change(replace(one.desired, give_up_request=GiveUpRequest(1, DIGEST, 1)))
         one.until(5, 1)
         assert seen(one.truth) == [*good(1, 2), *poison(1), *good(3, 4, 5)]
-        assert one.run.report().problem == ""
+        assert one.run.report().problems == () and one.run.report().blocked is None
         failed, noted = one.stage.records("protocol")
         assert noted["exception_type"] == failed["exception_type"] == "KeyError"
         assert noted["fingerprint"] == failed["fingerprint"]
-        assert noted["exception_text"] == GIVEN_UP + failed["exception_text"]
+        assert noted["exception_text"] == failed["exception_text"]
         assert [_fate(each) for each in (failed, noted)] == [(False, True, ""), (True, False, "dlq")]
         eventually(lambda: len(either.dead(setting)) == 1, "a dead letter")
         eventually(lambda: either.figures(setting).messages == 0, "all accepted")
@@ -61,12 +60,14 @@ def test_a_wish_for_another_message_or_attempt_changes_nothing(either: House, tm
     one = Holder(either, setting, tmp_path, max_attempts=9, blocked_seconds=-1.0)
     try:
         one.until(2, 1)
-        one.run.change(replace(one.desired, give_up=GiveUp(1, digest_of("ID:another"), 1)))
-        one.run.change(replace(one.desired, give_up=GiveUp(2, DIGEST, 2)))
+        one.run.change(
+            replace(one.desired, give_up_request=GiveUpRequest(1, BlockedMessage("ID:another", 1).digest, 1))
+        )
+        one.run.change(replace(one.desired, give_up_request=GiveUpRequest(2, DIGEST, 2)))
         # Neither is remembered for when it would fit.
-        one.run.change(replace(one.desired, give_up=GiveUp(2, DIGEST, 2), retries_asked=1))
+        one.run.change(replace(one.desired, give_up_request=GiveUpRequest(2, DIGEST, 2), retries_requested=1))
         one.until(2, 2)
-        one.run.change(replace(one.desired, give_up=GiveUp(2, DIGEST, 2), retries_asked=2))
+        one.run.change(replace(one.desired, give_up_request=GiveUpRequest(2, DIGEST, 2), retries_requested=2))
         one.until(6, 2)
         assert seen(one.truth) == [*good(1, 2), *poison(1, 2, 3), *good(3, 4, 5)]
         assert either.dead(setting) == []
@@ -77,11 +78,11 @@ def test_a_wish_for_another_message_or_attempt_changes_nothing(either: House, tm
 def test_a_run_that_begins_does_not_heed_an_old_wish(either: House, tmp_path: Path) -> None:
     setting = either.setting(attempts=9, delay=MINUTE, exclusive=True)
     send_row(either, setting, fails=1)
-    old = GiveUp(7, DIGEST, 1)
-    one = Holder(either, setting, tmp_path, max_attempts=9, blocked_seconds=-1.0, give_up=old)
+    old = GiveUpRequest(7, DIGEST, 1)
+    one = Holder(either, setting, tmp_path, max_attempts=9, blocked_seconds=-1.0, give_up_request=old)
     try:
         one.until(2, 1)
-        one.run.change(replace(one.desired, give_up=old, retries_asked=1))
+        one.run.change(replace(one.desired, give_up_request=old, retries_requested=1))
         one.until(6, 1)
         assert either.dead(setting) == []
     finally:
@@ -110,7 +111,9 @@ def test_killed_at_any_moment_it_is_first_in_the_queue_or_a_dead_letter(house: R
             )
             blocked = _blocked(ma)
             if blocked is not None:
-                ma.want(replace(wanted, give_up=GiveUp(number, blocked.digest, blocked.attempt)))
+                ma.want(
+                    replace(wanted, give_up_request=GiveUpRequest(number, blocked.digest, blocked.attempt))
+                )
             return blocked is not None
 
         try:
@@ -136,8 +139,6 @@ def test_killed_at_any_moment_it_is_first_in_the_queue_or_a_dead_letter(house: R
             ma.close()
 
 
-def _blocked(ma: FakeMa) -> Blocked | None:
-    for run in ma.last["runs"] if ma.last else ():
-        if (found := blocked_in(run["problem"])) is not None:
-            return found[1]
-    return None
+def _blocked(ma: FakeMa) -> BlockedMessage | None:
+    found = [run["blocked"] for run in (ma.last["runs"] if ma.last else ()) if run["blocked"]]
+    return BlockedMessage(**found[0]) if found else None

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from broker.port import Consumer, ConsumerEvents
-from contract.messages import DesiredRun
+from contract.messages import BlockedMessage, DesiredRun
 from contract.outcomes import AfterLast
 from deploy.config import LOOPBACK
 from tests.broker.houses import House, RealHouse
@@ -123,12 +123,12 @@ def test_it_waits_for_the_interval_and_says_so(either: House, tmp_path: Path) ->
     one = Holder(either, setting, tmp_path, blocked_seconds=0.8)
     try:
         one.until(2, 1)
-        told = f"blocked by the message {POISON} after attempt 1"
-        eventually(lambda: told in one.run.report().problem, "it says so")
+        told = BlockedMessage(POISON, 1, retry_seconds=0.8)
+        eventually(lambda: one.run.report().blocked == told, "it says so")
         one.until(6, 1)
         first, second = [line["at"] for line in lines(one.truth) if line["id"] == POISON]
         assert second - first >= 0.8
-        eventually(lambda: one.run.report().problem == "", "nothing blocks any more")
+        eventually(lambda: one.run.report().blocked is None, "nothing blocks any more")
     finally:
         one.stage.end()
 
@@ -142,7 +142,7 @@ def test_one_that_waits_for_a_person_is_tried_when_asked(either: House, tmp_path
         time.sleep(0.5)
         assert seen(one.truth) == [*good(1, 2), *poison(1)]
         for asked in (1, 2):
-            one.run.change(replace(one.desired, retries_asked=asked))
+            one.run.change(replace(one.desired, retries_requested=asked))
             one.until(2 if asked == 1 else 6, 2)
         assert seen(one.truth) == [*good(1, 2), *poison(1, 2, 3), *good(3, 4, 5)]
     finally:
@@ -217,7 +217,7 @@ def test_a_lost_connection_changes_neither_order_nor_attempts(house: RealHouse, 
         eventually(lambda: one.run.report().failed == 1, "the first failure")
         wire.drop()
         eventually(lambda: one.run.report().failed == 2, "the second attempt, by the broker", 60)
-        one.run.change(replace(desired, blocked_seconds=0.0, retries_asked=1))
+        one.run.change(replace(desired, blocked_seconds=0.0, retries_requested=1))
         eventually(lambda: one.run.report().handled == 6, "all of them", 40)
         assert seen(truth) == [*good(1, 2), *poison(1, 2, 3, 4), *good(3, 4, 5)]
     finally:

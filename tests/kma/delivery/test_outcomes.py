@@ -167,20 +167,24 @@ def test_a_letter_that_was_given_back_has_its_outcome_reported(stage: Make) -> N
     bad = message({"do": "raise", "first": 1}, identity="ID:bad", annotations=origin)
     one = stage([good, bad])
     one.settled(3)
-    outcomes = {(record["message"]["key"], record["result"]) for record in one.records("letter_outcome")}
+    outcomes = {(record["message"]["key"], record["result"]) for record in one.records("replay_outcome")}
     assert outcomes == {("ID:good", "handled"), ("ID:bad", "failed"), ("ID:bad", "handled")}
-    first = one.records("letter_outcome")[0]["message"]
-    assert (first["given_back"], first["letter_queue"], first["letter_id"]) == (True, "DLQ.orders", 4711)
-    assert one.records("protocol")[0]["message"]["given_back"]
+    first = one.records("replay_outcome")[0]["message"]
+    assert (first["replayed"], first["dead_letter_queue"], first["dead_letter_id"]) == (
+        True,
+        "DLQ.orders",
+        4711,
+    )
+    assert one.records("protocol")[0]["message"]["replayed"]
 
 
 def test_the_edited_copy_of_a_letter_has_its_outcome_reported(stage: Make) -> None:
     about = {"ma_letter": "ID:case", "ma_letter_queue": "DLQ.orders", "ma_letter_id": 12}
     one = stage([encoded_message('{"do": "ok"}', about)])
     one.settled(1)
-    (outcome,) = one.records("letter_outcome")
+    (outcome,) = one.records("replay_outcome")
     told = outcome["message"]
-    assert (outcome["result"], told["key"], told["letter_queue"], told["letter_id"]) == (
+    assert (outcome["result"], told["key"], told["dead_letter_queue"], told["dead_letter_id"]) == (
         "handled", "ID:case", "DLQ.orders", 12,
     )  # fmt: skip
 
@@ -190,14 +194,14 @@ def test_a_copy_that_died_and_came_back_is_the_letter_that_the_broker_names(stag
     newer = {"_AMQ_ORIG_QUEUE": "DLQ.orders", "_AMQ_ORIG_MESSAGE_ID": 40}
     one = stage([encoded_message('{"do": "ok"}', {**about, **newer})])
     one.settled(1)
-    assert one.records("letter_outcome")[0]["message"]["letter_id"] == 40
+    assert one.records("replay_outcome")[0]["message"]["dead_letter_id"] == 40
 
 
 def test_the_origin_of_a_letter_is_read_from_properties_too(stage: Make) -> None:
     properties = {"_AMQ_ORIG_QUEUE": "DLQ.orders", "_AMQ_ORIG_MESSAGE_ID": 12}
     one = stage([encoded_message('{"do": "ok"}', properties)])
     one.settled(1)
-    assert one.records("letter_outcome")[0]["message"]["letter_id"] == 12
+    assert one.records("replay_outcome")[0]["message"]["dead_letter_id"] == 12
 
 
 def test_successes_before_counts_what_went_well_since_the_last_counted_failure(stage: Make) -> None:

@@ -47,7 +47,7 @@ def test_a_permanent_failure_spends_no_more_than_n_and_the_handlers(
     file = tmp_path / "truth"
     bad = [message(BAD, identity=f"ID:{n}") for n in range(60)]
     one = stage(
-        bad, breaker_m=10, concurrency=concurrency, max_attempts=9, parameters={"truth_file": str(file)}
+        bad, max_failures=10, concurrency=concurrency, max_attempts=9, parameters={"truth_file": str(file)}
     )
     interruption = over(one)
     failed = len(begun(file))
@@ -60,7 +60,7 @@ def test_a_permanent_failure_spends_no_more_than_n_and_the_handlers(
     assert interruption["counts"] == {"same_type": "RuntimeError", "same": 3, "any": 3, "marks": []}
     assert interruption["evidence"] == ids(one, "protocol")[:3]
     (closing,) = one.records("closing")
-    assert (closing["state"], closing["reason"]) == ("interrupted", "same_type")
+    assert closing["state"] == "interrupted"
     assert (closing["failed"], closing["records"]) == (failed, failed + 1)
     assert closing["counts"] == {"same_type": "RuntimeError", "same": failed, "any": failed, "marks": []}
     assert one.kinds()[-1] == "closing" and one.kinds()[3] == "interruption"
@@ -72,7 +72,7 @@ def test_what_a_child_holds_behind_the_failure_is_not_begun(stage: Make, tmp_pat
     """Quick successes first, so that the child has frames in advance when it begins to fail."""
     file = tmp_path / "truth"
     scripts = [*([OK] * 300), *([BAD] * 60)]
-    one = stage([message(step) for step in scripts], breaker_m=6, parameters={"truth_file": str(file)})
+    one = stage([message(step) for step in scripts], max_failures=6, parameters={"truth_file": str(file)})
     over(one)
     assert len(begun(file)) <= 302 + 1
     assert one.run.report().handled == 300
@@ -80,7 +80,7 @@ def test_what_a_child_holds_behind_the_failure_is_not_begun(stage: Make, tmp_pat
 
 def test_failures_of_mixed_types_trip_after_m(stage: Make) -> None:
     mixed = [message({"do": "raise", "type": name}) for name in ("KeyError", "OSError") * 10]
-    one = stage(mixed, breaker_m=7, max_attempts=1)
+    one = stage(mixed, max_failures=7, max_attempts=1)
     interruption = over(one)
     assert (interruption["reason"], interruption["counts"]["any"]) == ("any_type", 7)
     assert len(interruption["evidence"]) == 7
@@ -88,7 +88,7 @@ def test_failures_of_mixed_types_trip_after_m(stage: Make) -> None:
 
 def test_a_success_in_between_and_what_is_temporary_trip_nothing(stage: Make) -> None:
     steps = [BAD, BAD, OK, BAD, {"do": "temporary"}, {"do": "temporary"}, {"do": "temporary"}, OK, BAD, BAD]
-    one = stage([message(step) for step in steps], breaker_m=9, max_attempts=1)
+    one = stage([message(step) for step in steps], max_failures=9, max_attempts=1)
     one.settled(10)
     assert one.records("interruption") == [] and one.run.alive
     assert one.run.report().counts == BreakerCounts("RuntimeError", 2, 2)
@@ -106,7 +106,7 @@ def test_a_success_in_between_and_what_is_temporary_trip_nothing(stage: Make) ->
 def test_deaths_timeouts_and_invalid_messages_trip_as_their_type(
     stage: Make, step: Any, fields: dict[str, Any], kind: str
 ) -> None:
-    one = stage([message(step) for _ in range(10)], breaker_m=6, **fields)
+    one = stage([message(step) for _ in range(10)], max_failures=6, **fields)
     interruption = over(one)
     assert (interruption["counts"]["same_type"], interruption["counts"]["same"]) == (kind, 2)
     assert len(ids(one, "protocol")) == 2
@@ -120,7 +120,7 @@ def test_handlers_at_hand_finish_and_count_within_the_grace_period(stage: Make, 
     scripts = [slow, slow_bad, bad, bad, bad, bad]
     one = stage(
         [message(step) for step in scripts],
-        breaker_m=6,
+        max_failures=6,
         concurrency=3,
         max_attempts=1,
         parameters={"truth_file": str(file)},
@@ -137,7 +137,7 @@ def test_handlers_at_hand_finish_and_count_within_the_grace_period(stage: Make, 
 def test_after_the_grace_period_the_rest_is_given_back_without_an_attempt(stage: Make) -> None:
     bad = [{"do": "sleep", "seconds": 0.3}, BAD]
     long = message({"do": "sleep", "seconds": 60})
-    one = stage([long, message(bad)], breaker_m=1, concurrency=2, max_attempts=1, grace_seconds=0.3)
+    one = stage([long, message(bad)], max_failures=1, concurrency=2, max_attempts=1, grace_seconds=0.3)
     over(one)
     assert one.link.outcomes() == {Settle.FAIL: 1} and list(one.link.outstanding.values()) == [long]
     assert one.records("closing")[0]["failed"] == 1
@@ -150,7 +150,7 @@ def test_who_reports_is_woken_when_the_interruption_is_on_disk(stage: Make) -> N
     one.run.join(20)
     seen: list[list[str]] = []
     around = replace(one.around, report_now=lambda: seen.append(one.kinds()))
-    one.run = Run(replace(one.desired, breaker_m=1), "1", around)
+    one.run = Run(replace(one.desired, max_failures=1), "1", around)
     one.run.start()
     eventually(lambda: len(one.links) == 2, "its link")
     one.link.put(message(BAD))
@@ -159,9 +159,9 @@ def test_who_reports_is_woken_when_the_interruption_is_on_disk(stage: Make) -> N
 
 
 def test_the_limit_follows_the_setting_while_the_run_is_alive(stage: Make) -> None:
-    one = stage([message(BAD), message(BAD)], breaker_m=1000, max_attempts=1)
+    one = stage([message(BAD), message(BAD)], max_failures=1000, max_attempts=1)
     one.settled(2)
-    one.run.change(replace(one.desired, breaker_m=9))
+    one.run.change(replace(one.desired, max_failures=9))
     time.sleep(0.2)
     assert one.run.alive, "it is judged when the next failure counts"
     one.link.put(message(BAD))
@@ -169,7 +169,7 @@ def test_the_limit_follows_the_setting_while_the_run_is_alive(stage: Make) -> No
 
 
 def test_each_message_counts_once_where_the_setting_says_so(stage: Make) -> None:
-    one = stage([message(BAD, identity="ID:1")], breaker_m=6, count_once=True, max_attempts=8)
+    one = stage([message(BAD, identity="ID:1")], max_failures=6, count_message_once=True, max_attempts=8)
     one.settled(8)
     counts = one.run.report().counts
     assert (counts.any, len(counts.marks)) == (1, 1) and one.records("interruption") == []
@@ -181,7 +181,7 @@ def test_each_message_counts_once_where_the_setting_says_so(stage: Make) -> None
 def test_equal_messages_without_an_id_are_not_taken_for_one(stage: Make) -> None:
     plain = json.dumps(BAD).encode()
     body = b"\x00\x53\x77\xa1" + bytes([len(plain)]) + plain
-    one = stage([body, body], breaker_m=6, count_once=True, max_attempts=1)
+    one = stage([body, body], max_failures=6, count_message_once=True, max_attempts=1)
     interruption = over(one)
     assert {record["message"]["weak"] for record in one.records("protocol")} == {True}
     assert interruption["counts"]["same"] == 2
@@ -195,8 +195,8 @@ def test_on_trial_one_message_is_tried_and_its_failure_trips(stage: Make, tmp_pa
     scripts = [{"do": "temporary"}, [{"do": "sleep", "seconds": 0.3}, BAD], *([OK] * 10)]
     one = stage(
         [message(step) for step in scripts],
-        try_one_first=True,
-        breaker_m=1000,
+        trial_first=True,
+        max_failures=1000,
         concurrency=4,
         max_attempts=1,
         parameters={"truth_file": str(file)},
@@ -213,8 +213,8 @@ def test_after_the_first_success_of_a_trial_it_goes_at_full_speed(stage: Make, t
     nap = [{"do": "sleep", "seconds": 0.4}]
     one = stage(
         [message(nap) for _ in range(9)],
-        try_one_first=True,
-        breaker_m=6,
+        trial_first=True,
+        max_failures=6,
         concurrency=4,
         parameters={"truth_file": str(file)},
     )
@@ -245,7 +245,7 @@ def test_a_run_takes_exactly_as_many_messages_as_it_shall(
     one.run.join(30)
     assert not one.run.alive and len(begun(file)) == 77
     (closing,) = one.records("closing")
-    assert (closing["state"], closing["reason"]) == ("finished", "limit")
+    assert closing["state"] == "finished"
     assert closing["handled"] + closing["failed"] == 77
     assert len(one.link.settled) == 77 and one.link.stopped
 
@@ -264,7 +264,7 @@ def test_what_was_handled_before_a_restart_is_part_of_the_limit(stage: Make, tmp
             one.link.put(*(message(OK) for _ in range(more)))
         one.run.join(20)
         assert not one.run.alive and len(begun(file)) == 8
-    assert [record["reason"] for record in one.records("closing")] == ["limit"]
+    assert [record["state"] for record in one.records("closing")] == ["finished"]
 
 
 def test_credit_and_begun_handlings_stay_within_limit_and_trial() -> None:

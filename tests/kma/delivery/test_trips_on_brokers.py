@@ -41,7 +41,11 @@ def test_a_permanent_failure_spends_few_deliveries_and_no_message_dies_of_the_tr
     publish(either, setting, *(script(OK) for _ in range(200)))
     file = tmp_path / "truth"
     desired = of(
-        setting, breaker_m=10, concurrency=concurrency, max_attempts=10, parameters={"truth_file": str(file)}
+        setting,
+        max_failures=10,
+        concurrency=concurrency,
+        max_attempts=10,
+        parameters={"truth_file": str(file)},
     )
     one = Stage(tmp_path, [], connect=linked(either))
     one.desired = desired
@@ -101,7 +105,7 @@ def test_a_container_that_is_killed_around_the_transaction_of_a_trip_trips_once(
     setting = house.setting(attempts=10, delay=MINUTE)
     file = tmp_path / "truth"
     publish(house, setting, *(script(BAD, f"ID:{n}") for n in range(20)))
-    ma.want(of(setting, breaker_m=6, max_attempts=10, parameters={"truth_file": str(file)}))
+    ma.want(of(setting, max_failures=6, max_attempts=10, parameters={"truth_file": str(file)}))
     worker = start(environment=killing)
     assert worker.process is not None and worker.process.wait(60) == -9
     before = len(truth(file))
@@ -129,10 +133,10 @@ def test_a_run_resumed_under_a_higher_epoch_goes_on_with_the_waiting_messages(
 ) -> None:
     setting = house.setting(attempts=10, delay=MINUTE)
     publish(house, setting, *(script({**BAD, "first": 1}, f"ID:{n}") for n in range(2)))
-    ma.want(of(setting, breaker_m=6, max_attempts=10))
+    ma.want(of(setting, max_failures=6, max_attempts=10))
     start()
     eventually(lambda: ma.contents("closing") != [], "the closing record", 60)
     publish(house, setting, script(BAD, "ID:later"), script(OK))
-    ma.want(of(setting, breaker_m=6, max_attempts=10, epoch=2))
+    ma.want(of(setting, max_failures=6, max_attempts=10, epoch=2))
     eventually(lambda: any(run["handled"] == 1 for run in ma.last["runs"]), "the message that waited", 40)
     assert len(ma.contents("interruption")) == 1, "it counts from 0"

@@ -17,7 +17,7 @@ from kma.config import Config
 from kma.host import FolderTaken, Host
 from kma.ma_client import MaClient
 from tests.kma.fake_ma import FakeMa
-from tests.kma.fakes import SAMPLES, FakeLink, eventually, message, wanted
+from tests.kma.fakes import SAMPLES, FakeLink, eventually, message, said, wanted
 
 pytestmark = pytest.mark.process
 
@@ -123,7 +123,7 @@ def test_a_command_makes_it_look_at_once(server: Server, ma: FakeMa) -> None:
     eventually(lambda: len(ma.heartbeats) >= 1, "the first heartbeat")
     before = len(ma.heartbeats)
     assert server.host is not None
-    server.host.look_now()
+    server.host.poll_now()
     eventually(lambda: len(ma.heartbeats) > before, "another heartbeat", 40)
 
 
@@ -137,7 +137,7 @@ def test_a_command_that_comes_while_a_heartbeat_is_under_way_is_not_forgotten(
         reply = heartbeat(client, said)
         if len(ma.heartbeats) == 1:
             assert server.host is not None
-            server.host.look_now()
+            server.host.poll_now()
         return reply
 
     monkeypatch.setattr(MaClient, "heartbeat", commanded)
@@ -206,7 +206,7 @@ def test_an_unknown_agent_is_a_problem_to_show_and_nothing_else(server: Server, 
     ma.want(wanted(agent="no.such"), other)
     server.start()
     server.until("failed")
-    assert "unknown agent 'no.such'" in server.report()["problem"]
+    assert "unknown agent no.such" in said(server.report()["problems"])
     server.until("running", "other")
     assert "orders" not in server.links
 
@@ -216,7 +216,7 @@ def test_a_module_that_cannot_be_imported_is_a_problem_to_show(server: Server, m
     ma.want(wanted())
     server.start()
     server.until("running")
-    assert any("no_such_module" in problem for problem in ma.last["problems"])
+    assert "no_such_module" in said(ma.last["problems"])
 
 
 def test_a_higher_epoch_replaces_the_run_and_a_lower_one_does_not(server: Server, ma: FakeMa) -> None:
@@ -237,7 +237,7 @@ def test_a_higher_epoch_replaces_the_run_and_a_lower_one_does_not(server: Server
 def test_a_trip_while_the_ma_is_away_is_told_later_and_the_run_is_not_taken_up_again(
     server: Server, ma: FakeMa
 ) -> None:
-    ma.want(wanted(breaker_m=6))
+    ma.want(wanted(max_failures=6))
     server.start()
     server.until("running")
     ma.down = True
@@ -252,7 +252,7 @@ def test_a_trip_while_the_ma_is_away_is_told_later_and_the_run_is_not_taken_up_a
     eventually(lambda: "closing" in ma.kinds(), "its records")
     assert ma.kinds() == ["protocol", "protocol", "interruption", "closing"]
     server.until("interrupted")
-    ma.want(wanted(breaker_m=6, epoch=2))
+    ma.want(wanted(max_failures=6, epoch=2))
     server.until("running")
     assert server.report()["counts"]["any"] == 0
 
@@ -313,7 +313,7 @@ def test_a_run_that_ends_by_our_own_mistake_is_started_again(
     ma.want(wanted())
     server.messages["orders"] = [message({"do": "ok"})]
     server.start()
-    eventually(lambda: "a mistake of ours" in server.report().get("problem", ""), "the problem")
+    eventually(lambda: "a mistake of ours" in said(server.report().get("problems", ())), "the problem")
     server.until("running")
     server.links["orders"].put(message({"do": "ok"}))
     eventually(lambda: server.report().get("handled") == 1, "a handling")
@@ -359,7 +359,7 @@ def test_a_wish_that_finds_no_room_is_a_problem_to_show_until_it_does(server: Se
     in_the_way.mkdir(parents=True)
     ma.want(wanted())
     server.start()
-    eventually(lambda: any("desired.json" in each for each in ma.last.get("problems", ())), "the problem")
+    eventually(lambda: "desired.json" in said(ma.last.get("problems", ())), "the problem")
     assert server.report() == {}, "nothing begins that a restart would not know"
 
     in_the_way.rmdir()
@@ -381,11 +381,11 @@ def test_a_disk_that_is_full_is_told_and_no_run_takes_messages_until_it_takes_re
     _grow_to(server, 30)
 
     def told() -> bool:
-        return any("disk is full" in each for each in ma.last["problems"])
+        return "disk is full" in said(ma.last["problems"])
 
     eventually(told, "the heartbeat's problem")
     assert ma.last["spool"]["full"], "what the doctor and the pages tell"
-    eventually(lambda: "disk is full" in server.report("others")["problem"], "the other run's problem")
+    eventually(lambda: "disk is full" in said(server.report("others")["problems"]), "the other run's problem")
     settled, attempts = len(server.links["orders"].settled), server.report()["failed"]
     server.links["others"].put(message({"do": "ok"}))
     time.sleep(0.5)

@@ -119,7 +119,7 @@ def test_a_refused_token_keeps_everything_and_is_shown(tmp_path: Path, ma: FakeM
         desk.client._session.headers["Authorization"] = "Bearer kma_secret"
         ma.answers = [(401, {}, {})]
     assert desk.reporter.step() >= 30
-    assert str(status) in desk.reporter.problem
+    assert str(status) in str(desk.reporter.problem)
     assert desk.spool.report().rows == 1
     desk.close()
 
@@ -129,17 +129,17 @@ def test_the_ma_being_away_keeps_everything_with_growing_pauses(desk: Desk, ma: 
     ma.down = True
     waits = desk.steps(8)
     assert all(wait > 0 for wait in waits) and max(waits) <= 30
-    assert "503" in desk.reporter.problem
+    assert "503" in str(desk.reporter.problem)
     ma.down = False
     desk.steps(1)
-    assert len(ma.records) == 100 and desk.reporter.problem == ""
+    assert len(ma.records) == 100 and desk.reporter.problem is None
 
 
 def test_an_ma_of_another_version_keeps_everything(desk: Desk, ma: FakeMa) -> None:
     desk.add(2)
     ma.answers = [(400, {}, {"error": "unsupported_version"})] * 10
     assert all(wait > 0 for wait in desk.steps(10))
-    assert "upgrade" in desk.reporter.problem
+    assert "upgrade" in str(desk.reporter.problem)
     assert (desk.spool.report().rows, desk.spool.set_aside()) == (2, 0)
 
 
@@ -195,8 +195,8 @@ def test_a_reporter_that_fails_says_so_until_it_goes_on(
     with monkeypatch.context() as broken:
         broken.setattr(desk.spool, "head", lambda *_: 1 / 0)
         desk.reporter.start()
-        eventually(lambda: "ZeroDivisionError" in desk.reporter.problem, "the problem")
-    eventually(lambda: desk.reporter.problem == "", "the end of it")
+        eventually(lambda: "ZeroDivisionError" in str(desk.reporter.problem), "the problem")
+    eventually(lambda: desk.reporter.problem is None, "the end of it")
     desk.reporter.stop(drain_seconds=0)
 
 
@@ -303,7 +303,7 @@ def test_a_batch_whose_answer_does_not_come_is_halved_and_known_when_it_comes_ag
     with monkeypatch.context() as slow:
         slow.setattr(ma, "_store", store_slowly)
         assert desk.reporter.step() > 0
-    assert "100 records at once are not taken" in desk.reporter.problem
+    assert "100 records at once are not taken" in str(desk.reporter.problem)
     monkeypatch.setattr("kma.ma_client.ANSWER_SECONDS", 30)
     desk.steps(2)
     assert (len(ma.records), desk.spool.report().rows) == (100, 0)

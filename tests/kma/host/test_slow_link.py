@@ -15,7 +15,7 @@ from contract.messages import MessageIdentity, RecordRun, Recovered
 from kma.spool import New, Spool
 from kma.spool_file import SpoolFile
 from tests.kma.fake_ma import FakeMa
-from tests.kma.fakes import eventually
+from tests.kma.fakes import eventually, said
 from tests.kma.worker import Worker
 
 pytestmark = pytest.mark.process
@@ -109,9 +109,7 @@ def test_one_record_that_is_too_much_for_the_link_stops_no_other_and_is_named(
 ) -> None:
     start(filled(0, 20_000, 30_000, 0, 0))
     eventually(lambda: keys(ma) == [0, 3, 4], "those after it", 90)
-    eventually(
-        lambda: any("2 records do not reach the MA" in each for each in ma.last["problems"]), "the note", 30
-    )
+    eventually(lambda: "2 records do not reach the MA" in said(ma.last["problems"]), "the note", 30)
     ma.passes = 100_000
     eventually(lambda: sorted(keys(ma)) == [0, 1, 2, 3, 4], "the link is better: both of them", 90)
     eventually(lambda: ma.last["problems"] == [], "the end of the note", 30)

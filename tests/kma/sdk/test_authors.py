@@ -164,7 +164,7 @@ def test_outcomes_of_the_harness_are_those_of_the_container() -> None:
     assert run_agent(raising(InvalidMessage("i"))).outcome is Outcome.INVALID
     assert run_agent(raising(SystemExit(1))).outcome is Outcome.RAISED
     assert run_agent(raising(AgentStopped())).outcome is Outcome.RAISED
-    assert run_agent(raising(AgentStopped()), stopping=True).outcome is Outcome.GIVEN_BACK
+    assert run_agent(raising(AgentStopped()), stopping=True).outcome is Outcome.RELEASED
     result = run_agent(raising(KeyError("sku")))
     assert result.outcome is Outcome.RAISED and result.sent == () and result.failure is not None
     assert result.failure.exception_type == "KeyError" and result.failure.place == "test_authors.py:run"

@@ -123,7 +123,7 @@ def test_the_scripted_standalone_does_what_its_parameters_say(tmp_path: Path) ->
     assert done([{"do": "raise", "type": "KeyError", "first": 1}]).outcome is Outcome.RAISED
     assert done([{"do": "raise", "type": "KeyError", "first": 1}]).ok, "the second start"
     assert done({"do": "tick", "seconds": 0.3}, stop_after=5).ok
-    assert done({"do": "wait", "seconds": 60}, stop_after=0.1).outcome is Outcome.GIVEN_BACK
+    assert done({"do": "wait", "seconds": 60}, stop_after=0.1).outcome is Outcome.RELEASED
     assert done({"do": "nonsense"}).outcome is Outcome.RAISED
     lines = [json.loads(line) for line in truth.read_text().splitlines()]
     assert [line["start"] for line in lines if line["note"] is None] == [1, 2, 3, 4, 5]

@@ -105,7 +105,7 @@ def test_a_stop_is_raised_once_and_except_exception_lets_it_pass() -> None:
             cleaned.append("up")
 
     began = time.monotonic()
-    assert run_standalone(run, stop_after=0.1).outcome is Outcome.GIVEN_BACK
+    assert run_standalone(run, stop_after=0.1).outcome is Outcome.RELEASED
     assert cleaned == ["up"] and time.monotonic() - began < 5
 
 
@@ -117,7 +117,7 @@ def test_who_returns_after_being_asked_has_stopped_not_finished() -> None:
             except AgentStopped:
                 return
 
-    assert run_standalone(run, stop_after=0.1).outcome is Outcome.GIVEN_BACK
+    assert run_standalone(run, stop_after=0.1).outcome is Outcome.RELEASED
 
 
 class Line:
@@ -160,7 +160,7 @@ class Line:
 def test_a_stop_around_a_good_run_is_a_stop(at: str) -> None:
     begun = []
     handled = Line(lambda context: begun.append(1), at).run()
-    assert handled.outcome is Outcome.GIVEN_BACK
+    assert handled.outcome is Outcome.RELEASED
     assert begun == ([] if at in ("before", "armed") else [1])
 
 

@@ -171,12 +171,12 @@ def test_a_disk_that_takes_nothing_is_found_out_and_tried_again(file: SpoolFile)
     may_grow_to(file, 1)
     with pytest.raises(sqlite3.OperationalError):
         spool.append([new() for _ in range(200)])
-    assert spool.full and spool.report().full and "disk is full" in spool.problem
+    assert spool.full and spool.report().full and "disk is full" in str(spool.problem)
     spool.try_again()
     assert spool.full
     may_grow_to(file, 2**30)
     spool.try_again()
-    assert (spool.full, spool.problem, spool.report().rows) == (False, "", 0)
+    assert (spool.full, spool.problem, spool.report().rows) == (False, None, 0)
     spool.append([new()])
     assert spool.last_number() == 1
 

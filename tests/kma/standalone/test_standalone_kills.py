@@ -16,7 +16,7 @@ from kma.recovery import recover_all
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
 from tests.kma.fake_ma import FakeMa
-from tests.kma.fakes import eventually
+from tests.kma.fakes import eventually, said
 from tests.kma.standalone.standalone_stage import MODULE, StandaloneStage, is_alive
 from tests.kma.worker import Worker
 
@@ -188,6 +188,8 @@ def test_an_agent_of_the_other_kind_is_a_problem_to_show(worker: Worker, ma: Fak
     ma.want(replace(one.desired, kind=AgentKind.MESSAGE))
     worker.start()
     eventually(
-        lambda: any("is a standalone agent" in run["problem"] for run in ma.last["runs"]), "the problem", 40
+        lambda: any("is a standalone agent" in said(run["problems"]) for run in ma.last["runs"]),
+        "the problem",
+        40,
     )
     assert one.lines() == []

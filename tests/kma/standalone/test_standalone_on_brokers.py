@@ -66,7 +66,7 @@ def test_without_a_broker_a_send_is_temporary_and_the_run_trips_nothing(
     setting = house.setting()
     worker.environment["KMA_AMQP_URL"] = "amqp://127.0.0.1:1"
     script = {"do": "send", "destination": setting.address}
-    ma.want(standalone(tmp_path / "truth", script, restart_seconds=0.2, breaker_m=3))
+    ma.want(standalone(tmp_path / "truth", script, restart_seconds=0.2, max_failures=3))
     worker.start()
     eventually(lambda: len(ma.contents("protocol")) >= 3, "three protocols", 40)
     assert all(one["temporary"] and one["outcome"] == "temporary" for one in ma.contents("protocol"))
