@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 
+from console.reasons import NO_REASON, Reason
 from contract.properties import DEAD_LETTER_PREFIX, FEED, UNKNOWN, dead_letter_queue
 from dlq.models import LetterQueue
 
@@ -32,7 +33,7 @@ class QueueState:
     walking: bool = False
     seen: int = 0
     walked_at: datetime | None = None
-    problem: str = ""
+    problem: Reason = NO_REASON
 
     @property
     def behind(self) -> int:

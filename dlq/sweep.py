@@ -15,15 +15,16 @@ from datetime import datetime
 
 import structlog
 from django.db import InterfaceError, OperationalError
-from django.utils.translation import gettext_noop
 
 from broker.errors import AddressUnknown, BrokerError
 from broker.port import Browser, Management
 from broker.rows import every
+from console.reasons import NO_REASON, Reason, said
 from dlq.judging import Known, judge
 from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
 from dlq.models.replay import OPEN_JOBS
 from dlq.queue_state import FEED_QUEUE, is_looked_after
+from dlq.reasons import NO_QUEUE, STILL_DIFFERS
 from dlq.walking import Gone, Walk
 
 log = structlog.get_logger(__name__)
@@ -37,8 +38,6 @@ STILL_EVERY = 60.0
 # Counting rows may take this part of the time: a count that took 0.2 s is done again after 10 s at the
 # earliest.
 SHARE = 50.0
-STILL_DIFFERS = gettext_noop("the counts differ though the queue was walked whole")
-NO_QUEUE = gettext_noop("the broker has no such queue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Sweep:
             return self._look(now, idle)
         except (BrokerError, OperationalError, InterfaceError) as error:
             log.warning("sweep waits", reason=str(error))
-            self._give_up(str(error))
+            self._give_up(said(str(error)))
             return False
 
     def stop(self) -> None:
@@ -188,7 +187,7 @@ class Sweep:
         LetterQueue.objects.filter(queue=queue.name).update(walk_started_at=now, walk_seen=0)
         try:
             if not there:
-                raise AddressUnknown(NO_QUEUE)
+                raise AddressUnknown(str(NO_QUEUE()))
             self._walk = Walk(queue.name, queue.address, self._management, self._browser, now)
         except AddressUnknown:
             self._walk = Gone(queue.name, now)
@@ -197,7 +196,7 @@ class Sweep:
     def _go_on(self, walk: Walk | Gone, now: datetime, idle: bool) -> bool:
         if not idle:
             if time.monotonic() - self._stepped > STALLED:
-                self._give_up("")
+                self._give_up(NO_REASON)
             return False
         more = walk.step(now)
         self._stepped = time.monotonic()
@@ -222,9 +221,9 @@ class Sweep:
         row = LetterQueue.objects.filter(queue=walk.queue).first()
         if row is None:
             return
-        problem = STILL_DIFFERS if row.differs_since is not None and not changed else ""
+        problem = STILL_DIFFERS() if row.differs_since is not None and not changed else NO_REASON
         if isinstance(walk, Gone):
-            problem = NO_QUEUE
+            problem = NO_QUEUE()
             if not row.foreign:
                 row.delete()
                 return
@@ -232,11 +231,11 @@ class Sweep:
             walk_started_at=None, walk_seen=done.seen, walked_at=now, differs_since=None, problem=problem
         )
 
-    def _give_up(self, problem: str) -> None:
+    def _give_up(self, problem: Reason) -> None:
         if self._walk is None:
             return
         walk, self._walk = self._walk, None
-        log.info("walk given up", queue=walk.queue, reason=problem or "the feed has letters")
+        log.info("walk given up", queue=walk.queue, reason=str(problem) or "the feed has letters")
         self._not_before[walk.queue] = time.monotonic() + (AGAIN if problem else LOOK_EVERY)
         with suppress(BrokerError):
             walk.close()

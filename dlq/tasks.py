@@ -10,10 +10,13 @@ from django.db.models import Q
 from django.utils import timezone
 
 from broker.errors import BrokerError
+from console.reasons import said
 from dlq.binned.expiring import expire
 from dlq.letter_queues import letter_queues
 from dlq.models import ReplayJob
+from dlq.reasons import WORKER_FAILED
 from dlq.replay import steps
+from dlq.replay.checking import LettersHeld
 from dlq.replay.jobs import RUN_TASK, start
 from dlq.replay.leases import WORKABLE
 from dlq.replay.overdue import end_overdue
@@ -63,12 +66,13 @@ def run_replay(job_id: str) -> None:
                 break
     except BrokerError as error:
         log.info("replay waits for the broker", replay=job_id, reason=str(error))
-        steps.release(job, until=timezone.now() + PAUSE, problem=str(error))
+        problem = error.reason if isinstance(error, LettersHeld) else said(str(error))
+        steps.release(job, until=timezone.now() + PAUSE, problem=problem)
         return
     except Exception as error:
         # Another try follows: the rows hold what was done. What it says is not shown, for it may quote a
         # letter.
-        problem = f"{type(error).__name__}; the log of the worker has the rest"
+        problem = WORKER_FAILED(type=type(error).__name__)
         steps.release(job, until=timezone.now() + LONG_PAUSE, problem=problem)
         raise
     if more:

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from broker.errors import BrokerError
 from console.broker import management
 from console.rest.errors import ApiProblem, Conflict
+from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.audited import Audited
 from dlq.auditing import attempt
 from dlq.foreign.naming import LONGEST_NAME, LONGEST_NOTE, MANAGE, foreign_queues, forget_queue, name_queue
@@ -33,6 +34,9 @@ class ForeignSerializer(serializers.ModelSerializer[LetterQueue]):
     """`broker` and `index` count its letters there and here, both of the moment `counted_at`; null: not
     yet."""
 
+    problem = ReasonText()
+    problem_code = ReasonCode("problem")
+    problem_params = ReasonParams("problem")
     broker = serializers.IntegerField(source="broker_count", allow_null=True)
     index = serializers.IntegerField(source="indexed", allow_null=True)
     added_by = serializers.CharField(source="added_by.username", default=None)
@@ -42,7 +46,7 @@ class ForeignSerializer(serializers.ModelSerializer[LetterQueue]):
         fields = (
             "id", "queue", "address", "note", "added_by", "added_at", "broker", "index", "counted_at",
             "walked_at",
-            "problem",
+            "problem", "problem_code", "problem_params",
         )  # fmt: skip
 
 

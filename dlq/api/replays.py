@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from agents.services.rights import may_anywhere, settings_for
 from console.rest.pagination import KeysetPages
+from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq import rights
 from dlq.api.audited import Audited
 from dlq.api.wishes import AskSerializer, refuse, wish_of
@@ -47,6 +48,9 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     letters = serializers.SerializerMethodField(
         help_text="How many letters are planned, given_back, unconfirmed, taken_elsewhere, and so on."
     )
+    problem = ReasonText()
+    problem_code = ReasonCode("problem")
+    problem_params = ReasonParams("problem")
     wait_reason = serializers.SerializerMethodField(
         help_text="Why it moves nothing now, a code; empty while it moves, is paused or is over."
     )
@@ -65,6 +69,7 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
             "id", "action", "setting", "source_queue", "target_queue", "target", "scope", "query", "reason",
             "by",
             "state", "created_at", "started_at", "planned_at", "finished_at", "total", "problem",
+            "problem_code", "problem_params",
             "wait_reason",
             "walk", "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder",
             "ladder_percent", "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at",

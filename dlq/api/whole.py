@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 
 from agents.pages.figures import message_count
 from console.rest.errors import ApiProblem, Conflict
+from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.audited import Audited
 from dlq.api.seeing import SeesLetters
 from dlq.auditing import attempt
@@ -39,10 +40,25 @@ class CostSerializer(serializers.Serializer[Any]):
 
 class FetchSerializer(serializers.ModelSerializer[WholeFetch]):
     by = serializers.CharField(source="by_name")
+    problem = ReasonText()
+    problem_code = ReasonCode("problem")
+    problem_params = ReasonParams("problem")
 
     class Meta:
         model = WholeFetch
-        fields = ("id", "state", "by", "at", "ended_at", "letters", "seen", "tries", "problem")
+        fields = (
+            "id",
+            "state",
+            "by",
+            "at",
+            "ended_at",
+            "letters",
+            "seen",
+            "tries",
+            "problem",
+            "problem_code",
+            "problem_params",
+        )
 
 
 class WholeSerializer(serializers.Serializer[Any]):

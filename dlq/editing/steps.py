@@ -27,6 +27,7 @@ from broker.amqp_adapter import AmqpPublisher
 from broker.amqp_codec import decode
 from broker.errors import AddressUnknown
 from broker.port import Outgoing, Publisher
+from console.reasons import said
 from dlq import crash
 from dlq.editing.applying import encoded_copy, message_of
 from dlq.editing.refusal import EditRefused
@@ -180,5 +181,5 @@ def _fail(job: ReplayJob, edits: Sequence[LetterEdit], problem: str, now: dateti
     failed.update(state=EditState.FAILED, problem=problem, done_at=now, encoded=b"")
     items = ReplayItem.objects.filter(edit__in=ids, state=ItemState.PLANNED)
     number = items.update(state=ItemState.FAILED_TO_MOVE, why=NO_SUBSCRIPTION, state_at=now)
-    ReplayJob.objects.filter(pk=job.pk).update(problem=problem)
+    ReplayJob.objects.filter(pk=job.pk).update(problem=said(problem))
     counting.add(job.pk, {ItemState.PLANNED: -number, ItemState.FAILED_TO_MOVE: number})

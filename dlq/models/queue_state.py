@@ -6,6 +6,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from console.reasons import ReasonField
+
 
 class LetterQueue(models.Model):
     """One row per queue that is looked after. `broker_count` and `indexed` are of the same moment,
@@ -28,7 +30,7 @@ class LetterQueue(models.Model):
     walk_started_at = models.DateTimeField(_("walk began"), null=True)
     walk_seen = models.BigIntegerField(_("letters seen by the walk"), default=0)
     walked_at = models.DateTimeField(_("walked whole"), null=True)
-    problem = models.TextField(_("problem"), blank=True)
+    problem = ReasonField(_("problem"))
 
     class Meta:
         verbose_name = _("dead-letter queue")

@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
+from console.reasons import ReasonField
 from dlq.models.letter import DeadLetter
 
 
@@ -92,7 +93,7 @@ class ReplayJob(models.Model):
     started_at = models.DateTimeField(_("started"), null=True)
     finished_at = models.DateTimeField(_("finished"), null=True)
     total = models.PositiveIntegerField(_("letters"), default=0)
-    problem = models.TextField(_("problem"), blank=True)
+    problem = ReasonField(_("problem"))
     wait_reason = models.TextField(_("waits for"), blank=True)
     walking_since = models.DateTimeField(null=True, editable=False)
     walking_queue = models.CharField(max_length=300, blank=True, editable=False)

@@ -5,6 +5,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from console.reasons import ReasonField
 from dlq.models.letter import DeadLetter
 
 
@@ -39,7 +40,7 @@ class WholeFetch(models.Model):
     letters = models.BigIntegerField(_("letters in the queue"), default=0)
     seen = models.BigIntegerField(_("letters read"), default=0)
     encoded = models.BinaryField(null=True)
-    problem = models.TextField(_("problem"), blank=True)
+    problem = ReasonField(_("problem"))
 
     class Meta:
         verbose_name = _("fetch of a whole letter")

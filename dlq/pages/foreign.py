@@ -36,11 +36,6 @@ class Followed:
     def url(self) -> str:
         return list_of(self.row.queue)
 
-    @property
-    def problem(self) -> str:
-        """Kept in English where it is ours, the broker's own words otherwise."""
-        return _(self.row.problem) if self.row.problem else ""
-
 
 def followed() -> list[Followed]:
     """All of them: there are never many."""

@@ -93,7 +93,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         bars=words.bars(job, counts),
         every=BUSY if job.state in OPEN_JOBS else QUIET,
         steps=steps_of(job, counts),
-        problem=words.problem(job),
+        problem=str(job.problem),
         why_paused=words.why_paused(job) if job.state == JobState.PAUSED else "",
         stopping=words.waits_for_consumers(job),
         pace=goes,

@@ -1,6 +1,5 @@
 """What is said of a replay: its bars, why it waits, how it goes about its letters."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -158,21 +157,6 @@ WAITS = {
         "It waits until the index has taken in what died lately: only then it can tell what left."
     ),
 }
-STOPS = {
-    "the setting tripped": lambda: _("It stopped by itself because the breaker switched the setting off."),
-    "the setting was disabled": lambda: _("It stopped by itself because the setting was switched off."),
-    "the breaker counts of the setting moved up": lambda: _(
-        "It stopped by itself because the breaker of the setting began to count failures."
-    ),
-    "nothing was heard of too many messages of a step": lambda: _(
-        "Stopped automatically: nothing was heard of too many messages of a step for an hour."
-    ),
-    "too many letters of a step failed again": lambda: _(
-        "It stopped by itself because too many letters of a step failed again."
-    ),
-}
-_HELD = re.compile(r"(\d+) messages of (\S+) are in delivery to another consumer")
-_STAYED = re.compile(r"(\d+) letters stayed where they were")
 
 
 def why_it_waits(job: ReplayJob, now: datetime) -> str:
@@ -228,28 +212,6 @@ def waits_for_consumers(job: ReplayJob) -> bool:
     if job.state == JobState.PAUSED:
         return bool(job.pause_reason.get("code") == CONSUMERS_OPEN)
     return job.state in OPEN_JOBS and job.wait_reason.partition(":")[0] == STOPPING
-
-
-def problem(job: ReplayJob) -> str:
-    """What the engine wrote down, in words; what is the broker's stays as it is."""
-    if job.problem in STOPS:
-        return str(STOPS[job.problem]())
-    if match := _STAYED.fullmatch(job.problem):
-        count = int(match[1])
-        text = ngettext("%(n)s letter stayed where it was.", "%(n)s letters stayed where they were.", count)
-        return text % {"n": number(count)}
-    if match := _HELD.fullmatch(job.problem):
-        count = int(match[1])
-        text = ngettext(
-            "%(n)s message is in delivery to another consumer of %(queue)s. Close that consumer, then replay "
-            "it again.",
-            "%(n)s messages are in delivery to another consumer of %(queue)s. Close that consumer, then "
-            "replay them "
-            "again.",
-            count,
-        )
-        return text % {"n": number(count), "queue": match[2]}
-    return job.problem
 
 
 def left_out(job: ReplayJob) -> list[tuple[str, str, int]]:

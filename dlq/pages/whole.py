@@ -37,8 +37,7 @@ class WholePanel:
 
     @property
     def problem(self) -> str:
-        """Kept in English where it is ours, the broker's own words otherwise."""
-        return _(self.fetch.problem) if self.fetch is not None and self.fetch.problem else ""
+        return str(self.fetch.problem) if self.fetch is not None else ""
 
 
 def whole_panel(user: Any, letter: DeadLetter) -> WholePanel | None:

@@ -15,6 +15,7 @@ from django.db.models import F, Max, Min, QuerySet, Value
 from django.utils import timezone
 
 from broker.errors import BrokerUnavailable
+from console.reasons import Reason
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import (
@@ -28,6 +29,7 @@ from dlq.models import (
     SliceState,
 )
 from dlq.preflight import skipping
+from dlq.reasons import HELD
 from dlq.replay import agreement, counting, joining, marking, movers, planning
 from dlq.replay.leases import walking
 from dlq.replay.planning import Figures
@@ -41,6 +43,10 @@ FEED_LOOK = timedelta(seconds=0.5)
 
 class LettersHeld(BrokerUnavailable):
     """Another consumer has letters of a slice in delivery. Temporary: walk again."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 def to_be_walked(
@@ -115,7 +121,7 @@ def walk_moved(job: ReplayJob, queues: LetterQueues) -> bool:
             held += _judge(job, piece, found, timezone.now(), complete=complete)
             crash.point("judged")
         if held:
-            raise LettersHeld(f"{held} messages of {job.source_queue} are in delivery to another consumer")
+            raise LettersHeld(HELD(n=held, queue=job.source_queue))
     return True
 
 

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from contract.text import storable
 from dlq.auditing import Person
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, JobState, ReplayJob
+from dlq.reasons import REFUSED_BY
 from dlq.replay.jobs import audit, start
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.stopping import STOPPING
@@ -75,7 +76,7 @@ def approve(job: ReplayJob, *, by: Person, now: datetime) -> None:
 def refuse(job: ReplayJob, *, by: Person, now: datetime, reason: str = "") -> None:
     """The second person's no: nothing was moved. Raises ReplayRefused."""
     _refuse_the_asker(job, by)
-    problem = _("refused by %(person)s") % {"person": _person(by)}
+    problem = REFUSED_BY(person=str(_person(by)))
     _change(
         job, "replay_refused", [JobState.AWAITING], by, now, reason, state=JobState.CANCELLED, problem=problem
     )

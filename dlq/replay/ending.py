@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from broker.errors import ManagementFailed
 from broker.letters import SLICE
+from console.reasons import NO_REASON, Reason
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import (
@@ -23,6 +24,7 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
+from dlq.reasons import STAYED, WHY_STOPPED
 from dlq.replay import counting, evidence, marking, shared_walks
 from dlq.replay.hooks import hooks_of
 from dlq.replay.jobs import audit
@@ -39,18 +41,11 @@ AT_ONCE = 1000
 OTHERS_PATIENCE = timedelta(seconds=20)
 WALK_LOOK = timedelta(seconds=1)
 SHARED_WALK = "walk"
-WHY_STOPPED = {
-    "tripped": "the setting tripped",
-    "disabled": "the setting was disabled",
-    "failing": "too many letters of a step failed again",
-    "breaker": "the breaker counts of the setting moved up",
-    "unknown": "nothing was heard of too many messages of a step",
-}
 
 
-def give_up(job: ReplayJob, problem: str, now: datetime) -> None:
+def give_up(job: ReplayJob, problem: Reason, now: datetime) -> None:
     """The broker refuses the moves, mostly because a queue is not there: it will refuse the rest too."""
-    log.warning("replay refused by the broker", replay=str(job.pk), reason=problem)
+    log.warning("replay refused by the broker", replay=str(job.pk), reason=str(problem))
     job.refresh_from_db(fields=["counts", "planned_at"])
     changes: dict[str, object] = {"problem": problem}
     if job.planned_at is None:  # what was not written down goes nowhere
@@ -68,13 +63,13 @@ def finish(job: ReplayJob, now: datetime) -> None:
     job.refresh_from_db(fields=["counts", "problem"])
     stuck = job.counts.get(ItemState.FAILED_TO_MOVE, 0)
     state = JobState.FAILED if stuck or (job.problem and not counting.left(job.counts)) else JobState.DONE
-    problem = job.problem or (f"{stuck} letters stayed where they were" if stuck else "")
+    problem = job.problem or (STAYED(n=stuck) if stuck else NO_REASON)
     with transaction.atomic():
         if _end(job, OPEN_JOBS, now, state=state, problem=problem):
             result = AuditResult.FAILED if state == JobState.FAILED else AuditResult.DONE
             audit(
                 job, f"replay_{state.value}", by=job.by, now=now, counts=job.counts, result=result,
-                detail={"problem": problem},
+                detail={"problem": str(problem)},
             )  # fmt: skip
 
 
@@ -82,7 +77,7 @@ def stop(job: ReplayJob, why: str, now: datetime) -> None:
     """By itself. What is left is let go by `wind_up`."""
     with transaction.atomic():
         running = ReplayJob.objects.filter(pk=job.pk, state=JobState.RUNNING)
-        if running.update(state=JobState.STOPPED, problem=WHY_STOPPED.get(why, why)):
+        if running.update(state=JobState.STOPPED, problem=WHY_STOPPED[why]()):
             audit(job, "replay_stopped", by=job.by, now=now, detail={"why": why}, counts=job.counts)
 
 
@@ -135,7 +130,7 @@ def _each_planned(job: ReplayJob, do: Callable[[list[int]], None]) -> None:
             return
 
 
-def _end(job: ReplayJob, states: Sequence[str], now: datetime, **more: str) -> bool:
+def _end(job: ReplayJob, states: Sequence[str], now: datetime, **more: str | Reason) -> bool:
     open_still = ReplayJob.objects.filter(pk=job.pk, state__in=states, finished_at=None)
     return bool(open_still.update(finished_at=now, lease_until=None, wait_reason="", **more))
 

@@ -14,6 +14,7 @@ from django.db.models import Q, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from console.reasons import NO_REASON, Reason
 from dlq.models import OPEN_JOBS, JobState, ReplayJob
 from dlq.replay.routes import route
 
@@ -62,7 +63,7 @@ def _take(job: ReplayJob, now: datetime) -> None:
     }
     jobs = ReplayJob.objects.filter(pk=job.pk)
     if job.state in OPEN_JOBS:
-        jobs.update(**begun, state=JobState.RUNNING, problem="")
+        jobs.update(**begun, state=JobState.RUNNING, problem=NO_REASON)
     else:
         jobs.update(**begun)
     if not job.source_queue:  # asked for before there were other actions than giving back
@@ -101,7 +102,9 @@ def walking(job: ReplayJob, queue: str) -> Iterator[Callable[[int], bool]]:
         row.filter(walking_since=began).update(walking_since=None)
 
 
-def release(job_id: UUID, *, until: datetime | None = None, problem: str = "", why: str = "") -> None:
+def release(
+    job_id: UUID, *, until: datetime | None = None, problem: Reason = NO_REASON, why: str = ""
+) -> None:
     """Lets others take the job, at once or when a pause is over; `why` is what it waits for, a stable
     word."""
     waiting = why if until else ""

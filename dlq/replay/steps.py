@@ -9,6 +9,7 @@ import structlog
 from django.utils import timezone
 
 from broker.errors import AddressUnknown
+from console.reasons import said
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import OPEN_JOBS, ReplayJob
@@ -39,7 +40,7 @@ def run_step(job_id: UUID, queues: LetterQueues) -> bool:
             return True
         return _wind_up(job, queues) if job.state in WINDING_UP else _go_on(job, queues)
     except AddressUnknown as error:
-        ending.give_up(job, str(error), timezone.now())
+        ending.give_up(job, said(str(error)), timezone.now())
         ending.finish(job, timezone.now())
         return False
 
@@ -108,7 +109,7 @@ def _after(job: ReplayJob, queues: LetterQueues, ended: Ended) -> bool:
     if ended.end is End.REFUSED:
         if checking.walk_moved(job, queues):
             return True
-        ending.give_up(job, ended.why, now)
+        ending.give_up(job, said(ended.why), now)
     return _at_the_end(job, queues)
 
 

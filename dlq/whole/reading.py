@@ -8,14 +8,14 @@ import structlog
 from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext_noop
 
 from broker.errors import BrokerError
-from contract.text import storable
+from console.reasons import NO_REASON, Reason, said
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterQueue, WholeFetch
 from dlq.reading import letter_row
+from dlq.reasons import NOT_THERE, OTHER_BROKER, TOO_DEEP, TOO_LARGE, TRIED
 from dlq.walking import message_count, telling_of
 from dlq.whole.asking import KEPT
 
@@ -27,11 +27,6 @@ TRIES = 3
 LONGEST, NOTE_EVERY = 240.0, 1.0
 # Bytes of a message that the database is given.
 LARGEST = 100 * 1024 * 1024
-NOT_THERE = gettext_noop("It is not in the queue any more.")
-TOO_DEEP = gettext_noop("It was not found within four minutes: it lies too deep in its queue.")
-TOO_LARGE = gettext_noop("It is larger than 100 MB: only the broker keeps that.")
-OTHER_BROKER = gettext_noop("Another broker has it, which is not reached now.")
-TRIED = gettext_noop("Three tries were broken off.")
 
 
 def run(fetch_id: int, queues: LetterQueues) -> None:
@@ -44,15 +39,13 @@ def run(fetch_id: int, queues: LetterQueues) -> None:
         found, problem = _look(fetch, fetch.letter, queues)
     except BrokerError as error:
         log.info("whole letter waits for the broker", fetch=fetch_id, reason=str(error))
-        _mine(fetch_id).update(
-            lease_until=timezone.now() + timedelta(seconds=5), problem=storable(str(error))
-        )
+        _mine(fetch_id).update(lease_until=timezone.now() + timedelta(seconds=5), problem=said(str(error)))
         return
     ended = timezone.now()
     crash.point("whole: read, not stored")
     if found is not None:
         _mine(fetch_id).update(
-            state=FetchState.DONE, encoded=found, ended_at=ended, lease_until=None, problem=""
+            state=FetchState.DONE, encoded=found, ended_at=ended, lease_until=None, problem=NO_REASON
         )
     elif problem:
         _mine(fetch_id).update(state=FetchState.FAILED, ended_at=ended, lease_until=None, problem=problem)
@@ -63,7 +56,7 @@ def tend(now: datetime) -> list[WholeFetch]:
     free = Q(lease_until=None) | Q(lease_until__lte=now)
     waiting = WholeFetch.objects.filter(free, state__in=OPEN_FETCHES)
     waiting.filter(tries__gte=TRIES).update(
-        state=FetchState.FAILED, ended_at=now, lease_until=None, problem=TRIED
+        state=FetchState.FAILED, ended_at=now, lease_until=None, problem=TRIED()
     )
     WholeFetch.objects.filter(state=FetchState.DONE, ended_at__lt=now - KEPT).update(
         state=FetchState.DROPPED, encoded=None
@@ -84,11 +77,11 @@ def _mine(fetch_id: int) -> QuerySet[WholeFetch]:
     return WholeFetch.objects.filter(pk=fetch_id, state=FetchState.RUNNING)
 
 
-def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[bytes | None, str]:
+def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[bytes | None, Reason]:
     """The bytes, or why there are none; neither: it was cancelled. Raises BrokerError."""
     node_id = str(queues.management.attribute("broker", "NodeID"))
     if node_id != letter.node_id:
-        return None, OTHER_BROKER
+        return None, OTHER_BROKER()
     row = LetterQueue.objects.filter(queue=letter.queue).first()
     address = (row.address if row else "") or settings.MA_DLA_ADDRESS
     telling = telling_of(
@@ -101,17 +94,17 @@ def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[
         for piece in pieces:
             letters, _known = telling.of(piece)
             if one := letters.get(letter.orig_message_id):
-                return (one.encoded, "") if len(one.encoded) <= LARGEST else (None, TOO_LARGE)
+                return (one.encoded, NO_REASON) if len(one.encoded) <= LARGEST else (None, TOO_LARGE())
             seen += len(piece)
             if time.monotonic() >= next_note:
                 next_note = time.monotonic() + NOTE_EVERY
                 if not _mine(fetch.pk).update(seen=seen, lease_until=timezone.now() + LEASE):
-                    return None, ""
+                    return None, NO_REASON
                 crash.point("whole: read a piece")
             if time.monotonic() >= end:
-                return None, TOO_DEEP
+                return None, TOO_DEEP()
     finally:
         pieces.close()  # type: ignore[attr-defined]  # a generator
     if seen < min(before, message_count(queues.management, letter.queue)):
         raise BrokerError(f"a walk of {letter.queue} ended too soon")
-    return None, NOT_THERE
+    return None, NOT_THERE()

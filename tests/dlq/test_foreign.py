@@ -38,7 +38,7 @@ def test_a_named_queue_is_walked_and_a_forgotten_one_is_gone(stage: Stage, busy_
     sweep_until(stage, lambda: states(queue) == {"dead": 3})
     letter = DeadLetter.objects.filter(queue=queue).earliest("pk")
     assert (letter.setting, letter.orig_queue, letter.message_key) == (setting, key, f"{key}-0")
-    assert LetterQueue.objects.get(queue=queue).problem == ""
+    assert not LetterQueue.objects.get(queue=queue).problem
 
     forget_queue(queue, by=None, now=timezone.now())
     sweep_until(stage, lambda: not LetterQueue.objects.filter(queue=queue).exists())

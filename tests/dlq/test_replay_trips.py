@@ -21,6 +21,7 @@ from dlq import tasks
 from dlq.asking import Wish, begin
 from dlq.models import Action, AuditEntry, DeadLetter, JobState, ReplayJob, Scope
 from dlq.preflight import CODES
+from dlq.reasons import TRIPPED
 from dlq.replay import ladder
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
@@ -167,7 +168,7 @@ def test_a_trip_stops_the_ladder_and_lets_go_of_the_rest(scene: Scene) -> None:
     left = COUNT - FIRST - SECOND
     assert (job.state, job.problem) == (
         JobState.STOPPED,
-        "the setting tripped",
+        TRIPPED(),
     ) and job.finished_at is not None
     assert AuditEntry.objects.get(action="replay_stopped").detail["why"] == "tripped"
     assert job.counts["given_back"] == FIRST + SECOND and job.counts["cancelled"] == left

@@ -10,6 +10,7 @@ from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq.models import DeadLetter, FetchState, WholeFetch
 from dlq.reading import WHOLE_BODY
+from dlq.reasons import NOT_THERE, TRIED
 from dlq.whole import reading
 from dlq.whole.asking import KEPT, ask, cancel
 from tests.dlq.processes import Processes
@@ -47,7 +48,7 @@ def test_what_has_left_its_queue_is_said_to_be_gone(stage: Stage) -> None:
     stage.management.call(f"queue.{letter.queue}", "removeAllMessages")
     reading.run(fetch.pk, stage.queues)
     fetch.refresh_from_db()
-    assert (fetch.state, fetch.problem) == (FetchState.FAILED, reading.NOT_THERE)
+    assert (fetch.state, fetch.problem) == (FetchState.FAILED, NOT_THERE())
 
 
 def test_a_cancelled_fetch_stores_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +109,7 @@ def test_what_is_old_is_dropped_and_what_broke_off_three_times_is_given_up(stage
     WholeFetch.objects.update(tries=reading.TRIES, lease_until=now)
     assert reading.tend(now) == []
     fetch.refresh_from_db()
-    assert (fetch.state, fetch.problem) == (FetchState.FAILED, reading.TRIED)
+    assert (fetch.state, fetch.problem) == (FetchState.FAILED, TRIED())
     WholeFetch.objects.update(state=FetchState.DONE, encoded=b"x", ended_at=now - KEPT * 2)
     reading.tend(now)
     fetch.refresh_from_db()

@@ -296,7 +296,7 @@ def tell(job: str) -> dict[str, Any]:
         "state": row.state,
         "scope": row.scope,
         "total": row.total,
-        "problem": row.problem,
+        "problem": str(row.problem),
         "counts": {state: number for state, number in row.counts.items() if number},
         "skipped": row.skipped,
         "items": Counter(items.values_list("state", flat=True)),

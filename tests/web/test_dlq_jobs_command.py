@@ -13,6 +13,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting
 from dlq.commands import replays
 from dlq.models import AuditEntry, DeadLetter, JobState, ReplayJob
+from dlq.reasons import STAYED
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
@@ -253,8 +254,8 @@ def test_following_goes_on_until_the_outcomes_are_known(
 def test_a_job_that_ends_badly_is_exit_1(
     three: list[DeadLetter], asleep: Callable[..., None], state: str
 ) -> None:
-    asleep({"state": state, "problem": "1 letters stayed where they were"})
-    with pytest.raises(CommandError, match=f"{state}: 1 letters stayed where they were") as failed:
+    asleep({"state": state, "problem": STAYED(n=1)})
+    with pytest.raises(CommandError, match=f"{state}: Messages that stayed where they were: 1.") as failed:
         asked("replay", "--all", "--wait")
     assert failed.value.returncode == 1
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting, PoolGrant
+from console.reasons import said
 from dlq import tasks
 from dlq.finding.filters import PAGE_OWN
 from dlq.models import Action, AuditEntry, DeadLetter, JobState, KnownFault, ReplayJob, Scope
@@ -93,7 +94,7 @@ def test_a_job_that_is_given_up_before_it_is_planned_has_no_letters(
 ) -> None:
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
-    ending.give_up(job, "no such queue", timezone.now())
+    ending.give_up(job, said("no such queue"), timezone.now())
     job.refresh_from_db()
     assert (job.total, job.planned_at is None) == (0, False)
 
@@ -164,7 +165,8 @@ def test_a_fault_of_ours_is_shown_and_the_job_tried_again(
         tasks.run_replay(str(job.pk))
     job.refresh_from_db()
     assert (
-        job.problem == "ZeroDivisionError; the log of the worker has the rest" and job.lease_until is not None
+        str(job.problem) == "ZeroDivisionError; the log of the worker has the rest"
+        and job.lease_until is not None
     )
 
 

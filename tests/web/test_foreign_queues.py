@@ -13,6 +13,7 @@ from broker.memory_adapter import MemoryBroker
 from broker.topology import apply, base_topology
 from broker.wanted import Queue
 from console import broker as broker_service
+from console.reasons import said
 from dlq.models import AuditEntry, LetterQueue
 from tests.web import letters
 from tests.web.rows import api_client
@@ -72,7 +73,7 @@ def test_a_queue_is_named_and_forgotten_on_its_page(keeper: User) -> None:
 
 
 def test_a_hostile_name_is_shown_as_text(keeper: User) -> None:
-    LetterQueue.objects.create(queue=OLD, foreign=True, problem="<script>")
+    LetterQueue.objects.create(queue=OLD, foreign=True, problem=said("<script>"))
     text = signed_in(keeper).get("/foreign-queues/").content.decode()
     assert "<b>&" not in text and "\u202e" not in text and "<script>" not in text.replace("<script src", "")
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting
 from dlq.models import AuditEntry, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice
 from dlq.pages import replay_words
+from dlq.reasons import FAILING
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 
@@ -230,7 +231,7 @@ def test_the_list_is_filtered(world: World, job: ReplayJob) -> None:
 
 def test_each_step_of_a_ladder_shows_its_outcomes(world: World, job: ReplayJob) -> None:
     ReplayJob.objects.filter(pk=job.pk).update(
-        ladder=True, ladder_step=1, state=JobState.STOPPED, problem="too many letters of a step failed again",
+        ladder=True, ladder_step=1, state=JobState.STOPPED, problem=FAILING(),
         counts={"given_back": 3, "planned": 0, "cancelled": 997, "handled": 1, "dead_again": 1},
     )  # fmt: skip
     outcomes = iter(["handled", "dead_again", ""])

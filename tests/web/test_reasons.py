@@ -16,6 +16,8 @@ from agents import reasons
 from agents.models import Acknowledgement, Activation, Pool, Run, Server, StateChange
 from console.reasons import NO_REASON, Reason, ReasonKind, said
 from contract import reasons as reported
+from dlq import reasons as of_dlq
+from dlq.models import LetterQueue
 from tests.web.launching import delayed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +30,7 @@ BY_TABLE = {
 SENTENCES, CODES = ("agents", "0033_celerys_own_beat"), ("agents", "0037_reports_as_codes")
 REASONS = ("agents", "0035_reason_columns")
 step = import_module("agents.migrations.0034_reasons_as_codes")
+problems = import_module("dlq.migrations.0022_problems_as_codes")
 reports = import_module("agents.migrations.0036_what_kmas_report_as_codes")
 
 
@@ -89,8 +92,13 @@ def test_every_kind_says_the_same_parameters_in_both_languages(kind: ReasonKind)
     [
         ("agents", {name: str(kind.text) for name, kind in vars(reasons).items() if is_kind(kind)}, BY_TABLE),
         ("kma", {name: kind.sentence for name, kind in vars(reported).items() if is_kind(kind)}, set()),
+        (
+            "dlq",
+            {name: str(kind.text) for name, kind in vars(of_dlq).items() if is_kind(kind)},
+            {"TRIPPED", "DISABLED", "FAILING", "BREAKER_COUNTS", "UNKNOWN"},
+        ),
     ],
-    ids=["agents", "kma"],
+    ids=["agents", "kma", "dlq"],
 )
 def test_every_reason_that_is_given_has_the_parameters_of_its_kind(
     where: str, kinds: dict[str, str], by_table: set[str]
@@ -171,7 +179,8 @@ def test_a_sentence_becomes_the_code_that_says_it(text: str, code: str, again: s
 
 
 def test_every_code_of_the_step_is_one_that_is_known() -> None:
-    assert {code for _, code in (*step.SENTENCES, *reports.SENTENCES)} <= set(ReasonKind.known)
+    steps = (*step.SENTENCES, *reports.SENTENCES, *problems.SENTENCES)
+    assert {code for _, code in steps} <= set(ReasonKind.known)
 
 
 @pytest.mark.both_databases
@@ -242,3 +251,27 @@ def test_what_servers_reported_before_is_kept_as_it_was(pool: Pool, monkeypatch:
         [],
         [Reason("legacy.text", {"text": "broker: away"})],
     ]
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_problems_of_queues_and_jobs_keep_what_they_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {
+        "12 messages of DLQ.a are in delivery to another consumer": of_dlq.HELD(n=12, queue="DLQ.a"),
+        "the broker has no such queue": of_dlq.NO_QUEUE(),
+        "the setting tripped": of_dlq.TRIPPED(),
+        "KeyError; the log of the worker has the rest": of_dlq.WORKER_FAILED(type="KeyError"),
+        "AMQ119017: no queue": Reason("legacy.text", {"text": "AMQ119017: no queue"}),
+        "": NO_REASON,
+    }
+    for number in range(len(told)):
+        LetterQueue.objects.create(queue=f"DLQ.{number}")
+    MigrationExecutor(connection).migrate([("dlq", "0021_walks_of_replays")])
+    with connection.cursor() as cursor:
+        for number, text in enumerate(told):
+            cursor.execute(
+                "UPDATE dlq_letterqueue SET problem = %s WHERE queue = %s", [text, f"DLQ.{number}"]
+            )
+    monkeypatch.setattr(problems, "CHUNK", 4)
+    MigrationExecutor(connection).migrate([("dlq", "0023_problem_columns")])
+    assert list(LetterQueue.objects.order_by("queue").values_list("problem", flat=True)) == [*told.values()]

@@ -27,6 +27,7 @@ from console.reasons import Reason
 from contract.messages import OLDEST_VERSION, VERSION
 from contract.properties import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
+from dlq import reasons as dlq_reasons
 from dlq.models import (
     Action,
     DeadLetter,
@@ -173,11 +174,11 @@ def _jobs(world: World) -> dict[str, str]:
         "waiting for consumers": {"state": JobState.RUNNING, "wait_reason": "stopping"},
         "waiting for a walk": {"state": JobState.RUNNING, "wait_reason": "walk"},
         "stopped for want of news": {
-            "state": JobState.STOPPED, "problem": "nothing was heard of too many messages of a step",
+            "state": JobState.STOPPED, "problem": dlq_reasons.UNKNOWN(),
         },
         "failed on what others hold": {
             "state": JobState.FAILED,
-            "problem": f"12 messages of {LONG_QUEUE} are in delivery to another consumer",
+            "problem": dlq_reasons.HELD(n=12, queue=LONG_QUEUE),
         },
     }  # fmt: skip
     found = {}
