@@ -73,6 +73,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "django_filters",
     "django_tables2",
+    "console",
     "agents",
     "failures",
     "dlq",

@@ -17,8 +17,8 @@ from django.views.decorators.http import require_safe
 from agents.models import LaunchSetting
 from agents.pages.figures import message_count
 from agents.services.rights import why_not
-from agents.templatetags.console import ago
 from console.lists.keyset import BEFORE, PAGE, Page, page_of
+from console.templatetags.console import ago
 from console.ui.labels import kept_tag
 from console.ui.page import link, page
 from console.ui.text import visible

@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.templatetags.console import ago, state
 from console.lists.keyset import BEFORE, PAGE, Page, page_of
+from console.templatetags.console import ago, state
 from console.ui import amounts
 from console.ui.labels import kept_tag
 from console.ui.page import link, page

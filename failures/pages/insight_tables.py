@@ -13,8 +13,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from agents.templatetags.console import at
 from console.filters import InstantFilter
+from console.templatetags.console import at
 from console.ui.amounts import number
 from console.ui.page import Text, link
 from console.ui.text import visible

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.templatetags.console import ago
+from console.templatetags.console import ago
 from console.ui.page import link
 from console.ui.text import visible
 from contract.outcomes import Disposition, Outcome

@@ -11,7 +11,7 @@ from agents.pages.servers import ServerRow
 from agents.pages.shown import at_work
 from agents.services.interrupted import newest_by_server
 from agents.services.rights import may
-from agents.templatetags.console import run_problem
+from agents.templatetags.agents import run_problem
 from console.ui.amounts import ago, coarse, duration, number
 from console.ui.page import link
 from dlq.pages.letters import GIVE_BACK

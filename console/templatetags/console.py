@@ -11,9 +11,6 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from agents.models import Activation, StateChange
-from agents.pages import history
-from agents.reasons import problems_of
 from console.reasons import Reason
 from console.ui import amounts
 from console.ui.page import tabs_for
@@ -102,12 +99,6 @@ def told(message: Any) -> SafeString:
 
 
 @register.filter
-def run_problem(run: Any) -> str:
-    """What keeps it from its work, in the reader's language."""
-    return "; ".join(map(str, problems_of(run)))
-
-
-@register.filter
 def visible_lines(text: Any) -> SafeString:
     return make_visible(str(text), lines=True)
 
@@ -140,23 +131,8 @@ def signed_seconds(value: float) -> str:
 
 
 @register.filter
-def lasted(activation: Activation) -> str:
-    return amounts.duration((activation.ended_at or timezone.now()) - activation.started_at)
-
-
-@register.filter
-def change_text(change: StateChange) -> str:
-    return history.sentence(change)
-
-
-@register.filter
 def reason_text(reason: Reason) -> SafeString:
     return make_visible(str(reason), limit=300)
-
-
-@register.filter
-def change_tone(change: StateChange) -> str:
-    return history.tone(change)
 
 
 @register.inclusion_tag("ma/nav.html", takes_context=True)

@@ -1,0 +1,34 @@
+"""What the templates say of runs, activations and the history."""
+
+from typing import Any
+
+from django import template
+from django.utils import timezone
+
+from agents.models import Activation, StateChange
+from agents.pages import history
+from agents.reasons import problems_of
+from console.ui import amounts
+
+register = template.Library()
+
+
+@register.filter
+def run_problem(run: Any) -> str:
+    """What keeps it from its work, in the reader's language."""
+    return "; ".join(map(str, problems_of(run)))
+
+
+@register.filter
+def lasted(activation: Activation) -> str:
+    return amounts.duration((activation.ended_at or timezone.now()) - activation.started_at)
+
+
+@register.filter
+def change_text(change: StateChange) -> str:
+    return history.sentence(change)
+
+
+@register.filter
+def change_tone(change: StateChange) -> str:
+    return history.tone(change)
