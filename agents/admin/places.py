@@ -13,7 +13,7 @@ from agents.allowed_agents import join_names
 from agents.models import OfferedAgent, Pool, Run, Server
 from agents.pages.pool_agents import VIEW as VIEW_LIST
 from agents.pages.pool_agents import meaning_of, withheld_text
-from agents.services.looking import look_after_commit
+from agents.services.polling import poll_after_commit
 from agents.services.pools import save_pool
 from agents.services.removal import RemovalRefused, removal_refusal, remove_server
 from console.ui.page import link
@@ -157,4 +157,4 @@ class PoolAdmin(admin.ModelAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        look_after_commit(form.instance.servers.values_list("name", flat=True))
+        poll_after_commit(form.instance.servers.values_list("name", flat=True))

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, Run, RunPhase, Server
 from agents.models.setting import AckMode
 from agents.services.acknowledgement_secrets import secret_of
-from agents.services.looking import look_after_commit
+from agents.services.polling import poll_after_commit
 from console.reasons import NO_REASON, Reason
 from contract import messages
 from contract.acknowledging import END_OF, Action, read_id, verify
@@ -123,7 +123,7 @@ def answer(row: Acknowledgement, action: Action, who: Answerer, now: datetime) -
             answered_from=who.through,
         )
         if first:
-            look_after_commit([row.server.name])
+            poll_after_commit([row.server.name])
     row = _again(row)
     if first:
         log.info(

@@ -23,7 +23,7 @@ from agents.services.final_states import RunFact, final_state, finished_well, ow
 from agents.services.hearing import silence_counts
 from agents.services.history import note
 from agents.services.isolating import isolated
-from agents.services.looking import look_after_commit
+from agents.services.polling import poll_after_commit
 from console.reasons import NO_REASON, Reason
 
 
@@ -59,7 +59,7 @@ def set_ending(
         )  # fmt: skip
         # A planner that was first has made its runs by now; one that comes later changes nothing.
         runs = Run.objects.filter(activation=activation.pk, wanted=True, closed_at=None)
-        look_after_commit(list(runs.values_list("server__name", flat=True)))
+        poll_after_commit(list(runs.values_list("server__name", flat=True)))
         runs.update(wanted=False)
     return True
 

@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from agents.models import BreakerTrip, Notice, NoticeState, NoticeTarget
 from agents.services.leases import lease
-from agents.services.looking import send
 from agents.services.telling import deliver
 from agents.services.webhook import Undelivered
+from console.task_queue import send
 
 log = structlog.get_logger(__name__)
 

@@ -15,8 +15,8 @@ from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.choosing import Plan, Waiting, plan_any, plan_many
 from agents.services.history import note
 from agents.services.isolating import isolated
-from agents.services.looking import look_after_commit
 from agents.services.planning_facts import PlanningFacts, read_facts
+from agents.services.polling import poll_after_commit
 from console.reasons import NO_REASON
 
 WAITING_FOR = {
@@ -129,7 +129,7 @@ def _carry_out(activation: Activation, plan: Plan, now: datetime) -> bool:
     _withdraw(activation, plan, now)
     _start(activation, plan, now)
     touched = Server.objects.filter(Q(pk__in=plan.start) | Q(runs__in=plan.withdraw))
-    look_after_commit(touched.values_list("name", flat=True))
+    poll_after_commit(touched.values_list("name", flat=True))
     return True
 
 

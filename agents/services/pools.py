@@ -23,7 +23,7 @@ from agents.reasons import NOT_ALLOWED_ANY_MORE
 from agents.services.endings import end_activations, set_ending
 from agents.services.final_states import runs_out
 from agents.services.history import note
-from agents.services.looking import look_after_commit
+from agents.services.polling import poll_after_commit
 
 CHANGE = "agents.change_pool"
 AUDITED = "pool_agents"
@@ -72,7 +72,7 @@ def save_pool(pool: Pool, by: Any, now: datetime, servers: Sequence[Server] | No
     pool.save()
     if servers is not None:
         pool.servers.set(servers)
-    look_after_commit(pool.servers.values_list("name", flat=True))
+    poll_after_commit(pool.servers.values_list("name", flat=True))
     before = stored.allowlist if stored else None
     if before == pool.allowlist:
         return Affected()

@@ -11,7 +11,7 @@ from agents.models import Activation, Duty, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import RESUMED
 from agents.services.history import note
-from agents.services.looking import look_after_commit
+from agents.services.polling import poll_after_commit
 from agents.services.switching import Refused, sending_refusal
 
 
@@ -42,7 +42,7 @@ def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datet
             current, "run", "interrupted", "wanted", now=now, by=by, reason=RESUMED(n=epoch),
             activation=activation, server=server,
         )  # fmt: skip
-        look_after_commit([server.name])
+        poll_after_commit([server.name])
     return run
 
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from agents.services.history import note
-from agents.services.looking import look_after_commit
+from agents.services.polling import poll_after_commit
 from agents.services.switching import Refused
 
 
@@ -32,4 +32,4 @@ def retry_now(setting: LaunchSetting, by: Any, now: datetime) -> None:
     with transaction.atomic():
         LaunchSetting.objects.filter(pk=setting.pk).update(retries_asked=F("retries_asked") + 1)
         note(setting, "run", "", "tried again", now=now, by=by)
-        look_after_commit(setting.pool.servers.values_list("name", flat=True))
+        poll_after_commit(setting.pool.servers.values_list("name", flat=True))

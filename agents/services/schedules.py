@@ -16,11 +16,11 @@ from agents.services.deciding import Skip, Verdict, decide
 from agents.services.group_steps import start_group
 from agents.services.history import note
 from agents.services.isolating import isolated
-from agents.services.looking import send
 from agents.services.starting import start_activation
 from agents.services.switching import Refused
 from agents.services.windows import Timetable, next_windows
 from console.reasons import Reason
+from console.task_queue import send
 
 log = structlog.get_logger(__name__)
 

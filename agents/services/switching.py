@@ -23,8 +23,8 @@ from agents.models import (
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import AGENT_NOT_ALLOWED, NOT_SENT
 from agents.services.history import note
-from agents.services.looking import look_after_commit
 from agents.services.opening import open_activation
+from agents.services.polling import poll_after_commit
 from agents.services.reopening import end_trip
 from agents.services.window_history import pass_over_windows
 from agents.services.withholding import why_not_sent
@@ -110,7 +110,7 @@ def switch_off(
         Activation.objects.filter(pk=activation.pk).update(state=ended_as, reason=reason)
     note(setting, "setting", "enabled", "disabled", now=now, reason=reason, by=by, activation=activation)
     runs = Run.objects.filter(activation__setting=setting, wanted=True)
-    look_after_commit(list(runs.values_list("server__name", flat=True)))
+    poll_after_commit(list(runs.values_list("server__name", flat=True)))
     runs.update(wanted=False)
     return True
 

@@ -12,8 +12,8 @@ from django.db import transaction
 from agents.models import Activation, LaunchSetting
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.history import note
-from agents.services.looking import look_after_commit
 from agents.services.planning import plan_runs
+from agents.services.polling import poll_after_commit
 
 
 def begins_with_trial(setting: LaunchSetting) -> bool:
@@ -42,6 +42,6 @@ def end_trial(activation_id: UUID, now: datetime) -> bool:
             return False
         activation = Activation.objects.select_related("setting").get(pk=activation_id)
         note(activation.setting, "trial", "one message", "full speed", now=now, activation=activation)
-        look_after_commit(activation.runs.filter(wanted=True).values_list("server__name", flat=True))
+        poll_after_commit(activation.runs.filter(wanted=True).values_list("server__name", flat=True))
     plan_runs(activation_id, now)
     return True

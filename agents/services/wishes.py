@@ -9,7 +9,8 @@ from django.conf import settings
 from django.db import transaction
 
 from agents.models import Destination, LaunchSetting, ProvisionState
-from agents.services.looking import look_after_commit, send
+from agents.services.polling import poll_after_commit
+from console.task_queue import send
 
 # Grows when provisioning makes something more of the same fields: everything is then provisioned anew.
 TOPOLOGY_VERSION = 2
@@ -54,7 +55,7 @@ def save_setting(setting: LaunchSetting, by: Any = None) -> LaunchSetting:
         setting.save(update_fields=sorted(chosen))
         store_wish(setting)
     provision_after_commit(setting)
-    look_after_commit(setting.pool.servers.values_list("name", flat=True))
+    poll_after_commit(setting.pool.servers.values_list("name", flat=True))
     return setting
 
 
@@ -65,7 +66,7 @@ def save_destination(destination: Destination) -> Destination:
     for setting in destination.settings.exclude(wanted_hash=REMOVING).select_related("destination", "pool"):
         store_wish(setting)
         provision_after_commit(setting)
-        look_after_commit(setting.pool.servers.values_list("name", flat=True))
+        poll_after_commit(setting.pool.servers.values_list("name", flat=True))
     return destination
 
 

@@ -11,7 +11,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.services.looking import send
+from console.task_queue import send
 from contract.text import storable
 from dlq.auditing import Person, record
 from dlq.finding.told import query_for_all

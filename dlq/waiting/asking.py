@@ -10,11 +10,11 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.services.looking import send
 from agents.services.wishes import REMOVING
 from broker import waiting
 from broker.port import Management
 from console.broker import management
+from console.task_queue import send
 from contract.properties import hold_queue
 from contract.text import storable
 from dlq.auditing import LONGEST_REASON, Person, record

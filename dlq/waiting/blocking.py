@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting, Run
 from agents.services.history import note
-from agents.services.looking import look_after_commit
+from agents.services.polling import poll_after_commit
 from console.reasons import said
 from contract.messages import BlockedMessage
 from contract.wire import load
@@ -91,4 +91,4 @@ def give_up(
                 reason=reason,
                 detail={"digest": digest, "server": blocking.server},
             )
-            look_after_commit(setting.pool.servers.values_list("name", flat=True))
+            poll_after_commit(setting.pool.servers.values_list("name", flat=True))

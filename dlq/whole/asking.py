@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Avg
 from django.utils.translation import gettext as _
 
-from agents.services.looking import send
+from console.task_queue import send
 from dlq.auditing import record
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterState, WholeFetch
 

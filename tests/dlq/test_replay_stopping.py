@@ -121,7 +121,7 @@ def scene(stage: Stage, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Scene
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
     for name in ("dlq.preflight.facts", "agents.pages.figures", "agents.services.figures"):
         monkeypatch.setattr(f"{name}.management", lambda: stage.management)
-    monkeypatch.setattr("agents.services.looking._send", lambda *_: None)
+    monkeypatch.setattr("console.task_queue._send", lambda *_: None)
     return Scene(stage)
 
 

@@ -141,7 +141,7 @@ def here(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
     for name in ("dlq.preflight.facts", "agents.pages.figures"):
         monkeypatch.setattr(f"{name}.management", lambda: stage.management)
-    monkeypatch.setattr("agents.services.looking._send", lambda *_: None)
+    monkeypatch.setattr("console.task_queue._send", lambda *_: None)
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from django.db import connection
 
 from agents.models import Activation, LaunchSetting, Pool, ProvisionState, Run, Server, StateChange
-from agents.services import looking
 from agents.services.heartbeats import accept_heartbeat
 from agents.services.outcomes import record_outcomes
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.tending import tend
+from console import task_queue
 from console.reasons import said
 from contract.messages import Closing, RecordRun, RunState
 from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting
@@ -234,7 +234,7 @@ def test_kmas_are_told_to_look_only_after_the_commit(
     setting: LaunchSetting, server: Server, django_capture_on_commit_callbacks: Any
 ) -> None:
     make_alive(server, now=NOW)
-    with mock.patch.object(looking, "send", return_value=True) as send:
+    with mock.patch.object(task_queue, "send", return_value=True) as send:
         with django_capture_on_commit_callbacks(execute=True):
             enable_setting(setting, None, NOW)
             assert not send.called
@@ -245,7 +245,7 @@ def test_a_redis_that_is_away_neither_raises_nor_holds_anyone_up(setting: Launch
     import time
 
     started = time.monotonic()
-    assert not looking.send("kma.poll", queue="kma.srv-1")
+    assert not task_queue.send("kma.poll", queue="kma.srv-1")
     assert time.monotonic() - started < 3
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from agents.models import Activation, BreakerTrip, LaunchSetting, Pool, Run, RunPhase, Server
-from agents.services import duty, looking
+from agents.services import duty, polling
 from agents.services.desired import desired_state
 from agents.services.resuming import resume_on_server
 from agents.services.settings import disable_setting, enable_setting
@@ -221,7 +221,7 @@ def _setting(key: str) -> LaunchSetting:
 @pytest.mark.django_db
 def test_launch_control_keeps_its_promises_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing listens: a KMA of this world learns by its poll.
-    monkeypatch.setattr(looking, "look", lambda servers: None)
+    monkeypatch.setattr(polling, "poll", lambda servers: None)
     # Not made smaller when it fails: 22 steps are read sooner than minutes of shrinking are over.
     phases = (Phase.explicit, Phase.generate)
     bounds = settings(

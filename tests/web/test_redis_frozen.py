@@ -12,8 +12,8 @@ import redis
 from celery import current_app
 
 from agents.models import LaunchSetting, Server
-from agents.services import looking
 from agents.services.settings import disable_setting, enable_setting
+from console import task_queue
 from console.reasons import said
 from tests.services import RedisService
 from tests.web.rows import NOW, make_alive
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def served(redis_server: RedisService, monkeypatch: pytest.MonkeyPatch) -> RedisService:
     monkeypatch.setattr(current_app.conf, "broker_url", redis_server.url)
     monkeypatch.setattr(current_app.conf, "broker_write_url", redis_server.url)
-    monkeypatch.setattr(looking, "_away_until", 0.0)
+    monkeypatch.setattr(task_queue, "_away_until", 0.0)
     return redis_server
 
 
 @pytest.fixture
 def frozen(served: RedisService) -> Iterator[RedisService]:
-    assert looking.send("kma.poll", queue="kma.srv-1"), "a connection from before is there"
+    assert task_queue.send("kma.poll", queue="kma.srv-1"), "a connection from before is there"
     pid = int(redis.Redis.from_url(served.url).info()["process_id"])
     os.kill(pid, signal.SIGSTOP)
     yield served
@@ -48,7 +48,7 @@ def test_what_is_sent_arrives(served: RedisService) -> None:
     client = redis.Redis.from_url(served.url)
     client.delete("kma.srv-7")
 
-    assert looking.send("kma.poll", queue="kma.srv-7")
+    assert task_queue.send("kma.poll", queue="kma.srv-7")
 
     assert client.llen("kma.srv-7") == 1
 
@@ -63,13 +63,13 @@ def test_switching_waits_about_a_second_for_it_and_then_not_at_all(
 
     assert first < 2
     assert second < 0.7
-    assert not looking.send("agents.provision", 1)
+    assert not task_queue.send("agents.provision", 1)
 
 
 def test_after_a_while_it_is_asked_again(frozen: RedisService, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 0.5 < took(lambda: looking.send("kma.poll", queue="kma.srv-1")) < 1.5
-    assert took(lambda: looking.send("kma.poll", queue="kma.srv-1")) < 0.1
+    assert 0.5 < took(lambda: task_queue.send("kma.poll", queue="kma.srv-1")) < 1.5
+    assert took(lambda: task_queue.send("kma.poll", queue="kma.srv-1")) < 0.1
 
-    monkeypatch.setattr(looking, "_away_until", 0.0)
+    monkeypatch.setattr(task_queue, "_away_until", 0.0)
 
-    assert took(lambda: looking.send("kma.poll", queue="kma.srv-1")) > 0.5
+    assert took(lambda: task_queue.send("kma.poll", queue="kma.srv-1")) > 0.5

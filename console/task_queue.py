@@ -1,18 +1,16 @@
-"""Makes KMAs look at their desired state at once. Nothing depends on it: each polls every 2 s anyway."""
+"""Sends tasks, best effort: what they are for is in rows, and is found there without them."""
 
 import time
-from collections.abc import Iterable
 from datetime import datetime
 
 import structlog
 from celery import current_app
-from django.db import transaction
 from kombu import pools
 from kombu.exceptions import KombuError
 
 log = structlog.get_logger(__name__)
 
-# A KMA that was away must not find a pile of these.
+# Who was away must not find a pile of these.
 EXPIRES_SECONDS = 10
 # Who sends is often a request: a Redis that hangs costs it so long, and those after it nothing for a while.
 TIMEOUTS = {"socket_connect_timeout": 0.8, "socket_timeout": 0.8}
@@ -21,19 +19,6 @@ PAUSE_SECONDS = 5.0
 SLOW_SECONDS = 0.3
 
 _away_until = 0.0
-
-
-def look_after_commit(servers: Iterable[str]) -> None:
-    names = sorted(set(servers))
-    if names:
-        transaction.on_commit(lambda: look(names), robust=True)
-
-
-def look(servers: Iterable[str]) -> None:
-    """Best effort: Redis may be away, then the first failure ends it."""
-    for server in servers:
-        if not send("kma.poll", queue=f"kma.{server}"):
-            return
 
 
 def send(
