@@ -15,14 +15,14 @@ from broker.errors import MessageUndecodable
 from broker.port import Message
 from console.exports.rows import Row
 from contract.typed import to_json
+from dlq.bodies import body_of
 from dlq.export import EXPORTED, HEAD, with_head
 from dlq.finding.filters import LetterFilter
 from dlq.finding.newest import Newest
 from dlq.letters_for import newest_found
+from dlq.masked_bodies import told
 from dlq.masking import Masks
 from dlq.models import DeadLetter
-from dlq.pages.bodies import body_of
-from dlq.pages.masked_bodies import told
 from dlq.reading import typed_list
 
 # Letters of one piece; whole ones have up to 1 MB each.

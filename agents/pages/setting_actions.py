@@ -15,10 +15,10 @@ from django.views.decorators.http import require_http_methods
 from agents.models import Activation, BreakerTrip, LaunchSetting, Server, Spread
 from agents.pages.asking import Question, ReasonForm, SwitchOffForm, SwitchOnForm, ask
 from agents.pages.buttons import enable_refusal, open_activation, told
-from agents.pages.figures import figures_of
 from agents.pages.trip_words import trip_cause
 from agents.services import retrying
 from agents.services.groups import group_of
+from agents.services.queue_counts import figures_of
 from agents.services.resuming import resume_on_server
 from agents.services.rights import may
 from agents.services.settings import disable_setting, enable_setting

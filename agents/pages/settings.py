@@ -12,7 +12,6 @@ from agents.models import Activation, ActivationState, LaunchSetting, OfferedAge
 from agents.pages import groups, redelivery
 from agents.pages.buttons import setting_buttons
 from agents.pages.failures_by_server import failures_by_server
-from agents.pages.figures import figures_of
 from agents.pages.notices import told_of
 from agents.pages.rows import facts_of
 from agents.pages.runs import run_rows
@@ -23,6 +22,7 @@ from agents.pages.withheld import withheld_note
 from agents.services.groups import group_of
 from agents.services.open_runs import open_runs
 from agents.services.partial import is_partial
+from agents.services.queue_counts import figures_of
 from agents.services.rights import may
 from console.reasons import NO_REASON, Reason
 from console.ui import panels

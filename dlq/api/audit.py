@@ -6,8 +6,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers
 
 from console.rest.pagination import KeysetPages
-from dlq.audit_filter import AuditFilter
 from dlq.models import AuditEntry
+from dlq.pages.audit_filter import AuditFilter
 from dlq.pages.audit_words import ACTIONS
 
 PARAMETERS = [

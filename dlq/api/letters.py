@@ -22,15 +22,15 @@ from contract.properties import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
 from dlq.api.seeing import SeesLetters
+from dlq.bodies import body_of
 from dlq.finding.fields import PairsFilter, WholeNumberFilter
 from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.letters_for import found, letters_for, newest_found, queues_for
+from dlq.masked_bodies import told
 from dlq.masking import Masks
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
 from dlq.models.content import with_heads
-from dlq.pages.bodies import body_of
-from dlq.pages.masked_bodies import told
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
 

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.pages.figures import message_count
+from agents.services.queue_counts import message_count
 from console.rest.errors import ApiProblem, Conflict
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.audited import Audited

@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from broker.port import Message
 from contract.text import storable
 from contract.typed import Typed, text_of
+from dlq.bodies import hexadecimal, indented_xml
 from dlq.editing.bodies import BODY, text_of_body
 from dlq.editing.masked import shown_text
 from dlq.json_masks import HIDDEN
-from dlq.pages.bodies import hexadecimal, indented_xml
 from dlq.reading import body_size
 
 Change = dict[str, Any]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from dlq.bodies import indented_json
 from dlq.json_masks import HIDDEN, looks_like_json, masked_body
-from dlq.pages.bodies import indented_json
 
 
 def names_in(value: Any, names: frozenset[str]) -> bool:

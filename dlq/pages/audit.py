@@ -12,8 +12,8 @@ from django.views.decorators.http import require_safe
 from console.lists.keyset import BEFORE, BIGGEST_KEY, PAGE, counted, page_of
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
-from dlq.audit_filter import AuditFilter
 from dlq.models import AuditEntry, AuditResult
+from dlq.pages.audit_filter import AuditFilter
 from dlq.pages.audit_words import action_words, count_words, detail_words, first_code, scope_words
 
 VIEW = "dlq.view_auditentry"

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.pages.figures import message_count
+from agents.services.queue_counts import message_count
 from agents.services.rights import why_not
 from console.lists.keyset import BEFORE, PAGE, Page, page_of
 from console.templatetags.console import ago

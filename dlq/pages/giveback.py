@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.pages.figures import figures_of
+from agents.services.queue_counts import figures_of
 from console.ui.amounts import number
 from console.ui.page import Text, link, page
 from contract.properties import dead_letter_queue

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from dlq.pages.tallies import Tally, tallies
+from dlq.tallies import Tally, tallies
 
 HOURS = 24
 HOUR = timedelta(hours=1)

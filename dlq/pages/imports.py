@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.pages.figures import asked_now
+from agents.services.queue_counts import asked_now
 from broker.port import Message
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number

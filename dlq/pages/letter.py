@@ -15,16 +15,16 @@ from console.ui.page import link, page
 from contract.properties import BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
 from contract.typed import from_json, text_of
 from dlq.binned.returns import put_back_of
+from dlq.bodies import Body, Look, body_of, cut, hexadecimal, shown
 from dlq.letters_for import found, letters_for, queues_for
+from dlq.masked_bodies import told
 from dlq.masking import MASK
 from dlq.masks import masks_for
 from dlq.models import DeadLetter
 from dlq.pages.access import letter_or_404, sees_letters
-from dlq.pages.bodies import Body, Look, body_of, cut, hexadecimal, shown
 from dlq.pages.case import Case, case_of, case_url
 from dlq.pages.letter_buttons import buttons_of
 from dlq.pages.list_of import list_of
-from dlq.pages.masked_bodies import told
 from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
 from dlq.pages.remarks import panel_of_letter
 from dlq.pages.replay_words import title as title_of_job

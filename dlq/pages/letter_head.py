@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.pages.figures import figures_of, message_count
+from agents.services.queue_counts import figures_of, message_count
 from agents.services.rights import may
 from console.lists.keyset import counted
 from contract.properties import BIN, UNKNOWN, dead_letter_queue

@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.pages.figures import figures_of
+from agents.services.queue_counts import figures_of
 from console.ui.panels import Panel
 from dlq.models import ReplayJob
 from dlq.pages.letters import VIEW

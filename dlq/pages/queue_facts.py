@@ -8,7 +8,7 @@ from datetime import datetime
 
 from console.lists.keyset import COUNTED
 from dlq.models import DeadLetter
-from dlq.pages.tallies import Tally, ends, kinds, tallies
+from dlq.tallies import Tally, ends, kinds, tallies
 
 # Of more queues than FEW each is counted less far.
 FEW, COUNTED_OF_MANY = 20, 1_000

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.models import BreakerTrip, LaunchSetting
-from agents.pages.figures import Figures, broker_away_since, figures_for, message_count
+from agents.services.queue_counts import Figures, broker_away_since, figures_for, message_count
 from console.lists.keyset import COUNTED
 from console.ui.amounts import number
 from console.ui.labels import Shown
@@ -22,8 +22,8 @@ from dlq.models import ReplayJob, Taking
 from dlq.models.replay import UNFINISHED_JOBS
 from dlq.pages.hours import deaths_by_hour
 from dlq.pages.queue_facts import Facts, facts_of
-from dlq.pages.tallies import Tally, tallies
 from dlq.queue_state import QueueState, states
+from dlq.tallies import Tally, tallies
 
 NEW = timedelta(hours=1)
 # Jobs that a row names; the list of replays has them all.

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting, Server
-from agents.pages.figures import figures_of
+from agents.services.queue_counts import figures_of
 from agents.services.rights import may, may_anywhere
 from broker import waiting
 from broker.errors import AddressUnknown, BrokerError

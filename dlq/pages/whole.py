@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.pages.figures import message_count
+from agents.services.queue_counts import message_count
 from console.ui.page import link
 from dlq.auditing import attempt
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch

@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from agents.models import LaunchSetting
-from agents.pages.figures import broker_away_since
+from agents.services.queue_counts import broker_away_since
 from dlq.models import Action, DeadLetter, Scope
 from dlq.preflight.facts import exact_count, letters_of, node_id, place_of
 from dlq.preflight.judgement import CODES, TYPED_ABOVE, Flight, Warning, judge

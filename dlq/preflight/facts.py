@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from agents.models import LaunchSetting, OfferedAgent
 from agents.models.server import lost_before
-from agents.pages.figures import Figures, asked_now, figures_of, message_count
+from agents.services.queue_counts import Figures, asked_now, figures_of, message_count
 from broker.errors import BrokerError
 from broker.rows import find
 from console.broker import bounded, management

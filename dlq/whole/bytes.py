@@ -6,10 +6,10 @@ from django.core.exceptions import PermissionDenied
 
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
+from dlq.bodies import body_of
+from dlq.masked_bodies import told
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, FetchState, WholeFetch
-from dlq.pages.bodies import body_of
-from dlq.pages.masked_bodies import told
 
 
 def bytes_for(user: Any, letter: DeadLetter) -> bytes | None:

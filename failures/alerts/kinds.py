@@ -13,7 +13,7 @@ from agents.models import Severity
 from console.ui.amounts import number
 from console.ui.page import link
 from failures.alerts import observing
-from failures.pages.urls_of import fingerprint_url
+from failures.links import fingerprint_url
 
 
 def register_kinds() -> None:

@@ -18,9 +18,9 @@ from console.ui.panels import Panel
 from failures.comparing import Change, Difference, compare
 from failures.fingerprints.book import known_of
 from failures.fingerprints.merging import heads_of
+from failures.links import fingerprint_url
 from failures.models import KnownError
 from failures.pages.protocols import VIEW, protocols_url
-from failures.pages.urls_of import fingerprint_url
 from failures.tallies.reading import Alike, of_activation
 
 SHOWN = 40

@@ -16,6 +16,7 @@ from console.ui import panels
 from console.ui.page import link, needs, page
 from console.ui.sparkline import spark
 from failures.fingerprints.merging import members_of
+from failures.links import fingerprint_url
 from failures.models import (
     Advice,
     FailureDelta,
@@ -27,7 +28,6 @@ from failures.models import (
 )
 from failures.pages.fingerprints import VIEW, spark_words
 from failures.pages.protocols import protocols_url
-from failures.pages.urls_of import fingerprint_url
 from failures.tallies.folding import fold_all
 from failures.tallies.reading import Alike, hours_of, of_fingerprints, settings_of, totals_of
 from failures.tallies.returns import older_since

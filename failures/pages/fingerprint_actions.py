@@ -14,9 +14,9 @@ from django.views.decorators.http import require_POST
 from console.ui.page import link, needs
 from failures.fingerprints import book, merging, parts
 from failures.fingerprints.refusing import FingerprintRefused
+from failures.links import fingerprint_url
 from failures.pages.fingerprint import MERGE, WRITE
 from failures.pages.fingerprints import VIEW
-from failures.pages.urls_of import fingerprint_url
 
 Doing = Callable[[str, datetime], Any]
 

@@ -15,11 +15,11 @@ from console.lists.keyset import counted
 from console.ui.page import link
 from console.ui.panels import Panel
 from failures.fingerprints.parts import known_in
+from failures.links import fingerprint_url
 from failures.models import FailureProtocol, KnownError
 from failures.odd_server import alone, oddity
 from failures.pages.protocols import VIEW, protocols_url
 from failures.pages.skew import is_ahead
-from failures.pages.urls_of import fingerprint_url
 from failures.tallies.owners import Pair
 from failures.tallies.reading import Alike, of_activation
 

@@ -14,8 +14,8 @@ from console.ui.amounts import duration, number, size
 from console.ui.page import link
 from console.ui.text import visible
 from contract.made_up import HISTORY_KEY
+from failures.links import fingerprint_url
 from failures.pages.protocols import protocols_url
-from failures.pages.urls_of import fingerprint_url
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NOTHING = SafeString('<span class="quiet">—</span>')

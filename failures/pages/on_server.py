@@ -13,10 +13,10 @@ from agents.models import LaunchSetting, Server
 from console.ui.page import link
 from console.ui.panels import Panel
 from failures.fingerprints.parts import known_in
+from failures.links import fingerprint_url
 from failures.models import FailureProtocol, KnownError
 from failures.on_server import Here, failures_on
 from failures.pages.protocols import VIEW, protocols_url
-from failures.pages.urls_of import fingerprint_url
 
 WEEK = timedelta(days=7)
 MOST_KINDS = 30

@@ -12,12 +12,12 @@ from contract.properties import BROKERS_OWN
 from contract.records import REFUSED, derived_id
 from failures.conflicts import conflicts_of
 from failures.fingerprints.parts import known_in
+from failures.links import fingerprint_url
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import case_url
 from failures.pages.protocols import VIEW, protocols_url
 from failures.pages.skew import skew_of
 from failures.pages.traceback import sections
-from failures.pages.urls_of import fingerprint_url
 
 SHOWN_TRACEBACK = 64 * 1024
 MOST_CONFLICTS = 20

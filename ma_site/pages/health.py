@@ -15,10 +15,10 @@ from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
 from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
-from agents.pages.figures import broker_away_since, message_count, note_away
 from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
 from agents.services.expected import expected_servers
 from agents.services.policy_drift import drifting
+from agents.services.queue_counts import broker_away_since, message_count, note_away
 from broker.errors import BrokerError, BrokerUnavailable
 from broker.wanted import UNREADABLE
 from console.broker import bounded, management

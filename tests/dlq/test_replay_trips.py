@@ -139,7 +139,7 @@ class Scene:
 @pytest.fixture
 def here(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
-    for name in ("dlq.preflight.facts", "agents.pages.figures"):
+    for name in ("dlq.preflight.facts", "agents.services.queue_counts"):
         monkeypatch.setattr(f"{name}.management", lambda: stage.management)
     monkeypatch.setattr("console.task_queue._send", lambda *_: None)
 

@@ -166,7 +166,7 @@ def setting(pool: Pool) -> LaunchSetting:
 @pytest.fixture
 def world(db: None, monkeypatch: pytest.MonkeyPatch) -> World:
     """A house after a busy morning; its broker does not answer."""
-    from agents.pages import figures
+    from agents.services import queue_counts as figures
     from tests.web import factories
     from tests.web.kept_rows import kept
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from agents.pages import figures
+from agents.services import queue_counts as figures
 from agents.services.figures import QueueFigures
 from broker.errors import ManagementFailed
 from tests.web.factories import World

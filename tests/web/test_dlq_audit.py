@@ -11,10 +11,10 @@ from django.utils import timezone
 from django.utils.translation import override
 from rest_framework.test import APIClient
 
-from dlq.audit_filter import AuditFilter
 from dlq.auditing import attempt, record, record_refused
 from dlq.models import AuditEntry, AuditResult
 from dlq.models.audit import AuditChanged
+from dlq.pages.audit_filter import AuditFilter
 from dlq.pages.audit_words import ACTIONS, action_words, codes_of, count_words, detail_words, scope_words
 from dlq.replay.jobs import ReplayRefused
 from tests.web import letters, reports

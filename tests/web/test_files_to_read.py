@@ -12,7 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents.pages import figures
+from agents.services import queue_counts as figures
 from console import broker
 from contract.wire import dump
 from dlq import tasks

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, Run, Server
-from agents.pages import figures
+from agents.services import queue_counts as figures
 from agents.services.desired import desired_state
 from agents.services.heartbeats import accept_heartbeat
 from agents.services.open_runs import open_runs

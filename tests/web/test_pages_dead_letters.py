@@ -10,8 +10,8 @@ from broker.port import BodyKind, Message
 from console.lists import keyset
 from contract.properties import BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
+from dlq.bodies import Look, body_of, pretty, shown
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
-from dlq.pages.bodies import Look, body_of, pretty, shown
 from tests.web.factories import World, make_letter
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 

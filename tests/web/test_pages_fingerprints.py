@@ -10,8 +10,8 @@ from django.utils import timezone
 from agents.models import Activation, ActivationState
 from failures.fingerprints import book, merging
 from failures.fingerprints.refusing import FingerprintRefused
+from failures.links import fingerprint_url
 from failures.models import FailureProtocol, Fingerprint, FingerprintChange, FoldMark, KnownError
-from failures.pages.urls_of import fingerprint_url
 from failures.tallies.folding import fold_all
 from failures.tallies.noting import note
 from tests.web.factories import World

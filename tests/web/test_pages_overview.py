@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
-from agents.pages import figures
+from agents.services import queue_counts as figures
 from broker.errors import BrokerTimeout, ManagementFailed
 from console import broker
 from dlq.models import UndeliveredMessage

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from agents.pages import figures
+from agents.services import queue_counts as figures
 from agents.services.figures import QueueFigures
 from broker.errors import ManagementFailed
 from console.ui.sparkline import HEIGHT, spark

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import translation
 
 from agents.models import Pool
-from agents.pages import figures
+from agents.services import queue_counts as figures
 from broker.errors import BrokerUnavailable
 from contract.typed import Typed
 from dlq.models import AuditEntry, DeadLetter

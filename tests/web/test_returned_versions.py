@@ -20,8 +20,8 @@ from agents.models import Alert, Run
 from contract.messages import Protocol
 from failures.fingerprints import book, merging, parts
 from failures.intake import accept_batch
+from failures.links import fingerprint_url
 from failures.models import FailureGroup, Fingerprint, KnownError
-from failures.pages.urls_of import fingerprint_url
 from failures.tallies.folding import fold_all
 from tests.web import reports
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from dlq.bodies import Body, Look
 from dlq.masking import Masks
 from dlq.models import DeadLetter
-from dlq.pages.bodies import Body, Look
 
 # Before the first character of JSON in any of its encodings.
 _BEFORE = b"\xef\xbb\xbf\xfe\xff \t\r\n\0"
