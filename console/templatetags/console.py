@@ -33,8 +33,8 @@ def state(shown: Any, pill: bool = True) -> SafeString:
     return format_html('<span class="{} {}">{}{}</span>', kind, shown.tone, icon(shown.icon), shown.word)
 
 
-@register.simple_tag
-def ago(instant: datetime | None, missing: str = "—") -> SafeString | str:
+@register.simple_tag(name="ago")
+def ago_tag(instant: datetime | None, missing: str = "—") -> SafeString | str:
     """Relative, with the absolute instant on hover (pages.js turns that into the reader's zone)."""
     if instant is None:
         return missing
@@ -69,18 +69,18 @@ def now_here() -> SafeString | str:
     return at(timezone.now())
 
 
-@register.filter
-def number(value: Any) -> str:
+@register.filter("number")
+def _number(value: Any) -> str:
     return "—" if value is None else amounts.number(value)
 
 
-@register.filter
-def duration(value: timedelta | float | None) -> str:
+@register.filter("duration")
+def _duration(value: timedelta | float | None) -> str:
     return "—" if value is None else amounts.duration(value)
 
 
-@register.filter
-def size(value: int | None) -> str:
+@register.filter("size")
+def _size(value: int | None) -> str:
     return "—" if value is None else amounts.size(value)
 
 

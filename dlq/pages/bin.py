@@ -18,7 +18,7 @@ from agents.models import LaunchSetting
 from agents.services.queue_counts import message_count
 from agents.services.rights import why_not
 from console.lists.keyset import BEFORE, PAGE, Page, page_of
-from console.templatetags.console import ago
+from console.templatetags.console import ago_tag
 from console.ui.labels import kept_tag
 from console.ui.page import link, page
 from console.ui.text import visible
@@ -73,7 +73,7 @@ class BinTable(tables.Table):
         )
 
     def render_discarded(self, value: DeadLetter) -> SafeString:
-        return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago(value.seen_at))
+        return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago_tag(value.seen_at))
 
     def render_setting(self, value: DeadLetter) -> SafeString | str:
         if not value.setting_key:
@@ -98,7 +98,7 @@ class BinTable(tables.Table):
         return visible(value, limit=120) if value else "—"
 
     def render_expires(self, value: datetime) -> SafeString | str:
-        return ago(value)
+        return ago_tag(value)
 
 
 @require_safe

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
 from console.lists.keyset import BEFORE, PAGE, Page, page_of
-from console.templatetags.console import ago, state
+from console.templatetags.console import ago_tag, state
 from console.ui import amounts
 from console.ui.labels import kept_tag
 from console.ui.page import link, page
@@ -91,7 +91,7 @@ class LetterTable(tables.Table):
         )
 
     def render_seen(self, value: DeadLetter) -> SafeString:
-        return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago(value.seen_at))
+        return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago_tag(value.seen_at))
 
     def render_setting(self, value: str, record: Row) -> SafeString | str:
         key = value or record.letter.queue.removeprefix("DLQ.")
@@ -112,7 +112,7 @@ class LetterTable(tables.Table):
             return format_html('<span class="bad-text">{}</span>', visible(record.letter.problem, limit=80))
         if record.letter.body_deleted_at:
             return format_html(
-                '<span class="quiet">{} {}</span>', _("deleted"), ago(record.letter.body_deleted_at)
+                '<span class="quiet">{} {}</span>', _("deleted"), ago_tag(record.letter.body_deleted_at)
             )
         return visible(value, limit=200) if value else "—"
 

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.templatetags.console import ago
+from console.templatetags.console import ago_tag
 from console.ui.page import link
 from console.ui.text import visible
 from contract.outcomes import Disposition, Outcome
@@ -37,7 +37,7 @@ class ProtocolTable(tables.Table):
         attrs = {"class": "grid"}
 
     def render_occurred_at(self, record: FailureProtocol) -> SafeString:
-        return format_html('<a href="{}">{}</a>', link("protocol", record.pk), ago(record.occurred_at))
+        return format_html('<a href="{}">{}</a>', link("protocol", record.pk), ago_tag(record.occurred_at))
 
     def render_exception_type(self, record: FailureProtocol) -> SafeString:
         head, url = (

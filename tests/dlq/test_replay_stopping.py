@@ -119,7 +119,7 @@ def scene(stage: Stage, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Scene
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
-    for name in ("dlq.preflight.facts", "agents.services.queue_counts", "agents.services.figures"):
+    for name in ("dlq.preflight.facts", "agents.services.queue_counts", "agents.services.queue_counts"):
         monkeypatch.setattr(f"{name}.management", lambda: stage.management)
     monkeypatch.setattr("console.task_queue._send", lambda *_: None)
     return Scene(stage)

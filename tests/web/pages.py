@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.services import queue_counts as figures
-from agents.services.figures import QueueFigures
+from agents.services.queue_counts import QueueFigures
 from broker.errors import ManagementFailed
 from tests.web.factories import World
 

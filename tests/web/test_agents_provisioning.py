@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents.models import Destination, LaunchSetting, Pool, StateChange
-from agents.services.figures import figures_of_all, queue_figures
 from agents.services.provisioning import provision_all, provision_due, provision_setting, topology_differences
+from agents.services.queue_counts import figures_of_all, queue_figures
 from agents.services.settings import Refused, enable_setting
 from agents.services.wishes import save_destination, save_setting
 from broker.port import Account, Message, Outgoing

@@ -13,8 +13,8 @@ from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
 from agents.services import subscriptions
-from agents.services.figures import queue_figures
 from agents.services.provisioning import provision_setting
+from agents.services.queue_counts import queue_figures
 from agents.services.settings import enable_setting
 from agents.services.subscriptions import watch_subscriptions
 from agents.services.wishes import save_destination, save_setting

@@ -11,8 +11,8 @@ import pytest
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server, Trigger
 from agents.services.drains import watch_drains
 from agents.services.endings import end_activations
-from agents.services.figures import queue_figures
 from agents.services.provisioning import provision_setting
+from agents.services.queue_counts import queue_figures
 from agents.services.starting import start_activation
 from agents.services.wishes import save_destination, save_setting
 from broker.amqp_adapter import AmqpConsumer

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from agents.services import queue_counts as figures
-from agents.services.figures import QueueFigures
+from agents.services.queue_counts import QueueFigures
 from broker.errors import ManagementFailed
 from console.ui.sparkline import HEIGHT, spark
 from dlq import remarks
