@@ -77,9 +77,9 @@ def test_collision_avoidance_spreads_the_redeliveries_over_the_band_of_the_previ
         least, most = expected.shortest.total_seconds(), expected.longest.total_seconds()
         assert (least, most) == (0.6, 1.8)
         in_order = sorted(took)
-        # 100 even draws: the outermost are at the edges. Nine tenths of them, that the few which a busy
-        # machine held up do not count.
-        assert least - CLOCKS <= in_order[0] <= least * 1.1
+        # 100 even draws: the outermost are near the edges. Nine tenths of them, that the few which a busy
+        # machine held up do not count; and nobody says how long it held up the first.
+        assert least - CLOCKS <= in_order[0] < (3 * least + most) / 4
         assert (least + most) / 2 < in_order[IN_A_BAND * 9 // 10] <= most * 1.1
         # As many are early as are late, whose middle is the delay itself.
         early = sum(each < (least + most) / 2 for each in took)
