@@ -16,7 +16,7 @@ from contract import reasons as reported_reasons
 from contract.text import storable
 
 LONGEST_TEXT = 2000  # characters of one parameter
-LONGEST_NAME, MOST_PARAMS, BIGGEST = 60, 10, 2**53  # of what a server reports
+LONGEST_NAME, LONGEST_REPORTED, MOST_PARAMS, BIGGEST = 60, 500, 6, 2**53  # of what a server reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def said(text: str) -> Reason:
 def _plain(value: Any) -> "Param":
     """A number that no column takes, and whatever is no number, as text."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -BIGGEST < value < BIGGEST:
-        return storable(value if isinstance(value, str) else str(value))[:LONGEST_TEXT]
+        return storable(value if isinstance(value, str) else str(value))[:LONGEST_REPORTED]
     return value
 
 

@@ -104,10 +104,10 @@ RULES: dict[Outcome, Rule] = {
 }
 
 
-def dead_lettered_by_hand(outcome: str, disposition: str) -> bool:
+def dead_lettered_by_hand(outcome: str, disposition: str, *, last_attempt: bool) -> bool:
     """Whether this protocol says that a person sent the message that blocked an ordered subscription to the
-    dead letters. No other record that is only noted leaves a message there."""
-    return outcome == Outcome.NOTED.value and disposition == Disposition.DEAD.value
+    dead letters. What is only noted of one whose disposition the broker refused is not its last attempt."""
+    return outcome == Outcome.NOTED.value and disposition == Disposition.DEAD.value and last_attempt
 
 
 def attempt_number(delivery_count: int, known: int) -> int:

@@ -32,12 +32,17 @@ def heartbeat(data: Any) -> Any:
     return found
 
 
+def message(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What such a KMA has kept of a message, as in its journal."""
+    return {_MESSAGE.get(name, name): value for name, value in data.items()}
+
+
 def record(kind: str, content: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Kind and content. Also of a KMA that was upgraded: its spool has them as they were written."""
     kind = _KINDS.get(kind, kind)
-    message = content.get("message")
-    if isinstance(message, dict) and not _MESSAGE.keys().isdisjoint(message):
-        content = {**content, "message": _renamed(message, _MESSAGE)}
+    known = content.get("message")
+    if isinstance(known, dict) and not _MESSAGE.keys().isdisjoint(known):
+        content = {**content, "message": message(known)}
     if kind == "interruption" and "m" in content:
         content = _renamed(content, {"m": "max_failures"})
     elif kind == "closing" and "reason" in content:

@@ -146,7 +146,7 @@ class Sweep:
                 "walked_at": judged.walked_at,
             }
             if queue.messages == counted:
-                values["problem"] = ""
+                values["problem"] = NO_REASON
             LetterQueue.objects.update_or_create(queue=queue.name, defaults=values)
         else:
             self._still.append(queue.name)

@@ -89,7 +89,7 @@ class Host:
         self._next_heartbeat = 0.0
         self._ma_problem = ""
         self._look = threading.Event()
-        self._asked_to_look = threading.Event()
+        self._asked_to_poll = threading.Event()
         self._ending = threading.Event()
         self._asking = threading.Event()  # the host's thread waits for the MA
         self._thread = threading.Thread(target=self._main, name="host", daemon=True)
@@ -107,7 +107,7 @@ class Host:
     def poll_now(self) -> None:
         """Ask the MA at once what it wants; where a heartbeat is under way another one follows it: that one
         may have been answered before the MA changed its mind."""
-        self._asked_to_look.set()
+        self._asked_to_poll.set()
         self._look.set()
 
     def stop(self) -> None:
@@ -156,8 +156,8 @@ class Host:
         """Runs first: they must be seen to even while the MA lets us wait."""
         if self._may_begin:
             self._keeper.step()
-        if self._asked_to_look.is_set() or time.monotonic() >= self._next_heartbeat:
-            self._asked_to_look.clear()
+        if self._asked_to_poll.is_set() or time.monotonic() >= self._next_heartbeat:
+            self._asked_to_poll.clear()
             self._beat()
 
     def _beat(self) -> None:
@@ -170,7 +170,9 @@ class Host:
         except (Unanswered, NotAllowed, Rejected) as error:
             if not self._ending.is_set():
                 self._asking.clear()
-            self._may_begin = True
+            # A site that refuses this server is there, and one whose last wish is not stored has said it.
+            if not isinstance(error, NotAllowed) and self._desired_problem is None:
+                self._may_begin = True
             asked = error.after if isinstance(error, Unanswered) else None
             wait = self._pause.next(asked)
             self._next_heartbeat = time.monotonic() + max(self._config.heartbeat_seconds, wait)

@@ -20,7 +20,7 @@ FOR_A_PERSON = -1.0
 
 
 class Ordered:
-    """One thread, the run's. In other subscriptions nothing is kept here."""
+    """One thread, the run's, but for `blocked`. In other subscriptions nothing is kept here."""
 
     def __init__(self, desired: DesiredRun) -> None:
         self.on = desired.ordered
@@ -91,8 +91,9 @@ class Ordered:
 
     @property
     def blocked(self) -> BlockedMessage | None:
-        """What nothing overtakes until it is tried again."""
-        if self._work is None:
+        """What nothing overtakes until it is tried again. From any thread."""
+        work, seconds = self._work, self._seconds
+        if work is None:
             return None
-        seconds = None if self._seconds <= FOR_A_PERSON else self._seconds
-        return BlockedMessage(self._work.identified.key.text, self._work.attempt, seconds)
+        wait = None if seconds <= FOR_A_PERSON else seconds
+        return BlockedMessage(work.identified.key.text, work.attempt, wait)

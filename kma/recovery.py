@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from contract import version_3
 from contract.identity import MessageKey
 from contract.messages import Protocol, RecordRun
 from contract.outcomes import Outcome
@@ -122,5 +122,5 @@ def _ending(start: Start, identified: Identified, successes: int, text: str) -> 
 def _identified(start: Start, masked: tuple[str, ...]) -> Identified:
     if start.content != IDENTITY:
         return identify(start.data, masked)
-    values: dict[str, Any] = json.loads(start.data)
+    values = version_3.message(json.loads(start.data))
     return Identified(**{**values, "key": MessageKey(**values["key"])})

@@ -51,10 +51,9 @@ def close_ended(
     after a kill in here it has no effect: a run is closed once. One that tripped is closed by the keeper."""
     stored = ledger.run(key)
     assert stored is not None
-    ended = _ended(journal, once=bool(about.get("once")))
-    if ended is None or stored.interrupted or stored.closed:
+    state = _ended(journal, once=bool(about.get("once")))
+    if state is None or stored.interrupted or stored.closed:
         return
-    state = ended
     # What returned sets the counts to 0, also where nobody came to count it.
     returned = state is RunState.FINISHED
     counts = BreakerCounts() if returned else final_counts(ledger.carried(run.setting), run)

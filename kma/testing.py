@@ -98,7 +98,7 @@ def run_standalone(
     """One run of a standalone agent: a class, a function or a registered name.
 
     `stop_after`: asks it to stop after so many seconds, as the container does: `context.stopping` is true
-    from then on and AgentStopped is raised where it is, once; the outcome is GIVEN_BACK when it ends by that.
+    from then on and AgentStopped is raised where it is, once; the outcome is RELEASED when it ends by that.
     Then this has to be called in the main thread. `sent` is what it had sent, however it ended.
     """
     sends: list[tuple[str, bytes]] = []

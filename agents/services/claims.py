@@ -1,7 +1,6 @@
 """What a KMA says of its runs: claims to the present. Those of an old epoch have no effect."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -24,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 BIGGEST = 2**31 - 1
 BIGGEST_TOTAL = 2**63 - 1
-MOST_PROBLEMS = 20  # of one run or server
+MOST_PROBLEMS, MOST_OF_RUN = 20, 5  # of one server, of one run
 LONGEST_KEY = 255
 COUNTED = ("same_type", "same_count", "any_count", "counted_marks")
 
@@ -122,15 +121,17 @@ def _claimed(report: RunReport) -> dict[str, Any]:
         "in_progress": bounded(report.in_progress, BIGGEST),
         "connected": report.connected,
         **counted(report.counts),
-        "problems": [Reason.reported(problem) for problem in report.problems[:MOST_PROBLEMS]],
+        "problems": [Reason.reported(problem) for problem in report.problems[:MOST_OF_RUN]],
         "blocked": _blocked(report.blocked),
     }
 
 
 def _blocked(blocked: BlockedMessage | None) -> Any:
-    return blocked and dump(
-        replace(blocked, key=blocked.key[:LONGEST_KEY], attempt=bounded(blocked.attempt, BIGGEST))
-    )
+    if blocked is None:
+        return None
+    seconds, key = blocked.retry_seconds, blocked.key[:LONGEST_KEY]
+    wait = seconds if seconds is not None and 0 <= seconds < BIGGEST else None
+    return dump(BlockedMessage(key, bounded(blocked.attempt, BIGGEST), wait))
 
 
 def counted(counts: BreakerCounts) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class FailureProtocol(models.Model):
     @property
     def by_hand(self) -> bool:
         """A person sent its message, which blocked an ordered subscription, to the dead letters."""
-        return dead_lettered_by_hand(self.outcome, self.disposition)
+        return dead_lettered_by_hand(self.outcome, self.disposition, last_attempt=self.last_attempt)
 
     @property
     def is_erased(self) -> bool:

@@ -76,10 +76,16 @@ def test_what_a_setting_wants_after_the_last_attempt_decides_what_becomes_of_the
 
 
 @pytest.mark.parametrize(
-    ("outcome", "disposition", "by_hand"),
-    [("noted", "dlq", True), ("noted", "exception", False), ("noted", "", False), ("raised", "dlq", False)],
+    ("outcome", "disposition", "last_attempt", "by_hand"),
+    [
+        ("noted", "dlq", True, True),
+        ("noted", "dlq", False, False),
+        ("noted", "exception", True, False),
+        ("noted", "", True, False),
+        ("raised", "dlq", True, False),
+    ],
 )
 def test_only_a_note_of_a_dead_letter_is_a_persons_doing(
-    outcome: str, disposition: str, by_hand: bool
+    outcome: str, disposition: str, last_attempt: bool, by_hand: bool
 ) -> None:
-    assert dead_lettered_by_hand(outcome, disposition) is by_hand
+    assert dead_lettered_by_hand(outcome, disposition, last_attempt=last_attempt) is by_hand

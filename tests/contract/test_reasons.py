@@ -54,7 +54,7 @@ def test_what_a_server_reports_is_kept_within_bounds() -> None:
     kept = site.Reason.reported(hostile)
     assert kept.code == "c" * site.LONGEST_NAME
     assert [len(name) for name in kept.params] == [site.LONGEST_NAME] * 5
-    assert list(kept.params.values()) == ["x" * site.LONGEST_TEXT, "1e+300", "[1]", "True", 7]
+    assert list(kept.params.values()) == ["x" * site.LONGEST_REPORTED, "1e+300", "[1]", "True", 7]
     many = Reason("run.crashed", {str(n): n for n in range(99)})
     assert len(site.Reason.reported(many).params) == site.MOST_PARAMS
     assert site.Reason.reported(Reason("a\0", {"b\0": "c\0"})).as_json() == {

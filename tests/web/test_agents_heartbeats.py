@@ -16,6 +16,7 @@ from contract import wire
 from contract.messages import (
     OLDEST_VERSION,
     VERSION,
+    BlockedMessage,
     BreakerCounts,
     Heartbeat,
     RunReport,
@@ -282,6 +283,17 @@ def test_the_version_before_is_heard_and_answered_in_its_names(
         ["blocked by the message ID:1"],
     )
     assert [each.code for each in (*run.problems, *server.problems)] == ["legacy.text"] * 2
+
+
+def test_a_block_without_a_sensible_wait_is_one_for_a_person(setting: LaunchSetting, server: Server) -> None:
+    enable_setting(setting, None, NOW)
+    accept_heartbeat(server, heartbeat("srv-1"), NOW)
+    for seconds, stored in ((float("inf"), None), (float("nan"), None), (-1.0, None), (2.5, 2.5)):
+        blocked = BlockedMessage("k\0" * 999, 2**80, seconds)
+        accept_heartbeat(server, heartbeat("srv-1", report(Run.objects.get(), blocked=blocked)), NOW)
+        found: Any = Run.objects.get().blocked
+        assert (found["retry_seconds"], found["attempt"]) == (stored, 2**31 - 1)
+        assert found["key"].startswith("k␀k") and len(found["key"]) == 255
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])

@@ -188,6 +188,46 @@ def test_what_was_wanted_last_does_not_begin_before_an_ma_that_is_there_has_answ
     assert "protocol" not in ma.kinds(), "the old agent has had none"
 
 
+def test_what_was_wanted_last_does_not_begin_where_the_ma_refuses_the_server(
+    server: Server, ma: FakeMa
+) -> None:
+    ma.want(wanted())
+    server.start()
+    server.until("running")
+    server.stop()
+    server.links.clear()
+    token, ma.token = ma.token, "another"
+    before = len(ma.connections)
+    server.start()
+    eventually(lambda: len(ma.connections) > before + 2, "heartbeats that are refused")
+    time.sleep(0.5)
+    assert server.links == {}
+    ma.token = token
+    server.until("running")
+
+
+def test_an_old_wish_does_not_begin_when_the_new_one_could_not_be_stored(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted())
+    server.start()
+    server.until("running")
+    server.stop()
+    server.links.clear()
+    in_the_way = server.config.data / "desired.new"
+    in_the_way.mkdir()
+    ma.want()
+    ma.heartbeats.clear()
+    server.start()
+    eventually(lambda: "desired.json" in said(ma.last.get("problems", ())), "the problem")
+    ma.down = True
+    before = len(ma.connections)
+    eventually(lambda: len(ma.connections) > before + 2, "heartbeats without an answer")
+    time.sleep(0.5)
+    assert server.links == {}
+    in_the_way.rmdir()
+    ma.down = False
+    eventually(lambda: "closing" in ma.kinds(), "the closing record")
+
+
 def test_a_run_that_nobody_wants_after_a_restart_is_closed(server: Server, ma: FakeMa) -> None:
     ma.want(wanted())
     server.messages["orders"] = [message({"do": "raise", "first": 1})]

@@ -120,10 +120,14 @@ def test_a_protocol_that_reached_the_spool_is_not_joined_by_a_second(shelf: Shel
     assert stored is not None and (stored.records, stored.totals.failed) == (1, 1)
 
 
-def test_a_message_too_large_for_a_slot_is_known_by_its_identity(shelf: Shelf) -> None:
+@pytest.mark.parametrize("names", ["of version 4", "of version 3"])
+def test_a_message_too_large_for_a_slot_is_known_by_its_identity(shelf: Shelf, names: str) -> None:
+    """Also to a container that was upgraded after it was killed."""
     encoded = message("x" * 100_000, identity="ID:large")
     data = identity_bytes(identify(encoded))
     assert len(encoded) > ROOM >= len(data)
+    if names == "of version 3":
+        data = data.replace(b'"dead_letter_', b'"letter_')
     journal = shelf.journal()
     journal.claim(0, RECORD, 1, 0, 1, data, IDENTITY)
     journal.begin(0, 1)
@@ -132,6 +136,7 @@ def test_a_message_too_large_for_a_slot_is_known_by_its_identity(shelf: Shelf) -
     (protocol,) = shelf.contents()
     assert protocol["message"]["key"] == "ID:large"  # type: ignore[index]
     assert protocol["message"]["body_size"] == 100_000  # type: ignore[index]
+    assert protocol["message"]["replayed"] is False  # type: ignore[index]
 
 
 def test_a_damaged_journal_is_put_aside_and_stops_nothing(shelf: Shelf) -> None:
