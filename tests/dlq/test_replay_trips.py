@@ -118,7 +118,7 @@ class Scene:
                 reports.run_of(self.run),
                 counts=said,
                 reason=reason.value,
-                m=M,
+                max_failures=M,
                 evidence=(),
                 occurred_at=timezone.now(),
             ),

@@ -7,8 +7,12 @@ import pytest
 
 from agents.models import Run, Server
 from agents.services.partial import is_partial
+from console.reasons import Reason
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+FULL = [Reason("spool.full")]
 
 
 def run(server: int, state: str = "running", *, seen: int = 1, **fields: Any) -> Run:
@@ -26,14 +30,15 @@ def run(server: int, state: str = "running", *, seen: int = 1, **fields: Any) ->
         ([run(1), run(2, "interrupted", wanted=False), run(2, epoch=2)], False),
         ([run(1), run(2, seen=60)], True),
         ([run(1, seen=60), run(2, seen=60)], False),
-        ([run(1), run(2, problem="the spool is full")], True),
+        ([run(1), run(2, problems=FULL)], True),
+        ([run(1), run(2, blocked={"key": "ID:1"})], True),
         ([run(1), run(2, "lost", wanted=False, closed_at=NOW)], True),
         ([run(1), run(2, "finished", wanted=False, closed_at=NOW)], False),
         ([run(1), run(2, "finished", closed_at=NOW)], False),
         ([run(1), run(2, "starting", seen=60)], True),
         ([run(1), run(2, "draining", seen=60, wanted=False)], False),
-        ([run(1), run(2, problem="the spool is full", wanted=False)], False),
-        ([run(1), run(2, problem="the spool is full", closed_at=NOW)], False),
+        ([run(1), run(2, problems=FULL, wanted=False)], False),
+        ([run(1), run(2, problems=FULL, closed_at=NOW)], False),
         ([run(1), run(2, seen=60, closed_at=NOW)], False),
         ([run(1, "running", closed_at=NOW), run(2, "failed")], False),
         ([run(1, "finished"), run(2, "failed")], False),

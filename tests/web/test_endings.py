@@ -114,7 +114,7 @@ def test_what_was_given_back_and_handled_well_is_resolved(run: Run, report: Any)
 
 
 def test_a_run_that_ends_by_itself_has_reached_its_limit(run: Run, report: Any) -> None:
-    activation = report(closing(run_of(run), 0, reason="limit"))
+    activation = report(closing(run_of(run), 0))
 
     assert (activation.state, activation.ending) == ("succeeded", "limit")
 

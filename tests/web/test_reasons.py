@@ -27,11 +27,11 @@ BY_TABLE = {
     "SAME_TYPE_IN_A_ROW", "FAILURES_IN_A_ROW", "TRIAL_FAILED",
     "SUBSCRIPTION_HOLDS", "DEAD_LETTERS_HELD", "HELD_BACK",
 }  # fmt: skip
-SENTENCES, CODES = ("agents", "0033_celerys_own_beat"), ("agents", "0037_reports_as_codes")
+SENTENCES, CODES = ("agents", "0033_celerys_own_beat"), ("agents", "0038_reports_as_codes")
 REASONS = ("agents", "0035_reason_columns")
 step = import_module("agents.migrations.0034_reasons_as_codes")
 problems = import_module("dlq.migrations.0022_problems_as_codes")
-reports = import_module("agents.migrations.0036_what_kmas_report_as_codes")
+reports = import_module("agents.migrations.0037_what_kmas_report_as_codes")
 
 
 # -- values

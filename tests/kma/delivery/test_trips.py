@@ -56,7 +56,7 @@ def test_a_permanent_failure_spends_no_more_than_n_and_the_handlers(
         "those at hand finished and were settled, nothing else was"
     )
     assert one.link.stopped and one.link.dead == []
-    assert (interruption["reason"], interruption["m"]) == ("same_type", 10)
+    assert (interruption["reason"], interruption["max_failures"]) == ("same_type", 10)
     assert interruption["counts"] == {"same_type": "RuntimeError", "same": 3, "any": 3, "marks": []}
     assert interruption["evidence"] == ids(one, "protocol")[:3]
     (closing,) = one.records("closing")
@@ -114,8 +114,9 @@ def test_deaths_timeouts_and_invalid_messages_trip_as_their_type(
 
 def test_handlers_at_hand_finish_and_count_within_the_grace_period(stage: Make, tmp_path: Path) -> None:
     file = tmp_path / "truth"
-    slow = [{"do": "sleep", "seconds": 1}, {"do": "ok"}]
-    slow_bad = [{"do": "sleep", "seconds": 1}, {"do": "raise", "type": "OSError"}]
+    # Long enough for two failures of the third child, however late that starts.
+    slow = [{"do": "sleep", "seconds": 4}, {"do": "ok"}]
+    slow_bad = [{"do": "sleep", "seconds": 4}, {"do": "raise", "type": "OSError"}]
     bad = [{"do": "sleep", "seconds": 0.3}, BAD]
     scripts = [slow, slow_bad, bad, bad, bad, bad]
     one = stage(
@@ -165,7 +166,7 @@ def test_the_limit_follows_the_setting_while_the_run_is_alive(stage: Make) -> No
     time.sleep(0.2)
     assert one.run.alive, "it is judged when the next failure counts"
     one.link.put(message(BAD))
-    assert over(one)["m"] == 9
+    assert over(one)["max_failures"] == 9
 
 
 def test_each_message_counts_once_where_the_setting_says_so(stage: Make) -> None:

@@ -187,7 +187,7 @@ def test_a_celery_command_makes_the_container_look_at_once(
     try:
         eventually(lambda: len(ma.heartbeats) == 1, "the first heartbeat", 40)
         with Celery(broker=redis_server.url, set_as_current=False) as sender:
-            sender.send_task("kma.look", queue=f"kma.{ma.server}")
+            sender.send_task("kma.poll", queue=f"kma.{ma.server}")
             eventually(lambda: len(ma.heartbeats) >= 2, "a heartbeat out of turn", 20)
     finally:
         worker.stop()

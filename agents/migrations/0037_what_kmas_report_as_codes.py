@@ -8,8 +8,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-import console.reasons
-from django.db import migrations, models
+from django.db import migrations
 
 CHUNK = 500  # rows; SQLite takes 999 values in a statement
 COMES_BACK = "the message comes back"
@@ -95,13 +94,5 @@ def _told(text: str) -> str:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("agents", "0035_reason_columns")]
-    operations = [
-        migrations.AddField("run", "problems", console.reasons.ReasonsField(verbose_name="problems")),
-        migrations.AddField("run", "blocked", models.JSONField(editable=False, null=True)),
-        # A JSON object may be longer than the name of a token.
-        migrations.AlterField(
-            "acknowledgement", "answered_from", models.TextField(blank=True, default="", verbose_name="answered through")
-        ),
-        migrations.RunPython(write_codes, write_sentences),
-    ]
+    dependencies = [("agents", "0036_columns_of_what_kmas_report")]
+    operations = [migrations.RunPython(write_codes, write_sentences)]

@@ -7,7 +7,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0036_what_kmas_report_as_codes'),
+        ('agents', '0037_what_kmas_report_as_codes'),
     ]
 
     operations = [
