@@ -1,11 +1,12 @@
 """A site of before: beat's rows of schedules, to which a column of ours referred, go and nothing else
 does."""
 
+from collections.abc import Callable
+
 import pytest
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
 from agents.models import Pool, Schedule
@@ -17,17 +18,15 @@ BEFORE, AFTER = ("agents", "0032_allowed_agents_of_a_pool"), ("agents", "0033_ce
 TASKS = "django_celery_beat_periodictask"
 
 
-def migrate(to: tuple[str, str]) -> None:
-    MigrationExecutor(connection).migrate([to])
-
-
 def beats_tables() -> set[str]:
     return {name for name in connection.introspection.table_names() if name.startswith("django_celery_beat_")}
 
 
-def test_the_tables_of_beats_schedules_go_and_schedules_stay(pool: Pool) -> None:
+def test_the_tables_of_beats_schedules_go_and_schedules_stay(
+    pool: Pool, migrate: Callable[[str, str], None]
+) -> None:
     schedule = scheduled(delayed(pool))
-    migrate(BEFORE)
+    migrate(*BEFORE)
     kind = ContentType.objects.create(app_label="django_celery_beat", model="periodictask")
     right = Permission.objects.create(content_type=kind, codename="change_periodictask", name="Can change")
     Group.objects.create(name="operators").permissions.add(right)
@@ -42,7 +41,7 @@ def test_the_tables_of_beats_schedules_go_and_schedules_stay(pool: Pool) -> None
         cursor.execute(f"INSERT INTO {TASKS} VALUES (7, 1)")
         cursor.execute("UPDATE agents_schedule SET periodic_task_id = 7")
 
-    migrate(AFTER)
+    migrate(*AFTER)
 
     assert beats_tables() == set()
     assert list(Schedule.objects.values_list("pk", "crontab")) == [(schedule.pk, schedule.crontab)]

@@ -3,13 +3,13 @@
 import ast
 import re
 from collections import Counter
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import translation
 
 from agents import reasons
@@ -185,9 +185,11 @@ def test_every_code_of_the_step_is_one_that_is_known() -> None:
 
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
-def test_rows_of_before_keep_what_they_said(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_before_keep_what_they_said(
+    pool: Pool, migrate: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     setting = delayed(pool)
-    MigrationExecutor(connection).migrate([SENTENCES])
+    migrate(*SENTENCES)
     sentences = ("epoch 3", "night {shift} 100 %", "", "epoch 3", "epoch 4")
     with connection.cursor() as cursor:
         for reason in sentences:
@@ -198,7 +200,7 @@ def test_rows_of_before_keep_what_they_said(pool: Pool, monkeypatch: pytest.Monk
             )
         cursor.execute("UPDATE agents_launchsetting SET disabled_reason = 'from the command line'")
     monkeypatch.setattr(step, "CHUNK", 4)
-    MigrationExecutor(connection).migrate([CODES])
+    migrate(*CODES)
     assert list(setting.changes.order_by("pk").values_list("reason", flat=True))[-len(sentences) :] == [
         reasons.EPOCH(n=3),
         Reason("legacy.text", {"text": "night {shift} 100 %"}),
@@ -212,7 +214,9 @@ def test_rows_of_before_keep_what_they_said(pool: Pool, monkeypatch: pytest.Monk
 
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
-def test_what_servers_reported_before_is_kept_as_it_was(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_servers_reported_before_is_kept_as_it_was(
+    pool: Pool, migrate: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     setting, server = delayed(pool), Server.objects.create(name="srv-9")
     activation = Activation.objects.create(setting=setting)
     told = (
@@ -226,7 +230,7 @@ def test_what_servers_reported_before_is_kept_as_it_was(pool: Pool, monkeypatch:
         Acknowledgement.objects.create(acknowledgement=f"a-{number}", **of)
     for epoch in (1, 2):
         Run.objects.create(activation=activation, server=server, epoch=epoch)
-    MigrationExecutor(connection).migrate([REASONS])
+    migrate(*REASONS)
     with connection.cursor() as cursor:
         for number, (reason, through) in enumerate(told):
             cursor.execute(
@@ -237,7 +241,7 @@ def test_what_servers_reported_before_is_kept_as_it_was(pool: Pool, monkeypatch:
         cursor.execute("UPDATE agents_run SET problem = 'broker: away' WHERE epoch = 2")
         cursor.execute("UPDATE agents_server SET problems = %s", ['["disk is slow"]'])
     monkeypatch.setattr(reports, "CHUNK", 3)
-    MigrationExecutor(connection).migrate([CODES])
+    migrate(*CODES)
     rows = Acknowledgement.objects.order_by("pk").values_list("reason", "answered_from")
     assert list(rows) == [
         (Reason("delivery.no_answer", {"seconds": "1.5"}), reasons.AGENT_ON(server="srv-1")),
@@ -255,7 +259,9 @@ def test_what_servers_reported_before_is_kept_as_it_was(pool: Pool, monkeypatch:
 
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
-def test_problems_of_queues_and_jobs_keep_what_they_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_of_queues_and_jobs_keep_what_they_said(
+    migrate: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = {
         "12 messages of DLQ.a are in delivery to another consumer": of_dlq.HELD(n=12, queue="DLQ.a"),
         "the broker has no such queue": of_dlq.NO_QUEUE(),
@@ -266,12 +272,12 @@ def test_problems_of_queues_and_jobs_keep_what_they_said(monkeypatch: pytest.Mon
     }
     for number in range(len(told)):
         LetterQueue.objects.create(queue=f"DLQ.{number}")
-    MigrationExecutor(connection).migrate([("dlq", "0021_walks_of_replays")])
+    migrate("dlq", "0021_walks_of_replays")
     with connection.cursor() as cursor:
         for number, text in enumerate(told):
             cursor.execute(
                 "UPDATE dlq_letterqueue SET problem = %s WHERE queue = %s", [text, f"DLQ.{number}"]
             )
     monkeypatch.setattr(problems, "CHUNK", 4)
-    MigrationExecutor(connection).migrate([("dlq", "0023_problem_columns")])
+    migrate("dlq", "0023_problem_columns")
     assert list(LetterQueue.objects.order_by("queue").values_list("problem", flat=True)) == [*told.values()]
