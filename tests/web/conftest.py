@@ -165,7 +165,7 @@ def setting(pool: Pool) -> LaunchSetting:
 
 
 @pytest.fixture
-def migrate(transactional_db: None) -> Iterator[Callable[[str, str], None]]:
+def migrate(transactional_db: None) -> Iterator[Callable[[str, str], object]]:
     """To the tables of before, (app, migration), and back; the tests after this one find those of today,
     however it ends."""
     from django.db import connection

@@ -23,7 +23,7 @@ def beats_tables() -> set[str]:
 
 
 def test_the_tables_of_beats_schedules_go_and_schedules_stay(
-    pool: Pool, migrate: Callable[[str, str], None]
+    pool: Pool, migrate: Callable[[str, str], object]
 ) -> None:
     schedule = scheduled(delayed(pool))
     migrate(*BEFORE)

@@ -186,7 +186,7 @@ def test_every_code_of_the_step_is_one_that_is_known() -> None:
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
 def test_rows_of_before_keep_what_they_said(
-    pool: Pool, migrate: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+    pool: Pool, migrate: Callable[[str, str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     setting = delayed(pool)
     migrate(*SENTENCES)
@@ -215,7 +215,7 @@ def test_rows_of_before_keep_what_they_said(
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
 def test_what_servers_reported_before_is_kept_as_it_was(
-    pool: Pool, migrate: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+    pool: Pool, migrate: Callable[[str, str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     setting, server = delayed(pool), Server.objects.create(name="srv-9")
     activation = Activation.objects.create(setting=setting)
@@ -260,7 +260,7 @@ def test_what_servers_reported_before_is_kept_as_it_was(
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
 def test_problems_of_queues_and_jobs_keep_what_they_said(
-    migrate: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+    migrate: Callable[[str, str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = {
         "12 messages of DLQ.a are in delivery to another consumer": of_dlq.HELD(n=12, queue="DLQ.a"),
