@@ -16,6 +16,7 @@ def test_a_reason_says_its_parameters_in_its_sentence() -> None:
     assert str(reasons.HANDLING_SLOW(seconds=48.0, limit=60.5)) == (
         "a handling has taken 48 s, of at most 60.5 s"
     )
+    assert str(reasons.AGENT_RAISED_AT_START(type="KeyError", text="'key'")) == "KeyError: 'key'"
     assert str(reasons.BROKER_LOST(detail="100% gone")) == "no connection to the broker: 100% gone"
 
 
@@ -23,8 +24,12 @@ def test_a_code_of_another_version_shows_itself() -> None:
     assert str(Reason("run.of_tomorrow", {"a": "50%"})) == "run.of_tomorrow {'a': '50%'}"
 
 
+def test_a_sentence_of_the_version_before_is_said_as_it_is() -> None:
+    assert str(site.Reason.reported(Reason(reasons.LEGACY, {"text": "disk is slow"}))) == "disk is slow"
+
+
 def test_a_long_parameter_is_cut() -> None:
-    assert reasons.NO_PROCESS(detail="x" * 5000).params == {"detail": "x" * reasons.LONGEST}
+    assert reasons.NO_PROCESS(detail="x" * 5000).params == {"detail": "x" * 1000}
     assert reasons.BATCH_NOT_TAKEN(n=3, detail="y").params == {"n": 3, "detail": "y"}
 
 
