@@ -27,7 +27,7 @@ def heartbeat(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     found = {**data, "problems": _each(data.get("problems", []), _reason)}
-    if isinstance(data.get("runs"), list):
+    if "runs" in data:
         found["runs"] = _each(data["runs"], _report)
     return found
 
@@ -63,7 +63,7 @@ def reply(data: Any) -> Any:
 
 
 def _with_runs(state: Any, names: Mapping[str, str]) -> Any:
-    if not isinstance(state, dict) or not isinstance(state.get("runs"), list):
+    if not isinstance(state, dict) or "runs" not in state:
         return state
     return {**state, "runs": _each(state["runs"], lambda run: _renamed(run, names))}
 

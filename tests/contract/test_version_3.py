@@ -77,6 +77,7 @@ def test_the_reason_of_an_end_stays_the_sentence_that_it_was(text: str) -> None:
         of("acknowledgement_ended", reason={"code": "delivery.released", "params": {}}),
         of("acknowledgement_ended", reason=None),
         of("interruption", max_failures=3),
+        of("closing", state="finished"),
         of("of_tomorrow", m=1, reason="x"),
     ],
 )
@@ -90,7 +91,9 @@ def test_a_heartbeat_keeps_its_sentences_as_such() -> None:
     runs = [{**report, "problem": "broker: away"}, {**report, "problem": ""}, report]
     data = dump(heartbeat("srv-1"))
     assert isinstance(data, dict)
-    said = load(Heartbeat, version_3.heartbeat({**data, "runs": runs, "problems": ["disk is slow"]}))
+    now = version_3.heartbeat({**data, "runs": runs, "problems": ["disk is slow"]})
+    assert list(unknown(Heartbeat, now)) == []
+    said = load(Heartbeat, now)
     assert [str(one.params["text"]) for one in said.problems] == ["disk is slow"]
     assert [[str(one.params["text"]) for one in run.problems] for run in said.runs] == [
         ["broker: away"],
@@ -106,6 +109,15 @@ def test_a_heartbeat_keeps_its_sentences_as_such() -> None:
 def test_what_is_no_heartbeat_is_refused_by_its_reader(data: Any) -> None:
     with pytest.raises(ValueError):
         load(Heartbeat, version_3.heartbeat(data))
+    assert isinstance(data, dict) or version_3.heartbeat(data) == data
+
+
+def test_a_problem_that_is_no_sentence_is_refused() -> None:
+    data = dump(heartbeat("srv-1"))
+    assert isinstance(data, dict)
+    assert load(Heartbeat, version_3.heartbeat({k: v for k, v in data.items() if k != "runs"})).runs == ()
+    with pytest.raises(ValueError):
+        load(Heartbeat, version_3.heartbeat({**data, "problems": [3]}))
 
 
 def test_what_it_is_to_run_has_the_names_of_both_versions_there_and_back() -> None:
@@ -127,6 +139,6 @@ def test_what_it_is_to_run_has_the_names_of_both_versions_there_and_back() -> No
     assert version_3.reply(dump(HeartbeatReply(NOW, "v")))["desired"] is None
 
 
-@pytest.mark.parametrize("stored", [None, [], {"runs": None}, {"runs": [None]}])
+@pytest.mark.parametrize("stored", [None, [], {"server": "x"}, {"runs": None}, {"runs": [None]}])
 def test_a_stored_state_that_is_none_stays_none(stored: Any) -> None:
     assert version_3.desired(stored) == stored
