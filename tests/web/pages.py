@@ -147,6 +147,8 @@ def broker_answers(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Any, Any],
                 found[setting.key] = answer(setting, now)
         return found
 
+    # A test before this one may have found that it does not answer.
+    monkeypatch.setattr(figures, "_away_until", 0.0)
     monkeypatch.setattr(figures, "queue_figures", answer)
     monkeypatch.setattr(figures, "figures_of_all", all_of)
 
