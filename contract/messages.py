@@ -37,6 +37,7 @@ from contract.records import RecordRun as RecordRun
 from contract.records import Recovered as Recovered
 from contract.records import ReplayOutcome as ReplayOutcome
 from contract.records import RunState as RunState
+from contract.text import storable
 
 VERSION = 4
 OLDEST_VERSION = VERSION - 1
@@ -94,8 +95,9 @@ class BlockedMessage:
 
     @property
     def digest(self) -> str:
-        """Hexadecimal SHA-256 of the key: names it in a wish that outlives the message, without its text."""
-        return hashlib.sha256(self.key.encode()).hexdigest()
+        """Hexadecimal SHA-256 of the key as the wire has it: names it in a wish that outlives the message,
+        without its text."""
+        return hashlib.sha256(storable(self.key).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

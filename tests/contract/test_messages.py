@@ -5,8 +5,9 @@ from uuid import UUID
 import pytest
 
 from contract.errors import UnsupportedVersion
-from contract.messages import DesiredRun, check_version
+from contract.messages import BlockedMessage, DesiredRun, check_version
 from contract.records import REFUSED, derived_id
+from contract.wire import dump, load
 
 
 @pytest.mark.parametrize("version", [3, 4])
@@ -18,6 +19,15 @@ def test_a_side_understands_its_own_version_and_the_one_before(version: int) -> 
 def test_another_version_is_refused_by_name(version: int) -> None:
     with pytest.raises(UnsupportedVersion, match=f"^version: this MA speaks versions 3 to 4, not {version}$"):
         check_version(version)
+
+
+def test_both_sides_name_a_blocked_message_alike_whatever_its_key_holds() -> None:
+    here = BlockedMessage("a\0b", 3)
+    there = load(BlockedMessage, dump(here))
+    assert there.key != here.key and there.digest == here.digest
+    assert BlockedMessage("a", 3).digest == (
+        "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+    )
 
 
 def test_the_secret_of_a_run_is_in_no_log() -> None:
