@@ -18,11 +18,11 @@ class RunInline(admin.TabularInline):
     extra = 0
     max_num = 0
     can_delete = False
-    fields = ("server", "epoch", "wanted", "state", "handled", "failed", "temporary", "restarts", "told")
+    fields = ("server", "epoch", "wanted", "state", "handled", "failed", "temporary", "restarts", "reported")
     readonly_fields = fields
 
     @admin.display(description=_("problems"))
-    def told(self, run: Run) -> str:
+    def reported(self, run: Run) -> str:
         return "; ".join(map(str, problems_of(run)))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -48,7 +48,7 @@ class ServerAdmin(admin.ModelAdmin):
         "spool_bytes",
         "spool_limit_bytes",
         "spool_full",
-        "told",
+        "reported",
         "created_at",
     )
     readonly_fields = facts
@@ -62,7 +62,7 @@ class ServerAdmin(admin.ModelAdmin):
     inlines = (OfferedAgentInline,)
 
     @admin.display(description=_("problems"))
-    def told(self, server: Server) -> str:
+    def reported(self, server: Server) -> str:
         return "; ".join(map(str, server.problems))
 
     def get_actions(self, request: HttpRequest) -> Any:

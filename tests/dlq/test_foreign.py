@@ -15,6 +15,7 @@ from dlq.foreign import adopting
 from dlq.foreign.naming import forget_queue, name_queue
 from dlq.foreign.refusal import ForeignRefused
 from dlq.models import AuditEntry, DeadLetter, LetterQueue
+from dlq.reasons import STILL_DIFFERS
 from tests.dlq.foreign_letters import foreign_queue, kill_abroad
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
@@ -39,6 +40,8 @@ def test_a_named_queue_is_walked_and_a_forgotten_one_is_gone(stage: Stage, busy_
     letter = DeadLetter.objects.filter(queue=queue).earliest("pk")
     assert (letter.setting, letter.orig_queue, letter.message_key) == (setting, key, f"{key}-0")
     assert not LetterQueue.objects.get(queue=queue).problem
+    LetterQueue.objects.filter(queue=queue).update(problem=STILL_DIFFERS())
+    sweep_until(stage, lambda: not LetterQueue.objects.get(queue=queue).problem)
 
     forget_queue(queue, by=None, now=timezone.now())
     sweep_until(stage, lambda: not LetterQueue.objects.filter(queue=queue).exists())

@@ -315,3 +315,13 @@ def test_a_pool_is_planned_only_for_its_own_servers(
     accept_heartbeat(stranger, heartbeat("srv-9"), NOW)
 
     assert not Run.objects.exists()
+
+
+def test_a_flood_of_problems_is_kept_within_bounds(setting: LaunchSetting, server: Server) -> None:
+    enable_setting(setting, None, NOW)
+    accept_heartbeat(server, heartbeat("srv-1"), NOW)
+    claim = report(Run.objects.get(), problems=(SLOW,) * 99)
+    accept_heartbeat(server, heartbeat("srv-1", claim, problems=(SLOW,) * 99), NOW)
+
+    server.refresh_from_db()
+    assert (len(Run.objects.get().problems), len(server.problems)) == (5, 20)
