@@ -1,6 +1,17 @@
 """Why a rule leaves letters out, and what it does, for people."""
 
+from collections.abc import Mapping
+
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+OPERATION_WORDS: Mapping[str, Promise] = {
+    "set_property": gettext_lazy("set a property"),
+    "remove_property": gettext_lazy("remove a property"),
+    "set_json": gettext_lazy("set a field of the JSON body"),
+    "remove_json": gettext_lazy("remove a field of the JSON body"),
+}
 
 
 def reason(code: str) -> str:

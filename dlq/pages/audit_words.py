@@ -7,10 +7,10 @@ from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from dlq.editing.words import OPERATION_WORDS
 from dlq.models import ItemState, Outcome, Scope
 from dlq.models.waiting import WaitingKind, WaitingPart
-from dlq.pages.edit_rule_form import WORDS as OPERATIONS
-from dlq.pages.replay_words import acknowledged
+from dlq.preflight.words import acknowledged
 
 # An attempt that was refused may have a code of its own: with the same words, after the first code of these
 # words.
@@ -209,4 +209,4 @@ def _value_words(name: str, value: Any) -> str:
 def _operation(told: dict[str, Any]) -> str:
     """Of the rule of an edit, as `dlq.editing.rules.told` gives it."""
     place, value = told.get("place", ""), told.get("value", "")
-    return f"{OPERATIONS.get(told['op'], told['op'])}: {place}" + (f" = {value}" if value else "")
+    return f"{OPERATION_WORDS.get(told['op'], told['op'])}: {place}" + (f" = {value}" if value else "")

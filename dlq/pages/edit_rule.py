@@ -24,9 +24,10 @@ from dlq.editing.bulk import edit_by_rule, rows_of, rule_for, try_rule
 from dlq.editing.refusal import EditRefused
 from dlq.editing.rules import Rule
 from dlq.editing.values import TYPES
+from dlq.editing.words import OPERATION_WORDS
 from dlq.models import Action
 from dlq.pages.audited import audited
-from dlq.pages.edit_rule_form import WORDS, RuleRow, operations_in, rows_in, with_empty
+from dlq.pages.edit_rule_form import RuleRow, operations_in, rows_in, with_empty
 from dlq.pages.edit_rule_form import rows_of as form_rows
 from dlq.pages.flight_form import FlightForm
 from dlq.pages.refusals import no_job
@@ -117,7 +118,7 @@ def _form(request: HttpRequest, desk: Desk, rows: list[RuleRow], problem: str) -
         scope=desk.what,
         back=desk.back,
         rows=with_empty([row for row in rows if row.op]),
-        operations=WORDS.items(),
+        operations=OPERATION_WORDS.items(),
         types=TYPES,
         problem=problem,
     )

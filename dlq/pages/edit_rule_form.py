@@ -6,19 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import QueryDict
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 
-from dlq.editing.rules import MOST_OPERATIONS, OPERATIONS
+from dlq.editing.rules import MOST_OPERATIONS
 
 EMPTY_ROWS = 3
-WORDS: Mapping[str, Promise] = {
-    "set_property": _("set a property"),
-    "remove_property": _("remove a property"),
-    "set_json": _("set a field of the JSON body"),
-    "remove_json": _("remove a field of the JSON body"),
-}
-assert tuple(WORDS) == OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)

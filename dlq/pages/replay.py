@@ -34,7 +34,7 @@ from dlq.pages.replay_rights import job_for
 from dlq.pages.replay_steps import steps_of
 from dlq.pages.replays import jobs_for
 from dlq.pages.shown import JOBS, OUTCOMES
-from dlq.preflight.words import reason
+from dlq.preflight.words import acknowledged, reason
 from dlq.replay.activity import is_walking, reason_to_wait
 from dlq.replay.counting import LEFT
 from dlq.replay.leases import ANOTHER, WORKABLE
@@ -103,7 +103,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         other=other,
         walk_of_other=words.walk_of_other(other) if other is not None and is_walking(other, now) else "",
         how=[*words.how(job), *words.rule(job, masks)],
-        acknowledged=[words.acknowledged(code) for code in job.acknowledged],
+        acknowledged=[acknowledged(code) for code in job.acknowledged],
         left_out=words.left_out(job),
         to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),
         listed=listed,

@@ -14,11 +14,10 @@ from console.ui.labels import Fact, Shown
 from console.ui.page import Text
 from console.ui.text import visible
 from dlq.editing.rules import rule_of, told
+from dlq.editing.words import OPERATION_WORDS
 from dlq.masking import Masks
 from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
-from dlq.pages.edit_rule_form import WORDS
 from dlq.pages.shown import ITEMS
-from dlq.preflight import judgement
 from dlq.preflight.words import reason
 from dlq.replay.activity import WALKING, reason_to_wait
 from dlq.replay.counting import waiting_of
@@ -220,21 +219,6 @@ def left_out(job: ReplayJob) -> list[tuple[str, str, int]]:
     return [(code, reason(code), int(count)) for code, count in ranked if count]
 
 
-def acknowledged(code: str) -> str:
-    """What somebody ticked before it began."""
-    words = {
-        judgement.DISABLED: _("the setting was switched off"),
-        judgement.TRIPPED: _("its breaker had switched it off"),
-        judgement.STOPPING: _("consumers of the disabled setting were still open"),
-        judgement.STOPPING_UNKNOWN: _("the broker did not say whether consumers were still open"),
-        judgement.NO_CONSUMER: _("nobody consumed from the subscription"),
-        judgement.SAME_VERSION: _("the same agent version as at the failure"),
-        judgement.ORDERED: _("the subscription keeps an order"),
-        judgement.LADDER: _("a ladder was advised"),
-    }
-    return words.get(code) or reason(code)
-
-
 def how(job: ReplayJob) -> list[Fact]:
     """How it goes about its letters; only what somebody chose."""
     facts = []
@@ -263,9 +247,9 @@ def rule(job: ReplayJob, masks: Masks) -> list[Fact]:
         return []
     names = masks.names_of([job.setting_key])
     return [
-        Fact(str(WORDS[each["op"]]), visible(f"{each['place']} = {each['value']}", limit=200))
+        Fact(str(OPERATION_WORDS[each["op"]]), visible(f"{each['place']} = {each['value']}", limit=200))
         if each["value"]
-        else Fact(str(WORDS[each["op"]]), visible(each["place"], limit=200))
+        else Fact(str(OPERATION_WORDS[each["op"]]), visible(each["place"], limit=200))
         for each in told(rule_of(job.edit_rule), names)
     ]
 

@@ -126,3 +126,18 @@ def tick(warning: Warning) -> str:
         skipping.COPY_SENT: _("Yes, put the original back all the same"),
     }
     return words.get(warning.code, _("Yes, give it back all the same"))
+
+
+def acknowledged(code: str) -> str:
+    """What somebody ticked before it began."""
+    words = {
+        judgement.DISABLED: _("the setting was switched off"),
+        judgement.TRIPPED: _("its breaker had switched it off"),
+        judgement.STOPPING: _("consumers of the disabled setting were still open"),
+        judgement.STOPPING_UNKNOWN: _("the broker did not say whether consumers were still open"),
+        judgement.NO_CONSUMER: _("nobody consumed from the subscription"),
+        judgement.SAME_VERSION: _("the same agent version as at the failure"),
+        judgement.ORDERED: _("the subscription keeps an order"),
+        judgement.LADDER: _("a ladder was advised"),
+    }
+    return words.get(code) or reason(code)

@@ -11,6 +11,7 @@ from broker.port import Message
 from contract.typed import Typed
 from dlq.editing.refusal import EditRefused
 from dlq.editing.rules import OPERATIONS, Applied, Operation, Rule, apply, is_hidden, rule_of, told
+from dlq.editing.words import OPERATION_WORDS
 from dlq.json_masks import HIDDEN
 
 NONE: frozenset[str] = frozenset()
@@ -52,6 +53,7 @@ def test_an_operation_has_what_its_kind_needs() -> None:
     )
     assert Operation("x") == Operation("x", "", None, (), "", "")
     assert OPERATIONS == ("set_property", "remove_property", "set_json", "remove_json")
+    assert tuple(OPERATION_WORDS) == OPERATIONS
     assert [each.place for each in (*made, Operation("set_json"))] == ["n", "n", "/a/0", "/a", "/"]
 
 
