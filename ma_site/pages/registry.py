@@ -4,10 +4,7 @@ not."""
 from django.contrib import admin
 
 import agents.pages.urls
-import dlq.pages.bin_urls
-import dlq.pages.edit_urls
 import dlq.pages.urls
-import dlq.pages.waiting_urls
 import failures.pages.urls
 import ma_site.pages.urls
 
@@ -15,10 +12,7 @@ import ma_site.pages.urls
 PAGES = (
     agents.pages.urls,
     failures.pages.urls,
-    dlq.pages.bin_urls,
     dlq.pages.urls,
-    dlq.pages.edit_urls,
-    dlq.pages.waiting_urls,
     ma_site.pages.urls,
 )
 
