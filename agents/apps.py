@@ -7,10 +7,8 @@ class AgentsConfig(AppConfig):
     verbose_name = _("Agents")
 
     def ready(self) -> None:
-        from agents import reasons  # noqa: F401 - kinds must be known before a row is shown
+        from agents import audit_codes, reasons  # noqa: F401 - codes must be known before a row is shown
         from agents.alerts import sources, subscription_sources
-        from console import database
 
-        database.register_lookups()
         sources.register_kinds()
         subscription_sources.register_kinds()

@@ -13,9 +13,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from console.audit.models import AuditEntry
 from contract.properties import UNKNOWN, dead_letter_queue
 from dlq.models import (
-    AuditEntry,
     DeadLetter,
     ItemState,
     KnownFault,

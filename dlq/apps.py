@@ -7,9 +7,15 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from agents import auditing, taken_keys
-        from dlq import aging, alert_sources, archiving, letter_ages, protocol_exports, rights
-        from dlq.auditing import record
+        from agents import taken_keys
+        from dlq import (
+            aging,
+            alert_sources,
+            archiving,
+            audit_codes,  # noqa: F401 - words of what entries hold
+            letter_ages,
+            rights,
+        )
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
@@ -23,7 +29,6 @@ class DlqConfig(AppConfig):
         from dlq.replay.joining import outcomes_arrived, reports_of
         from dlq.returned import handled_well
         from dlq.waiting import alerting
-        from failures.exporting import register_teller
         from failures.known_attempts import register_endings
         from failures.retention import aged, counts, keepers, turns
         from failures.retention.activations import register_referred
@@ -35,12 +40,10 @@ class DlqConfig(AppConfig):
         rights.register()
         editing.register()
         taken_keys.register(key_problem)
-        auditing.register(record)
         register_letter_outcome(outcomes_arrived)
         register_known_outcomes(reports_of)
         register_protocols(protocols_arrived)
         register_endings(deaths)
-        register_teller(protocol_exports.told)
         register_returned(handled_well)
         keepers.register("index", before_the_index, indexed_before)
         keepers.register("dead", of_dead_letters, dead_letters_keep_nothing_before)

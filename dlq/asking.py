@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from agents.services.rights import may, missing
+from console.audit.log import Person, attempt
 from console.ui.amounts import number
 from dlq import preflight, rights
-from dlq.auditing import Person, attempt
 from dlq.models import Action, DeadLetter, ReplayJob, Scope
 from dlq.preflight import Flight, skipping
 from dlq.preflight.words import reason, sentence

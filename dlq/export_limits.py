@@ -8,12 +8,13 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from console.audit.log import Person, record
+from console.audit.models import AuditResult
 from console.database import quick
 from console.exports.stream import AllPlacesTaken, Stream
 from console.ui.amounts import number
-from dlq.auditing import Person, record
 from dlq.finding.told import query_for_all
-from dlq.models import AuditResult, DeadLetter
+from dlq.models import DeadLetter
 
 # Letters of one file: heads of bodies, or whole letters of up to 1 MB.
 MOST, MOST_WHOLE = 100_000, 10_000

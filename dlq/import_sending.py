@@ -20,10 +20,10 @@ from agents.services.rights import may, missing
 from broker.amqp_adapter import AmqpPublisher
 from broker.errors import AddressUnknown, BrokerError
 from broker.port import Outgoing, Publisher
+from console.audit.log import Person, attempt, record
+from console.audit.models import AuditEntry, AuditResult
 from dlq import crash, rights
-from dlq.auditing import Person, attempt, record
 from dlq.importing import Parcel, import_id, stamped
-from dlq.models import AuditEntry, AuditResult
 
 AT_ONCE = 100
 # How often the same lines may be sent again.

@@ -7,9 +7,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from agents.services.rights import may, missing
+from console.audit.log import Person, attempt
 from dlq import rights
 from dlq.asking import RIGHTS, NotAllowed
-from dlq.auditing import Person, attempt
 from dlq.models import ReplayJob
 from dlq.replay import control
 

@@ -10,7 +10,12 @@ class FailuresConfig(AppConfig):
         from agents import known_attempts as provided
         from agents import referrers, spools
         from agents import unresolved as counted
-        from failures import detaching, erasing, lost
+        from failures import (
+            audit_codes,  # noqa: F401 - words of what entries hold
+            detaching,
+            erasing,
+            lost,
+        )
         from failures.alerts import foreign_reports
         from failures.alerts import kinds as alerts
         from failures.alerts import pipeline as pipeline_alerts

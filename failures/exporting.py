@@ -2,12 +2,15 @@
 piece, and no statement and no transaction is longer than one piece takes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import structlog
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from console.audit.log import record
+from console.audit.models import AuditResult
 from console.exports.rows import Row, cell, csv_line, json_line
 from console.exports.stream import AllPlacesTaken, Stream, begin_of
 from console.ui.amounts import number
@@ -45,16 +48,6 @@ class NotExported(Exception):
         self.code = code
 
 
-# (who, facts, whether it is or will be whole), by a higher app that keeps an audit.
-Teller = Callable[[Any, Mapping[str, Any], bool], None]
-_tellers: list[Teller] = []
-
-
-def register_teller(teller: Teller) -> None:
-    if teller not in _tellers:
-        _tellers.append(teller)
-
-
 def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
     """Raises NotExported."""
     if problem := filters.problem:
@@ -72,7 +65,7 @@ def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
         facts["count"] = counted.count
     try:
         return Stream(
-            lines(filters.asked, form), told=lambda whole: _tell(by, facts, whole), begin=begin_of(form)
+            lines(filters.asked, form), told=lambda whole: _keep(by, facts, whole), begin=begin_of(form)
         )
     except AllPlacesTaken as error:
         raise NotExported("busy", _("Other exports are running: try again when they are done.")) from error
@@ -90,10 +83,16 @@ def _told_query(filters: ProtocolFilter) -> str:
     return str(query.urlencode(safe="•"))
 
 
-def _tell(by: Any, facts: Mapping[str, Any], whole: bool) -> None:
+def _keep(by: Any, facts: Mapping[str, Any], whole: bool) -> None:
+    """In the audit before anything is sent; once more where it was not sent to its end."""
     log.info("protocols exported" if whole else "export of protocols broke off", by=str(by), **facts)
-    for teller in _tellers:
-        teller(by, facts, whole)
+    key = str(facts["setting"])
+    record(
+        "export_protocols", by=by, now=timezone.now(), target=f"setting:{key}" if key else "protocols:all",
+        setting_key=key, counts={"protocols": facts["count"]} if "count" in facts else None,
+        result=AuditResult.DONE if whole else AuditResult.FAILED,
+        detail={"file": facts["file"], "query": facts["query"]},
+    )  # fmt: skip
 
 
 def lines(asked: Asked, form: str) -> Iterator[str]:

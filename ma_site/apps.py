@@ -34,6 +34,7 @@ class MaSiteConfig(AppConfig):
 
     def ready(self) -> None:
         from ma_site import (
+            audit_codes,  # noqa: F401  # words of what entries hold
             component_alerts,
             sign_in,  # noqa: F401  # its receivers
         )

@@ -26,8 +26,9 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from agents.models import LaunchSetting, ProcessBeat, Server
 from agents.models.parameters import UnreadableJson
+from console.audit.models import AuditEntry
 from contract.text import storable
-from dlq.models import AuditEntry, DeadLetter, WordRebuild
+from dlq.models import DeadLetter, WordRebuild
 from failures.models import FailureProtocol
 
 TARGET = "target"

@@ -17,10 +17,10 @@ from django.utils.translation import gettext as _
 from agents.client_address import client_address
 from agents.services.proxies import note_unknown_proxy
 from agents.services.sign_ins import TooManyFailures, begin_attempt, end_well
+from console.audit.log import record
+from console.audit.models import AuditResult
 from console.ui.amounts import duration
 from contract.text import storable
-from dlq.auditing import record
-from dlq.models import AuditResult
 from ma_site.plain_page import plain_page
 
 log = structlog.get_logger(__name__)

@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("i18n/", include("django.conf.urls.i18n")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path("api/v1/", include("console.urls")),
     path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("failures.api.urls")),
     path("api/v1/", include("dlq.api.urls")),

@@ -15,7 +15,6 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents import auditing
 from agents.allowed_agents import allows, refused_by
 from agents.models import Activation, Ending, LaunchSetting, Pool, Server
 from agents.models.activation import OPEN_ACTIVATIONS
@@ -24,6 +23,7 @@ from agents.services.endings import end_activations, set_ending
 from agents.services.final_states import runs_out
 from agents.services.history import note
 from agents.services.polling import poll_after_commit
+from console.audit.log import record
 
 CHANGE = "agents.change_pool"
 AUDITED = "pool_agents"
@@ -101,7 +101,7 @@ def _note_list(pool: Pool, before: list[str] | None, by: Any, now: datetime) -> 
 def _audit(pool: Pool, before: list[str] | None, affected: Affected, by: Any, now: datetime) -> None:
     old, new = set(before or ()), set(pool.allowlist or ())
     added, removed = sorted(new - old), sorted(old - new)
-    auditing.record(
+    record(
         AUDITED,
         by=by,
         now=now,

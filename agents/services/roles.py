@@ -4,7 +4,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db.models import Q, QuerySet
 
 # Apps whose rows people may see. Tokens are nobody's to look at but an administrator's.
-SEEN_APPS = ("agents", "failures", "dlq")
+SEEN_APPS = ("console", "agents", "failures", "dlq")
 SECRET_MODELS = ("servertoken", "apitoken")
 CHANGED_BY_OPERATORS = (
     "launchsetting",

@@ -9,11 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from console.audit.log import LONGEST_REASON
+from console.audit.refusals import Audited
 from console.rest.errors import Forbidden
 from contract.messages import BlockedMessage
-from dlq.api.audited import Audited
 from dlq.api.waiting import ANYBODY, problem_of, setting_for
-from dlq.auditing import LONGEST_REASON
 from dlq.waiting.asking import WaitingRefused
 from dlq.waiting.blocking import blocking_of, give_up
 from dlq.waiting.doing import why_not

@@ -11,9 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from console.audit.refusals import Audited
 from console.rest.errors import ApiProblem, Conflict, Forbidden
 from dlq import asking
-from dlq.api.audited import Audited
 from dlq.api.replays import ReplaySerializer
 from dlq.editing.bodies import LARGEST_BODY
 from dlq.editing.changes import Changes, changes_of

@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from console.audit.refusals import Audited
 from dlq import asking
 from dlq.api import wishes
-from dlq.api.audited import Audited
 from dlq.api.edit import refuse as refuse_edit
 from dlq.api.preflight import FlightSerializer, flight_json
 from dlq.api.replays import ReplaySerializer

@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from broker.errors import BrokerError
+from console.audit.log import attempt
+from console.audit.refusals import Audited
 from console.broker import management
 from console.rest.errors import ApiProblem, Conflict
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.api.audited import Audited
-from dlq.auditing import attempt
 from dlq.foreign.naming import LONGEST_NAME, LONGEST_NOTE, MANAGE, foreign_queues, forget_queue, name_queue
 from dlq.foreign.refusal import ForeignRefused
 from dlq.letters_for import SEE_ALL

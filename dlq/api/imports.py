@@ -11,8 +11,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.models import LaunchSetting
+from console.audit.refusals import Audited
 from console.rest.errors import ApiProblem, Conflict, Forbidden
-from dlq.api.audited import Audited
 from dlq.import_sending import ImportRefused, plan, send, why_may_not
 from dlq.importing import LARGEST, NotImported, parcel_of
 

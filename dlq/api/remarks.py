@@ -18,11 +18,11 @@ from rest_framework.views import APIView
 
 from agents.models import BreakerTrip, LaunchSetting
 from agents.services.rights import settings_for
+from console.audit.refusals import Audited
 from console.rest.errors import ApiProblem, Conflict, Forbidden
 from console.rest.pagination import KeysetPages
 from contract.properties import dead_letter_queue
 from dlq import remarks, rights
-from dlq.api.audited import Audited
 from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
 from dlq.models.letter import BIN_QUEUE
 from dlq.models.remark import Remark

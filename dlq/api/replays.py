@@ -15,10 +15,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.services.rights import may_anywhere, settings_for
+from console.audit.refusals import Audited
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq import rights
-from dlq.api.audited import Audited
 from dlq.api.wishes import AskSerializer, refuse, wish_of
 from dlq.asking import begin
 from dlq.finding.told import query_told

@@ -2,7 +2,6 @@
 
 from django.urls import path
 
-from dlq.api.audit import Audit
 from dlq.api.blocking import BlockingMessage
 from dlq.api.edit import EditLetter
 from dlq.api.edit_rule import EditLetters
@@ -20,7 +19,6 @@ from dlq.api.whole import WholeBody, WholeLetter
 from dlq.job_actions import ACTS
 
 urlpatterns = [
-    path("audit/", Audit.as_view(), name="audit"),
     path("dead-letters/", Letters.as_view(), name="dead-letters"),
     path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
     path("dead-letters/<int:pk>/whole/", WholeLetter.as_view(), name="dead-letter-whole"),

@@ -18,11 +18,11 @@ from agents.api.queues import BrokerAway
 from agents.models import LaunchSetting
 from agents.services.rights import may_anywhere, settings_for
 from broker.errors import BrokerError
+from console.audit.refusals import Audited
 from console.broker import management
 from console.rest.errors import ApiProblem, Conflict, Forbidden
 from console.rest.pagination import KeysetPages
 from dlq import rights
-from dlq.api.audited import Audited
 from dlq.api.waiting_bodies import (
     WaitingActionSerializer,
     WaitingAskSerializer,

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from dlq.auditing import LONGEST_REASON
+from console.audit.log import LONGEST_REASON
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
 from dlq.waiting.asking import LARGEST_SELECTION
 from dlq.waiting.counting import counts_of

@@ -14,11 +14,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.services.queue_counts import message_count
+from console.audit.log import attempt
+from console.audit.refusals import Audited
 from console.rest.errors import ApiProblem, Conflict
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.api.audited import Audited
 from dlq.api.seeing import SeesLetters
-from dlq.auditing import attempt
 from dlq.letters_for import letters_for
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
 from dlq.whole.asking import FetchRefused, ask, cancel, cost_of, latest, taken

@@ -18,11 +18,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from broker.errors import BrokerError
 from broker.letters import SLICE, remove_letters
+from console.audit.log import record
+from console.audit.models import AuditResult
 from dlq import crash
-from dlq.auditing import record
 from dlq.binned import kept_for
 from dlq.letter_queues import LetterQueues
-from dlq.models import AuditResult, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
+from dlq.models import DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
 from dlq.models.letter import BIN_QUEUE
 
 log = structlog.get_logger(__name__)

@@ -11,9 +11,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from agents.models import LaunchSetting
+from console.audit.log import Person, record
 from dlq import asking
 from dlq.asking import Wish, begin
-from dlq.auditing import Person, record
 from dlq.editing.applying import encoded_copy, message_of
 from dlq.editing.diff import Change
 from dlq.editing.refusal import EditRefused

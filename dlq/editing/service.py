@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from broker.port import Message
+from console.audit.log import Person
 from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.asking import Wish, begin
-from dlq.auditing import Person
 from dlq.editing.applying import edited, encoded_copy, message_of
 from dlq.editing.bodies import text_of_body
 from dlq.editing.changes import Changes

@@ -17,11 +17,12 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from console.audit.log import record
+from console.audit.models import AuditResult
 from dlq import crash
-from dlq.auditing import record
 from dlq.erasing import free_pages, letters, remarks
 from dlq.letter_queues import LetterQueues
-from dlq.models import AuditResult, DeadLetter
+from dlq.models import DeadLetter
 from failures import erasing as failures
 from failures.erasing import Case, Wanted
 

@@ -15,7 +15,7 @@ from agents.services.saved import (
     SavedFilters,
     nothing_to_save,
 )
-from dlq import auditing
+from console.audit.log import record, record_refused
 from dlq.finding.filters import PAGE_OWN, LetterFilter
 from dlq.letters_for import found
 from dlq.masking import Masks
@@ -51,12 +51,10 @@ class _OfLetters(SavedFilters[SavedFilter]):
     def told(self, action: str, saved: SavedFilter, now: datetime) -> None:
         """Not what it looks for: that may be masked."""
         detail = {"name": saved.name, "shared": saved.shared}
-        auditing.record(
-            f"{action}_filter", by=saved.owner, now=now, target=f"filter:{saved.pk}", detail=detail
-        )
+        record(f"{action}_filter", by=saved.owner, now=now, target=f"filter:{saved.pk}", detail=detail)
 
     def told_refused(self, saved: SavedFilter, by: Any, why: str) -> None:
-        auditing.record_refused("change_filter", by=by, target=f"filter:{saved.pk}", why=why)
+        record_refused("change_filter", by=by, target=f"filter:{saved.pk}", why=why)
 
 
 _saved = _OfLetters(SavedFilter)

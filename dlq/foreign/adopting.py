@@ -23,10 +23,10 @@ from broker.errors import MessageUndecodable
 from broker.letters import move_of_queue
 from broker.port import Browser, Management
 from broker.rows import every
+from console.audit.log import record
 from contract.properties import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE, UNKNOWN, dead_letter_queue
 from contract.text import storable
 from dlq import crash
-from dlq.auditing import record
 from dlq.foreign.naming import check
 from dlq.models import LetterQueue
 from dlq.walking import WalkIncomplete, message_count

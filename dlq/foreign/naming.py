@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from agents.models import LaunchSetting
 from broker.port import Management
 from broker.rows import find
+from console.audit.log import record
 from contract.properties import HOLD
 from contract.text import storable
-from dlq.auditing import record
 from dlq.foreign.refusal import ForeignRefused
 from dlq.models import LetterQueue
 

@@ -1,6 +1,5 @@
 """Rows of the dlq app, one file per resource."""
 
-from dlq.models.audit import AuditEntry, AuditResult
 from dlq.models.content import LetterContent
 from dlq.models.edit import EditState, LetterEdit
 from dlq.models.letter import DeadLetter, LetterState
@@ -31,8 +30,6 @@ __all__ = [
     "OPEN_JOBS",
     "UNFINISHED_JOBS",
     "Action",
-    "AuditEntry",
-    "AuditResult",
     "DeadLetter",
     "EditState",
     "Fate",

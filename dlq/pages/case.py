@@ -12,23 +12,14 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
+from console.audit.models import AuditEntry, AuditResult
 from console.ui import amounts
 from console.ui.page import link, needs, page
 from contract.outcomes import Outcome
 from contract.properties import dead_letter_queue
 from contract.text import head_and_tail
 from dlq.masks import masks_for
-from dlq.models import (
-    AuditEntry,
-    AuditResult,
-    DeadLetter,
-    ItemState,
-    KnownFault,
-    LetterEdit,
-    LetterReport,
-    Note,
-    ReplayItem,
-)
+from dlq.models import DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem
 from dlq.models.replay import DELIVERING
 from dlq.pages import answer_events, events, waiting_events
 from dlq.pages.access import check_queue, sees_letters

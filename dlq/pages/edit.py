@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from broker.port import Message
+from console.audit.refusals import audited
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.page import link, page
 from dlq import asking
@@ -23,7 +24,6 @@ from dlq.editing.service import body_is_hidden, draft, edit_letter, hidden_names
 from dlq.editing.values import TYPES
 from dlq.letters_for import letters_for
 from dlq.models import Action, DeadLetter
-from dlq.pages.audited import audited
 from dlq.pages.edit_form import changes_in, form_for
 from dlq.pages.flight_form import LONGEST_REASON
 from dlq.pages.refusals import say

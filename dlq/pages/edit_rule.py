@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
+from console.audit.refusals import audited
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
@@ -26,7 +27,6 @@ from dlq.editing.rules import Rule
 from dlq.editing.values import TYPES
 from dlq.editing.words import OPERATION_WORDS
 from dlq.models import Action
-from dlq.pages.audited import audited
 from dlq.pages.edit_rule_form import RuleRow, operations_in, rows_in, with_empty
 from dlq.pages.edit_rule_form import rows_of as form_rows
 from dlq.pages.flight_form import FlightForm

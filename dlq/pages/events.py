@@ -6,13 +6,12 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
+from console.audit.models import AuditEntry, AuditResult
 from console.ui import amounts
 from console.ui.page import link
 from contract.outcomes import Outcome as Ending
 from dlq.models import (
     Action,
-    AuditEntry,
-    AuditResult,
     DeadLetter,
     ItemState,
     KnownFault,

@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from broker.errors import BrokerError
+from console.audit.log import attempt
 from console.broker import management
 from console.ui.page import link, needs, page
-from dlq.auditing import attempt
 from dlq.foreign.naming import MANAGE, foreign_queues, forget_queue, name_queue
 from dlq.foreign.refusal import ForeignRefused
 from dlq.letters_for import SEE_ALL

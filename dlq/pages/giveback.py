@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
 from agents.services.queue_counts import figures_of
+from console.audit.refusals import audited
 from console.ui.amounts import number
 from console.ui.page import Text, link, page
 from contract.properties import dead_letter_queue
@@ -23,7 +24,6 @@ from dlq.letters_for import found
 from dlq.masks import masks_for
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, LetterState, ReplayJob, Scope
 from dlq.models.content import with_heads
-from dlq.pages.audited import audited
 from dlq.pages.flight_form import FlightForm, targets_of
 from dlq.pages.refusals import no_job
 from dlq.pages.scope import Chosen, chosen

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 from agents.models import LaunchSetting
 from agents.services.queue_counts import asked_now
 from broker.port import Message
+from console.audit.refusals import audited
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
@@ -22,7 +23,6 @@ from contract.properties import dead_letter_queue
 from dlq.editing.bodies import text_of_body
 from dlq.import_sending import ImportRefused, plan, send, why_may_not
 from dlq.importing import MOST, NotImported, Parcel, parcel_of
-from dlq.pages.audited import audited
 from dlq.pages.flight_form import LONGEST_REASON
 from dlq.pages.refusals import say
 

@@ -12,13 +12,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.pages.asking import Question, ReasonForm, ask
 from agents.services.switching import Refused
+from console.audit.refusals import audited
 from console.ui.amounts import number
 from console.ui.labels import Button
 from console.ui.page import Text, link
 from dlq.job_actions import WITH_REASON, act, why_may_not
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, JobState, ReplayJob
 from dlq.pages import replay_words as words
-from dlq.pages.audited import audited
 from dlq.pages.refusals import say
 from dlq.pages.replay_rights import job_for, why_not_decide
 from dlq.replay.refusal import ReplayRefused

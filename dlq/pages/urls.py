@@ -5,11 +5,11 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from agents.services.rights import may_anywhere
+from console.audit.refusals import add_audited_page
 from console.ui import panels
 from console.ui.page import Tab, View, add_tab
 from dlq import rights
 from dlq.pages import (
-    audit,
     bin,
     case,
     edit,
@@ -34,7 +34,6 @@ from dlq.pages import (
     waiting_give_up,
     whole,
 )
-from dlq.pages.audited import add_page
 from dlq.pages.panels import setting_panel
 from dlq.pages.trip_panel import takers_of_trips, trip_panel
 
@@ -76,7 +75,6 @@ PAGES: tuple[tuple[str, View, str], ...] = (
         (f"replays/<uuid:pk>/{name}/", getattr(replay_control, f"{name}_page"), f"replay_{name}")
         for name in ("pause", "resume", "cancel", "approve", "refuse")
     ),
-    ("audit/", audit.audit_page, "audit"),
     ("letters/<int:pk>/edit/", edit.edit_page, "edit_letter"),
     ("letters/export/", export.export_page, "export_letters"),
     ("dead-letters/<str:key>/edit/", edit_rule.edit_letters_page, "edit_letters"),
@@ -93,9 +91,8 @@ PAGES: tuple[tuple[str, View, str], ...] = (
 def register() -> None:
     add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, allowed=_may_see))
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
-    add_tab(Tab("audit", _("Audit"), "admin:audit", 75, audit.VIEW))
     for page in PAGES:
-        add_page(*page)
+        add_audited_page(*page)
     panels.register("setting", 20, setting_panel)
     panels.register("trip", 20, trip_panel)
     panels.register_takers(takers_of_trips)

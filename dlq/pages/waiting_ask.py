@@ -17,10 +17,10 @@ from agents.models import LaunchSetting
 from agents.pages.asking import StorableField
 from broker import waiting
 from broker.errors import BrokerError
+from console.audit.log import LONGEST_REASON
 from console.broker import bounded, management
 from console.ui.amounts import number
 from console.ui.page import link, page
-from dlq.auditing import LONGEST_REASON
 from dlq.models.waiting import WaitingKind, WaitingPart
 from dlq.pages.refusals import say
 from dlq.pages.waiting import denied, setting_for, waiting_url

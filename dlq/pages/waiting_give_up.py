@@ -14,8 +14,8 @@ from django.views.decorators.http import require_http_methods
 
 from agents.pages.asking import Question, StorableField, ask
 from agents.services.switching import Refused
+from console.audit.log import LONGEST_REASON, mark_kept
 from console.ui.page import Text, link
-from dlq.auditing import LONGEST_REASON, mark_kept
 from dlq.pages.waiting import denied, setting_for, waiting_url
 from dlq.waiting.asking import WaitingRefused
 from dlq.waiting.blocking import blocking_of, give_up

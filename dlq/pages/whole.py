@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.services.queue_counts import message_count
+from console.audit.log import attempt
 from console.ui.page import link
-from dlq.auditing import attempt
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
 from dlq.pages.access import letter_or_404, sees_letters
 from dlq.pages.refusals import say

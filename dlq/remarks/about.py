@@ -8,9 +8,10 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from agents.services.rights import may, missing
+from console.audit.log import mark_kept, record
+from console.audit.models import AuditResult
 from contract.text import storable
-from dlq import auditing, rights
-from dlq.models import AuditResult
+from dlq import rights
 
 LONGEST = 4000
 LONGEST_TICKET = 200
@@ -88,14 +89,12 @@ def check(action: str, about: About, by: Any, now: datetime) -> None:
     why = why_not_remark(by, about.setting_key) or _("You may not see these letters.")
     told(action, about, by, now, result=AuditResult.REFUSED, detail={"why": why})
     refused = RemarkRefused("not_allowed", why)
-    auditing.mark_kept(refused)
+    mark_kept(refused)
     raise refused
 
 
 def told(action: str, about: About, by: Any, now: datetime, **more: Any) -> None:
-    auditing.record(
-        action, by=by, now=now, target=about.target[:300], setting_key=about.setting_key[:61], **more
-    )
+    record(action, by=by, now=now, target=about.target[:300], setting_key=about.setting_key[:61], **more)
 
 
 def cleaned(text: str, longest: int = LONGEST) -> str:

@@ -14,8 +14,8 @@ from django.db import transaction
 from django.db.models import Case, F, Q, Value, When
 from django.utils.translation import gettext as _
 
+from console.audit.log import Person
 from contract.text import storable
-from dlq.auditing import Person
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, JobState, ReplayJob
 from dlq.reasons import REFUSED_BY
 from dlq.replay.jobs import audit, start

@@ -11,19 +11,11 @@ from django.utils import timezone
 
 from broker.errors import ManagementFailed
 from broker.letters import SLICE
+from console.audit.models import AuditResult
 from console.reasons import NO_REASON, Reason
 from dlq import crash
 from dlq.letter_queues import LetterQueues
-from dlq.models import (
-    OPEN_JOBS,
-    AuditResult,
-    ItemState,
-    JobState,
-    ReplayItem,
-    ReplayJob,
-    ReplaySlice,
-    SliceState,
-)
+from dlq.models import OPEN_JOBS, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.reasons import STAYED, WHY_STOPPED
 from dlq.replay import counting, evidence, marking, shared_walks
 from dlq.replay.hooks import hooks_of

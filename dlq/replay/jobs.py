@@ -11,21 +11,12 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
+from console.audit.log import Person, record
+from console.audit.models import AuditResult
 from console.task_queue import send
 from contract.text import storable
-from dlq.auditing import Person, record
 from dlq.finding.told import query_for_all
-from dlq.models import (
-    UNFINISHED_JOBS,
-    Action,
-    AuditResult,
-    DeadLetter,
-    ItemState,
-    JobState,
-    LetterState,
-    ReplayJob,
-    Scope,
-)
+from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState, LetterState, ReplayJob, Scope
 from dlq.models.replay import DELIVERING
 from dlq.preflight import skipping
 from dlq.replay.options import Options

@@ -13,11 +13,11 @@ from agents.models import LaunchSetting
 from agents.services.wishes import REMOVING
 from broker import waiting
 from broker.port import Management
+from console.audit.log import LONGEST_REASON, Person, record
 from console.broker import management
 from console.task_queue import send
 from contract.properties import hold_queue
 from contract.text import storable
-from dlq.auditing import LONGEST_REASON, Person, record
 from dlq.models.waiting import (
     OPEN_ACTIONS,
     WaitingAction,

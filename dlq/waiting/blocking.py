@@ -17,10 +17,10 @@ from django.utils.translation import gettext as _
 from agents.models import LaunchSetting, Run
 from agents.services.history import note
 from agents.services.polling import poll_after_commit
+from console.audit.log import attempt, record
 from console.reasons import said
 from contract.messages import BlockedMessage
 from contract.wire import load
-from dlq.auditing import attempt, record
 from dlq.waiting.asking import WaitingRefused
 from dlq.waiting.doing import check
 

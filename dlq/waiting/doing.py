@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from agents.services.rights import may, missing
+from console.audit.log import attempt
 from dlq import rights
-from dlq.auditing import attempt
 from dlq.models.waiting import WaitingAction
 from dlq.waiting.asking import WaitingRefused, ask, stop
 

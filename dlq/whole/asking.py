@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Avg
 from django.utils.translation import gettext as _
 
+from console.audit.log import record
 from console.task_queue import send
-from dlq.auditing import record
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterState, WholeFetch
 
 RUN_TASK = "dlq.fetch_whole"

@@ -4,12 +4,14 @@ not."""
 from django.contrib import admin
 
 import agents.pages.urls
+import console.urls
 import dlq.pages.urls
 import failures.pages.urls
 import ma_site.pages.urls
 
 # In the order of their addresses: the first that fits is taken.
 PAGES = (
+    console.urls,
     agents.pages.urls,
     failures.pages.urls,
     dlq.pages.urls,

@@ -257,8 +257,8 @@ def test_a_person_takes_a_broker_over_and_the_audit_knows(first: Site, second: S
     second.run("claim_broker", "--adopt")  # nothing is left to do, and nothing is written twice
     first.run("claim_broker", status=FOREIGN)
     audit = second.python(
-        "from dlq.models import AuditEntry; print([(row.reason, row.detail['before'] != '') for row in "
-        "AuditEntry.objects.filter(action='adopt_broker')])"
+        "from console.audit.models import AuditEntry; print([(row.reason, row.detail['before'] != '') "
+        "for row in AuditEntry.objects.filter(action='adopt_broker')])"
     )
     assert "[('moved', True)]" in audit
 

@@ -10,11 +10,12 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from broker.port import Message, Outgoing, Settle
+from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.foreign import adopting
 from dlq.foreign.naming import forget_queue, name_queue
 from dlq.foreign.refusal import ForeignRefused
-from dlq.models import AuditEntry, DeadLetter, LetterQueue
+from dlq.models import DeadLetter, LetterQueue
 from dlq.reasons import STILL_DIFFERS
 from tests.dlq.foreign_letters import foreign_queue, kill_abroad
 from tests.dlq.processes import Processes

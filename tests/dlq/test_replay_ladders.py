@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from console.audit.models import AuditEntry
 from dlq import tasks
-from dlq.models import AuditEntry, JobState, ReplayJob
+from dlq.models import JobState, ReplayJob
 from dlq.replay.control import approve
 from dlq.replay.jobs import create_job
 from dlq.replay.options import Options

@@ -16,12 +16,13 @@ from agents.models import LaunchSetting, Pool, Server
 from agents.services.settings import disable_setting, enable_setting
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from broker.port import Delivery, Message, Outgoing, Settle
+from console.audit.models import AuditEntry
 from console.reasons import said
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
 from dlq.asking import Wish, begin
-from dlq.models import Action, AuditEntry, DeadLetter, JobState, ReplayJob, Scope
+from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
 from dlq.preflight import CODES
 from tests.dlq.stage import Stage
 from tests.web.reports import bearer_of

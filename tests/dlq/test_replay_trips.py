@@ -12,6 +12,7 @@ from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server
 from agents.services.heartbeats import accept_heartbeat
 from agents.services.settings import enable_setting
 from broker.port import Message, Settle
+from console.audit.models import AuditEntry
 from contract import breaker
 from contract.messages import BreakerCounts, RunReport, RunState
 from contract.outcomes import Outcome
@@ -19,7 +20,7 @@ from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
 from dlq.asking import Wish, begin
-from dlq.models import Action, AuditEntry, DeadLetter, JobState, ReplayJob, Scope
+from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
 from dlq.preflight import CODES
 from dlq.reasons import TRIPPED
 from dlq.replay import ladder

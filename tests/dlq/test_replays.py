@@ -11,19 +11,11 @@ from django.utils import timezone
 from agents.models import Run
 from broker.errors import BrokerTimeout, BrokerUnavailable
 from broker.port import Message, Settle
+from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq import tasks
 from dlq.letter_queues import LetterQueues, WalkIncomplete
-from dlq.models import (
-    AuditEntry,
-    DeadLetter,
-    JobState,
-    LetterState,
-    Outcome,
-    ReplayItem,
-    ReplayJob,
-    SliceState,
-)
+from dlq.models import DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, SliceState
 from dlq.replay import planning, steps
 from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
 from failures.intake import accept_batch

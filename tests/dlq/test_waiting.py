@@ -13,11 +13,12 @@ from broker.amqp_codec import decode
 from broker.errors import BrokerUnavailable
 from broker.port import Message, Settle
 from broker.topology import queue_figures
+from console.audit.models import AuditEntry
 from contract.properties import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq.masking import Masks
-from dlq.models import AuditEntry, DeadLetter
+from dlq.models import DeadLetter
 from dlq.models.waiting import Fate, WaitingAction, WaitingState
 from dlq.replay import steps as replaying
 from dlq.replay.jobs import give_back_all

@@ -18,22 +18,14 @@ from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Run
 from broker import letters as moves
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from broker.port import Settle
+from console.audit.models import AuditEntry
 from console.broker import management
 from dlq import sweep, tasks
 from dlq.asking import Wish, begin
 from dlq.erasing import erasing
 from dlq.feed import Feed, Inbox
 from dlq.letter_queues import letter_queues
-from dlq.models import (
-    Action,
-    AuditEntry,
-    DeadLetter,
-    ItemState,
-    LetterReport,
-    ReplayItem,
-    ReplayJob,
-    ReplaySlice,
-)
+from dlq.models import Action, DeadLetter, ItemState, LetterReport, ReplayItem, ReplayJob, ReplaySlice
 from dlq.models.letter import BIN_QUEUE
 from dlq.models.report import LetterResult
 from dlq.preflight import CODES

@@ -1,9 +1,12 @@
 """An attempt is told once, whatever is raised from its refusal on the way out."""
 
+from itertools import chain
 from pathlib import Path
 
-import dlq
-from dlq.auditing import is_kept, mark_kept
+import console
+from console.audit.log import is_kept, mark_kept
+
+APPS = ("agents", "console", "dlq", "failures", "ma_site")
 
 
 def raised_from(cause: Exception) -> Exception:
@@ -22,7 +25,7 @@ def test_what_is_raised_from_a_kept_refusal_is_kept() -> None:
 
 
 def test_no_other_place_copies_the_mark() -> None:
-    root = Path(dlq.__file__).parent
-    assert [path.name for path in root.rglob("*.py") if "in_audit" in path.read_text("utf-8")] == [
-        "auditing.py"
-    ]
+    root = Path(console.__file__).parent.parent
+    files = chain.from_iterable((root / app).rglob("*.py") for app in APPS)
+    marking = [str(path.relative_to(root)) for path in files if "in_audit" in path.read_text("utf-8")]
+    assert marking == ["console/audit/log.py"]

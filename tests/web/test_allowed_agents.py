@@ -362,12 +362,11 @@ def test_a_change_whose_audit_cannot_be_written_is_no_change(
     house: Pool, chief: User, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a kill between the two: row, audit and ends are one transaction."""
-    from agents import auditing
 
     def dies(*_: Any, **__: Any) -> None:
         raise KeyError("killed here")
 
-    monkeypatch.setattr(auditing, "record", dies)
+    monkeypatch.setattr("agents.services.pools.record", dies)
     assert allow(chief, "shop.prices").status_code == 500
     assert Pool.objects.get(pk=house.pk).allowed_agents is None
     assert desired_of(server) == ["prices", "scripted"]

@@ -14,10 +14,10 @@ from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Server, StateChange
 from agents.services.desired import desired_state
+from console.audit.models import AuditEntry, AuditResult
 from console.reasons import Reason
 from contract.messages import BlockedMessage, GiveUpRequest
 from contract.wire import dump
-from dlq.models import AuditEntry, AuditResult
 from dlq.waiting.blocking import blocking_of
 from tests.web import reports
 from tests.web.rows import NOW, api_client, make_alive, make_setting

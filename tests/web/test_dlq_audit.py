@@ -1,7 +1,9 @@
 """The audit: rows are only added, and what was refused is among them."""
 
+import re
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,11 +13,10 @@ from django.utils import timezone
 from django.utils.translation import override
 from rest_framework.test import APIClient
 
-from dlq.auditing import attempt, record, record_refused
-from dlq.models import AuditEntry, AuditResult
-from dlq.models.audit import AuditChanged
-from dlq.pages.audit_filter import AuditFilter
-from dlq.pages.audit_words import ACTIONS, action_words, codes_of, count_words, detail_words, scope_words
+from console.audit.filter import AuditFilter
+from console.audit.log import attempt, record, record_refused
+from console.audit.models import AuditChanged, AuditEntry, AuditResult
+from console.audit.text import ACTIONS, action_words, codes_of, count_words, detail_words, scope_words
 from dlq.replay.jobs import ReplayRefused
 from tests.web import letters, reports
 
@@ -106,7 +107,7 @@ def some(anna: User) -> list[AuditEntry]:
 )  # fmt: skip
 def test_the_audit_is_searched_over_rest(some: list[AuditEntry], query: str, found: list[int]) -> None:
     client = APIClient()
-    auditor = reports.person("auditor", "dlq.view_auditentry")
+    auditor = reports.person("auditor", "console.view_auditentry")
     client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(auditor)["Authorization"])
     rows = client.get(f"/api/v1/audit/?{query}").json()["results"]
     assert [row["id"] for row in rows] == [some[n].pk for n in found]
@@ -123,7 +124,7 @@ def test_the_letters_of_a_job_lead_to_its_entries(some: list[AuditEntry]) -> Non
 
 def test_a_filter_that_is_not_understood_is_refused(some: list[AuditEntry]) -> None:
     client = APIClient()
-    auditor = reports.person("auditor", "dlq.view_auditentry")
+    auditor = reports.person("auditor", "console.view_auditentry")
     client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(auditor)["Authorization"])
     assert "give_back, redirect" in client.get("/api/v1/audit/?action=give").json()["detail"]
     for query in (
@@ -139,7 +140,7 @@ def test_a_filter_that_is_not_understood_is_refused(some: list[AuditEntry]) -> N
 
 
 def test_the_page_shows_who_did_what_and_is_for_those_who_may(some: list[AuditEntry], client: Client) -> None:
-    client.force_login(reports.person("auditor", "dlq.view_auditentry"))
+    client.force_login(reports.person("auditor", "console.view_auditentry"))
     shown = client.get("/audit/?person=anna").content.decode()
     assert "no right" in shown and "&lt;b&gt;old&lt;/b&gt;" in shown and "invoices" not in shown
     for nonsense in ("before=x", f"before={2**99}", "letter=x", "operation=1", "span=9y"):
@@ -168,7 +169,7 @@ def test_an_action_is_chosen_by_its_name_and_found_with_its_attempts(anna: User,
     record("give_back", by=anna, now=timezone.now(), target="replay:x")
     for code, found in (("replay_pause", [done, tried]), ("replay_paused", [done])):
         assert list(AuditFilter({"action": code}, AuditEntry.objects.order_by("pk")).qs) == found
-    client.force_login(reports.person("auditor", "dlq.view_auditentry"))
+    client.force_login(reports.person("auditor", "console.view_auditentry"))
     shown = client.get("/audit/").content.decode()
     assert '<option value="give_back">give back</option>' in shown and "Person (exactly)" in shown
     assert "?action=replay_pause&quot;" not in shown and 'href="?action=replay_pause"' in shown
@@ -181,6 +182,29 @@ def test_which_actions_are_one_is_the_same_in_every_language() -> None:
         wanted = [codes_of(code) for code in ACTIONS]
     with override("ru"):
         assert [codes_of(code) for code in ACTIONS] == wanted
+
+
+def test_an_entry_leads_to_what_it_was_done_to(anna: User, client: Client) -> None:
+    job, action = uuid4(), uuid4()
+    entries: list[tuple[str, dict[str, Any]]] = [
+        ("page:/letters/7/edit/", {"letter": 7}),
+        (f"replay:{job}", {"operation": job}),
+        (f"waiting:{action}", {"operation": action}),
+        ("erased:0c1f", {"operation": uuid4()}),
+        ("letter:8", {"operation": uuid4()}),
+    ]
+    for target, about in entries:
+        record("look", by=anna, now=timezone.now(), target=target, **about)
+    client.force_login(reports.person("auditor", "console.view_auditentry"))
+    shown = client.get("/audit/").content.decode()
+    leads = re.findall(r'<a class="small" href="([^"]*)"', shown)
+    assert leads == [f"/waiting-actions/{action}/", f"/replays/{job}/", "/letters/7/"]
+
+
+def test_a_code_is_declared_by_one_app() -> None:
+    with pytest.raises(ValueError, match="give_back"):
+        ACTIONS.declare({"give_back": "once more", "new_one": "new"})
+    assert "new_one" not in ACTIONS
 
 
 def test_details_are_words() -> None:

@@ -12,11 +12,12 @@ from django.urls import URLPattern, reverse
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
+from console.audit.models import AuditEntry
+from console.audit.text import ACTIONS
 from console.ui import page as consoles
 from dlq.api.urls import urlpatterns
-from dlq.models import AuditEntry, DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
+from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.waiting import WaitingAction
-from dlq.pages.audit_words import ACTIONS
 from ma_site import urls  # noqa: F401  # they bring the pages
 from tests.web import letters, reports
 

@@ -12,10 +12,11 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, PoolGrant
 from broker.errors import BrokerError, BrokerUnavailable
+from console.audit.models import AuditEntry
 from dlq import crash
 from dlq.binned import expires_at, expiring
 from dlq.letter_queues import LetterQueues
-from dlq.models import AuditEntry, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
+from dlq.models import DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]

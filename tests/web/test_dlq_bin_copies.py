@@ -10,7 +10,8 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
-from dlq.models import AuditEntry, DeadLetter, LetterEdit, ReplayItem, ReplayJob
+from console.audit.models import AuditEntry
+from dlq.models import DeadLetter, LetterEdit, ReplayItem, ReplayJob
 from tests.web import letters, reports
 from tests.web.test_dlq_jobs_command import told
 

@@ -14,11 +14,12 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.models import LaunchSetting
 from broker.port import BodyKind
+from console.audit.models import AuditEntry
 from console.exports.rows import cell
 from contract.typed import Typed
 from dlq import index
 from dlq.export import EXPORTED, lines
-from dlq.models import AuditEntry, DeadLetter
+from dlq.models import DeadLetter
 from dlq.reading import letter_row
 from dlq.terminal import safe
 from failures.intake import accept_batch

@@ -7,8 +7,9 @@ import pytest
 from rest_framework.test import APIClient
 
 from broker.amqp_codec import decode
+from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.models import AuditEntry, DeadLetter, LetterEdit, ReplayJob
+from dlq.models import DeadLetter, LetterEdit, ReplayJob
 from dlq.preflight import CODES
 from tests.web import letters, reports
 

@@ -19,11 +19,11 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting, Run
 from broker.errors import BrokerUnavailable
+from console.audit.models import AuditEntry
 from contract.messages import Record
 from contract.typed import Typed
 from dlq.letter_queues import LetterQueues
 from dlq.models import (
-    AuditEntry,
     DeadLetter,
     ItemState,
     JobState,

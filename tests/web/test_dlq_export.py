@@ -15,9 +15,10 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
+from console.audit.models import AuditEntry
 from console.exports import stream
 from contract.typed import Typed
-from dlq.models import AuditEntry, DeadLetter
+from dlq.models import DeadLetter
 from tests.web import letters, reports
 
 pytestmark = pytest.mark.django_db

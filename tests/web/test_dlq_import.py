@@ -16,10 +16,11 @@ from rest_framework.test import APIClient
 from agents.models import LaunchSetting
 from broker.errors import AddressUnknown, BrokerUnavailable
 from broker.port import BodyKind, Message, Outgoing
+from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq import export, exporting, importing
 from dlq.masking import Masks
-from dlq.models import AuditEntry, DeadLetter
+from dlq.models import DeadLetter
 from tests.web import letters, reports
 from tests.web.pages import broker_answers, broker_figures
 from tests.web.test_pages_edit_letter import fields

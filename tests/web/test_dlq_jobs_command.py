@@ -11,8 +11,9 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from agents.models import LaunchSetting
+from console.audit.models import AuditEntry
 from dlq.commands import replays
-from dlq.models import AuditEntry, DeadLetter, JobState, ReplayJob
+from dlq.models import DeadLetter, JobState, ReplayJob
 from dlq.reasons import STAYED
 from tests.web import letters, reports
 

@@ -11,13 +11,14 @@ from agents.models import LaunchSetting
 from agents.services.roles import make_groups
 from broker.amqp_codec import decode
 from broker.port import BodyKind
+from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq import index
 from dlq.export_limits import tell
 from dlq.json_masks import masked_head
 from dlq.masking import MASK, Masks
 from dlq.masks import masks_for
-from dlq.models import AuditEntry, DeadLetter
+from dlq.models import DeadLetter
 from dlq.reading import raw_row
 from dlq.replay.jobs import create_job
 from tests.web import letters, reports

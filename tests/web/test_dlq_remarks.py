@@ -7,8 +7,9 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from agents.models import BreakerTrip, LaunchSetting
+from console.audit.models import AuditEntry
 from dlq import remarks
-from dlq.models import AuditEntry, DeadLetter, KnownFault, LetterState, Note, Taking
+from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
 from dlq.remarks import About, RemarkRefused
 from tests.web import letters, reports
 from tests.web.rows import NOW, api_client, make_person

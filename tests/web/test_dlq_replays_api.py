@@ -9,7 +9,8 @@ from django.contrib.auth.models import Group, User
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting, Pool, PoolGrant
-from dlq.models import AuditEntry, DeadLetter, ReplayItem, ReplayJob
+from console.audit.models import AuditEntry
+from dlq.models import DeadLetter, ReplayItem, ReplayJob
 from dlq.preflight import CODES
 from dlq.replay.jobs import LARGEST_SELECTION, ReplayRefused, give_back_letters
 from failures.intake import accept_batch

@@ -7,9 +7,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import LaunchSetting
+from console.audit.models import AuditEntry
 from dlq.finding import saved as filters
 from dlq.finding.saved import FilterRefused, save, saved_for
-from dlq.models import AuditEntry, SavedFilter
+from dlq.models import SavedFilter
 from tests.web import letters
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in

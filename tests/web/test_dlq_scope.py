@@ -9,10 +9,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting, PoolGrant
+from console.audit.models import AuditEntry
 from console.reasons import said
 from dlq import tasks
 from dlq.finding.filters import PAGE_OWN
-from dlq.models import Action, AuditEntry, DeadLetter, JobState, KnownFault, ReplayJob, Scope
+from dlq.models import Action, DeadLetter, JobState, KnownFault, ReplayJob, Scope
 from dlq.replay import ending
 from dlq.replay.jobs import create_job
 from dlq.replay.leases import claim

@@ -12,7 +12,7 @@ from django.db import close_old_connections
 from django.test import Client
 from rest_framework.test import APIClient
 
-from dlq.models import AuditEntry
+from console.audit.models import AuditEntry
 from failures.intake import accept_batch
 from tests.web import reports
 from tests.web.reports import AT, Spool

@@ -13,8 +13,9 @@ from broker.memory_adapter import MemoryBroker
 from broker.topology import apply, base_topology
 from broker.wanted import Queue
 from console import broker as broker_service
+from console.audit.models import AuditEntry
 from console.reasons import said
-from dlq.models import AuditEntry, LetterQueue
+from dlq.models import LetterQueue
 from tests.web import letters
 from tests.web.rows import api_client
 

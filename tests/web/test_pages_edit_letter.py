@@ -13,8 +13,9 @@ from django.test import Client
 from agents.models import LaunchSetting
 from broker.amqp_codec import decode
 from broker.port import BodyKind
+from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.models import AuditEntry, DeadLetter, LetterContent, LetterEdit, ReplayJob
+from dlq.models import DeadLetter, LetterContent, LetterEdit, ReplayJob
 from dlq.preflight import CODES
 from tests.web import letters, reports
 

@@ -10,8 +10,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.models import LaunchSetting
+from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.models import AuditEntry, DeadLetter, ReplayJob
+from dlq.models import DeadLetter, ReplayJob
 from dlq.preflight import CODES
 from tests.web import letters, reports
 from tests.web.test_pages_edit_letter import fields

@@ -6,7 +6,8 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from dlq.models import Action, AuditEntry, DeadLetter, KnownFault, LetterState, ReplayJob, Scope
+from console.audit.models import AuditEntry
+from dlq.models import Action, DeadLetter, KnownFault, LetterState, ReplayJob, Scope
 from tests.web.factories import World, make_letter
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 

@@ -8,7 +8,8 @@ import pytest
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from dlq.models import AuditEntry, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice
+from console.audit.models import AuditEntry
+from dlq.models import ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice
 from dlq.pages import replay_words
 from dlq.reasons import FAILING
 from tests.web.factories import World

@@ -11,8 +11,9 @@ from django.utils import translation
 from agents.models import Pool
 from agents.services import queue_counts as figures
 from broker.errors import BrokerUnavailable
+from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.models import AuditEntry, DeadLetter
+from dlq.models import DeadLetter
 from dlq.models.waiting import WaitingAction, WaitingState
 from tests.web import letters, reports
 from tests.web.pages import Elements, looked_at

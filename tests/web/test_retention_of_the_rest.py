@@ -9,8 +9,9 @@ import pytest
 from django.test import Client
 
 from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, Run, StateChange
-from dlq import auditing
-from dlq.models import AuditEntry, DeadLetter, JobState, ReplayItem, ReplayJob, ReplaySlice
+from console.audit.log import record
+from console.audit.models import AuditEntry
+from dlq.models import DeadLetter, JobState, ReplayItem, ReplayJob, ReplaySlice
 from failures.intake import accept_batch
 from failures.models import FailureGroup, FailureProtocol, RetentionRun
 from failures.retention import activations, chunks, pace
@@ -135,7 +136,7 @@ def test_finished_replays_go_with_their_items_and_nothing_that_is_awaited(settin
 
 def test_the_audit_goes_by_its_age_and_by_nothing_else(setting: LaunchSetting, settings: Any) -> None:
     for days in (90, 80, 60):
-        auditing.record("look", by=None, now=NOW - days * DAY, target="letter:1")
+        record("look", by=None, now=NOW - days * DAY, target="letter:1")
     numbers = list(AuditEntry.objects.order_by("pk").values_list("pk", flat=True))
     settings.MA_KEEP_AUDIT_DAYS = 0
     assert apply() == {}
@@ -145,7 +146,7 @@ def test_the_audit_goes_by_its_age_and_by_nothing_else(setting: LaunchSetting, s
 
     settings.MA_KEEP_AUDIT_DAYS = 1
     assert apply() == {"audit": 1}
-    assert auditing.record("look", by=None, now=NOW, target="letter:1").pk > numbers[-1], (
+    assert record("look", by=None, now=NOW, target="letter:1").pk > numbers[-1], (
         "numbers are never used again"
     )
 

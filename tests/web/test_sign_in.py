@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 
-from dlq.models import AuditEntry
+from console.audit.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"

@@ -16,7 +16,7 @@ from django.contrib.messages import get_messages
 from django.db import connection, transaction
 from django.test import Client
 
-from dlq.models import AuditEntry
+from console.audit.models import AuditEntry
 from tests.architecture.approval import assert_approved
 from tests.architecture.ratchet import UNAUDITED, assert_no_worse
 from tests.web import launching_requests, letter_requests

@@ -9,8 +9,8 @@ from rest_framework.test import APIClient
 
 from agents.models import Pool
 from broker.errors import BrokerUnavailable
+from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.models import AuditEntry
 from dlq.models.waiting import WaitingAction
 from tests.web import reports
 from tests.web.teams import teammate

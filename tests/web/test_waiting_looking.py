@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from agents.models import Pool
 from broker import waiting
+from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.masking import Masks
-from dlq.models import AuditEntry
 from dlq.models.waiting import WaitingAction
 from dlq.waiting import doing
 from dlq.waiting.asking import WaitingRefused

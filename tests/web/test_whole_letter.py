@@ -7,8 +7,9 @@ from django.test import Client
 from agents.models import LaunchSetting
 from broker.amqp_codec import encode
 from broker.port import Message
+from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.models import AuditEntry, DeadLetter, WholeFetch
+from dlq.models import DeadLetter, WholeFetch
 from tests.web import letters
 from tests.web.rows import api_client
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import BrokerError
+from console.audit.log import record_refused
 from console.broker import management
 from contract.properties import dead_letter_queue
-from dlq.auditing import record_refused
 from dlq.foreign.adopting import Plan, Share, adopt, look
 from dlq.foreign.naming import MANAGE
 from dlq.foreign.refusal import ForeignRefused

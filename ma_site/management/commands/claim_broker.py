@@ -10,9 +10,9 @@ from django.utils import timezone
 from agents.services.broker_owner import ForeignBroker, require_own_broker, site_id
 from broker import site_claim
 from broker.errors import BrokerError
+from console.audit.log import record
+from console.audit.models import AuditResult
 from console.broker import management
-from dlq.auditing import record
-from dlq.models import AuditResult
 
 log = structlog.get_logger(__name__)
 

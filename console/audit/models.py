@@ -1,5 +1,5 @@
-"""Who did what, or tried to do what, to dead letters and waiting messages. Rows are only ever added; where
-the site has chosen an age for them, `dlq.aging` deletes older ones, and nothing else does."""
+"""Rows of the audit. They are only ever added; where the site has chosen an age for them, retention deletes
+older ones, and nothing else does."""
 
 from typing import Any, NoReturn
 
@@ -16,7 +16,7 @@ class AuditResult(models.TextChoices):
 
 
 class AuditChanged(Exception):
-    """A row of the audit is never changed, and deleted by its age alone (`dlq.aging`)."""
+    """A row of the audit is never changed, and deleted by its age alone (retention)."""
 
 
 class _OnlyAdded(models.QuerySet["AuditEntry"]):

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from console.audit.filter import AuditFilter
+from console.audit.models import AuditEntry, AuditResult
+from console.audit.text import PAGES, Text, action_words, count_words, detail_words, first_code, scope_words
 from console.lists.keyset import BEFORE, BIGGEST_KEY, PAGE, counted, page_of
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
-from dlq.models import AuditEntry, AuditResult
-from dlq.pages.audit_filter import AuditFilter
-from dlq.pages.audit_words import action_words, count_words, detail_words, first_code, scope_words
 
-VIEW = "dlq.view_auditentry"
+VIEW = "console.view_auditentry"
 
 RESULTS: dict[str, Shown] = {
     AuditResult.DONE: Shown(AuditResult.DONE.label, "ok", "ok"),
@@ -30,13 +29,13 @@ TOLD = ("setting", "counts", "reason", "scope")
 @dataclass(frozen=True, slots=True)
 class Row:
     entry: AuditEntry
-    action: str | Promise
+    action: Text
     code: str
-    scope: str | Promise
+    scope: Text
     result: Shown
     url: str
     counts: list[tuple[Any, Any]]
-    detail: list[tuple[str | Promise, str]]
+    detail: list[tuple[Text, str]]
 
 
 @require_safe
@@ -53,7 +52,7 @@ def audit_page(request: HttpRequest) -> HttpResponseBase:
     )
     return page(
         request,
-        "dlq/audit.html",
+        "console/audit.html",
         title=_("Audit"),
         section="audit",
         filters=filters,
@@ -84,10 +83,6 @@ def _pairs(detail: Any) -> list[tuple[str, Any]]:
 
 def _url(entry: AuditEntry) -> str:
     """Of what it was done to, where that has a page."""
-    if entry.letter is not None:
-        return link("letter", entry.letter)
-    if entry.operation is not None and entry.target.startswith("replay:"):
-        return link("replay", entry.operation)
-    if entry.operation is not None and entry.target.startswith("waiting:"):
-        return link("waiting_action", entry.operation)
-    return ""
+    target = PAGES.get("letter" if entry.letter is not None else entry.target.partition(":")[0])
+    key = getattr(entry, target.field) if target else None
+    return link(target.name, key) if target and key is not None else ""

@@ -1,4 +1,4 @@
-"""Who did what to dead letters and waiting messages, or was refused: rows that are only ever added."""
+"""Adds entries of the audit: what was done, and what was tried and refused."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,14 +12,12 @@ from django.http import HttpResponseBase
 from django.utils import timezone
 from rest_framework.exceptions import APIException
 
+from console.audit.models import AuditEntry, AuditResult
 from contract.text import storable
-from dlq.models import AuditEntry, AuditResult
 
 Person = User | AbstractBaseUser | AnonymousUser | None
 # Statuses of an answer that say: this person, or this state of things, does not allow it.
 REFUSALS = (403, 409)
-# Why, where somebody acted on what is not there, or not for them.
-HIDDEN = "not there, or not for this person"
 LONGEST_REASON = 2000
 
 
@@ -96,13 +94,6 @@ def attempt(
             )
             mark_kept(error)
         raise
-
-
-def letter_in(path: str, named: Mapping[str, Any]) -> int | None:
-    """The letter that an address names by `pk`: a number there may be one of anything else, or none that
-    there is."""
-    pk = named.get("pk")
-    return pk if isinstance(pk, int) and pk < 2**63 and f"letters/{pk}/" in path else None
 
 
 def is_kept(refusal: Exception | HttpResponseBase) -> bool:

@@ -5,10 +5,10 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers
 
+from console.audit.filter import AuditFilter
+from console.audit.models import AuditEntry
+from console.audit.text import ACTIONS
 from console.rest.pagination import KeysetPages
-from dlq.models import AuditEntry
-from dlq.pages.audit_filter import AuditFilter
-from dlq.pages.audit_words import ACTIONS
 
 PARAMETERS = [
     OpenApiParameter("person", str, description="Exactly this user name."),

@@ -7,13 +7,11 @@ import django_filters
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from console import hooks
+from console.audit.models import AuditEntry, AuditResult
+from console.audit.text import ACTIONS, codes_of, listed_actions
 from console.filters import SpanFilter
-from dlq.models import AuditEntry, AuditResult, ReplayItem
-from dlq.pages.audit_words import ACTIONS, codes_of, listed_actions
 
-# Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled
-# before.
-JOBS_OF_LETTER = 200
 BIGGEST = 2**63 - 1
 
 
@@ -54,7 +52,7 @@ class AuditFilter(django_filters.FilterSet):
         fields: list[str] = []
 
     def of_letter(self, rows: QuerySet[AuditEntry], name: str, value: Any) -> QuerySet[AuditEntry]:
-        """What was done to this letter alone, and with the jobs that it was in."""
-        items = ReplayItem.objects.filter(letter=int(value)).order_by("-pk")
-        jobs = list(items.values_list("job", flat=True)[:JOBS_OF_LETTER])
-        return rows.filter(Q(letter=int(value)) | Q(operation__in=jobs))
+        """What was done to this letter alone, and with the operations that it was part of."""
+        letter = int(value)
+        operations = [each for found in hooks.operations_of_letter(letter) for each in found]
+        return rows.filter(Q(letter=letter) | Q(operation__in=operations))

@@ -1,0 +1,1 @@
+"""Who did what, or was refused: rows that are only ever added."""

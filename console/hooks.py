@@ -1,0 +1,28 @@
+"""What lower apps ask of higher ones, which they must not import. An app declares its hooks in its `hooks`; a
+higher app implements them in a module that it imports when it is ready."""
+
+from collections.abc import Callable
+from typing import Generic, ParamSpec, TypeVar
+from uuid import UUID
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Hook(Generic[P, R]):
+    """Called, it gives the answers of all who implement it, in the order of their apps."""
+
+    def __init__(self) -> None:
+        self._implementations: list[Callable[P, R]] = []
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> list[R]:
+        return [each(*args, **kwargs) for each in self._implementations]
+
+    def implement(self, implementation: Callable[P, R]) -> Callable[P, R]:
+        """Decorates what answers it."""
+        self._implementations.append(implementation)
+        return implementation
+
+
+# Operations that a dead letter was part of, the latest ones.
+operations_of_letter: Hook[[int], list[UUID]] = Hook()

@@ -1,0 +1,5 @@
+from console.audit.models import AuditEntry
+
+__all__ = [
+    "AuditEntry",
+]

@@ -1,0 +1,15 @@
+"""Pages of this app and its routes under /api/v1/."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy as _
+
+from console.audit import web as audit
+from console.audit.api import Audit
+from console.ui.page import Tab, add_page, add_tab
+
+urlpatterns = [path("audit/", Audit.as_view(), name="audit")]
+
+
+def register() -> None:
+    add_tab(Tab("audit", _("Audit"), "admin:audit", 75, audit.VIEW))
+    add_page("audit/", audit.audit_page, "audit")

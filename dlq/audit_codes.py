@@ -1,0 +1,170 @@
+"""Codes of the audit that this app gives to entries, their words and pages."""
+
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+from console import hooks
+from console.audit import text
+from dlq.editing.words import OPERATION_WORDS
+from dlq.models import ItemState, Outcome, ReplayItem, Scope
+from dlq.models.waiting import WaitingKind, WaitingPart
+from dlq.preflight.words import acknowledged
+
+# Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled
+# before.
+JOBS_OF_LETTER = 200
+
+text.ACTIONS.declare(
+    {
+        "give_back": _("give back"),
+        "redirect": _("redirect"),
+        "discard": _("discard"),
+        "put_back": _("put back from the bin"),
+        "edit": _("edit and give back"),
+        "edit_letter": _("edit and give back"),
+        "edit_letters": _("edit and give back"),
+        "edit_rule": _("rule of an edit"),
+        "export": _("export"),
+        "export_letters": _("export"),
+        "erase_begun": _("begin of an erasure"),
+        "erase": _("erasure of personal data"),
+        "import": _("import"),
+        "import_letters": _("import"),
+        "import_begun": _("begin of an import"),
+        "replay_pause": _("pause"),
+        "replay_paused": _("pause"),
+        "replay_resume": _("resume"),
+        "replay_resumed": _("resume"),
+        "replay_cancel": _("cancel"),
+        "replay_cancelled": _("cancel"),
+        "replay_cancelled_done": _("cancelled, and told apart what had left"),
+        "replay_approve": _("approve"),
+        "replay_approved": _("approve"),
+        "replay_refuse": _("refuse"),
+        "replay_refused": _("refuse"),
+        "replay_done": _("replay: done"),
+        "replay_failed": _("replay: failed"),
+        "replay_stopped": _("replay: stopped by itself"),
+        "replay_stopped_done": _("stopped, and told apart what had left"),
+        "bin_expired": _("removed from the bin for good"),
+        "note": _("note"),
+        "mute": _("known, being worked on"),
+        "unmute": _("no longer known"),
+        "fault_end": _("no longer known"),
+        "take": _("taken"),
+        "hand_over": _("handed over"),
+        "taking_hand_over": _("handed over"),
+        "end_taking": _("no longer taken"),
+        "taking_end": _("no longer taken"),
+        "foreign_named": _("follow a foreign queue"),
+        "foreign_queues": _("follow a foreign queue"),
+        "foreign_forgotten": _("do not follow a foreign queue any more"),
+        "forget_foreign_queue": _("do not follow a foreign queue any more"),
+        "adopted": _("letters sorted into queues of settings"),
+        "whole_asked": _("fetch a body whole"),
+        "whole_letter": _("fetch a body whole"),
+        "whole_downloaded": _("download a whole body"),
+        "whole_cancelled": _("stop fetching a body whole"),
+        "cancel_whole_letter": _("stop fetching a body whole"),
+        "save_filter": _("save a filter"),
+        "saved_filter_save": _("save a filter"),
+        "change_filter": _("change a saved filter"),
+        "saved_filter_change": _("change a saved filter"),
+        "delete_filter": _("delete a saved filter"),
+        "saved_filter_delete": _("delete a saved filter"),
+        "waiting_ask": _("do something with waiting messages"),
+        "waiting_try_now": _("try waiting messages now"),
+        "waiting_to_dlq": _("waiting messages to the dead letters"),
+        "waiting_hold": _("hold waiting messages back"),
+        "waiting_release": _("release waiting messages"),
+        "waiting_give_up": _("asked: the message that blocks to the dead letters"),
+        "waiting_stop": _("stop an action on waiting messages"),
+        "waiting_done": _("action on waiting messages: done"),
+        "waiting_stopped": _("action on waiting messages: stopped"),
+        "waiting_failed": _("action on waiting messages: failed"),
+    }
+)
+text.SCOPES.declare({**dict(WaitingPart.choices), **dict(Scope.choices)})
+text.COUNTS.declare(
+    {
+        **dict(ItemState.choices),
+        **{value: label for value, label in Outcome.choices if value},
+        "letters": _("letters"),
+        "messages": _("messages"),
+        "dead letters": _("dead letters"),
+        "edits": _("edits"),
+        "whole bodies": _("whole bodies"),
+        "notes": _("notes"),
+        "known faults": _("known faults"),
+        "takings": _("takings"),
+        "reports": _("reports"),
+        "waiting messages": _("waiting messages"),
+        "recovered": _("recovered"),
+        "headlines": _("headlines"),
+        "refused records": _("refused records"),
+        "conflicts": _("conflicts"),
+        "saved filters": _("saved filters"),
+        "saved views": _("saved views"),
+        "filters of replays": _("filters of replays"),
+    }
+)
+text.DETAILS.declare(
+    {
+        "account": _("account of the system"),
+        "acknowledged": _("acknowledged"),
+        "address": _("address"),
+        "bodies": _("with bodies"),
+        "digest": _("digest of the value"),
+        "fault": _("number of the known fault"),
+        "from": _("out of"),
+        "kind": _("kind"),
+        "letters": _("letters"),
+        "lines": _("sum of the lines"),
+        "name": _("name"),
+        "note": _("number of the note"),
+        "part": _("part"),
+        "problem": _("problem"),
+        "rule": _("rule"),
+        "server": _("server"),
+        "settings": _("letters by setting"),
+        "shared": _("for all"),
+        "taking": _("number of the taking"),
+        "to": pgettext_lazy("where something went", "to"),
+        "trip": _("trip"),
+        "until": _("until"),
+    }
+)
+
+
+def _operation(step: Any) -> str:
+    """Of the rule of an edit, as `dlq.editing.rules.told` gives it."""
+    if not isinstance(step, dict) or "op" not in step:
+        return str(step)
+    place, value = step.get("place", ""), step.get("value", "")
+    return f"{OPERATION_WORDS.get(step['op'], step['op'])}: {place}" + (f" = {value}" if value else "")
+
+
+text.VALUES.declare(
+    {
+        "acknowledged": acknowledged,
+        "kind": dict(WaitingKind.choices),
+        "part": dict(WaitingPart.choices),
+        "rule": _operation,
+    }
+)
+text.PAGES.declare(
+    {
+        "letter": text.TargetPage("letter", "letter"),
+        "replay": text.TargetPage("replay", "operation"),
+        "waiting": text.TargetPage("waiting_action", "operation"),
+    }
+)
+
+
+@hooks.operations_of_letter.implement
+def replay_jobs(letter: int) -> list[UUID]:
+    items = ReplayItem.objects.filter(letter=letter).order_by("-pk")
+    return list(items.values_list("job", flat=True)[:JOBS_OF_LETTER])
