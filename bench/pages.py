@@ -151,12 +151,12 @@ def _steps() -> dict[str, Callable[[], object]]:
     from django.utils import timezone
     from rest_framework.test import APIClient
 
-    from agents.services.tokens import issue_api_token
+    from console.tokens.models import ApiToken
 
     root = User.objects.create_superuser("bench")
     people, scripts = Client(), APIClient()
     people.force_login(root)
-    scripts.credentials(HTTP_AUTHORIZATION=f"Bearer {issue_api_token(root, 'bench', now=timezone.now())}")
+    scripts.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(root, 'bench', now=timezone.now())}")
     steps: dict[str, Callable[[], object]] = {}
     for name, path in PAGES.items():
         steps[f"page: {name}"] = _getter(people, path)

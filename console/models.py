@@ -1,5 +1,7 @@
 from console.audit.models import AuditEntry
+from console.tokens.models import ApiToken
 
 __all__ = [
+    "ApiToken",
     "AuditEntry",
 ]

@@ -14,10 +14,11 @@ from django.urls import Resolver404, resolve
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.client_address import client_address
-from agents.services import tokens
+from agents.services.tokens import find_server_token
+from console.client_address import client_address
 from console.rest.body_limits import SMALL, limit_of
 from console.rest.errors import body
+from console.tokens.models import SERVER_PREFIX, ApiToken
 from console.ui.amounts import size
 from ma_site.away import database_away
 from ma_site.plain_page import plain_page
@@ -102,7 +103,7 @@ def _has_token(authorization: str) -> bool:
     kind, _space, secret = authorization.strip().partition(" ")
     if kind.lower() != "bearer":
         return False
-    find = tokens.find_server_token if secret.startswith(tokens.SERVER_PREFIX) else tokens.find_api_token
+    find = find_server_token if secret.startswith(SERVER_PREFIX) else ApiToken.find
     return find(secret.strip(), now=timezone.now()) is not None
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from agents.client_address import Network
+from console.client_address import Network
 from contract import redis_url
 from ma_site.database_url import parse_database
 from ma_site.email_url import Email, parse_email

@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from agents.models import ComponentState, Server
-from agents.services import tokens
 from agents.services.expected import expected_servers
 from agents.services.signs import seconds_since
+from console.tokens.models import ApiToken
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +51,7 @@ def may_see_details(request: HttpRequest) -> bool:
     if kind.lower() == "bearer":
         if hmac.compare_digest(secret.encode(), installation_token(settings.SECRET_KEY).encode()):
             return True
-        token = tokens.find_api_token(secret, now=timezone.now())
+        token = ApiToken.find(secret, now=timezone.now())
         return token is not None and token.user.has_perm(VIEW)
     user = request.user
     return bool(user.is_active and user.is_staff and user.has_perm(VIEW))

@@ -204,7 +204,7 @@ X_FRAME_OPTIONS = "DENY"
 
 # -- REST ----------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["agents.api.authentication.PersonTokenAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["console.tokens.authentication.PersonTokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["console.permissions.PersonPermissions"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["console.rest.parsing.BoundedJsonParser"],
@@ -233,7 +233,7 @@ SPECTACULAR_SETTINGS = {
     ],
     # A browser reads the description with its session; everything else of REST takes tokens only.
     "SERVE_AUTHENTICATION": [
-        "agents.api.authentication.PersonTokenAuthentication",
+        "console.tokens.authentication.PersonTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ]
     if ENVIRONMENT.schema_signed_in

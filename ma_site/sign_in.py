@@ -14,11 +14,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.client_address import client_address
 from agents.services.proxies import note_unknown_proxy
 from agents.services.sign_ins import TooManyFailures, begin_attempt, end_well
 from console.audit.log import record
 from console.audit.models import AuditResult
+from console.client_address import client_address
 from console.ui.amounts import duration
 from contract.text import storable
 from ma_site.plain_page import plain_page

@@ -1,4 +1,4 @@
-"""Servers and pools."""
+"""Servers with their tokens, and pools."""
 
 from typing import Any
 
@@ -10,12 +10,13 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.admin.pool_form import PoolForm
 from agents.allowed_agents import join_names
-from agents.models import OfferedAgent, Pool, Run, Server
+from agents.models import OfferedAgent, Pool, Run, Server, ServerToken
 from agents.pages.pool_agents import VIEW as VIEW_LIST
 from agents.pages.pool_agents import meaning_of, withheld_text
 from agents.services.polling import poll_after_commit
 from agents.services.pools import save_pool
 from agents.services.removal import RemovalRefused, removal_refusal, remove_server
+from console.tokens.admin import TokenAdmin
 from console.ui.page import link
 
 
@@ -99,6 +100,12 @@ class ServerAdmin(admin.ModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Server | None = None) -> tuple[str, ...]:
         return ("name", *self.facts) if obj else self.facts
+
+
+@admin.register(ServerToken)
+class ServerTokenAdmin(TokenAdmin):
+    list_display = ("server", "created_at", "last_used_at", "revoked_at")
+    list_select_related = ("server",)
 
 
 @admin.register(Pool)

@@ -19,7 +19,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.api.authentication import AnyTokenAuthentication, AuthenticatedServer
 from agents.api.rights import check_right
-from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, ApiToken, LaunchSetting
+from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting
 from agents.reasons import AGENT_ON
 from agents.services import answering
 from agents.services.answering import Answerer
@@ -28,6 +28,7 @@ from console.reasons import NO_REASON, said
 from console.rest.errors import ApiProblem, Forbidden
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
+from console.tokens.models import ApiToken
 from contract.acknowledging import LONGEST_ID, parse_action
 
 MOST_OF_JMS_ID = 255

@@ -1,22 +1,19 @@
-"""Bearer tokens: `ma_…` of a person, `kma_…` of a server's KMA."""
+"""Bearer tokens of a server's KMA, `kma_…`; and addresses that take those of people, too."""
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-from django.contrib.auth.models import User
 from django.utils import timezone
-from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from agents.client_address import client_address
-from agents.models import ApiToken, Server, ServerToken
-from agents.services import tokens
-
-log = structlog.get_logger(__name__)
+from agents.models import Server, ServerToken
+from agents.services.tokens import find_server_token
+from console.tokens.authentication import PersonTokenAuthentication, bearer, log_refused_token
+from console.tokens.models import SERVER_PREFIX, ApiToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,43 +32,6 @@ class AuthenticatedServer:
         return False
 
 
-_refused = Counter[str]()
-
-
-def log_refused_token(request: Request, kind: str) -> None:
-    """Never the token. `count`: those that this process has refused since it began."""
-    _refused[kind] += 1
-    log.warning("token refused", kind=kind, address=client_address(request._request), count=_refused[kind])
-
-
-def bearer(request: Request) -> str:
-    """The secret after `Bearer`, or empty when the request brings none. Raises AuthenticationFailed on
-    nonsense."""
-    words = get_authorization_header(request).split()
-    if not words or words[0].lower() != b"bearer":
-        return ""
-    if len(words) != 2:
-        raise AuthenticationFailed("The Authorization header must be: Bearer TOKEN.")
-    return words[1].decode("latin-1")
-
-
-class PersonTokenAuthentication(BaseAuthentication):
-    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
-        secret = bearer(request)
-        if not secret:
-            return None
-        if secret.startswith(tokens.SERVER_PREFIX):
-            raise AuthenticationFailed("This is a server's token; people and scripts use theirs (ma_…).")
-        token = tokens.find_api_token(secret, now=timezone.now())
-        if token is None:
-            log_refused_token(request, "person")
-            raise AuthenticationFailed("This token is unknown or revoked.")
-        return token.user, token
-
-    def authenticate_header(self, request: Request) -> str:
-        return 'Bearer realm="people"'
-
-
 class ServerTokenAuthentication(BaseAuthentication):
     """`request.user` is an AuthenticatedServer, `request.auth` its ServerToken."""
 
@@ -79,9 +39,9 @@ class ServerTokenAuthentication(BaseAuthentication):
         secret = bearer(request)
         if not secret:
             return None
-        if not secret.startswith(tokens.SERVER_PREFIX):
+        if not secret.startswith(SERVER_PREFIX):
             raise AuthenticationFailed("This address is for KMAs: it takes a server's token (kma_…).")
-        token = tokens.find_server_token(secret, now=timezone.now())
+        token = find_server_token(secret, now=timezone.now())
         if token is None:
             log_refused_token(request, "server")
             raise AuthenticationFailed("This token is unknown or revoked.")
@@ -95,12 +55,34 @@ class AnyTokenAuthentication(BaseAuthentication):
     """Either of the two kinds, told apart by how it begins."""
 
     def authenticate(self, request: Request) -> tuple[Any, ApiToken | ServerToken] | None:
-        if bearer(request).startswith(tokens.SERVER_PREFIX):
+        if bearer(request).startswith(SERVER_PREFIX):
             return ServerTokenAuthentication().authenticate(request)
         return PersonTokenAuthentication().authenticate(request)
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="people and kma"'
+
+
+class ServerTokenScheme(OpenApiAuthenticationExtension):
+    """The name of these tokens in the OpenAPI description."""
+
+    target_class = ServerTokenAuthentication
+    name = "serverToken"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "kma_…, from ./ma manage create_server NAME",
+        }
+
+
+class AnyTokenScheme(OpenApiAuthenticationExtension):
+    target_class = AnyTokenAuthentication
+    name = "personOrServerToken"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "description": "ma_… of a person or kma_… of a server"}
 
 
 class IsServer(BasePermission):

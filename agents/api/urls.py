@@ -3,7 +3,6 @@
 from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
-from agents.api import schema as schema  # registers the authentication schemes
 from agents.api.acknowledgements import AcknowledgementViewSet
 from agents.api.activations import ActivationViewSet
 from agents.api.alerts import AlertViewSet

@@ -19,7 +19,6 @@ from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread, T
 from agents.models.sign_in import SignInCounter
 from agents.models.site import SiteIdentity
 from agents.models.subscription import SubscriptionState
-from agents.models.token import ApiToken
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
 __all__ = [
@@ -33,7 +32,6 @@ __all__ = [
     "AlertRule",
     "AlertState",
     "AlertTransition",
-    "ApiToken",
     "BreakReason",
     "BreakerTrip",
     "Channel",

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from django.http import HttpRequest
 from django.utils import timezone
 
-from agents.client_address import is_trusted, unknown_proxy
 from agents.models import ComponentCondition, ComponentState
 from agents.services.components import note_state
+from console.client_address import is_trusted, unknown_proxy
 
 PROXY = "unknown_proxy"
 # A row is written so often at most, whoever asks: anybody may send the header.

@@ -17,7 +17,6 @@ from agents.models import (
     Acknowledgement,
     Activation,
     AlertRule,
-    ApiToken,
     Destination,
     Duty,
     LaunchSetting,
@@ -31,6 +30,7 @@ from agents.models import (
 from agents.services import answering
 from broker.port import Management
 from broker.topology import apply, setting_topology
+from console.tokens.models import ApiToken
 from contract.redelivery import RedeliveryPolicy
 from failures.models import Fingerprint, PipelineRun, SavedView
 from tests.web import reports

@@ -8,7 +8,8 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
-from agents.services.tokens import issue_api_token, issue_server_token
+from agents.services.tokens import issue_server_token
+from console.tokens.models import ApiToken
 from contract.messages import KIND_OF as KIND_NAMES
 from contract.messages import (
     BreakerCounts,
@@ -137,4 +138,4 @@ def person(name: str, *permissions: str) -> User:
 
 
 def bearer_of(user: User) -> dict[str, Any]:
-    return {"Authorization": f"Bearer {issue_api_token(user, 'test', now=timezone.now())}"}
+    return {"Authorization": f"Bearer {ApiToken.issue(user, 'test', now=timezone.now())}"}

@@ -11,6 +11,7 @@ from agents.models import Activation, Destination, LaunchSetting, OfferedAgent, 
 from agents.services import tokens
 from agents.services.settings import enable_setting
 from agents.services.wishes import wanted_hash
+from console.tokens.models import ApiToken
 from contract import wire
 from contract.messages import Heartbeat, RunReport, SpoolReport
 from contract.messages import OfferedAgent as WireAgent
@@ -33,7 +34,7 @@ def api_client(who: User | Server | None = None) -> APIClient:
     if isinstance(who, Server):
         client.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue_server_token(who, now=now)}")
     elif who is not None:
-        client.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue_api_token(who, 'test', now=now)}")
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(who, 'test', now=now)}")
     return client
 
 

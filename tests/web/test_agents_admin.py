@@ -15,7 +15,7 @@ from agents.services.tokens import issue_server_token
 from tests.web.rows import NOW, make_alive
 
 KINDS = ["server", "pool", "destination", "launchsetting", "activation", "statechange"]
-TOKENS = ["servertoken", "apitoken"]
+TOKENS = ["agents_servertoken", "console_apitoken"]
 
 
 def signed_in(who: User) -> Client:
@@ -43,7 +43,7 @@ def test_operator_and_viewer_see_the_lists_and_the_outsider_does_not(
 def test_tokens_are_for_administrators(
     kind: str, operator: User, viewer: User, outsider: User, admin: User
 ) -> None:
-    url = reverse(f"admin:agents_{kind}_changelist")
+    url = reverse(f"admin:{kind}_changelist")
 
     assert [signed_in(who).get(url).status_code for who in (operator, viewer, outsider, admin)] == [
         403,
@@ -51,6 +51,17 @@ def test_tokens_are_for_administrators(
         403,
         200,
     ]
+
+
+@pytest.mark.parametrize(
+    ("language", "app", "kind"), [("en", "Console", "API tokens"), ("ru", "Консоль", "Токены API")]
+)
+def test_tokens_of_people_are_where_an_administrator_looks(
+    language: str, app: str, kind: str, admin: User
+) -> None:
+    page = signed_in(admin).get("/records/", headers={"accept-language": language}).content.decode()
+    table = page.partition('class="app-console ')[2].partition("</table>")[0]
+    assert app in table and f'<a href="/console/apitoken/">{kind}</a>' in table
 
 
 def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:

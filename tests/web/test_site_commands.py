@@ -23,6 +23,7 @@ from broker.errors import BrokerUnavailable
 from broker.port import Account, Outgoing
 from console import broker as broker_service
 from console.reasons import said
+from console.tokens.models import ApiToken
 from failures.models import SpoolMark
 from ma_site.checks import database
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
@@ -93,7 +94,7 @@ def test_create_server_refuses_what_is_no_server_name(db: None) -> None:
 
 def test_create_api_token_prints_a_token_of_an_active_user(outsider: User) -> None:
     secret = run("create_api_token", "outsider").strip()
-    token = tokens.find_api_token(secret, now=NOW)
+    token = ApiToken.find(secret, now=NOW)
     assert token is not None and token.user == outsider
 
     with pytest.raises(CommandError, match="no user"):

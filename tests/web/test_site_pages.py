@@ -14,7 +14,8 @@ from agents.models import ComponentState, Pool, Server
 from agents.services.components import note_state
 from agents.services.roles import make_groups
 from agents.services.signs import sign_of_life
-from agents.services.tokens import issue_api_token, issue_server_token
+from agents.services.tokens import issue_server_token
+from console.tokens.models import ApiToken
 from deploy import config as configuration
 from deploy import site_health
 from ma_site import env, health
@@ -98,8 +99,8 @@ def test_health_names_servers_to_those_alone_who_may_see_them(
     assert 3 <= told["srv-1"] < 30 and told["srv-2"] is None
     assert servers() is None and servers("nonsense") is None
     assert servers(who=outsider) is None
-    assert servers(issue_api_token(viewer, "x", now=timezone.now()))["srv-2"] is None
-    assert servers(issue_api_token(outsider, "x", now=timezone.now())) is None
+    assert servers(ApiToken.issue(viewer, "x", now=timezone.now()))["srv-2"] is None
+    assert servers(ApiToken.issue(outsider, "x", now=timezone.now())) is None
     assert servers(health.installation_token(settings.SECRET_KEY)) is not None
 
 

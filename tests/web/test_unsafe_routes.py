@@ -38,7 +38,7 @@ CHANGE_NOTHING = (
     Ask("POST /records/"),
 )
 # But who is signed in, and when a token was used last.
-WRITES = re.compile(r'(INSERT|UPDATE|DELETE|REPLACE)\b(?!.*"(django_session|agents_apitoken)")', re.DOTALL)
+WRITES = re.compile(r'(INSERT|UPDATE|DELETE|REPLACE)\b(?!.*"(django_session|console_apitoken)")', re.DOTALL)
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from agents.models import Server, ServerToken
 from agents.services.secret_files import write_draft
-from agents.services.tokens import issue_server_token, new_server_secret
+from agents.services.tokens import issue_server_token
+from console.tokens.models import SERVER_PREFIX, new_secret
 
 
 class Command(BaseCommand):
@@ -27,7 +28,7 @@ class Command(BaseCommand):
         server, existed = _server(options["name"])
         path: Path | None = options["token_file"]
         before = _valid(server)
-        secret = new_server_secret()
+        secret = new_secret(SERVER_PREFIX)
         # Before the token is valid: one that is in no file would end an older one, which a KMA may use.
         draft = _draft(path, secret) if path else None
         issue_server_token(server, now=timezone.now(), secret=secret)

@@ -1,4 +1,4 @@
-"""Tokens: who has one, when it was used, and revoking it. The secret itself is nowhere."""
+"""Tokens in the admin: who has one, when it was used, and revoking it. The secret itself is nowhere."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -7,8 +7,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from agents.models import ApiToken, ServerToken
 from console.lists.admin import ReadOnlyAdmin
+from console.tokens.models import ApiToken
 
 
 class TokenAdmin(ReadOnlyAdmin):
@@ -23,12 +23,6 @@ class TokenAdmin(ReadOnlyAdmin):
         count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
         text = ngettext("%(count)d token revoked.", "%(count)d tokens revoked.", count) % {"count": count}
         self.message_user(request, text, messages.SUCCESS)
-
-
-@admin.register(ServerToken)
-class ServerTokenAdmin(TokenAdmin):
-    list_display = ("server", "created_at", "last_used_at", "revoked_at")
-    list_select_related = ("server",)
 
 
 @admin.register(ApiToken)

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from agents.services.tokens import issue_api_token
+from console.tokens.models import ApiToken
 
 
 class Command(BaseCommand):
@@ -24,4 +24,4 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['user']!r}.")
         if not user.is_active:
             raise CommandError(f"The user {options['user']!r} is not active.")
-        self.stdout.write(issue_api_token(user, options["name"][:100], now=timezone.now()))
+        self.stdout.write(ApiToken.issue(user, options["name"][:100], now=timezone.now()))

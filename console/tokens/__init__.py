@@ -1,0 +1,1 @@
+"""Tokens of people and their scripts: issued, found, revoked."""
