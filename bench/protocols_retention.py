@@ -76,14 +76,14 @@ def _retention() -> tuple[int, float, float]:
     from django.utils import timezone
     from structlog.testing import capture_logs
 
-    from agents.services.signs import sign_of_life
+    from console.processes import record_heartbeat
     from failures.models import RetentionState
     from failures.retention.turns import work
 
     began = time.perf_counter()
     with capture_logs() as told:
         while True:
-            sign_of_life("feed", timezone.now())
+            record_heartbeat("feed", timezone.now())
             run = work(timezone.now(), every=timedelta(hours=1))
             if run is None or run.state != RetentionState.RUNNING:
                 break

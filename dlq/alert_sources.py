@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
 from agents.models import LaunchSetting, Severity
-from agents.services.signs import seconds_since
+from console.processes import seconds_since
 from console.ui.amounts import duration, number
 from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.models import DeadLetter, LetterQueue

@@ -10,11 +10,11 @@ import structlog
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
-from agents.services.signs import sign_of_life
 from broker.amqp_codec import decode
 from broker.core_message import from_core
 from broker.errors import BrokerError, MessageUndecodable
 from broker.port import Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
+from console.processes import record_heartbeat
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
 from dlq import crash, index, queue_state, undelivered
 from dlq.models import DeadLetter
@@ -151,7 +151,7 @@ class Feed:
     def _give_sign(self) -> None:
         if time.monotonic() >= self._next_sign:
             now = timezone.now()
-            sign_of_life("feed", now)
+            record_heartbeat("feed", now)
             self._next_sign = time.monotonic() + SIGN_EVERY
             self._look_at_backlog(now)
             self._look_at_undelivered(now)

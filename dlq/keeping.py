@@ -6,11 +6,11 @@ from uuid import UUID
 
 from django.conf import settings
 
-from agents.models import ProcessBeat
+from console.processes import last_heartbeat
 from dlq.models import DeadLetter, LetterState
 from failures.retention.keepers import Picked
 
-# The feed gives a sign when it has stored what there was; a letter may be on its way for so long.
+# The feed gives its heartbeat when it has stored what there was; a letter may be on its way for so long.
 ON_ITS_WAY = timedelta(minutes=5)
 
 
@@ -30,9 +30,9 @@ def dead_letters_keep_nothing_before(now: datetime) -> datetime | None:
 
 
 def indexed_before(now: datetime) -> datetime | None:
-    """Letters of before are stored; None while the feed has given no sign."""
-    sign = ProcessBeat.objects.filter(name="feed").values_list("at", flat=True).first()
-    return sign - ON_ITS_WAY if sign is not None else None
+    """Letters of before are stored; None while the feed has given no heartbeat."""
+    at = last_heartbeat("feed")
+    return None if at is None else at - ON_ITS_WAY
 
 
 def before_the_index(picked: Sequence[Picked], now: datetime) -> Collection[UUID]:

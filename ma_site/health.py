@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 
 from agents.models import ComponentState, Server
 from agents.services.expected import expected_servers
-from agents.services.signs import seconds_since
+from console.processes import seconds_since
 from console.tokens.models import ApiToken
 
 log = structlog.get_logger(__name__)

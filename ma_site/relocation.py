@@ -24,9 +24,10 @@ from django.db import DatabaseError, connection, connections, models, transactio
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.models import LaunchSetting, ProcessBeat, Server
+from agents.models import LaunchSetting, Server
 from agents.models.parameters import UnreadableJson
 from console.audit.models import AuditEntry
+from console.processes import ProcessHeartbeat
 from contract.text import storable
 from dlq.models import DeadLetter, WordRebuild
 from failures.models import FailureProtocol
@@ -63,11 +64,15 @@ def check_source(now: datetime) -> None:
     """Raises NotMoved."""
     if connection.vendor != "sqlite":
         raise NotMoved("The site is not on SQLite: there is nothing to move.")
-    alive = ProcessBeat.objects.filter(at__gt=now - ALIVE).values_list("name", flat=True)
-    if alive:
-        raise NotMoved(
-            f"The site runs ({', '.join(sorted(alive))}). Stop it first: ./ma down, then wait 90 s."
-        )
+    if running := running_processes(now):
+        raise NotMoved(f"The site runs ({', '.join(running)}). Stop it first: ./ma down, then wait 90 s.")
+
+
+def running_processes(now: datetime) -> list[str]:
+    """Those that have shown themselves lately: by a heartbeat, the web by a server that it heard."""
+    since = now - ALIVE
+    found = list(ProcessHeartbeat.objects.filter(at__gt=since).values_list("process", flat=True))
+    return [*found, "web"] if Server.objects.filter(last_seen_at__gt=since).exists() else found
 
 
 def prepare_target(database: dict[str, Any], url: str) -> None:

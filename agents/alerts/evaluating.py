@@ -17,9 +17,8 @@ from agents.alerts.deciding import Decision, Step, Thresholds, decide
 from agents.alerts.kinds import MORE, Kind, Observation, every_kind
 from agents.alerts.recording import record, state_of
 from agents.alerts.rules import Rules, rules_of
-from agents.models import LIVE_ALERTS, Alert, AlertState, ProcessBeat
+from agents.models import LIVE_ALERTS, Alert, AlertEvaluation, AlertState
 from agents.services.leases import lease
-from agents.services.signs import sign_of_life
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +30,6 @@ LEASE = timedelta(seconds=120)
 REMEMBERED = timedelta(hours=1)
 # Alerts of one kind that a look takes up.
 MOST_KNOWN = 2000
-BEAT = "alerts:"
 # They are looked at every ten seconds.
 LATE = timedelta(minutes=2)
 
@@ -50,7 +48,7 @@ def evaluate(now: datetime) -> int:
                 # The others go on; its alerts stay as they are, and the health page tells it.
                 log.exception("alerts not evaluated", kind=kind.name)
             else:
-                sign_of_life(BEAT + kind.name, now)
+                _note(kind, now)
             if time.monotonic() >= deadline:
                 break
     return made
@@ -136,6 +134,11 @@ def _longest_ago_first() -> list[Kind]:
 
 def _looked() -> list[tuple[Kind, datetime | None]]:
     """Each kind with the instant of its last whole look. One query."""
-    names = [BEAT + kind.name for kind in every_kind()]
-    found = dict(ProcessBeat.objects.filter(name__in=names).values_list("name", "at"))
-    return [(kind, found.get(BEAT + kind.name)) for kind in every_kind()]
+    found = dict(AlertEvaluation.objects.values_list("kind", "at"))
+    return [(kind, found.get(kind.name)) for kind in every_kind()]
+
+
+def _note(kind: Kind, now: datetime) -> None:
+    rows = AlertEvaluation.objects.filter(kind=kind.name)
+    if not rows.update(at=now):
+        rows.get_or_create(kind=kind.name, defaults={"at": now})

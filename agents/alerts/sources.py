@@ -14,8 +14,8 @@ from agents.kma_versions import version_advice, version_problem
 from agents.models import BreakerTrip, Server, Severity, Withheld
 from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
 from agents.services.expected import expected_servers
-from agents.services.signs import seconds_since
 from agents.services.withholding import settings_not_allowed, withheld_runs
+from console.processes import seconds_since
 from console.ui.amounts import duration, number, size
 
 MOST = 2000

@@ -2,7 +2,15 @@
 
 from agents.models.acknowledgement import WAITING_STATES, Acknowledgement, AcknowledgementState
 from agents.models.activation import Activation, ActivationState, Ending, Run, RunPhase, Trigger, Withheld
-from agents.models.alert import LIVE_ALERTS, Alert, AlertRule, AlertState, AlertTransition, Severity
+from agents.models.alert import (
+    LIVE_ALERTS,
+    Alert,
+    AlertEvaluation,
+    AlertRule,
+    AlertState,
+    AlertTransition,
+    Severity,
+)
 from agents.models.beat import ProcessBeat
 from agents.models.component import ComponentCondition, ComponentState
 from agents.models.destination import Destination
@@ -29,6 +37,7 @@ __all__ = [
     "Activation",
     "ActivationState",
     "Alert",
+    "AlertEvaluation",
     "AlertRule",
     "AlertState",
     "AlertTransition",

@@ -144,3 +144,19 @@ class AlertRule(models.Model):
             raise ValidationError(_("There is such a rule already."))
         if self.upper is not None and self.lower is not None and self.lower > self.upper:
             raise ValidationError({"lower": _("It cannot close above the bound at which it opens.")})
+
+
+class AlertEvaluation(models.Model):
+    """When a kind of alerts was evaluated last, to its end."""
+
+    kind = models.CharField(_("kind"), max_length=40, unique=True)
+    at = models.DateTimeField(_("at"))
+
+    class Meta:
+        verbose_name = _("alert evaluation")
+        verbose_name_plural = _("alert evaluations")
+        ordering = ("kind",)
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.kind

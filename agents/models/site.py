@@ -9,10 +9,12 @@ ONLY = 1
 
 
 class SiteIdentity(models.Model):
-    """One row, made with its table."""
+    """One row, made with its table. `hearing_since`: all servers were silent before, so it was us who were
+    away."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY)
     uuid = models.UUIDField(_("site id"), default=uuid.uuid4)
+    hearing_since = models.DateTimeField(_("hears servers since"), null=True)
 
     class Meta:
         verbose_name = _("site identity")

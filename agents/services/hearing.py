@@ -5,11 +5,9 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from agents.models import LaunchSetting, ProcessBeat, Server, Spread
+from agents.models import LaunchSetting, Server, SiteIdentity, Spread
 from agents.models.server import lost_before
-from agents.services.signs import sign_of_life
-
-SIGN = "hearing"
+from agents.models.site import ONLY
 
 # A standalone agent of an ANY setting ends itself so long after the sending of its last answered heartbeat.
 LEASE_SECONDS = 15.0
@@ -21,7 +19,7 @@ def note_hearing_again(server: Server, now: datetime) -> None:
     """To be called for a server that was silent, before its heartbeat is stored. When nobody else was heard
     either, it was us who were away (or just begin): the patience with all others starts anew."""
     if not Server.objects.filter(last_seen_at__gt=lost_before(now)).exclude(pk=server.pk).exists():
-        sign_of_life(SIGN, now)
+        SiteIdentity.objects.update_or_create(pk=ONLY, defaults={"hearing_since": now})
 
 
 def silence_counts(now: datetime) -> bool:
@@ -31,7 +29,7 @@ def silence_counts(now: datetime) -> bool:
 
 def heard_for(length: timedelta, now: datetime) -> bool:
     """Whether the MA was there for so long: who was silent all that time was silent indeed."""
-    since = ProcessBeat.objects.filter(name=SIGN).values_list("at", flat=True).first()
+    since = SiteIdentity.objects.filter(pk=ONLY).values_list("hearing_since", flat=True).first()
     return since is None or now - since >= length
 
 

@@ -18,9 +18,9 @@ from agents.services.provisioning import provision_due
 from agents.services.redelivered import lose_redelivered
 from agents.services.schedules import ask_for_ticks, tend_schedules
 from agents.services.setting_removal import finish_removals
-from agents.services.signs import seconds_since, sign_of_life
 from agents.services.tripping import evaluate_open
 from agents.services.window_history import forget_old_windows
+from console.processes import record_heartbeat, seconds_since
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ def tend(now: datetime) -> None:
     """Takes over from silent servers, starts on those that joined, ends what is over, makes what is still
     missing."""
     # beat asked for this and a worker does it: both are alive.
-    sign_of_life("beat", now)
+    record_heartbeat("beat", now)
     keep_up(now)
     rest: tuple[tuple[str, Callable[[datetime], object]], ...] = (
         ("notices", ask_if_due),

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from django.db import DatabaseError, connection
 
-from agents.services.signs import sign_of_life
+from agents.models import ComponentCondition
+from agents.services.components import note_state
 from ma_site.checks.disk import folder_of_sqlite, problem_at
 from ma_site.checks.finding import Finding, bad, good, register
 
@@ -20,7 +21,7 @@ def check(now: datetime) -> Iterator[Finding]:
     try:
         told = _asked("PRAGMA journal_mode" if vendor == "sqlite" else "SHOW server_version")
         passing = [] if vendor == "sqlite" else [name for name in LASTING if _asked(f"SHOW {name}") == "off"]
-        sign_of_life("doctor", now)
+        note_state("database", ComponentCondition.OK, now)
     except DatabaseError as error:
         yield bad(f"{vendor} does not do its work: {error}", _advice(str(error)))
         return

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from agents.services.signs import seconds_since
+from console.processes import seconds_since
 from ma_site.checks.finding import Finding, bad, good, register
 from ma_site.health import LATE_SECONDS
 

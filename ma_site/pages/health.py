@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
-from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
+from agents.models import LaunchSetting, ProvisionState, Server, ServerState
 from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
 from agents.services.expected import expected_servers
 from agents.services.policy_drift import drifting
@@ -22,6 +22,7 @@ from agents.services.queue_counts import broker_away_since, message_count, note_
 from broker.errors import BrokerError, BrokerUnavailable
 from broker.wanted import UNREADABLE
 from console.broker import bounded, management
+from console.processes import last_heartbeat
 from console.ui.amounts import coarse, number
 from console.ui.page import link, needs, page
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
@@ -181,7 +182,7 @@ def _process(name: str, now: datetime) -> Part:
             "Start it: ./ma status, ./ma logs feed."
         ),
     }
-    at = ProcessBeat.objects.filter(name=name).values_list("at", flat=True).first()
+    at = last_heartbeat(name)
     if at is None:
         return Part(labels[name], DOWN, _("has never given a sign of life"), todos[name])
     if now - at > LATE:

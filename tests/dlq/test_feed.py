@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError
 
-from agents.models import ProcessBeat
 from broker.amqp_adapter import AmqpPublisher
 from broker.amqp_codec import decode
 from broker.port import Message, Outgoing, Settle
+from console.processes import ProcessHeartbeat
 from contract.typed import Typed
 from dlq import index
 from dlq.models import DeadLetter
@@ -44,7 +44,7 @@ def test_a_letter_becomes_a_row_with_what_is_known_of_it(stage: Stage) -> None:
     assert (row.message_key, row.body_text, row.state, row.chapter) == (f"{key}-0", "body 0", "dead", 1)
     assert row.node_id == stage.queues.node_id() and row.orig_message_id in stage.queues.walk(key)
     assert stage.feed_is_empty()
-    assert ProcessBeat.objects.filter(name="feed").exists()
+    assert ProcessHeartbeat.objects.filter(process="feed").exists()
 
 
 def test_many_letters_come_in_batches_and_all_once(stage: Stage) -> None:

@@ -19,7 +19,6 @@ from agents.models import (
     LaunchSetting,
     OfferedAgent,
     Pool,
-    ProcessBeat,
     ProvisionState,
     Run,
     RunPhase,
@@ -30,6 +29,7 @@ from agents.reasons import EPOCH
 from agents.services.roles import make_groups
 from broker.amqp_codec import encode
 from broker.port import BodyKind, Message
+from console.processes import record_heartbeat
 from console.reasons import said
 from contract.fingerprint import fingerprint, user_frame
 from contract.typed import Typed, to_json
@@ -120,7 +120,7 @@ def make_world(now: datetime | None = None, *, letters: int = 60) -> World:
         world.settings["orders-export"], world.people["operator"], world.now, HOSTILE.replace("\x00", "")
     )
     for name in ("beat", "feed"):
-        ProcessBeat.objects.create(name=name, at=world.now - timedelta(seconds=3))
+        record_heartbeat(name, world.now - timedelta(seconds=3))
     return world
 
 

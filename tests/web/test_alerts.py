@@ -18,7 +18,7 @@ from agents.alerts.deciding import REMINDERS, SAME, Thresholds
 from agents.alerts.evaluating import evaluate, late_kinds
 from agents.alerts.kinds import MORE
 from agents.alerts.listing import closed_alerts, narrowed, open_alerts, open_count
-from agents.models import Alert, AlertRule, AlertTransition, Notice, NoticeTarget, Pool, ProcessBeat
+from agents.models import Alert, AlertEvaluation, AlertRule, AlertTransition, Notice, NoticeTarget, Pool
 from agents.services import notices
 from agents.services.notices import PAUSES, send_due
 from agents.services.switching import Refused
@@ -356,7 +356,7 @@ def test_a_source_that_breaks_hinders_no_other_one(
     assert evaluate(NOW) == 1
     assert steps() == ["opened"]
     # Once it is known that it was looked at before.
-    ProcessBeat.objects.create(name="alerts:broken", at=NOW)
+    AlertEvaluation.objects.create(kind="broken", at=NOW)
     evaluate(NOW + 5 * MINUTE)
     assert late_kinds(NOW + 5 * MINUTE) == ["Heat"] and late_kinds(NOW) == []
 

@@ -22,12 +22,12 @@ from agents.models import (
     LaunchSetting,
     Notice,
     Pool,
-    ProcessBeat,
     Server,
 )
 from agents.services.components import note_state
 from agents.services.notices import send_due
 from agents.services.settings import enable_setting
+from console.processes import record_heartbeat
 from contract.properties import dead_letter_queue
 from dlq.alert_sources import LEAST
 from dlq.models import DeadLetter, LetterQueue, LetterState
@@ -227,10 +227,10 @@ def test_looking_at_dead_letters_asks_as_much_for_many_queues_as_for_few(pool: P
 
 
 def test_a_feed_that_is_behind_is_one_cause_and_one_that_stands_still_another() -> None:
-    ProcessBeat.objects.create(name="feed", at=NOW)
+    record_heartbeat("feed", NOW)
     feed_counted(5000, NOW)
     for minute in range(4):
-        ProcessBeat.objects.filter(name="feed").update(at=NOW + minute * MINUTE)
+        record_heartbeat("feed", NOW + minute * MINUTE)
         LetterQueue.objects.filter(queue=FEED_QUEUE).update(counted_at=NOW + minute * MINUTE)
         looks("feed_behind", minute)
         looks("feed_silent", minute)
@@ -241,7 +241,7 @@ def test_a_feed_that_is_behind_is_one_cause_and_one_that_stands_still_another() 
     looks("feed_silent", 6, 8, 20)
     assert (open_subjects("feed_behind"), open_subjects("feed_silent")) == (["feed"], ["feed"])
     feed_counted(10, NOW + 30 * MINUTE)
-    ProcessBeat.objects.filter(name="feed").update(at=NOW + 30 * MINUTE)
+    record_heartbeat("feed", NOW + 30 * MINUTE)
     looks("feed_behind", 30, 31)
     looks("feed_silent", 30, 30.1)
     assert open_subjects("feed_behind") == []

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, Run
-from agents.services.signs import sign_of_life
+from console.processes import record_heartbeat
 from dlq.models import DeadLetter, LetterState
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RetentionFigure
@@ -30,7 +30,7 @@ def letter() -> DeadLetter:
     fail(run, "ID:1")
     found = letters.dead("orders", 10, "ID:1")
     Activation.objects.update(ended_at=AT + timedelta(hours=1), well=True, state="succeeded")
-    sign_of_life("feed", AT + timedelta(hours=2))
+    record_heartbeat("feed", AT + timedelta(hours=2))
     return found
 
 
@@ -85,12 +85,12 @@ def test_the_option_keeps_protocols_of_what_is_still_dead(letter: DeadLetter, se
 def test_last_attempts_stay_until_the_feed_was_there(letter: DeadLetter) -> None:
     fail(Run.objects.get(), "ID:3", last_attempt=True)
     Activation.objects.update(well=True)
-    sign_of_life("feed", AT - timedelta(hours=1))
+    record_heartbeat("feed", AT - timedelta(hours=1))
     apply()
     assert list(FailureProtocol.objects.values_list("message_key", flat=True)) == ["ID:3"]
     assert RetentionFigure.objects.get(rule="well").kept_for == {"index": 1}
 
-    sign_of_life("feed", AT + timedelta(hours=1))
+    record_heartbeat("feed", AT + timedelta(hours=1))
     apply()
     assert not FailureProtocol.objects.exists()
 

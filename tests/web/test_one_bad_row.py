@@ -12,9 +12,9 @@ from agents.models import Activation, Interruption, LaunchSetting, Pool, Run, Ru
 from agents.services import claims, closing, drains, endings, pauses, planning, provisioning, tending
 from agents.services.opening import open_activation
 from agents.services.settings import enable_setting
-from agents.services.signs import sign_of_life
 from agents.services.standing_in import stand_in_at_broker
 from broker.letters import QueueFigures
+from console.processes import record_heartbeat
 from contract.messages import RunReport, RunState
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_setting
 
@@ -40,7 +40,7 @@ def pending(pool: Pool, key: str, **fields: Any) -> Activation:
 
 def beat_is_away() -> None:
     """Then heartbeats see to what it asks for."""
-    sign_of_life("beat", timezone.now() - timedelta(minutes=5))
+    record_heartbeat("beat", timezone.now() - timedelta(minutes=5))
 
 
 def fails_for(key: str, monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.alerts.evaluating import evaluate
-from agents.models import Alert, LaunchSetting, Pool, ProcessBeat, Run, Server
+from agents.models import Alert, AlertEvaluation, LaunchSetting, Pool, Run, Server
 from agents.services.settings import Refused, disable_setting, enable_setting
 from console.reasons import said
 from failures.api.parsing import DEEPEST_BATCH
@@ -104,7 +104,7 @@ def test_the_alert_of_a_withheld_setting_opens_and_closes_by_itself(
     kmas: list[Kma], bad: LaunchSetting
 ) -> None:
     def look(seconds: int) -> list[str]:
-        ProcessBeat.objects.filter(name__startswith="alerts:").delete()
+        AlertEvaluation.objects.all().delete()
         evaluate(timezone.now() + timedelta(seconds=seconds))
         return list(
             Alert.objects.filter(kind="setting_withheld", state="open").values_list("subject", flat=True)

@@ -11,7 +11,8 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from agents.models import Activation, LaunchSetting, Pool, ProcessBeat, Run, Server
+from agents.models import Activation, LaunchSetting, Pool, Run, Server
+from console.processes import record_heartbeat
 from contract.outcomes import Outcome
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure, RetentionRun
@@ -238,7 +239,7 @@ def test_what_nobody_would_keep_goes_without_being_looked_at(
             yield some
 
     monkeypatch.setattr(picking, "of_activation", of_activation)
-    ProcessBeat.objects.create(name="feed", at=NOW)
+    record_heartbeat("feed", NOW)
     well = activation(setting, 5, well=True)
     protocols(well, 12, 4)
     # Received just now: a letter of it may be on its way.
@@ -342,7 +343,7 @@ class RetentionAgainstTheRule(TestCase):
         swept: bool,
     ) -> None:
         if swept:
-            ProcessBeat.objects.create(name="feed", at=NOW)
+            record_heartbeat("feed", NOW)
         pool = Pool.objects.create(name="demo")
         setting = make_setting(pool, retention_days=days)
         made = []

@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from agents.services.signs import sign_of_life
+from console.processes import record_heartbeat
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
 from failures.retention import checkpoints, chunks, pace, turns
@@ -71,7 +71,7 @@ def test_whoever_lost_the_run_deletes_nothing_more() -> None:
 def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(swept: bool) -> None:
     of_a_good_one(400)
     if swept:
-        sign_of_life("feed", timezone.now())
+        record_heartbeat("feed", timezone.now())
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW], cwd=ROOT, env=environ(), stdout=subprocess.DEVNULL
     )
@@ -96,7 +96,7 @@ def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(swept: bool)
 
 def test_intake_goes_on_beside_it_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = of_a_good_one(1500)
-    sign_of_life("feed", timezone.now())
+    record_heartbeat("feed", timezone.now())
     monkeypatch.setattr(pace, "MOST", 50)
     going_on = activation(setting, 1, going_on=True)
     run = run_of(going_on)
@@ -133,7 +133,7 @@ def test_no_transaction_is_long_and_none_is_open_between_chunks(
 ) -> None:
     of_a_good_one(200)
     if swept:
-        sign_of_life("feed", timezone.now())
+        record_heartbeat("feed", timezone.now())
     began: list[int] = []
 
     def look(took: float) -> None:
@@ -154,7 +154,7 @@ def test_a_chunk_of_protocols_keeps_no_intake_waiting(monkeypatch: pytest.Monkey
     and sent again are taken in while its transaction is open. On SQLite one that writes keeps all others
     waiting, so there a chunk is short."""
     setting = of_a_good_one(30)
-    sign_of_life("feed", timezone.now())
+    record_heartbeat("feed", timezone.now())
     old = run_of(setting.activations.get())
     fresh = run_of(activation(setting, 1, going_on=True))
     spool = reports.Spool()

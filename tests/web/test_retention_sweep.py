@@ -13,7 +13,8 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from agents.models import Activation, LaunchSetting, Pool, ProcessBeat
+from agents.models import Activation, LaunchSetting, Pool
+from console.processes import record_heartbeat
 from failures.models import FailureProtocol, RecoveredMessage, RetentionRun
 from failures.retention import chunks, keepers, lying, pace, picking, sweeping
 from failures.retention.turns import work
@@ -35,7 +36,7 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def feed() -> None:
     """It is there, so letters keep nothing that is older than a few minutes."""
-    ProcessBeat.objects.create(name="feed", at=NOW)
+    record_heartbeat("feed", NOW)
 
 
 @pytest.fixture
@@ -259,7 +260,7 @@ class SweepAgainstTheRule(TestCase):
         first_group: int,
         looked_at: int,
     ) -> None:
-        ProcessBeat.objects.create(name="feed", at=NOW)
+        record_heartbeat("feed", NOW)
         pool = Pool.objects.create(name="demo")
         made = []
         for number, history in enumerate(histories):

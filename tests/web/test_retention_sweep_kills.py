@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from agents.models import Activation, Pool, ProcessBeat
+from agents.models import Activation, Pool
+from console.processes import record_heartbeat
 from failures.models import FailureProtocol, RetentionRun, RetentionState
 from failures.retention import chunks, lying, pace, running, sweeping, turns
 from failures.retention.turns import work
@@ -28,7 +29,7 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
     monkeypatch.setattr(pace, "LEAST", 2)
     monkeypatch.setattr(pace, "MOST", 5)
     monkeypatch.setattr(chunks, "_let_others_in", lambda took: None)
-    ProcessBeat.objects.create(name="feed", at=NOW)
+    record_heartbeat("feed", NOW)
 
 
 def test_turns_that_end_early_are_gone_on_with(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,10 +274,10 @@ def test_the_doctor_finds_a_whole_house_in_order(
     make_alive(server, second_server, now=timezone.now())
     for each in (server, second_server):
         tokens.issue_server_token(each, now=NOW)
-    from agents.services.signs import sign_of_life
+    from console.processes import record_heartbeat
 
     for name in ("beat", "feed"):
-        sign_of_life(name, timezone.now())
+        record_heartbeat(name, timezone.now())
 
     assert [finding for finding in run_checks(timezone.now()) if not finding.ok] == []
     with pytest.raises(SystemExit) as end:

@@ -13,8 +13,8 @@ from django.utils import timezone
 from agents.models import ComponentState, Pool, Server
 from agents.services.components import note_state
 from agents.services.roles import make_groups
-from agents.services.signs import sign_of_life
 from agents.services.tokens import issue_server_token
+from console.processes import record_heartbeat
 from console.tokens.models import ApiToken
 from deploy import config as configuration
 from deploy import site_health
@@ -47,7 +47,7 @@ def test_the_api_description_loads_only_from_here_and_without_inline_script(clie
 def all_well() -> None:
     now = timezone.now()
     for name in ("beat", "feed"):
-        sign_of_life(name, now)
+        record_heartbeat(name, now)
     for name in ("broker", "redis"):
         note_state(name, "ok", now)
 
@@ -56,8 +56,8 @@ def test_health_names_each_part_in_one_word(client: Client, db: None) -> None:
     now = timezone.now()
     pool = Pool.objects.create(name="demo")
     pool.servers.add(Server.objects.create(name="srv-1", last_seen_at=now - timedelta(seconds=3)))
-    sign_of_life("beat", now)
-    sign_of_life("feed", now - timedelta(minutes=5))
+    record_heartbeat("beat", now)
+    record_heartbeat("feed", now - timedelta(minutes=5))
     note_state("redis", "ok", now)
     note_state("broker", "down", now)
     answer = client.get("/healthz/")

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from agents.models import AlertRule, Notice, Pool, Server
 from agents.services import standing_in
-from agents.services.signs import sign_of_life
 from agents.services.standing_in import stand_in_at_broker
+from console.processes import record_heartbeat
 from tests.web.listeners import listening_hook
 from tests.web.pipeline import until
 from tests.web.rows import NOW, api_client, heartbeat_json, make_alive
@@ -31,14 +31,14 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.django_db
 def test_nothing_is_done_while_beat_gives_signs_or_never_gave_one(done: list[str]) -> None:
     assert not stand_in_at_broker(NOW)
-    sign_of_life("beat", NOW)
+    record_heartbeat("beat", NOW)
     assert not stand_in_at_broker(NOW + timedelta(seconds=15))
     assert done == []
 
 
 @pytest.mark.django_db
 def test_it_is_done_every_two_seconds_while_beat_is_away(done: list[str]) -> None:
-    sign_of_life("beat", NOW)
+    record_heartbeat("beat", NOW)
     for tenth in range(160, 200):
         stand_in_at_broker(NOW + timedelta(seconds=tenth / 10))
     assert done == ["drains", "provisioning"] * 2
@@ -62,7 +62,7 @@ def test_people_are_told_what_is_away_though_no_worker_runs(
         target_of(pool, hook.url)
         AlertRule.objects.create(kind=kind, upper=0, lower=0, open_after_seconds=0)
         make_alive(server, second_server, now=timezone.now())
-        sign_of_life("beat", timezone.now() - timedelta(minutes=5))
+        record_heartbeat("beat", timezone.now() - timedelta(minutes=5))
         client = api_client(server)
 
         def told() -> bool:

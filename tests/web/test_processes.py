@@ -1,0 +1,47 @@
+"""Who of our own processes is alive: nobody is taken for one who only left a row behind."""
+
+from datetime import timedelta
+
+import pytest
+
+from agents.alerts.evaluating import evaluate
+from agents.models import Server
+from agents.services.hearing import heard_for, note_hearing_again
+from console.processes import last_heartbeat, record_heartbeat, seconds_since
+from ma_site.checks import database
+from ma_site.relocation import ALIVE, running_processes
+from tests.web.rows import NOW
+
+pytestmark = pytest.mark.django_db
+SECOND = timedelta(seconds=1)
+
+
+def test_the_latest_heartbeat_of_a_process_counts() -> None:
+    assert last_heartbeat("beat") is None and seconds_since("beat", NOW) is None
+    for second in (0, 5):
+        record_heartbeat("beat", NOW + second * SECOND)
+    record_heartbeat("feed", NOW)
+    assert last_heartbeat("beat") == NOW + 5 * SECOND
+    assert [seconds_since(name, NOW + 7 * SECOND) for name in ("beat", "feed")] == [2.0, 7.0]
+
+
+def test_a_site_runs_for_as_long_as_a_process_shows_itself(server: Server) -> None:
+    record_heartbeat("beat", NOW)
+    record_heartbeat("feed", NOW - ALIVE)
+    assert running_processes(NOW) == ["beat"]
+    Server.objects.filter(pk=server.pk).update(last_seen_at=NOW)
+    assert running_processes(NOW + ALIVE - SECOND) == ["beat", "web"]
+    assert running_processes(NOW + ALIVE) == []
+
+
+def test_a_command_that_has_ended_is_no_process_of_a_running_site() -> None:
+    """As the doctor, whom people ask before they move their site."""
+    assert [finding.ok for finding in database.check(NOW) if "reads and writes" in finding.detail] == [True]
+    assert running_processes(NOW) == []
+
+
+def test_what_was_evaluated_and_heard_is_no_process(server: Server) -> None:
+    evaluate(NOW)
+    note_hearing_again(server, NOW)
+    assert not heard_for(2 * SECOND, NOW + SECOND) and heard_for(SECOND, NOW + SECOND)
+    assert running_processes(NOW) == []
