@@ -18,14 +18,14 @@ from agents.alerts.kinds import MORE, Kind, Observation, every_kind
 from agents.alerts.recording import record, state_of
 from agents.alerts.rules import Rules, rules_of
 from agents.models import LIVE_ALERTS, Alert, AlertEvaluation, AlertState
-from agents.services.leases import lease
+from console.jobs.locks import lock
 
 log = structlog.get_logger(__name__)
 
 # A look takes at most so long, and the kind that is at hand; a process that was killed is followed after the
-# lease.
+# lock.
 BUDGET_SECONDS = 10.0
-LEASE = timedelta(seconds=120)
+HELD_FOR = timedelta(seconds=120)
 # What closed longer ago and was let go begins anew.
 REMEMBERED = timedelta(hours=1)
 # Alerts of one kind that a look takes up.
@@ -38,7 +38,7 @@ def evaluate(now: datetime) -> int:
     """How many transitions were made."""
     deadline = time.monotonic() + BUDGET_SECONDS
     made = 0
-    with lease("alerts", LEASE) as mine:
+    with lock("alerts", HELD_FOR) as mine:
         for kind in _longest_ago_first() if mine else ():
             try:
                 made += evaluate_kind(kind, now)

@@ -1,4 +1,7 @@
-"""Evaluations of alerts, and since when the site hears its servers, were rows among the beats of processes."""
+"""The beats of processes, whose table had rows of five meanings, go.
+
+Evaluations of alerts, and since when the site hears its servers, find a place of their own here; heartbeats and
+locks have theirs in the console."""
 
 from typing import Any
 
@@ -24,8 +27,19 @@ def join(apps: Any, schema_editor: Any) -> None:
         beats.update_or_create(name=HEARING, defaults={"at": site.hearing_since})
 
 
+def forget_model(apps: Any, schema_editor: Any) -> None:
+    apps.get_model("contenttypes", "ContentType").objects.filter(
+        app_label="agents", model="processbeat"
+    ).delete()
+
+
 class Migration(migrations.Migration):
-    dependencies = [("agents", "0039_tokens_of_people"), ("console", "0003_processes_and_locks")]
+    dependencies = [
+        ("agents", "0039_tokens_of_people"),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("console", "0003_processes_and_locks"),
+        ("contenttypes", "0002_remove_content_type_name"),
+    ]
     operations = [
         migrations.CreateModel(
             name="AlertEvaluation",
@@ -52,4 +66,6 @@ class Migration(migrations.Migration):
             field=models.DateTimeField(null=True, verbose_name="hears servers since"),
         ),
         migrations.RunPython(part, join),
+        migrations.DeleteModel("ProcessBeat"),
+        migrations.RunPython(forget_model, migrations.RunPython.noop),
     ]

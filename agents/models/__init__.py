@@ -11,7 +11,6 @@ from agents.models.alert import (
     AlertTransition,
     Severity,
 )
-from agents.models.beat import ProcessBeat
 from agents.models.component import ComponentCondition, ComponentState
 from agents.models.destination import Destination
 from agents.models.found_policy import FoundPolicy
@@ -64,7 +63,6 @@ __all__ = [
     "PoisonPolicy",
     "Pool",
     "PoolGrant",
-    "ProcessBeat",
     "ProvisionState",
     "Run",
     "RunPhase",

@@ -9,15 +9,15 @@ from agents.models import Activation, ActivationState, Ending, Kind, LaunchSetti
 from agents.services.draining import Look, Patience, Progress, follow, time_is_up, verdict
 from agents.services.endings import end_activations, set_ending
 from agents.services.isolating import isolated
-from agents.services.leases import lease
 from broker.errors import BrokerError, BrokerUnavailable
 from broker.letters import queue_figures
 from console.broker import management
+from console.jobs.locks import lock
 
 log = structlog.get_logger(__name__)
 
 # Two processes that look at once do no harm; with a broker that hangs they would pile up.
-LEASE = timedelta(seconds=30)
+HELD_FOR = timedelta(seconds=30)
 
 
 def watch_drains(now: datetime) -> int:
@@ -33,7 +33,7 @@ def watch_drains(now: datetime) -> int:
         with isolated("drains", activation=activation.pk):
             set_ending(activation, Ending.LIMIT, now)
     rest = [activation for activation in open_ones if activation not in done]
-    with lease("drains", LEASE) as free:
+    with lock("drains", HELD_FOR) as free:
         ended = _look_at(rest, now) if free else []
     if done or ended:
         end_activations(now, [activation.pk for activation in done + ended])

@@ -14,9 +14,9 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from agents.models import BreakerTrip, Notice, NoticeState, NoticeTarget
-from agents.services.leases import lease
 from agents.services.telling import deliver
 from agents.services.webhook import Undelivered
+from console.jobs.locks import lock
 from console.task_queue import send
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,7 @@ MOST_ATTEMPTS = len(PAUSES) + 1
 # Addresses that hang hold one worker for so long at a time, and never a second one.
 BUDGET_SECONDS = 20.0
 # More than the budget and a last attempt: a sender that was killed is followed then.
-LEASE = timedelta(seconds=60)
+HELD_FOR = timedelta(seconds=60)
 
 
 def create_notices(trip: BreakerTrip, now: datetime) -> list[Notice]:
@@ -77,7 +77,7 @@ def ask_if_due(now: datetime) -> None:
 def send_due(now: datetime) -> int:
     """How many arrived. Of several that call it at once one sends: what it leaves is found by the next
     `tend`."""
-    with lease("notices", LEASE) as mine:
+    with lock("notices", HELD_FOR) as mine:
         return sum(_attempt(notice, now) for notice in _due(now)) if mine else 0
 
 

@@ -19,16 +19,16 @@ from django.utils.translation import gettext as _
 
 from agents.models import Destination, StateChange
 from agents.services.history import note
-from agents.services.leases import lease
 from agents.services.policy_drift import look_at_policy, policy_of
 from agents.services.switching import Refused
 from agents.services.wishes import save_destination
 from broker.errors import BrokerError
 from broker.topology import apply, found_policy
 from console.broker import management
+from console.jobs.locks import lock
 from console.reasons import Reason, said
 
-LEASE = timedelta(minutes=2)
+HELD_FOR = timedelta(minutes=2)
 # By the names of the broker's JSON, what it means where nobody has ever set it. What is not here is ours
 # alone.
 ADOPTED: dict[str, tuple[str, Any]] = {
@@ -107,7 +107,7 @@ def adopt_policy(destination: Destination, seen: str, by: Any, now: datetime) ->
 @contextmanager
 def _nobody_else_writes() -> Iterator[None]:
     """To the broker. Raises Refused."""
-    with lease("provision", LEASE) as free:
+    with lock("provision", HELD_FOR) as free:
         if not free:
             raise Refused(
                 "busy", _("The broker is being provisioned at this moment."), _("Try again in a moment.")

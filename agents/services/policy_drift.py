@@ -11,22 +11,22 @@ import structlog
 from django.conf import settings
 
 from agents.models import Destination, FoundPolicy
-from agents.services.leases import lease
 from broker.errors import BrokerError
 from broker.topology import Policy, destination_policy, found_policy
 from broker.wanted import DEAD_LETTER_SETTINGS
 from console.broker import management
+from console.jobs.locks import lock
 
 log = structlog.get_logger(__name__)
 
-LEASE = timedelta(minutes=2)
+HELD_FOR = timedelta(minutes=2)
 # What was seen longer ago says nothing of now: three looks were missed.
 KNOWN = timedelta(minutes=4)
 
 
 def watch_policies(now: datetime) -> int:
     """How many addresses differ. While the broker is away the rows stay as they are, and grow old."""
-    with lease("policies", LEASE) as free:
+    with lock("policies", HELD_FOR) as free:
         if not free:
             return 0
         wanted = list(_wanted())

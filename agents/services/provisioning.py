@@ -11,16 +11,16 @@ from django.utils import timezone
 from agents.models import LaunchSetting, ProvisionState
 from agents.services.history import note
 from agents.services.isolating import isolated
-from agents.services.leases import lease, once_per
 from agents.services.wishes import REMOVING, wanted_hash
 from broker.errors import BrokerError, BrokerTimeout, BrokerUnavailable
 from broker.topology import Difference, Step, apply, base_topology, differences, setting_topology
 from console.broker import management
+from console.jobs.locks import lock, once_per
 from console.reasons import said
 
 log = structlog.get_logger(__name__)
 
-LEASE = timedelta(minutes=2)
+HELD_FOR = timedelta(minutes=2)
 RETRY_FAILED_EVERY = timedelta(seconds=30)
 # How long manage.py provision waits for another process that is at it.
 PATIENCE_SECONDS = 60.0
@@ -44,7 +44,7 @@ def steps_of(setting: LaunchSetting) -> list[Step]:
 
 def provision_setting(setting_id: int) -> None:
     """Does nothing while another process provisions: the next `tend` finds what is still pending."""
-    with lease("provision", LEASE) as free:
+    with lock("provision", HELD_FOR) as free:
         if free:
             _provision(LaunchSetting.objects.filter(pk=setting_id))
 
@@ -60,7 +60,7 @@ def provision_due(now: datetime) -> None:
     due &= ~Q(wanted_hash=REMOVING)
     if not LaunchSetting.objects.filter(due).exists():
         return
-    with lease("provision", LEASE) as free:
+    with lock("provision", HELD_FOR) as free:
         if free:
             _provision(LaunchSetting.objects.filter(due))
 
@@ -72,7 +72,7 @@ def provision_all() -> None:
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        with lease("provision", LEASE) as free:
+        with lock("provision", HELD_FOR) as free:
             if free:
                 apply(management(), base_topology(settings.MA_DLA_ADDRESS))
                 _provision(LaunchSetting.objects.all())

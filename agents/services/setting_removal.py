@@ -28,8 +28,7 @@ from agents.reasons import (
 )
 from agents.services.history import note
 from agents.services.isolating import isolated
-from agents.services.leases import lease
-from agents.services.provisioning import LEASE
+from agents.services.provisioning import HELD_FOR
 from agents.services.schedules import delete_schedule
 from agents.services.setting_rows import anything_left, let_go
 from agents.services.switching import Refused
@@ -39,6 +38,7 @@ from broker.port import Management
 from broker.rows import find
 from broker.topology import remove_setting as remove_queues
 from console.broker import management
+from console.jobs.locks import lock
 from contract.properties import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)
@@ -82,7 +82,7 @@ def remove_setting(setting: LaunchSetting, by: Any, now: datetime) -> bool:
     if refused := removal_refusal(setting):
         raise refused
     _decide(setting, by, now)
-    with lease("provision", LEASE) as free:
+    with lock("provision", HELD_FOR) as free:
         gone = free and _carry_out(setting.pk, now, time.monotonic() + TURN_SECONDS)
     return gone
 
@@ -101,7 +101,7 @@ def finish_removals(now: datetime) -> int:
     if not keys:
         return 0
     until = time.monotonic() + TURN_SECONDS
-    with lease("provision", LEASE) as free:
+    with lock("provision", HELD_FOR) as free:
         gone = 0
         for pk in keys if free else ():
             with isolated("removals", setting=pk):
@@ -132,7 +132,7 @@ def _decide(setting: LaunchSetting, by: Any, now: datetime) -> None:
 
 
 def _carry_out(setting_id: int, now: datetime, until: float) -> bool:
-    """Under the lease of provisioning: nobody makes queues meanwhile. `until`: the monotonic instant at which
+    """Under the lock of provisioning: nobody makes queues meanwhile. `until`: the monotonic instant at which
     the turn is over. Raises Refused, and then takes the mark back."""
     setting = (
         LaunchSetting.objects.filter(pk=setting_id, wanted_hash=REMOVING)

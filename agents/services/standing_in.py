@@ -13,11 +13,11 @@ from django.db import DatabaseError, InterfaceError, connection
 
 from agents.alerts.evaluating import evaluate
 from agents.services.drains import watch_drains
-from agents.services.leases import once_per
 from agents.services.notices import send_due
 from agents.services.provisioning import provision_due
 from agents.services.subscriptions import watch_subscriptions
 from agents.services.tending import beat_is_away
+from console.jobs.locks import once_per
 
 log = structlog.get_logger(__name__)
 

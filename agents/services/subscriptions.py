@@ -10,16 +10,16 @@ import structlog
 from django.db.models import F, Q
 
 from agents.models import LaunchSetting, SubscriptionState, Timing
-from agents.services.leases import lease
 from agents.services.subscription_progress import Progress, Seen, follow
 from broker.errors import BrokerError
 from broker.letters import QueueFigures, figures_of_all
 from console.broker import management
+from console.jobs.locks import lock
 
 log = structlog.get_logger(__name__)
 
 # Two processes that ask at once do no harm; with a broker that hangs they would pile up.
-LEASE = timedelta(seconds=30)
+HELD_FOR = timedelta(seconds=30)
 # What was seen longer ago says nothing of now.
 KNOWN = timedelta(seconds=60)
 COLUMNS = ("waiting", "in_delivery", "consumers", "acknowledged", "seen_at", "still_since", "unfed_since")
@@ -27,7 +27,7 @@ COLUMNS = ("waiting", "in_delivery", "consumers", "acknowledged", "seen_at", "st
 
 def watch_subscriptions(now: datetime) -> int:
     """How many were seen. While the broker is away the rows stay as they are, and grow old."""
-    with lease("subscriptions", LEASE) as free:
+    with lock("subscriptions", HELD_FOR) as free:
         if not free:
             return 0
         settings = {each.key: each for each in _watched()}

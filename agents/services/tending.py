@@ -10,7 +10,6 @@ from agents.services.duty import expire_duties
 from agents.services.endings import end_activations
 from agents.services.groups import advance_groups
 from agents.services.isolating import isolated
-from agents.services.leases import once_per
 from agents.services.notices import ask_if_due
 from agents.services.pauses import end_pauses
 from agents.services.planning import plan_open_activations
@@ -20,6 +19,7 @@ from agents.services.schedules import ask_for_ticks, tend_schedules
 from agents.services.setting_removal import finish_removals
 from agents.services.tripping import evaluate_open
 from agents.services.window_history import forget_old_windows
+from console.jobs.locks import once_per
 from console.processes import record_heartbeat, seconds_since
 
 log = structlog.get_logger(__name__)

@@ -4,7 +4,7 @@ is decided from old ones."""
 from datetime import datetime, timedelta
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
-from agents.services.leases import once_per
+from console.jobs.locks import once_per
 
 KEPT = timedelta(days=90)
 LOOKS_EVERY = timedelta(hours=1)

@@ -1,4 +1,6 @@
-"""Heartbeats of processes get a table of their own: the one of before, of agents, had rows of other meanings."""
+"""Heartbeats of processes and locks get a table each: they shared one of agents, with other things.
+
+Locks begin free."""
 
 from typing import Any
 
@@ -38,6 +40,25 @@ class Migration(migrations.Migration):
                 "verbose_name": "process heartbeat",
                 "verbose_name_plural": "process heartbeats",
                 "ordering": ("process",),
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="NamedLock",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=60, unique=True, verbose_name="name")),
+                ("held_until", models.DateTimeField(verbose_name="held until")),
+            ],
+            options={
+                "verbose_name": "named lock",
+                "verbose_name_plural": "named locks",
+                "ordering": ("name",),
                 "default_permissions": (),
             },
         ),

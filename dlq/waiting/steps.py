@@ -13,11 +13,11 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from agents.services.leases import lease
-from agents.services.provisioning import LEASE as PROVISIONING
+from agents.services.provisioning import HELD_FOR as PROVISIONING
 from broker import waiting
 from broker.errors import BrokerUnavailable, ManagementFailed
 from broker.topology import apply, hold_topology
+from console.jobs.locks import lock
 from contract.properties import hold_queue
 from dlq import crash
 from dlq.letter_queues import LetterQueues
@@ -100,12 +100,12 @@ def _plan(action: WaitingAction, queues: LetterQueues) -> None:
 
 
 def _act(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) -> None:
-    """Killed before the mark, all of it is done again, to no effect. Under the lease of provisioning: nobody
+    """Killed before the mark, all of it is done again, to no effect. Under the lock of provisioning: nobody
     takes a queue away while messages move between the subscription and its hold queue."""
     crash.point("waiting_before_act")
     try:
         if action.kind in (WaitingKind.HOLD, WaitingKind.RELEASE):
-            with lease("provision", PROVISIONING) as free:
+            with lock("provision", PROVISIONING) as free:
                 if not free:
                     raise NotYet("queues are being made or removed at this moment")
                 _ask_broker(action, items, queues)

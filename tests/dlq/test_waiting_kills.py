@@ -31,7 +31,7 @@ KILLED_AT_EACH_PLACE = """
 import os, time
 from django.db import connections
 from django.utils import timezone
-from agents.models import ProcessBeat
+from console.jobs.locks import NamedLock
 from console.broker import management
 from broker import waiting
 from broker.errors import ManagementFailed
@@ -56,7 +56,7 @@ def all_there_is():
 
 def run(pk):
     WaitingAction.objects.update(lease_until=None)
-    ProcessBeat.objects.filter(name__startswith="lease:").update(at=timezone.now())
+    NamedLock.objects.update(held_until=timezone.now())
     run_waiting(str(pk))
 
 for place in places:

@@ -17,7 +17,6 @@ from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Alert, Destination, LaunchSetting, Pool, StateChange
 from agents.services import policies
-from agents.services.leases import lease
 from agents.services.policy_drift import watch_policies
 from agents.services.provisioning import provision_due
 from broker.errors import BrokerError, BrokerTimeout
@@ -25,6 +24,7 @@ from broker.memory_adapter import MemoryBroker
 from broker.port import Account
 from broker.topology import apply
 from console import broker as broker_service
+from console.jobs.locks import lock
 from tests.services import ArtemisService
 from tests.web.pages import looked_at
 from tests.web.rows import NOW, api_client, make_setting
@@ -298,7 +298,7 @@ def test_nobody_writes_or_adopts_while_a_worker_provisions(
     meddle(destination, redeliveryDelay=7000)
     client = signed_in(operator)
     confirmed = seen(client, destination, action)
-    with lease("provision", policies.LEASE):
+    with lock("provision", policies.HELD_FOR):
         assert "is being provisioned" in said(client, destination, action, confirmed)
     assert policies.read_policy(destination)["redeliveryDelay"] == 7000
     assert Destination.objects.get(pk=destination.pk).delay_ms == 100

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from agents.models import LaunchSetting, Notice, NoticeTarget, Pool
 from agents.models.notice import MOST_TARGETS
 from agents.services import notices, webhook
-from agents.services.leases import lease
 from agents.services.notices import PAUSES, send_due
+from console.jobs.locks import lock
 from tests.web.listeners import Hook, listening_hook
 from tests.web.rows import NOW
 from tests.web.test_notices import target_of, tripped
@@ -46,7 +46,7 @@ def test_one_sends_at_a_time(setting: LaunchSetting, hook: Hook) -> None:
     target_of(setting, hook.url)
     tripped(setting)
 
-    with lease("notices", timedelta(seconds=60)) as taken:
+    with lock("notices", timedelta(seconds=60)) as taken:
         assert taken and send_due(NOW) == 0
     assert not hook.heard
     assert send_due(NOW) == 1

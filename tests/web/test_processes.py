@@ -3,10 +3,12 @@
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from agents.alerts.evaluating import evaluate
 from agents.models import Server
 from agents.services.hearing import heard_for, note_hearing_again
+from console.jobs.locks import lock, once_per
 from console.processes import last_heartbeat, record_heartbeat, seconds_since
 from ma_site.checks import database
 from ma_site.relocation import ALIVE, running_processes
@@ -38,6 +40,14 @@ def test_a_command_that_has_ended_is_no_process_of_a_running_site() -> None:
     """As the doctor, whom people ask before they move their site."""
     assert [finding.ok for finding in database.check(NOW) if "reads and writes" in finding.detail] == [True]
     assert running_processes(NOW) == []
+
+
+def test_a_lock_is_no_process_of_a_running_site() -> None:
+    """As that of `provision`, or of a worker that was killed while it had one."""
+    now = timezone.now()
+    with lock("provision", timedelta(minutes=2)) as taken:
+        assert taken and once_per("alerts", 10 * SECOND, now)
+        assert running_processes(now) == []
 
 
 def test_what_was_evaluated_and_heard_is_no_process(server: Server) -> None:
