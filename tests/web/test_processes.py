@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from agents.alerts.evaluating import evaluate
-from agents.models import Server
+from agents.models import ComponentState, Server
 from agents.services.hearing import heard_for, note_hearing_again
 from console.jobs.locks import lock, once_per
 from console.processes import last_heartbeat, record_heartbeat, seconds_since
@@ -39,6 +39,7 @@ def test_a_site_runs_for_as_long_as_a_process_shows_itself(server: Server) -> No
 def test_a_command_that_has_ended_is_no_process_of_a_running_site() -> None:
     """As the doctor, whom people ask before they move their site."""
     assert [finding.ok for finding in database.check(NOW) if "reads and writes" in finding.detail] == [True]
+    assert ComponentState.objects.get(name="database").measured_at == NOW, "it has written"
     assert running_processes(NOW) == []
 
 
