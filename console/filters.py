@@ -1,6 +1,7 @@
-"""What a list is narrowed by: instants, spans, switches, which say what is wrong with them."""
+"""What a list is narrowed by: instants, spans, switches, which say what is wrong with them; a filter as of an
+address, and as people read it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -89,6 +90,30 @@ class SwitchFilter(rest_filters.BooleanFilter):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"widget": forms.TextInput, **options})
+
+
+def filter_part(query: QueryDict, page_own: Collection[str]) -> QueryDict:
+    """What of an address is a filter: without what is empty and without what is of its page. A name that
+    nobody knows is kept: it is refused with what it may have meant."""
+    kept = query.copy()
+    for name, values in query.lists():
+        if name in page_own or not any(values):
+            del kept[name]
+    return kept
+
+
+def filter_words(form: forms.Form, holds_anyway: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Label and value of each field of a checked form that is set, as people read them."""
+    words = []
+    for name, value in form.cleaned_data.items():
+        if value in (None, "", []) or value == holds_anyway.get(name):
+            continue
+        field = form.fields[name]
+        labels = {str(key): str(label) for key, label in getattr(field, "choices", ())}
+        for each in value if isinstance(value, list) else [value]:
+            text = "=".join(each) if isinstance(each, tuple) else str(each)
+            words.append((str(field.label), labels.get(text, text)))
+    return words
 
 
 def unclear(query: QueryDict, names: Collection[str], several: Collection[str] = ()) -> dict[str, str]:

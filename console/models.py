@@ -1,6 +1,9 @@
+"""Rows of the console, one file per resource."""
+
 from console.audit.models import AuditEntry
 from console.jobs.locks import NamedLock
 from console.processes import ProcessHeartbeat
+from console.saved_filters.models import SavedFilter
 from console.tokens.models import ApiToken
 
 __all__ = [
@@ -8,4 +11,5 @@ __all__ = [
     "AuditEntry",
     "NamedLock",
     "ProcessHeartbeat",
+    "SavedFilter",
 ]

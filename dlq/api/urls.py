@@ -13,10 +13,10 @@ from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
 from dlq.api.remarks import EndFault, EndTaking, Faults, HandOver, Notes, Takings
 from dlq.api.replays import ActOnReplay, OneReplay, ReplayItems, Replays
-from dlq.api.saved_filters import OneSavedFilter, SavedFilters
 from dlq.api.waiting import OneWaitingAction, StopWaiting, Waiting, WaitingActions, WaitingItems
 from dlq.api.whole import WholeBody, WholeLetter
 from dlq.job_actions import ACTS
+from dlq.saved_filters import OneSavedLetterFilter, SavedLetterFilters
 
 urlpatterns = [
     path("dead-letters/", Letters.as_view(), name="dead-letters"),
@@ -41,8 +41,8 @@ urlpatterns = [
         path(f"replays/<uuid:pk>/{what}/", ActOnReplay.as_view(what=what), name=f"replay-{what}")
         for what in ACTS
     ),
-    path("saved-filters/", SavedFilters.as_view(), name="saved-filters"),
-    path("saved-filters/<int:pk>/", OneSavedFilter.as_view(), name="saved-filter"),
+    path("saved-filters/", SavedLetterFilters.as_view(), name="saved-filters"),
+    path("saved-filters/<int:pk>/", OneSavedLetterFilter.as_view(), name="saved-filter"),
     path("takings/", Takings.as_view(), name="takings"),
     path("takings/<int:pk>/end/", EndTaking.as_view(), name="taking-end"),
     path("takings/<int:pk>/hand-over/", HandOver.as_view(), name="taking-hand-over"),

@@ -7,10 +7,10 @@ from urllib.parse import quote
 from django.db.models import Q
 from django.http import QueryDict
 
-from dlq.models import KnownFault, LetterReport, Note, ReplayJob, SavedFilter, Taking, WaitingItem
+from console.saved_filters.models import SavedFilter
+from dlq.models import KnownFault, LetterReport, Note, ReplayJob, Taking, WaitingItem
 from dlq.models.replay import UNFINISHED_JOBS
 from failures.erasing import Case, Wanted, of_cases, rekey
-from failures.models import SavedView
 
 SHORT = 4
 
@@ -41,18 +41,14 @@ def erase_queries(wanted: Wanted, *, dry: bool) -> Mapping[str, int]:
     """Filters that look for it: those with a name are deleted, replays that are over forget theirs."""
     names_it = Q(query__contains=quote(wanted.secret, safe="")) | Q(query__contains=wanted.secret)
     names_it |= Q(query__contains=quote(wanted.secret, safe="").replace("%20", "+"))
-    found = {}
-    for kind, model in (("saved filters", SavedFilter), ("saved views", SavedView)):
-        rows = model._default_manager.filter(names_it).values_list("pk", "query")
-        numbers = [pk for pk, query in rows if looks_for(query, wanted)]
-        found[kind] = len(numbers)
-        if not dry:
-            model._default_manager.filter(pk__in=numbers).delete()
+    saved = SavedFilter.objects.filter(names_it).values_list("pk", "query")
+    named = [pk for pk, query in saved if looks_for(query, wanted)]
     jobs = ReplayJob.objects.filter(names_it).exclude(state__in=UNFINISHED_JOBS).values_list("pk", "query")
     over = [pk for pk, query in jobs if looks_for(query, wanted)]
     if not dry:
+        SavedFilter.objects.filter(pk__in=named).delete()
         ReplayJob.objects.filter(pk__in=over).update(query="")
-    return {**found, "filters of replays": len(over)}
+    return {"saved filters": len(named), "filters of replays": len(over)}
 
 
 def looks_for(query: str, wanted: Wanted) -> bool:

@@ -35,6 +35,8 @@ MUTED = [("no", gettext_lazy("without muted ones")), ("yes", gettext_lazy("only 
 OF_LISTS = {"before", "cursor", "format", "page", "page_size"}
 OF_SCOPES = {"all", "group", "letter", "letters", "match"}
 PAGE_OWN = frozenset({"by", "csrfmiddlewaretoken", "in", "saved", *OF_LISTS, *OF_SCOPES})
+# What a list shows where nothing else is asked for.
+HOLDS_ANYWAY = {"state": LetterState.DEAD.value}
 
 
 def _text(label: Any, most: int = 300) -> django_filters.CharFilter:

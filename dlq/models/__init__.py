@@ -19,7 +19,6 @@ from dlq.models.replay import (
     SliceState,
 )
 from dlq.models.report import LetterReport
-from dlq.models.saved_filter import SavedFilter
 from dlq.models.undelivered import UndeliveredMessage
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart, WaitingState
 from dlq.models.whole import OPEN_FETCHES, FetchState, WholeFetch
@@ -47,7 +46,6 @@ __all__ = [
     "ReplayItem",
     "ReplayJob",
     "ReplaySlice",
-    "SavedFilter",
     "Scope",
     "SliceState",
     "Taking",

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -16,13 +16,15 @@ from django.views.decorators.http import require_http_methods
 from agents.models import LaunchSetting
 from agents.services.queue_counts import figures_of
 from console.audit.refusals import audited
+from console.filters import filter_words
 from console.ui.amounts import number
 from console.ui.page import Text, link, page
 from contract.properties import dead_letter_queue
 from dlq import asking
+from dlq.finding.filters import HOLDS_ANYWAY
 from dlq.letters_for import found
 from dlq.masks import masks_for
-from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, LetterState, ReplayJob, Scope
+from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ReplayJob, Scope
 from dlq.models.content import with_heads
 from dlq.pages.flight_form import FlightForm, targets_of
 from dlq.pages.refusals import no_job
@@ -207,20 +209,8 @@ def _running(setting: LaunchSetting) -> ReplayJob | None:
 
 
 def _filter_words(request: HttpRequest, query: str) -> list[tuple[str, str]]:
-    """Label and value of each field of the filter that is set, as people read them."""
-    filters, _rows = found(QueryDict(query), request.user)
-    shown = []
-    for name, value in filters.form.cleaned_data.items():
-        field = filters.form.fields[name]
-        if value in (None, "", [], LetterState.DEAD):
-            continue
-        if isinstance(value, list):
-            shown += [
-                (str(field.label), "=".join(each) if isinstance(each, tuple) else str(each)) for each in value
-            ]
-        else:
-            shown.append((str(field.label), str(dict(getattr(field, "choices", ())).get(value, value))))
-    return shown
+    filters, _rows = found(query, request.user)
+    return filter_words(filters.form, HOLDS_ANYWAY)
 
 
 @dataclass(frozen=True, slots=True)

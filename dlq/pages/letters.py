@@ -32,9 +32,9 @@ from dlq.pages.access import sees_letters
 from dlq.pages.groups import tabs
 from dlq.pages.letter_head import head_of, head_of_all
 from dlq.pages.letters_tools import tools_of
-from dlq.pages.saved_filters import bar_of
 from dlq.pages.shown import LETTERS
 from dlq.remarks.known import fault_of_row
+from dlq.saved_filters import bar_of
 from dlq.search.rebuild import open_rebuild
 
 VIEW = "dlq.view_deadletter"

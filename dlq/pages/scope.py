@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, QueryDict
 
+from console.filters import filter_part
 from dlq.asking import listed_scope
 from dlq.finding.filters import PAGE_OWN
 from dlq.models import Scope
@@ -44,9 +45,4 @@ def numbers(texts: list[str]) -> list[int]:
 
 
 def filter_of(query: QueryDict) -> str:
-    """What of an address is the filter. A name that nobody knows is kept: it is refused with what it may have
-    meant."""
-    kept = query.copy()
-    for name in [name for name in kept if name in PAGE_OWN or not any(kept.getlist(name))]:
-        del kept[name]
-    return kept.urlencode()
+    return filter_part(query, PAGE_OWN).urlencode()

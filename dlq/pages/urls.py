@@ -8,7 +8,7 @@ from agents.services.rights import may_anywhere
 from console.audit.refusals import add_audited_page
 from console.ui import panels
 from console.ui.page import Tab, View, add_tab
-from dlq import rights
+from dlq import rights, saved_filters
 from dlq.pages import (
     bin,
     case,
@@ -27,7 +27,6 @@ from dlq.pages import (
     replay_control,
     replay_rights,
     replays,
-    saved_filters,
     waiting,
     waiting_action,
     waiting_ask,
@@ -46,10 +45,6 @@ PAGES: tuple[tuple[str, View, str], ...] = (
     ("dead-letters/", overview.overview, "dead_letters"),
     ("letters/", letters.all_letters, "all_dead_letters"),
     ("letters/groups/", groups.all_groups, "all_letter_groups"),
-    ("saved-filters/", saved_filters.saved_filters, "saved_filters"),
-    ("saved-filters/save/", saved_filters.save_page, "saved_filter_save"),
-    ("saved-filters/<int:pk>/change/", saved_filters.change_page, "saved_filter_change"),
-    ("saved-filters/<int:pk>/delete/", saved_filters.delete_page, "saved_filter_delete"),
     ("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of"),
     ("dead-letters/<str:key>/groups/", groups.groups_of_setting, "letter_groups"),
     ("dead-letters/<str:key>/give-back/", giveback.give_back_page, "give_back"),
@@ -93,6 +88,7 @@ def register() -> None:
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
     for page in PAGES:
         add_audited_page(*page)
+    saved_filters.pages.register()
     panels.register("setting", 20, setting_panel)
     panels.register("trip", 20, trip_panel)
     panels.register_takers(takers_of_trips)

@@ -7,7 +7,7 @@ from failures.api.export import ExportProtocols
 from failures.api.fingerprints import FingerprintViewSet
 from failures.api.pipeline import Insights, PipelineRunViewSet, views
 from failures.api.protocols import OneProtocol, Protocols
-from failures.api.saved_views import OneSavedView, SavedViews
+from failures.saved_filters import OneSavedProtocolFilter, SavedProtocolFilters
 
 router = SimpleRouter()
 router.register("fingerprints", FingerprintViewSet, basename="fingerprint")
@@ -16,8 +16,8 @@ router.register("pipeline-runs", PipelineRunViewSet, basename="pipeline-run")
 urlpatterns = [
     path("protocols/", Protocols.as_view(), name="protocols"),
     path("protocols/export/", ExportProtocols.as_view(), name="export-protocols"),
-    path("protocols/saved/", SavedViews.as_view(), name="saved-views"),
-    path("protocols/saved/<int:pk>/", OneSavedView.as_view(), name="saved-view"),
+    path("protocols/saved/", SavedProtocolFilters.as_view(), name="saved-views"),
+    path("protocols/saved/<int:pk>/", OneSavedProtocolFilter.as_view(), name="saved-view"),
     path("protocols/<uuid:pk>/", OneProtocol.as_view(), name="protocol"),
     path("insights/", Insights.as_view(), name="insights"),
     *(

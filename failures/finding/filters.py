@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from agents.models import LaunchSetting, Server
+from console import filters as of_lists
 from console.filters import SPAN_LABELS, SPANS, InstantFilter
 from contract.text import storable
 from failures.finding.asked import Asked
@@ -46,12 +47,7 @@ class NamesFilter(django_filters.ChoiceFilter):
 
 
 def filter_part(query: QueryDict) -> QueryDict:
-    """What of an address is a filter, without what is empty."""
-    kept = query.copy()
-    for name in list(kept):
-        if name in PAGE_OWN or not any(kept.getlist(name)):
-            del kept[name]
-    return kept
+    return of_lists.filter_part(query, PAGE_OWN)
 
 
 def setting_keys() -> list[str]:

@@ -20,7 +20,6 @@ from failures.models.pipeline_run import LOADED_RUNS, OPEN_RUNS, PipelineRun, Pi
 from failures.models.protocol import FailureProtocol
 from failures.models.recovered import RecoveredMessage
 from failures.models.retention import RetentionFigure, RetentionRun, RetentionState
-from failures.models.saved_view import SavedView
 from failures.models.spool import RecordConflict, RefusedRecord, SetAside, SpoolMark
 from failures.models.tally import (
     FailureDelta,
@@ -69,7 +68,6 @@ __all__ = [
     "RetentionPlan",
     "RetentionRun",
     "RetentionState",
-    "SavedView",
     "SetAside",
     "SpoolMark",
     "Standing",

@@ -23,7 +23,7 @@ from failures.finding.pages import Part, listed, protocols_at
 from failures.finding.search import Count, count, older_than
 from failures.pages.protocol_heading import heading_of
 from failures.pages.protocol_table import ProtocolTable
-from failures.pages.saved_views import views_bar
+from failures.saved_filters import pages
 
 VIEW = "failures.view_failureprotocol"
 EXPORT = "failures.can_export_protocols"
@@ -59,7 +59,7 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
         news_url=""
         if problem or part.newer
         else _news_url(query, _top(filters.asked, part, shown_at), shown_at),
-        **views_bar(request, query),
+        **pages.bar(request, query),
         files=_files(query) if request.user.has_perm(EXPORT) else [],
         newest_url=f"{request.path}?{query.urlencode()}" if query else request.path,
     )

@@ -22,8 +22,8 @@ from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
 from failures.pages.reports import server_panel
 from failures.pages.retention import retention_page
-from failures.pages.saved_views import change_page, delete_page, save_page, saved_views
 from failures.pages.what_if import what_if_page, what_if_panel
+from failures.saved_filters import pages as saved_filter_pages
 
 
 def register() -> None:
@@ -40,10 +40,7 @@ def register() -> None:
     add_page("protocols/", protocol_list, "protocols")
     add_page("protocols/news/", protocol_news, "protocol_news")
     add_page("protocols/export/", export_page, "export_protocols")
-    add_page("protocols/saved/", saved_views, "saved_views")
-    add_page("protocols/saved/save/", save_page, "saved_view_save")
-    add_page("protocols/saved/<int:pk>/change/", change_page, "saved_view_change")
-    add_page("protocols/saved/<int:pk>/delete/", delete_page, "saved_view_delete")
+    saved_filter_pages.register()
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
     add_tab(Tab("insights", _("Insights"), "admin:insights", 64, VIEW_INSIGHTS))
     add_page("insights/", insights_page, "insights")

@@ -30,9 +30,10 @@ from agents.models import (
 from agents.services import answering
 from broker.port import Management
 from broker.topology import apply, setting_topology
+from console.saved_filters.models import SavedFilter
 from console.tokens.models import ApiToken
 from contract.redelivery import RedeliveryPolicy
-from failures.models import Fingerprint, PipelineRun, SavedView
+from failures.models import Fingerprint, PipelineRun
 from tests.web import reports
 from tests.web.factories import World
 from tests.web.launches import make_setting
@@ -185,7 +186,9 @@ class Rows:
         return Fingerprint.objects.exclude(part_of=None).get().pk
 
     def _view(self) -> object:
-        return SavedView.objects.create(owner=self.person, name="keys", query="exception=Key").pk
+        return SavedFilter.objects.create(
+            list="protocols", owner=self.person, name="keys", query="exception=Key"
+        ).pk
 
     def _pipeline(self) -> Iterator[Ask]:
         yield Ask(f"POST {REST}/pipeline-runs/", said={"jobs": ["odd_servers"]})

@@ -13,10 +13,11 @@ from broker.port import Outgoing
 from broker.topology import apply, setting_topology
 from broker.wanted import Queue
 from console import broker
+from console.saved_filters.models import SavedFilter
 from contract.messages import BlockedMessage
 from contract.typed import Typed
 from contract.wire import dump
-from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, SavedFilter, Taking, WholeFetch
+from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking, WholeFetch
 from dlq.models.waiting import WaitingAction
 from dlq.preflight import CODES
 from tests.web import letters, reports
@@ -127,7 +128,7 @@ class Rows:
         for act, state in JOBS:
             yield Ask(f"POST {REST}/replays/{{id}}/{act}/", [self.job(state)], {"reason": "x"})
         yield Ask(f"POST {REST}/saved-filters/", said=named)
-        mine = {"owner": self.person, **named}
+        mine = {"list": "dead_letters", "owner": self.person, **named}
         yield Ask(f"PATCH {REST}/saved-filters/{{id}}/", [self.known(SavedFilter, **mine)], {"shared": True})
         yield Ask(f"DELETE {REST}/saved-filters/{{id}}/", [self.known(SavedFilter, **mine)])
         blocked = {"message_key": BLOCKED, "attempt": 3, "reason": "x"}
@@ -172,7 +173,7 @@ class Rows:
             yield Ask(f"POST /replays/<uuid:pk>/{act}/", [self.job(state)], {"reason": "x"})
         named = {"name": "keys", "query": "exception=Key"}
         yield Ask("POST /saved-filters/save/", said=named)
-        mine = {"owner": self.person, **named}
+        mine = {"list": "dead_letters", "owner": self.person, **named}
         change, delete = "POST /saved-filters/<int:pk>/change/", "POST /saved-filters/<int:pk>/delete/"
         yield Ask(change, [self.known(SavedFilter, **mine)], {"name": "others", "shared": "1"})
         yield Ask(delete, [self.known(SavedFilter, **mine)])

@@ -1,5 +1,5 @@
-"""No action on dead letters or waiting messages misses the audit: every route of dlq that takes a POST is
-tried by somebody who may not, and each of them has to leave an entry."""
+"""No action on dead letters, waiting messages or saved filters misses the audit: every route of them that
+takes a POST is tried by somebody who may not, and each of them has to leave an entry."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,18 +18,14 @@ from console.ui import page as consoles
 from dlq.api.urls import urlpatterns
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.waiting import WaitingAction
+from failures.api import urls as failures
 from ma_site import urls  # noqa: F401  # they bring the pages
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
-# What changes nothing of letters: a look before, and the filters that somebody keeps for themselves.
-NO_ACTION = frozenset(
-    {
-        "preflight", "saved-filters", "saved-filter", "saved_filters", "saved_filter_save",
-        "saved_filter_change",
-        "saved_filter_delete",
-    }
-)  # fmt: skip
+# What changes nothing: a look before.
+NO_ACTION = frozenset({"preflight"})
+MODULES = ("dlq.", "console.saved_filters.")
 METHODS = ("post", "put", "patch", "delete")
 NOT_TAKEN = 405
 
@@ -69,12 +65,13 @@ def arguments(pattern: URLPattern, known: dict[str, Any]) -> dict[str, Any]:
 
 def pages(known: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for pattern in consoles.urls(lambda view: view):
-        if getattr(pattern.callback, "__module__", "").startswith("dlq."):
+        if getattr(pattern.callback, "__module__", "").startswith(MODULES):
             yield str(pattern.name), reverse(f"admin:{pattern.name}", kwargs=arguments(pattern, known))
 
 
 def addresses(known: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    for pattern in urlpatterns:
+    saved: list[Any] = [each for each in failures.urlpatterns if "/saved/" in str(each.pattern)]
+    for pattern in [*urlpatterns, *saved]:
         view = vars(pattern.callback)["view_class"]
         for method in METHODS:
             if hasattr(view, method):
@@ -119,6 +116,8 @@ def test_every_page_that_does_something_keeps_who_was_refused(known: dict[str, A
         "edit_letter",
         "waiting_ask",
         "replay_approve",
+        "saved_filter_delete",
+        "saved_view_delete",
     } <= {*tried}
 
 
@@ -155,5 +154,6 @@ def test_every_address_that_does_something_keeps_who_was_refused(known: dict[str
     assert not missed, "\n".join(map(str, missed))
     assert without_words() == set()
     assert {"replays", "replay-approve", "dead-letter-edit", "waiting", "foreign-queues"} <= {*tried}
+    assert {"saved-filters", "saved-filter", "saved-views", "saved-view"} <= {*tried}
     assert ReplayJob.objects.get().state == "running" and DeadLetter.objects.get().state == "dead"
     assert LaunchSetting.objects.count() == 1 and not AuditEntry.objects.filter(result="done").exists()

@@ -20,6 +20,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting, Run
 from broker.errors import BrokerUnavailable
 from console.audit.models import AuditEntry
+from console.saved_filters.models import SavedFilter
 from contract.messages import Record
 from contract.typed import Typed
 from dlq.letter_queues import LetterQueues
@@ -34,7 +35,6 @@ from dlq.models import (
     Note,
     ReplayItem,
     ReplayJob,
-    SavedFilter,
     Taking,
     WholeFetch,
 )  # fmt: skip
@@ -43,7 +43,7 @@ from dlq.search.storing import catch_up
 from dlq.search.tables import TABLE
 from failures import erasing
 from failures.intake import accept_batch
-from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord, SavedView
+from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 from failures.unresolved import unresolved
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
@@ -181,12 +181,13 @@ def house(setting: LaunchSetting, run: Run, person: User, broker: Broker) -> Non
         item=job.items.get(), encoded=SECRET.encode(), diff=[{"what": "body", "before": SECRET}]
     )
     WholeFetch.objects.create(letter=dead, state="done", encoded=SECRET.encode())
-    for model in (SavedFilter, SavedView):
-        model.objects.create(owner=person, name="his", query="text=%C3%84nne-M%C3%BCller-4711")
-        model.objects.create(owner=person, name="theirs", query="text=other")
-        model.objects.create(
-            owner=person, name="key", query="message_key=ID%3A%C3%84nne-M%C3%BCller-4711%2F1"
-        )
+    for name, query in (
+        ("his", "text=%C3%84nne-M%C3%BCller-4711"),
+        ("theirs", "text=other"),
+        ("key", "message_key=ID%3A%C3%84nne-M%C3%BCller-4711%2F1"),
+    ):
+        for word in ("dead_letters", "protocols"):
+            SavedFilter.objects.create(list=word, owner=person, name=name, query=query)
 
 
 def everything() -> str:
@@ -255,7 +256,7 @@ def test_what_is_of_others_stays(house: None, run: Run, what: tuple[str, str]) -
         ]
         return [
             list(protocols.values()), letter.state, letter.body_text, notes,
-            [model.objects.filter(name="theirs").count() for model in (SavedFilter, SavedView)],
+            SavedFilter.objects.filter(name="theirs").count(),
             matching.numbers(matching.wanted_words("other"), above=-1, below=2**63 - 1, most=10),
         ]  # fmt: skip
 

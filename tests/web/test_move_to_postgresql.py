@@ -20,7 +20,7 @@ pytestmark = pytest.mark.process
 
 FILL = """
 from datetime import datetime, timezone as tz
-from dlq.models import DeadLetter, SavedFilter
+from dlq.models import DeadLetter
 from tests.web.factories import make_world
 world = make_world()
 letter = DeadLetter.objects.order_by("pk").first()

@@ -1,4 +1,4 @@
-"""A filter of dead letters under a name."""
+"""A filter of a list under a name."""
 
 from django.conf import settings
 from django.db import models
@@ -7,11 +7,12 @@ from django.utils.translation import gettext_lazy as _
 
 
 class SavedFilter(models.Model):
-    """`query` is the filter's part of the address. A `shared` one is everybody's to use, its owner's to
-    change."""
+    """`list` is the word of the list, `query` the filter's part of its address. A `shared` one is everybody's
+    to use, its owner's to change."""
 
+    list = models.CharField(_("list"), max_length=20)
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="letter_filters", verbose_name=_("owner")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_filters", verbose_name=_("owner")
     )
     name = models.CharField(_("name"), max_length=100)
     query = models.TextField(_("filter"))
@@ -23,7 +24,9 @@ class SavedFilter(models.Model):
         verbose_name_plural = _("saved filters")
         ordering = ("name",)
         default_permissions = ()
-        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="filter_once_per_person")]
+        constraints = [
+            models.UniqueConstraint(fields=["list", "owner", "name"], name="filter_once_per_list_and_person")
+        ]
 
     def __str__(self) -> str:
         return self.name

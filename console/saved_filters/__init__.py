@@ -1,0 +1,1 @@
+"""Filters of long lists under a name, made once for every list."""

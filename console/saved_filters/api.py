@@ -1,0 +1,110 @@
+"""Saved filters over REST: a list gets both views by deriving them with its `filters` and its permission."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from console.audit.refusals import Audited
+from console.rest.errors import ApiProblem, Conflict, Forbidden
+from console.rest.serializers import BodySerializer
+from console.saved_filters.models import SavedFilter
+from console.saved_filters.operations import LONGEST_NAME, LONGEST_QUERY, FilterRefused, SavedFilters
+
+NOT_NOW = ("exists", "too_many")
+
+
+class SavedFilterSerializer(serializers.ModelSerializer[SavedFilter]):
+    owner = serializers.CharField(source="owner.username", read_only=True)
+
+    class Meta:
+        model = SavedFilter
+        fields = ("id", "name", "query", "shared", "owner", "created_at")
+        read_only_fields = fields
+
+
+class SavedFilterAskSerializer(BodySerializer):
+    name = serializers.CharField(max_length=LONGEST_NAME)
+    query = serializers.CharField(
+        max_length=LONGEST_QUERY, help_text="As in the address of the list: `exception=KeyError&span=1d`."
+    )
+    shared = serializers.BooleanField(required=False, default=False)
+
+
+class SavedFilterChangeSerializer(BodySerializer):
+    """What is left out stays."""
+
+    name = serializers.CharField(max_length=LONGEST_NAME, required=False)
+    query = serializers.CharField(max_length=LONGEST_QUERY, required=False)
+    shared = serializers.BooleanField(required=False)
+
+
+class SavedFilterList(Audited, generics.ListAPIView[SavedFilter]):
+    filters: ClassVar[SavedFilters]
+    queryset = SavedFilter.objects.all()
+    serializer_class = SavedFilterSerializer
+    filter_backends = ()
+    audit_action = "save_filter"
+
+    def get_queryset(self) -> QuerySet[SavedFilter]:
+        return self.filters.usable(self.request.user)
+
+    @extend_schema(request=SavedFilterAskSerializer, responses={201: SavedFilterSerializer})
+    def post(self, request: Request) -> Response:
+        """A name is used once by each person."""
+        said = _said(SavedFilterAskSerializer, request)
+        saved = _done(lambda: self.filters.save(**said, by=request.user, now=timezone.now()))
+        return Response(SavedFilterSerializer(saved).data, status=status.HTTP_201_CREATED)
+
+
+class OneSavedFilter(Audited, APIView):
+    filters: ClassVar[SavedFilters]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        self.audit_action = "delete_filter" if request.method == "DELETE" else "change_filter"
+        super().initial(request, *args, **kwargs)
+
+    @extend_schema(responses=SavedFilterSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(SavedFilterSerializer(self._one(pk)).data)
+
+    @extend_schema(request=SavedFilterChangeSerializer, responses=SavedFilterSerializer)
+    def patch(self, request: Request, pk: int) -> Response:
+        """Only its owner changes it."""
+        said, saved = _said(SavedFilterChangeSerializer, request), self._one(pk)
+        _done(lambda: self.filters.change(saved, **said, by=request.user, now=timezone.now()))
+        return Response(SavedFilterSerializer(saved).data)
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Only its owner deletes it."""
+        saved = self._one(pk)
+        _done(lambda: self.filters.delete(saved, by=request.user, now=timezone.now()))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _one(self, pk: int) -> SavedFilter:
+        return get_object_or_404(self.filters.usable(self.request.user), pk=pk)
+
+
+def _said(body: type[BodySerializer], request: Request) -> dict[str, Any]:
+    ask = body(data=request.data)
+    ask.is_valid(raise_exception=True)
+    said: dict[str, Any] = ask.validated_data
+    return said
+
+
+def _done(act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except FilterRefused as refused:
+        kind = (
+            Forbidden if refused.code == "not_owner" else Conflict if refused.code in NOT_NOW else ApiProblem
+        )
+        raise kind(refused.reason, what_to_do=refused.what_to_do, code=refused.code) from refused

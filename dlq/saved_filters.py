@@ -1,0 +1,82 @@
+"""Filters of dead letters under a name. Whoever uses one finds what they may see themselves, nothing more."""
+
+from typing import Any
+
+from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext_lazy as _
+
+from console.filters import filter_part
+from console.saved_filters.api import OneSavedFilter, SavedFilterList
+from console.saved_filters.models import SavedFilter
+from console.saved_filters.operations import SavedFilters
+from console.saved_filters.web import SavedFilterPages
+from console.ui.page import link
+from dlq.api.seeing import SeesLetters
+from dlq.finding.filters import HOLDS_ANYWAY, PAGE_OWN, LetterFilter
+from dlq.letters_for import found
+from dlq.masks import everybodys_masks
+from dlq.models import DeadLetter
+from dlq.pages.access import sees_letters
+
+
+class SavedFiltersOfLetters(SavedFilters):
+    word, holds_anyway = "dead_letters", HOLDS_ANYWAY
+
+    def filter_part(self, query: QueryDict) -> QueryDict:
+        kept = filter_part(query, PAGE_OWN)
+        for name, value in HOLDS_ANYWAY.items():
+            if kept.getlist(name) == [value]:
+                del kept[name]
+        return kept
+
+    def checked(self, query: QueryDict, by: Any) -> LetterFilter:
+        return found(query, by)[0]
+
+    def why_not_shared(self, query: str, by: Any) -> str:
+        """What somebody may look for and others may not is not told to them by a filter."""
+        filters = LetterFilter(QueryDict(query), DeadLetter.objects.none(), user=by)
+        filters.form.masks = everybodys_masks()
+        return filters.problem
+
+    def url_of(self, saved: SavedFilter) -> str:
+        """Of one setting: the list of the setting, where letters can be chosen and given back."""
+        query = QueryDict(saved.query).copy()
+        key = query.get("setting", "")
+        if not key or "/" in key:
+            return f"{link('all_dead_letters')}?{saved.query}"
+        query.pop("setting")
+        return f"{link('dead_letters_of', key)}?{query.urlencode()}"
+
+
+saved_filters = SavedFiltersOfLetters()
+pages = SavedFilterPages(
+    filters=saved_filters,
+    guard=sees_letters,
+    route="saved-filters/",
+    name="saved_filter",
+    title=_("Saved filters"),
+    about=_(
+        "Filters of dead letters under a name: yours, and those that others share. Each finds what you "
+        "may see yourself."
+    ),
+    how=_("Choose something to look for in a list of dead letters, then “Save this filter…”."),
+    section=(_("Dead letters"), "dead_letters"),
+    listed=(_("All dead letters"), "all_dead_letters"),
+)
+
+
+def bar_of(request: HttpRequest, key: str, query: str) -> dict[str, Any]:
+    """What a list shows of saved filters. `query` is the filter that it shows; `key` the setting that it is
+    of."""
+    kept = saved_filters.filter_part(QueryDict(query))
+    if key and kept:
+        kept["setting"] = key
+    return pages.bar(request, kept)
+
+
+class SavedLetterFilters(SeesLetters, SavedFilterList):
+    filters = saved_filters
+
+
+class OneSavedLetterFilter(SeesLetters, OneSavedFilter):
+    filters = saved_filters

@@ -1,0 +1,51 @@
+"""Filters of protocols under a name."""
+
+from typing import Any
+
+from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
+
+from console.saved_filters.api import OneSavedFilter, SavedFilterList
+from console.saved_filters.models import SavedFilter
+from console.saved_filters.operations import SavedFilters
+from console.saved_filters.web import SavedFilterPages
+from console.ui.page import link, needs
+from failures.finding.filters import ProtocolFilter, filter_part
+
+VIEW = "failures.view_failureprotocol"
+MAY = dict.fromkeys(("get", "post", "patch", "delete"), (VIEW,))
+
+
+class SavedFiltersOfProtocols(SavedFilters):
+    word = "protocols"
+
+    def filter_part(self, query: QueryDict) -> QueryDict:
+        return filter_part(query)
+
+    def checked(self, query: QueryDict, by: Any) -> ProtocolFilter:
+        return ProtocolFilter(query)
+
+    def url_of(self, saved: SavedFilter) -> str:
+        return f"{link('protocols')}?{saved.query}"
+
+
+saved_filters = SavedFiltersOfProtocols()
+pages = SavedFilterPages(
+    filters=saved_filters,
+    guard=needs(VIEW),
+    route="protocols/saved/",
+    name="saved_view",
+    title=_("Saved filters of protocols"),
+    about=_("Filters of protocols under a name: yours, and those that others share."),
+    how=_("Choose something to look for in the list of protocols, then “Save this filter…”."),
+    section=(_("Protocols"), "protocols"),
+    listed=(_("Protocols"), "protocols"),
+)
+
+
+class SavedProtocolFilters(SavedFilterList):
+    filters, action_permissions = saved_filters, MAY
+
+
+class OneSavedProtocolFilter(OneSavedFilter):
+    filters, action_permissions = saved_filters, MAY
