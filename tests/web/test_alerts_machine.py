@@ -146,7 +146,7 @@ class Alerting(RuleBasedStateMachine):
 
         with (
             patch.object(notices, "deliver", deliver),
-            patch.object(notices, "lease", _free),
+            patch.object(notices, "lock", _free),
             suppress(Killed),
         ):
             send_due(self.now)
@@ -236,7 +236,7 @@ class _Free:
 
 
 def _free(*_: object) -> _Free:
-    """A process that was killed leaves its lease; here nobody waits until it runs out."""
+    """A process that was killed leaves its lock; here nobody waits until it runs out."""
     return _Free()
 
 
