@@ -11,7 +11,8 @@ from typing import Any
 import django
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from deploy import postgres as postgres_program
 from tests import costs, emptying, environment, markers, migrated, slow_calls, workers
@@ -52,6 +53,18 @@ def pytest_configure(config: pytest.Config) -> None:
     django.setup()
     emptying.install()
     config.pluginmanager.register(costs.Meter(), "costs")
+
+
+@pytest.hookimpl(trylast=True)  # after the one that lets hypothesis begin
+def pytest_sessionstart() -> None:
+    """What hypothesis makes once for a clone and a Python would take seconds of the first test with it."""
+
+    @settings(max_examples=1, database=None)
+    @given(st.text(), st.integers())
+    def fill_its_caches(_text: str, _number: int) -> None:
+        pass
+
+    fill_its_caches()
 
 
 @pytest.hookimpl(optionalhook=True)
