@@ -137,9 +137,7 @@ def run(config: Config, arguments: Sequence[str]) -> int:
         waiting = [beside.submit(_run_unseen, some) for lane, some in lanes.items() if lane]
         results = [_run_seen(stage) for stage in lanes.get(0, ())]
         for each in waiting:
-            for result, output in each.result():
-                say(f"\n== {result.stage.name}: {' '.join(result.stage.command)}\n{output}")
-                results.append(result)
+            results += each.result()
     if len(results) > 1:
         for result in results:
             if result.failures:
@@ -189,12 +187,13 @@ def _run_seen(stage: Stage) -> Result:
     return _run(stage, lambda line: print(line, end="", flush=True))
 
 
-def _run_unseen(stages: Sequence[Stage]) -> list[tuple[Result, str]]:
-    """Of each its result, and all that it printed."""
+def _run_unseen(stages: Sequence[Stage]) -> list[Result]:
+    """Shows what each printed when it has ended."""
     ended = []
     for stage in stages:
         lines: list[str] = []
-        ended.append((_run(stage, lines.append), "".join(lines)))
+        ended.append(_run(stage, lines.append))
+        say(f"\n== {stage.name}: {' '.join(stage.command)}\n{''.join(lines)}")
     return ended
 
 
