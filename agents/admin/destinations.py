@@ -7,8 +7,9 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from agents.destinations.broker_side import broker_side
+from agents.destinations.operations import policy_buttons
 from agents.models import Destination, LaunchSetting
-from agents.pages.destination_policy import broker_side, policy_buttons
 from agents.pages.redelivery import preview
 from agents.services.policies import policy_changes
 from agents.services.wishes import save_destination
@@ -118,7 +119,7 @@ class DestinationAdmin(admin.ModelAdmin):
             return {}
         stored = Destination.objects.get(pk=destination.pk)  # a form that comes back has typed values in it
         side = broker_side(stored)
-        buttons = policy_buttons(request, stored, side)
+        buttons = policy_buttons(request.user, stored, side)
         return {"broker": side, "buttons": buttons, "policy_changes": policy_changes(stored, SHOWN_CHANGES)}
 
     def save_model(self, request: HttpRequest, obj: Destination, form: forms.ModelForm, change: bool) -> None:

@@ -13,9 +13,7 @@ from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm
 from agents.models import LaunchSetting, PoolGrant, ScheduledGroup
 from agents.services.group_members import check_members, save_members
-from agents.services.groups import delete_group
 from agents.services.rights import may_anywhere, may_group, why_not_group
-from agents.services.switching import Refused
 from console.ui.page import link
 
 FACTS = ("enabled", "state_since", "disabled_reason", "switched_off_by")
@@ -116,13 +114,11 @@ class ScheduledGroupAdmin(admin.ModelAdmin):
         return HttpResponseRedirect(link("group", obj.name))
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        try:
+        """Asked and done as on its own page."""
+        group = self.get_object(request, object_id)
+        if group is None or not self.has_delete_permission(request, group):
             return super().delete_view(request, object_id, extra_context)
-        except Refused as refused:
-            messages.error(request, f"{refused.reason} {refused.what_to_do}")
-            return HttpResponseRedirect(link("agents_scheduledgroup_change", object_id))
-        except ScheduledGroup.DoesNotExist:
-            return self._gone(request)
+        return HttpResponseRedirect(link("group_delete", group.name))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -135,13 +131,6 @@ class ScheduledGroupAdmin(admin.ModelAdmin):
     def _gone(self, request: HttpRequest) -> HttpResponseRedirect:
         messages.error(request, _("It was deleted meanwhile."))
         return HttpResponseRedirect(link("agents_scheduledgroup_changelist"))
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Its passes and its schedule go with it; its members stay."""
-        return [str(each) for each in objs], {}, set(), []
-
-    def delete_model(self, request: HttpRequest, obj: ScheduledGroup) -> None:
-        delete_group(obj, request.user, timezone.now())
 
 
 @admin.register(PoolGrant)

@@ -3,12 +3,15 @@
 from typing import Any
 
 from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.models import NoticeTarget
-from agents.services.notice_targets import save_target
+from agents.notices.operations import DeleteTarget, save_target
+from console.operations.operation import Act
 from console.ui.text import masked
 
 
@@ -58,6 +61,15 @@ class NoticeTargetAdmin(admin.ModelAdmin):
     @admin.display(description=gettext_lazy("address"))
     def seen_address(self, obj: NoticeTarget) -> str:
         return masked(obj.address)
+
+    def delete_model(self, request: HttpRequest, obj: NoticeTarget) -> None:
+        """In the transaction of the admin's view."""
+        deletion = DeleteTarget()
+        deletion.run(obj, Act(deletion, obj, request.user, timezone.now(), ""))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[NoticeTarget]) -> None:
+        for target in queryset:
+            self.delete_model(request, target)
 
     def save_model(self, request: HttpRequest, obj: NoticeTarget, form: Any, change: bool) -> None:
         if secret := save_target(obj):

@@ -10,12 +10,11 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.admin.pool_form import PoolForm
 from agents.allowed_agents import join_names
-from agents.models import OfferedAgent, Pool, Run, Server, ServerToken
+from agents.models import OfferedAgent, Pool, Server, ServerToken
 from agents.pages.pool_agents import VIEW as VIEW_LIST
 from agents.pages.pool_agents import meaning_of, withheld_text
 from agents.services.polling import poll_after_commit
 from agents.services.pools import save_pool
-from agents.services.removal import RemovalRefused, removal_refusal, remove_server
 from console.tokens.admin import TokenAdmin
 from console.ui.page import link
 
@@ -73,26 +72,11 @@ class ServerAdmin(admin.ModelAdmin):
         return actions
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        """Asked and done as on its own page."""
         server = self.get_object(request, object_id)
-        if server and self.has_delete_permission(request, server):
-            try:
-                if refused := removal_refusal(server, timezone.now()):
-                    raise RemovalRefused(refused)
-                return super().delete_view(request, object_id, extra_context)
-            except RemovalRefused as error:
-                messages.error(request, str(error))
-                return HttpResponseRedirect(link("agents_server_change", server.pk))
-        return super().delete_view(request, object_id, extra_context)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Who may delete a server may delete what is nothing without it: its tokens, offers and closed
-        runs."""
-        shown, counts, _missing, _protected = super().get_deleted_objects(objs, request)
-        runs = Run.objects.filter(server__in=objs).count()
-        return shown, counts | ({Run._meta.verbose_name_plural: runs} if runs else {}), set(), []
-
-    def delete_model(self, request: HttpRequest, obj: Server) -> None:
-        remove_server(obj, timezone.now())
+        if server is None or not self.has_delete_permission(request, server):
+            return super().delete_view(request, object_id, extra_context)
+        return HttpResponseRedirect(link("server_remove", server.name))
 
     @admin.display(description=_("state"))
     def state_now(self, server: Server) -> str:

@@ -2,24 +2,20 @@
 
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.widgets import AdminTextInputWidget
 from django.http import HttpRequest, HttpResponseRedirect
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm
-from agents.models import Activation, Destination, LaunchSetting, Pool
+from agents.models import Destination, LaunchSetting, Pool
 from agents.models.parameters import JsonFormField
 from agents.pages.offers import offers
 from agents.services.discarding import check_discarding
 from agents.services.rights import destinations_for, may, may_anywhere, pools_for
-from agents.services.setting_removal import removal_refusal, remove_after_commit
-from agents.services.switching import Refused
 from agents.services.unmasking import check_unmasking
 from agents.services.wishes import save_setting
-from console.lists.keyset import counted
 from console.ui.page import link
 
 FACTS = (
@@ -296,25 +292,8 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         form.save_schedule(request.user)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        """Asked and done as on its own page."""
         setting = self.get_object(request, object_id)
-        if setting and self.has_delete_permission(request, setting):
-            try:
-                if refused := removal_refusal(setting):
-                    raise refused
-                return super().delete_view(request, object_id, extra_context)
-            except Refused as refused:
-                messages.error(request, f"{refused.reason} {refused.what_to_do}")
-                return HttpResponseRedirect(link("setting", setting.key))
-        return super().delete_view(request, object_id, extra_context)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Who may delete a setting may delete what is nothing without it. There may be a million starts of
-        it: they are neither listed nor counted to the end."""
-        activations = Activation.objects.filter(setting__in=objs)
-        shown = [str(each) for each in objs]
-        return shown, {Activation._meta.verbose_name_plural: counted(activations)}, set(), []
-
-    def delete_model(self, request: HttpRequest, obj: LaunchSetting) -> None:
-        """In the transaction of the admin's view."""
-        remove_after_commit(obj, request.user, timezone.now())
-        messages.info(request, _("It is being removed and will be gone within seconds."))
+        if setting is None or not self.has_delete_permission(request, setting):
+            return super().delete_view(request, object_id, extra_context)
+        return HttpResponseRedirect(link("setting_remove", setting.key))

@@ -4,7 +4,7 @@ An agent answers through its KMA, with the token of that server; any other proce
 who may.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from django.http import Http404
 from django.urls import reverse
@@ -17,19 +17,23 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import GenericViewSet
 
+from agents.acknowledgements.operations import Commit, RollBack
 from agents.api.authentication import AnyTokenAuthentication, AuthenticatedServer
 from agents.api.rights import check_right
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting
 from agents.reasons import AGENT_ON
 from agents.services import answering
 from agents.services.answering import Answerer
+from console.audit.log import attempt
+from console.operations.operation import Operation, perform
+from console.operations.rest import forbidding
 from console.permissions import PersonPermissions
 from console.reasons import NO_REASON, said
 from console.rest.errors import ApiProblem, Forbidden
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from console.tokens.models import ApiToken
-from contract.acknowledging import LONGEST_ID, parse_action
+from contract.acknowledging import LONGEST_ID, Action, parse_action
 
 MOST_OF_JMS_ID = 255
 
@@ -128,10 +132,10 @@ class Newest(KeysetPages):
 class Problem(ApiProblem):
     """Why a delivery was not answered. The body has `state` and `reason` too, as an answer has."""
 
-    def __init__(self, refused: answering.NotAnswered, status_code: int, word: str, what_to_do: str) -> None:
-        row = refused.row
-        more = {"state": row.state if row else "", "reason": str(refused)}
-        super().__init__(str(refused), where="acknowledgement", what_to_do=what_to_do, code=word, **more)
+    def __init__(self, refused: answering.NotAnswered, status_code: int, what_to_do: str) -> None:
+        row, why = refused.row, refused.reason
+        more = {"state": row.state if row else "", "reason": why}
+        super().__init__(why, where="acknowledgement", what_to_do=what_to_do, code=refused.code, **more)
         self.status_code = status_code
 
 
@@ -145,6 +149,17 @@ class MayAnswer(BasePermission):
         return PersonPermissions().has_permission(request, view)
 
 
+OPERATIONS: dict[Action, type[Operation[Acknowledgement]]] = {
+    Action.COMMIT: Commit,
+    Action.ROLLBACK: RollBack,
+}
+# Status and what to do, by the code of the refusal.
+PROBLEM_OF = {
+    "not_found": (404, "Look at /api/v1/acknowledgements/."),
+    "not_exactly_one": (409, "Look at /api/v1/acknowledgements/."),
+    "answered_otherwise": (409, "Nothing: the first answer counts."),
+    "gone": (410, "Nothing: the message was given back, and comes again."),
+}
 PROBLEMS = {
     code: OpenApiResponse(description="See `error`, `state` and `reason`.")
     for code in (400, 403, 404, 409, 410)
@@ -194,53 +209,43 @@ class AcknowledgementViewSet(
         (`Location`)."""
         asked = AnswerRequest(data=request.data)
         asked.is_valid(raise_exception=True)
+        action = asked.validated_data["action"]
         try:
-            row = answering.answer(
-                self._delivery(asked.validated_data),
-                asked.validated_data["action"],
-                self._who(),
-                timezone.now(),
-            )
-            row = answering.until_ended(row)
-        except answering.Unknown as error:
-            raise Problem(error, 404, "not_found", "Look at /api/v1/acknowledgements/.") from error
-        except answering.Ambiguous as error:
-            raise Problem(error, 409, "not_exactly_one", "Look at /api/v1/acknowledgements/.") from error
-        except answering.AnsweredOtherwise as error:
-            raise Problem(error, 409, "answered_otherwise", "Nothing: the first answer counts.") from error
-        except answering.TooLate as error:
-            raise Problem(
-                error, 410, "gone", "Nothing: the message was given back, and comes again."
-            ) from error
+            row = self._answered(self._delivery(asked.validated_data, action), action)
+        except answering.NotAnswered as refused:
+            raise Problem(refused, *PROBLEM_OF[refused.code]) from refused
         waiting = row.state in WAITING_STATES
         headers = {"Location": address_of(row)} if waiting else {}
         code = status.HTTP_202_ACCEPTED if waiting else status.HTTP_200_OK
         return Response(self.get_serializer(row).data, status=code, headers=headers)
 
-    def _delivery(self, asked: dict[str, Any]) -> Acknowledgement:
-        """With the right to answer it. Raises Forbidden, Http404, NotAnswered."""
-        server = isinstance(self.request.user, AuthenticatedServer)
+    def _delivery(self, asked: dict[str, Any], action: Action) -> Acknowledgement:
+        """Raises Forbidden, Http404, NotAnswered."""
         if "acknowledgement" in asked:
-            row = answering.named(asked["acknowledgement"], timezone.now())
-            if not server:
-                check_right(self.request, "answer", row.setting)
-            return row
-        if server:
+            return answering.named(asked["acknowledgement"], timezone.now())
+        if isinstance(self.request.user, AuthenticatedServer):
             raise Forbidden(
                 "An agent names a delivery by its id.", where="acknowledgement", what_to_do="Send its id."
             )
         setting = LaunchSetting.objects.filter(key=asked["setting"]).first()
         if setting is None:
             raise Http404
-        check_right(self.request, "answer", setting)
+        # Who may not answer is not told whether there is one.
+        target, code = f"setting:{setting.key}", OPERATIONS[action].code
+        with attempt(code, by=self.request.user, target=target, setting_key=setting.key):
+            check_right(self.request, "answer", setting)
         return answering.outstanding(setting.key, asked["jms_message_id"])
 
-    def _who(self) -> Answerer:
+    def _answered(self, row: Acknowledgement, action: Action) -> Acknowledgement:
+        """Raises Forbidden, NotAnswered."""
         user: Any = self.request.user
         if isinstance(user, AuthenticatedServer):
-            return Answerer(through=AGENT_ON(server=user.server.name))
+            who = Answerer(through=AGENT_ON(server=user.server.name))
+            return answering.until_ended(answering.answer(row, action, who, timezone.now()))
         token = self.request.auth
-        return Answerer(by=user, through=said(token.name) if isinstance(token, ApiToken) else NO_REASON)
+        through = said(token.name) if isinstance(token, ApiToken) else NO_REASON
+        with forbidding(f"settings/{row.setting.key}"):
+            return cast(Acknowledgement, perform(OPERATIONS[action], row, user, through=through).made)
 
 
 def address_of(row: Acknowledgement) -> str:

@@ -1,28 +1,20 @@
 """/api/v1/activations/: starts of settings with their runs."""
 
 from typing import Any
-from uuid import UUID
 
 from django.db.models import QuerySet
-from django.utils import timezone
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers
-from rest_framework.decorators import action
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.refusals import or_conflict
-from agents.api.rights import check_right
+from agents.activations.operations import StopActivation
 from agents.models import Activation, ActivationState, Run
 from agents.reasons import problems_of
 from agents.services.listing import Listed, activations
-from agents.services.starting import stop_activation
-from agents.services.switching import Refused
-from console.reasons import said
+from console.operations.rest import OperationsMixin
 from console.rest.pagination import KeysetPages
-from console.rest.serializers import BodySerializer, QuerySerializer, ReasonCode, ReasonParams, ReasonText
+from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
@@ -103,10 +95,6 @@ class ActivationSerializer(serializers.ModelSerializer[Activation]):
         read_only_fields = fields
 
 
-class ReasonSerializer(BodySerializer):
-    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
-
-
 class ActivationQuery(QuerySerializer):
     """What the list may be narrowed to."""
 
@@ -128,7 +116,9 @@ class NewestActivations(KeysetPages):
 
 
 @extend_schema_view(list=extend_schema(parameters=[ActivationQuery]))
-class ActivationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Activation]):
+class ActivationViewSet(
+    OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Activation]
+):
     """Newest first, in pages by key. With `server`: by its first run there."""
 
     queryset = Activation.objects.select_related("setting", "started_by").prefetch_related("runs__server")
@@ -136,21 +126,7 @@ class ActivationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Generi
     lookup_value_converter = "uuid"
     pagination_class = NewestActivations
     filter_backends = ()
-    action_permissions = {"stop": ("agents.view_activation",)}
-
-    @extend_schema(request=ReasonSerializer, responses=ActivationSerializer)
-    @action(detail=True, methods=["post"])
-    def stop(self, request: Request, pk: UUID) -> Response:
-        """The setting stays enabled. 409 where it ended, or only disabling stops it."""
-        activation, given = self.get_object(), ReasonSerializer(data=request.data)
-        check_right(request, "stop", activation.setting)
-        given.is_valid(raise_exception=True)
-        with or_conflict(f"activations/{pk}"):
-            if not stop_activation(
-                activation, request.user, said(given.validated_data["reason"]), timezone.now()
-            ):
-                raise Refused("over", _("It has ended, or is ending already."), _("Nothing is to be done."))
-        return Response(self.get_serializer(self.get_object()).data)
+    operations = {StopActivation: None}
 
     def listed(self) -> Listed:
         query = ActivationQuery(data=self.request.query_params)

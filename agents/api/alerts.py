@@ -3,20 +3,16 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers
-from rest_framework.decorators import action
-from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.alerts import handling, words
+from agents.alerts import words
 from agents.alerts.kinds import every_kind
 from agents.alerts.listing import narrowed
-from agents.api.activations import ReasonSerializer
-from agents.api.refusals import or_conflict
+from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.models import LIVE_ALERTS, Alert, AlertState, AlertTransition, Severity
+from console.operations.rest import Answer, OperationsMixin
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer
 
@@ -115,10 +111,6 @@ class AlertQuery(QuerySerializer):
         return attrs
 
 
-class SnoozeSerializer(ReasonSerializer):
-    until = serializers.DateTimeField()
-
-
 class NewestAlerts(KeysetPages):
     ordering = ("-opened_at", "-id")
 
@@ -126,7 +118,7 @@ class NewestAlerts(KeysetPages):
 @extend_schema_view(
     list=extend_schema(parameters=[AlertQuery]), retrieve=extend_schema(responses=WholeAlertSerializer)
 )
-class AlertViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Alert]):
+class AlertViewSet(OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Alert]):
     """Newest first, in pages by key."""
 
     queryset = (
@@ -138,7 +130,7 @@ class AlertViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
     lookup_value_converter = "int"
     pagination_class = NewestAlerts
     filter_backends = ()
-    action_permissions = dict.fromkeys(("snooze", "close"), ("agents.view_alert", "agents.can_handle_alerts"))
+    operations = dict.fromkeys((SnoozeAlert, CloseAlert), Answer(WholeAlertSerializer))
 
     def get_serializer_class(self) -> type[AlertSerializer]:
         return AlertSerializer if self.action == "list" else WholeAlertSerializer
@@ -154,25 +146,3 @@ class AlertViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
         if is_open is not None:
             rows = rows.filter(state__in=LIVE_ALERTS) if is_open else rows.filter(state=AlertState.CLOSED)
         return narrowed(rows, **wanted)
-
-    @extend_schema(request=SnoozeSerializer, responses=WholeAlertSerializer)
-    @action(detail=True, methods=["post"])
-    def snooze(self, request: Request, pk: int) -> Response:
-        """Nobody is reminded until `until`; if it lasts longer, people are told again."""
-        given = SnoozeSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        return self._changed(handling.snooze, **given.validated_data)
-
-    @extend_schema(request=ReasonSerializer, responses=WholeAlertSerializer)
-    @action(detail=True, methods=["post"])
-    def close(self, request: Request, pk: int) -> Response:
-        """It stays closed while its cause lasts."""
-        given = ReasonSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        return self._changed(handling.close, **given.validated_data)
-
-    def _changed(self, change: Any, **given: Any) -> Response:
-        alert, now = self.get_object(), timezone.now()
-        with or_conflict(f"alerts/{alert.pk}"):
-            change(alert, by=self.request.user, now=now, **given)
-        return Response(self.get_serializer(self.get_object()).data)

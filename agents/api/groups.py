@@ -6,7 +6,6 @@ from typing import Any
 from django.core.exceptions import ValidationError as ModelError
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
@@ -14,30 +13,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.activations import ReasonSerializer
-from agents.api.refusals import or_conflict
 from agents.api.rights import check_group
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
+from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, RunGroup, StopGroup
 from agents.models import (
-    Activation,
     GroupActivation,
     GroupActivationState,
     LaunchSetting,
     ScheduledGroup,
     Window,
 )
-from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.group_members import save_members
-from agents.services.groups import delete_group, disable_group, enable_group, run_group_now
-from agents.services.starting import stop_activation
-from agents.services.switching import Refused
-from console.reasons import said
+from console.operations.operation import perform
+from console.operations.rest import Answer, OperationsMixin, as_problems
 from console.rest.serializers import (
     CheckedModelSerializer,
     ReasonCode,
     ReasonParams,
     ReasonText,
-    check_no_body,
 )
 
 FACTS = (
@@ -121,6 +114,7 @@ class PassSerializer(serializers.ModelSerializer[GroupActivation]):
 
 
 class GroupViewSet(
+    OperationsMixin,
     mixins.ListModelMixin,
     mixins.CreateModelMixin,
     mixins.RetrieveModelMixin,
@@ -139,9 +133,14 @@ class GroupViewSet(
     lookup_value_regex = "[^/]+"
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]
     action_permissions = dict.fromkeys(
-        ("create", "partial_update", "destroy", "enable", "disable", "run", "stop", "windows"),
-        ("agents.view_scheduledgroup",),
+        ("create", "partial_update", "destroy", "windows"), ("agents.view_scheduledgroup",)
     )
+    operations = {
+        EnableGroup: None,
+        DisableGroup: None,
+        RunGroup: Answer(PassSerializer, status.HTTP_201_CREATED),
+        StopGroup: None,
+    }
 
     def for_action(self, action: str) -> ScheduledGroup:
         group = self.get_object()
@@ -150,7 +149,7 @@ class GroupViewSet(
 
     def partial_update(self, request: Request, *args: Any, **options: Any) -> Response:
         group = self.for_action("edit")
-        with or_conflict(f"groups/{group.name}"):
+        with as_problems(f"groups/{group.name}"):
             return super().partial_update(request, *args, **options)
 
     def create(self, request: Request, *args: Any, **options: Any) -> Response:
@@ -198,72 +197,14 @@ class GroupViewSet(
             store_schedule(group, schedule, self.request.user, partly=not new)
         serializer.instance = self.get_queryset().get(pk=group.pk)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(responses={204: None}, description=DeleteGroup.__doc__)
     def destroy(self, request: Request, name: str) -> Response:
-        """Its members stay, disabled. 409 while it is enabled or a pass goes on."""
-        group = self.for_action("edit")
-        with or_conflict(f"groups/{name}"):
-            delete_group(group, request.user, timezone.now())
+        with as_problems(f"groups/{name}"):
+            perform(DeleteGroup, self.get_object(), request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-    @extend_schema(request=None, responses=GroupSerializer)
-    @action(detail=True, methods=["post"])
-    def enable(self, request: Request, name: str) -> Response:
-        """All members or none. 409 with the reason if refused."""
-        group = self.for_action("enable")
-        check_no_body(request)
-        with or_conflict(f"groups/{name}"):
-            enable_group(group, request.user, timezone.now())
-        return self._shown()
-
-    @extend_schema(request=ReasonSerializer, responses=GroupSerializer)
-    @action(detail=True, methods=["post"])
-    def disable(self, request: Request, name: str) -> Response:
-        """Stops the member that runs; nothing after it starts."""
-        group, reason = self.for_action("disable"), self._reason()
-        with or_conflict(f"groups/{name}"):
-            disable_group(group, request.user, said(reason), timezone.now())
-        return self._shown()
-
-    @extend_schema(request=None, responses={201: PassSerializer})
-    @action(detail=True, methods=["post"])
-    def run(self, request: Request, name: str) -> Response:
-        """One pass through the members now. 409 if refused."""
-        group = self.for_action("run")
-        check_no_body(request)
-        with or_conflict(f"groups/{name}"):
-            started = run_group_now(group, request.user, timezone.now())
-        return Response(PassSerializer(started).data, status=status.HTTP_201_CREATED)
-
-    @extend_schema(request=ReasonSerializer, responses=GroupSerializer)
-    @action(detail=True, methods=["post"])
-    def stop(self, request: Request, name: str) -> Response:
-        """Stops the member that runs, and with it the pass; the group stays enabled. 409 where none runs."""
-        group, reason = self.for_action("stop"), self._reason()
-        with or_conflict(f"groups/{name}"):
-            stop_activation(_running_member(group), request.user, said(reason), timezone.now())
-        return self._shown()
 
     @extend_schema(responses=WindowSerializer(many=True))
     @action(detail=True, methods=["get"])
     def windows(self, request: Request, name: str) -> Response:
         """What was due and what became of it, newest first."""
         return windows_answer(self, Window.objects.filter(schedule__group=self.get_object()))
-
-    def _reason(self) -> str:
-        given = ReasonSerializer(data=self.request.data)
-        given.is_valid(raise_exception=True)
-        return str(given.validated_data["reason"])
-
-    def _shown(self) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
-
-
-def _running_member(group: ScheduledGroup) -> Activation:
-    """Raises Refused."""
-    going_on = Activation.objects.select_related("setting").filter(state__in=OPEN_ACTIVATIONS)
-    passes = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING)
-    activation = going_on.filter(group_activation__in=passes).first()
-    if activation is None:
-        raise Refused("nothing_runs", _("No member of it runs."), _("Nothing is to be done."))
-    return activation

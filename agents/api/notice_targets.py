@@ -4,23 +4,20 @@ pool."""
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers, status
-from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from agents.api.rights import check_edit_in, check_right
 from agents.api.trips import NoticeSerializer
-from agents.models import Channel, LaunchSetting, NoticeTarget, Pool
-from agents.services.notice_targets import renew_secret, save_target
-from agents.services.notices import send_test
+from agents.models import LaunchSetting, NoticeTarget, Pool
+from agents.notices.operations import DeleteTarget, RenewSecret, SendTest, save_target
 from agents.services.seen_addresses import address_of_target
-from console.rest.errors import ApiProblem
-from console.rest.serializers import CheckedModelSerializer, check_no_body
+from console.operations.operation import perform
+from console.operations.rest import Answer, OperationsMixin, as_problems
+from console.rest.serializers import CheckedModelSerializer
 
 
 class TargetSerializer(CheckedModelSerializer[NoticeTarget]):
@@ -55,6 +52,7 @@ class SecretSerializer(TargetSerializer):
 
 
 class TargetViewSet(
+    OperationsMixin,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
     mixins.DestroyModelMixin,
@@ -69,9 +67,8 @@ class TargetViewSet(
     lookup_value_converter = "int"
     http_method_names = ["get", "post", "delete", "head", "options"]
     # Whoever sees targets may ask; the right to edit decides by setting and pool.
-    action_permissions = dict.fromkeys(
-        ("create", "destroy", "test", "renew_secret"), ("agents.view_noticetarget",)
-    )
+    action_permissions = dict.fromkeys(("create", "destroy"), ("agents.view_noticetarget",))
+    operations = {SendTest: Answer(NoticeSerializer), RenewSecret: Answer(SecretSerializer)}
 
     @extend_schema(request=TargetSerializer, responses={201: SecretSerializer})
     @transaction.atomic
@@ -85,34 +82,8 @@ class TargetViewSet(
         return Response(self._with_secret(target), status=status.HTTP_201_CREATED)
 
     def perform_destroy(self, instance: NoticeTarget) -> None:
-        self._check(instance)
-        instance.delete()
-
-    @extend_schema(request=None, responses=NoticeSerializer)
-    @action(detail=True, methods=["post"])
-    def test(self, request: Request, pk: int) -> Response:
-        """Sends one now and answers how it went; `problem` says what was wrong."""
-        target = self.get_object()
-        self._check(target)
-        check_no_body(request)
-        notice = send_test(target, request.user, timezone.now())
-        return Response(NoticeSerializer(notice, context=self.get_serializer_context()).data)
-
-    @extend_schema(request=None, responses=SecretSerializer)
-    @action(detail=True, methods=["post"], url_path="renew-secret")
-    def renew_secret(self, request: Request, pk: int) -> Response:
-        """A new secret, shown this once; the one before signs nothing any more."""
-        target = self.get_object()
-        self._check(target)
-        check_no_body(request)
-        if target.channel != Channel.WEBHOOK:
-            raise ApiProblem(
-                _("Only what a webhook gets is signed."),
-                where="channel",
-                what_to_do=_("Nothing is to be done."),
-            )
-        renew_secret(target)
-        return Response(self._with_secret(target))
+        with as_problems(f"notice-targets/{instance.pk}"):
+            perform(DeleteTarget, instance, self.request.user)
 
     def _with_secret(self, target: NoticeTarget) -> dict[str, Any]:
         return dict(SecretSerializer(target, context=self.get_serializer_context()).data)

@@ -1,26 +1,21 @@
 """/api/v1/servers/, pools/ and destinations/."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import mixins, serializers
-from rest_framework.decorators import action
-from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.activations import ReasonSerializer
-from agents.api.refusals import or_conflict
 from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent, Pool, Server
 from agents.models.pool import LONGEST_AGENT_NAME, MOST_ALLOWED_AGENTS
-from agents.services.duty import back, cordon, drain
+from agents.servers.operations import Cordon, Drain, Uncordon
 from agents.services.policies import policy_lines
 from agents.services.pools import save_pool
 from agents.services.wishes import save_destination
-from console.rest.serializers import CheckedModelSerializer, check_no_body
+from console.operations.rest import OperationsMixin
+from console.rest.serializers import CheckedModelSerializer
 
 
 class OfferedAgentSerializer(serializers.ModelSerializer[OfferedAgent]):
@@ -77,13 +72,9 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
         return server.state(timezone.now()).value
 
 
-class DutySerializer(ReasonSerializer):
-    """`until`: then it is back in service by itself."""
-
-    until = serializers.DateTimeField(required=False, default=None, allow_null=True)
-
-
-class ServerViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Server]):
+class ServerViewSet(
+    OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Server]
+):
     """Servers are made with ./ma manage create_server, which prints their token."""
 
     queryset = (
@@ -92,38 +83,7 @@ class ServerViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVie
     serializer_class = ServerSerializer
     lookup_field = "name"
     lookup_value_regex = "[^/]+"
-    action_permissions = dict.fromkeys(
-        ("cordon", "drain", "back"), ("agents.view_server", "agents.can_change_duty")
-    )
-
-    @extend_schema(request=DutySerializer, responses=ServerSerializer)
-    @action(detail=True, methods=["post"])
-    def cordon(self, request: Request, name: str) -> Response:
-        """Nothing new begins there; what runs there stays."""
-        return self._changed(cordon)
-
-    @extend_schema(request=DutySerializer, responses=ServerSerializer)
-    @action(detail=True, methods=["post"])
-    def drain(self, request: Request, name: str) -> Response:
-        """Nothing new begins there; runs of ANY move away where another server is able, those of MANY end in
-        order."""
-        return self._changed(drain)
-
-    @extend_schema(request=None, responses=ServerSerializer)
-    @action(detail=True, methods=["post"])
-    def back(self, request: Request, name: str) -> Response:
-        """In service again."""
-        server = self.get_object()
-        check_no_body(request)
-        back(server, request.user, timezone.now())
-        return Response(self.get_serializer(self.get_object()).data)
-
-    def _changed(self, change: Callable[..., bool]) -> Response:
-        server, given = self.get_object(), DutySerializer(data=self.request.data)
-        given.is_valid(raise_exception=True)
-        with or_conflict(f"servers/{server.name}"):
-            change(server, by=self.request.user, now=timezone.now(), **given.validated_data)
-        return Response(self.get_serializer(self.get_object()).data)
+    operations = dict.fromkeys((Cordon, Drain, Uncordon))
 
 
 class PoolSerializer(CheckedModelSerializer[Pool]):

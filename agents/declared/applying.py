@@ -36,7 +36,7 @@ from agents.services.pools import affected_by
 from agents.services.provisioning import provision_setting
 from agents.services.schedules import delete_schedule, save_schedule
 from agents.services.settings import disable_setting, enable_setting
-from agents.services.switching import Refused
+from console.operations.refusals import Refused
 
 PATIENCE_SECONDS = 15.0
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
-from agents.services.switching import Refused
+from console.operations.refusals import Refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from django.views.decorators.http import require_safe
 from agents.alerts import words
 from agents.alerts.kinds import every_kind
 from agents.alerts.listing import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
-from agents.models import LIVE_ALERTS, Alert, AlertState, AlertTransition, Notice, NoticeState, Pool, Severity
-from agents.pages.alert_actions import alert_buttons
+from agents.alerts.operations import CloseAlert, SnoozeAlert
+from agents.models import Alert, AlertState, AlertTransition, Notice, NoticeState, Pool, Severity
 from agents.pages.trips import NOTICES
 from agents.services.seen_addresses import address_of_notice
 from console.lists.keyset import keyset_page
+from console.operations.web import operation_buttons
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
 
@@ -163,7 +164,7 @@ def alert_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         row=row_of(alert, snoozers_of([alert]).get(alert.pk, "")),
         steps=[_step(alert, step) for step in steps],
         notices=notices,
-        buttons=alert_buttons(request, alert) if alert.state in LIVE_ALERTS else [],
+        buttons=operation_buttons(request.user, alert, SnoozeAlert, CloseAlert),
         lasted=_end(alert) - alert.opened_at if alert.opened_at else None,
     )
 

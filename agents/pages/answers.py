@@ -1,37 +1,28 @@
 """Deliveries of the mode CLIENT that wait for an answer, and the two answers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import django_filters
-from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
-from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting, ServerState
+from agents.models import Acknowledgement, AcknowledgementState, LaunchSetting, ServerState
 from agents.models.setting import AckMode
-from agents.pages.asking import Question, ask
 from agents.pages.trips import setting_id
-from agents.services import answering
-from agents.services.answering import Answerer
-from agents.services.rights import may, why_not
-from agents.services.switching import Refused
+from agents.services.rights import why_not
 from console.lists.keyset import keyset_page
 from console.ui import amounts
 from console.ui.labels import Shown
-from console.ui.page import Text, link, needs, page
+from console.ui.page import link, needs, page
 from console.ui.panels import Panel
-from contract.acknowledging import Action
 
 VIEW = "agents.view_acknowledgement"
-ASKED = ["GET", "HEAD", "POST"]
 MOST_COUNTED = 1000
 
 STATES: dict[str, Shown] = {
@@ -132,73 +123,6 @@ def answer_list(request: HttpRequest) -> HttpResponseBase:
         ended=ended,
         told="",
     )
-
-
-@require_http_methods(ASKED)
-@needs(VIEW)
-def commit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
-    texts = [
-        _(
-            "The message is done with: it leaves the subscription for good, as after a handling that went "
-            "well."
-        )
-    ]
-    return _ask(request, pk, Action.COMMIT, _("Commit this message?"), texts, _("Commit"))
-
-
-@require_http_methods(ASKED)
-@needs(VIEW)
-def rollback_page(request: HttpRequest, pk: int) -> HttpResponseBase:
-    texts = [
-        _(
-            "That is a failed attempt with a protocol of its own: the message comes again after the delay of "
-            "its "
-            "destination, after the last attempt it is a dead letter."
-        )
-    ]
-    return _ask(request, pk, Action.ROLLBACK, _("Roll this message back?"), texts, _("Roll back"))
-
-
-def _ask(
-    request: HttpRequest, pk: int, action: Action, title: Text, texts: list[str], button: Text
-) -> HttpResponseBase:
-    row = get_object_or_404(Acknowledgement.objects.select_related("setting__pool", "server"), pk=pk)
-    if not may(request.user, "answer", row.setting):
-        raise PermissionDenied
-    named = _("Setting %(setting)s, server %(server)s, message %(key)s.") % {
-        "setting": row.setting.key,
-        "server": row.server.name,
-        "key": row.jms_message_id or row.message_key,
-    }
-    question = Question(
-        title=title,
-        texts=[named, *texts, _("The first answer counts; it cannot be taken back.")],
-        button=button,
-        icon="ok" if action is Action.COMMIT else "back",
-        tone="primary" if action is Action.COMMIT else "danger",
-        section="activations",
-        back=link("answers"),
-        crumbs=[(_("Waiting for an answer"), link("answers"))],
-        refusal=""
-        if row.state == AcknowledgementState.OPEN
-        else _("It was answered already: %(what)s.") % {"what": row.get_state_display()},
-    )
-    return ask(request, question, _acting(row, action, request.user))
-
-
-def _acting(row: Acknowledgement, action: Action, user: Any) -> Callable[[Any], Text]:
-    def act(_form: Any) -> Text:
-        try:
-            answered = answering.until_ended(answering.answer(row, action, Answerer(by=user), timezone.now()))
-        except answering.NotAnswered as refused:
-            raise Refused("not_answered", str(refused), "") from refused
-        if answered.state in WAITING_STATES:
-            return _("Answered. Its server has not said yet what came of it.")
-        if answered.reason:
-            return f"{answered.get_state_display()}: {answered.reason}"
-        return answered.get_state_display()
-
-    return act
 
 
 def number_waiting(request: HttpRequest) -> str:

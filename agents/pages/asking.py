@@ -3,7 +3,6 @@ looking."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -13,36 +12,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import Destination, LaunchSetting, ScheduledGroup
-from agents.services.switching import Refused
+from console.operations.inputs import StorableField
+from console.operations.refusals import Refused
 from console.ui.page import Text, page
-from contract.text import storable
 
 # What a person acts on and somebody else deletes at the same moment.
 GONE = (ScheduledGroup.DoesNotExist, LaunchSetting.DoesNotExist, Destination.DoesNotExist)
-EXPIRIES = {
-    "1h": timedelta(hours=1),
-    "4h": timedelta(hours=4),
-    "8h": timedelta(hours=8),
-    "1d": timedelta(days=1),
-    "3d": timedelta(days=3),
-    "7d": timedelta(days=7),
-}
-EXPIRY_LABELS = [
-    ("", _("until a person ends it")),
-    ("1h", _("for 1 hour")),
-    ("4h", _("for 4 hours")),
-    ("8h", _("for 8 hours")),
-    ("1d", _("for 1 day")),
-    ("3d", _("for 3 days")),
-    ("7d", _("for 7 days")),
-]
-
-
-class StorableField(forms.CharField):
-    """A text that every database takes."""
-
-    def to_python(self, value: Any) -> str:
-        return storable(str(value or "")).strip()
 
 
 class ReasonForm(forms.Form):
@@ -51,26 +26,6 @@ class ReasonForm(forms.Form):
         required=False,
         max_length=2000,
         widget=forms.Textarea(attrs={"class": "reason", "rows": 3}),
-    )
-
-
-class ExpiryForm(ReasonForm):
-    lasts = forms.ChoiceField(label=_("How long?"), choices=EXPIRY_LABELS, required=False)
-
-    def until(self, now: datetime) -> datetime | None:
-        span = EXPIRIES.get(self.cleaned_data.get("lasts", ""))
-        return now + span if span else None
-
-
-class SwitchOffForm(ExpiryForm):
-    ticket = StorableField(label=_("Ticket"), required=False, max_length=200)
-
-
-class SwitchOnForm(forms.Form):
-    try_one_first = forms.BooleanField(
-        label=_("Try one message first"),
-        required=False,
-        help_text=_("When it is handled well all begin, when it fails it is off again."),
     )
 
 
@@ -113,7 +68,7 @@ def ask(
     try:
         messages.success(request, str(act(bound)))
     except Refused as refused:
-        messages.error(request, f"{refused.reason} {refused.what_to_do}")
+        messages.error(request, refused.sentence)
     except GONE:
         messages.error(request, gettext("It was deleted meanwhile."))
         return HttpResponseRedirect(question.crumbs[0][1] if question.crumbs else question.back)

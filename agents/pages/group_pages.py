@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
+from agents.groups.operations import DisableGroup, EnableGroup, RunGroup
 from agents.models import (
     Activation,
     BreakerTrip,
@@ -20,13 +21,13 @@ from agents.models import (
     LaunchSetting,
     ScheduledGroup,
 )
-from agents.pages.buttons import group_buttons
 from agents.pages.rows import facts_of
 from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, setting_shown
 from agents.services.open_runs import open_runs
 from agents.services.rights import may_group
 from agents.services.schedule_words import describe
+from console.operations.web import operation_buttons
 from console.ui.labels import Shown
 from console.ui.page import Text, link, needs, page
 
@@ -136,7 +137,7 @@ def group_page(request: HttpRequest, name: str) -> HttpResponseBase:
         schedule=scheduled(group, now),
         current=passes[0] if passes else None,
         passes=passes,
-        buttons=group_buttons(request, group, members, passes[0].run if passes else None),
+        buttons=operation_buttons(request.user, group, EnableGroup, RunGroup, DisableGroup),
         may_change=request.user.has_perm("agents.change_scheduledgroup"),
         may_reorder=len(members) > 1 and may_group(request.user, "edit", group, members),
     )

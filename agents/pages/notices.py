@@ -3,19 +3,17 @@
 from dataclasses import dataclass
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from agents.models import LaunchSetting, Notice, NoticeState, NoticeTarget
+from agents.notices.operations import SendTest
 from agents.pages.trips import NOTICES
-from agents.services.notices import send_test
-from agents.services.rights import may, why_not
+from agents.services.rights import why_not
 from agents.services.seen_addresses import address_of_target
+from console.operations.operation import perform
 from console.ui.labels import Shown
 from console.ui.page import link, needs
 
@@ -65,12 +63,7 @@ def test_page(request: HttpRequest, key: str, pk: int) -> HttpResponseBase:
     """Sends one now, and says how it went."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("pool"), key=key)
     target = get_object_or_404(NoticeTarget, Q(setting=setting) | Q(pool=setting.pool_id), pk=pk)
-    if not may(request.user, "edit", setting):
-        raise PermissionDenied
-    notice = send_test(target, request.user, timezone.now())
-    facts = {"address": notice.address, "problem": notice.problem}
-    if notice.state == NoticeState.SENT:
-        messages.success(request, _("The test arrived: %(address)s") % facts)
-    else:
-        messages.error(request, _("The test did not arrive at %(address)s: %(problem)s") % facts)
+    done = perform(SendTest, target, request.user)
+    level = messages.SUCCESS if done.made.state == NoticeState.SENT else messages.ERROR
+    messages.add_message(request, level, str(done.message))
     return HttpResponseRedirect(link("setting", key))

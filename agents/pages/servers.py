@@ -15,10 +15,11 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
 from agents.pages.runs import run_shown
-from agents.pages.server_actions import duty_buttons
 from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
 from agents.pages.shown import DUTIES, RUNS, server_shown
+from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
 from agents.services.expected import expected_servers, is_expected
+from console.operations.web import operation_buttons
 from console.ui import panels
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
@@ -148,7 +149,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
         row=ServerRow(server, server_shown(server, now), agents=list(server.offered_agents.all())),
         current=[(run, run_shown(run, now)) for run in current],
         past=[(run, RUNS[run.state]) for run in past],
-        buttons=duty_buttons(request, server),
+        buttons=operation_buttons(request.user, server, Uncordon, Cordon, Drain, RemoveServer),
         tokens=server.tokens.filter(revoked_at=None),
         panels=panels.render("server", request, server),
         may_change=request.user.has_perm("agents.change_server"),

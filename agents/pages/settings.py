@@ -10,7 +10,6 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run
 from agents.pages import groups, redelivery
-from agents.pages.buttons import setting_buttons
 from agents.pages.failures_by_server import failures_by_server
 from agents.pages.notices import told_of
 from agents.pages.rows import facts_of
@@ -24,6 +23,8 @@ from agents.services.open_runs import open_runs
 from agents.services.partial import is_partial
 from agents.services.queue_counts import figures_of
 from agents.services.rights import may
+from agents.settings.operations import DisableSetting, EnableSetting, RetryMessage, RunSetting, StopSetting
+from console.operations.web import operation_buttons
 from console.reasons import NO_REASON, Reason
 from console.ui import panels
 from console.ui.page import link, needs, page
@@ -64,7 +65,9 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         current=current,
         activations=[(each, ACTIVATIONS[each.state], failed.get(each.pk)) for each in shown],
         changes=setting.changes.select_related("by", "server", "activation")[:SHOWN_CHANGES],
-        buttons=setting_buttons(request, setting),
+        buttons=operation_buttons(
+            request.user, setting, EnableSetting, RetryMessage, StopSetting, RunSetting, DisableSetting
+        ),
         told=told_of(request, setting),
         group=group_of(setting),
         schedule=scheduled(setting, now),

@@ -18,6 +18,8 @@ from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState,
 from agents.models.setting import AckMode
 from agents.services.acknowledgement_secrets import secret_of
 from agents.services.polling import poll_after_commit
+from console.audit.log import Record, no_record
+from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason
 from contract import messages
 from contract.acknowledging import END_OF, Action, read_id, verify
@@ -35,28 +37,38 @@ GONE = (AcknowledgementState.EXPIRED, AcknowledgementState.LOST)
 _places = BoundedSemaphore(WAITING_AT_ONCE)
 
 
-class NotAnswered(Exception):
-    """The text says why. `row`: what there is, if anything."""
+class NotAnswered(Refused):
+    """`row`: what there is, if anything."""
+
+    word = "not_answered"
 
     def __init__(self, text: str, row: Acknowledgement | None = None) -> None:
-        super().__init__(text)
+        super().__init__(self.word, text)
         self.row = row
 
 
 class Unknown(NotAnswered):
     """There is no such delivery, and never was."""
 
+    word = "not_found"
+
 
 class Ambiguous(NotAnswered):
     """None or several deliveries answer to this."""
+
+    word = "not_exactly_one"
 
 
 class AnsweredOtherwise(NotAnswered):
     """Another answer came first."""
 
+    word = "answered_otherwise"
+
 
 class TooLate(NotAnswered):
     """It waits no more: its time has passed, or it went with its connection."""
+
+    word = "gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,9 @@ def outstanding(setting: str, jms_message_id: str) -> Acknowledgement:
     raise Ambiguous(_("No delivery of this message waits for an answer."))
 
 
-def answer(row: Acknowledgement, action: Action, who: Answerer, now: datetime) -> Acknowledgement:
+def answer(
+    row: Acknowledgement, action: Action, who: Answerer, now: datetime, record: Record = no_record
+) -> Acknowledgement:
     """The first answer counts, the same again changes nothing. Raises AnsweredOtherwise, TooLate."""
     with transaction.atomic():
         unanswered = Acknowledgement.objects.filter(pk=row.pk, state=AcknowledgementState.OPEN)
@@ -123,6 +137,7 @@ def answer(row: Acknowledgement, action: Action, who: Answerer, now: datetime) -
             answered_from=who.through,
         )
         if first:
+            record()
             poll_after_commit([row.server.name])
     row = _again(row)
     if first:

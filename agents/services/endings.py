@@ -24,6 +24,7 @@ from agents.services.hearing import silence_counts
 from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.polling import poll_after_commit
+from console.audit.log import Record, no_record
 from console.reasons import NO_REASON, Reason
 
 
@@ -46,7 +47,13 @@ def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int
 
 
 def set_ending(
-    activation: Activation, ending: Ending, now: datetime, *, by: Any = None, reason: Reason = NO_REASON
+    activation: Activation,
+    ending: Ending,
+    now: datetime,
+    *,
+    by: Any = None,
+    reason: Reason = NO_REASON,
+    record: Record = no_record,
 ) -> bool:
     """Whether it had none: from now on nothing of it is wanted. `reason`: more than what `ending` says."""
     with transaction.atomic():
@@ -61,6 +68,7 @@ def set_ending(
         runs = Run.objects.filter(activation=activation.pk, wanted=True, closed_at=None)
         poll_after_commit(list(runs.values_list("server__name", flat=True)))
         runs.update(wanted=False)
+        record()
     return True
 
 

@@ -26,7 +26,7 @@ from agents.models import (
 from agents.reasons import GROUP_DISABLED, GROUP_RUNS, MEMBER_ENDED, MEMBER_GONE, MEMBER_REFUSED, MEMBER_RUNS
 from agents.services.group_order import Decision, MemberFacts, Step, next_step
 from agents.services.starting import start_activation
-from agents.services.switching import Refused
+from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason
 
 

@@ -26,8 +26,10 @@ from agents.services.followers import register
 from agents.services.group_steps import advance, start_group
 from agents.services.history import note
 from agents.services.isolating import isolated
-from agents.services.switching import Refused, refusal, switch_off, switch_on
+from agents.services.switching import refusal, switch_off, switch_on
 from agents.services.window_history import pass_over_windows
+from console.audit.log import Record, no_record
+from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason
 
 log = structlog.get_logger(__name__)
@@ -45,7 +47,9 @@ def group_refusal(group: ScheduledGroup, now: datetime) -> Refused | None:
     return None
 
 
-def enable_group(group: ScheduledGroup, by: Any, now: datetime) -> ScheduledGroup:
+def enable_group(
+    group: ScheduledGroup, by: Any, now: datetime, *, record: Record = no_record
+) -> ScheduledGroup:
     """All members or none. Nothing starts before the next window or “run now”. Raises Refused."""
     with transaction.atomic():
         current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
@@ -58,12 +62,19 @@ def enable_group(group: ScheduledGroup, by: Any, now: datetime) -> ScheduledGrou
         off = ScheduledGroup.objects.filter(pk=current.pk)
         off.update(enabled=True, state_since=now, disabled_reason=NO_REASON, disabled_by=None)
         pass_over_windows(current, now)
+        record()
     current.refresh_from_db()
     return current
 
 
 def disable_group(
-    group: ScheduledGroup, by: Any, reason: Reason, now: datetime, *, tripped: LaunchSetting | None = None
+    group: ScheduledGroup,
+    by: Any,
+    reason: Reason,
+    now: datetime,
+    *,
+    tripped: LaunchSetting | None = None,
+    record: Record = no_record,
 ) -> bool:
     """Whether it was on. Stops the member that runs; nothing after it starts. `tripped`: the member whose
     breaker is the cause."""
@@ -81,6 +92,7 @@ def disable_group(
         on.update(
             enabled=False, state_since=now, disabled_reason=reason, disabled_by=by if by and by.pk else None
         )
+        record()
     end_activations(now)
     return True
 

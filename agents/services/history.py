@@ -4,7 +4,8 @@ from datetime import datetime
 from typing import Any
 
 from agents.models import Activation, LaunchSetting, Server, StateChange
-from console.reasons import NO_REASON, Reason
+from agents.reasons import BY_COMMAND, BY_COMMAND_BECAUSE
+from console.reasons import NO_REASON, Reason, said
 
 
 def note(
@@ -32,3 +33,10 @@ def note(
         activation=activation,
         server=server,
     )
+
+
+def why_of(by: Any, reason: str) -> Reason:
+    """The words of a person. The command line names itself."""
+    if by is not None:
+        return said(reason)
+    return BY_COMMAND_BECAUSE(why=reason) if reason else BY_COMMAND()

@@ -16,6 +16,7 @@ from django.utils import timezone
 from agents.models import BreakerTrip, Notice, NoticeState, NoticeTarget
 from agents.services.telling import deliver
 from agents.services.webhook import Undelivered
+from console.audit.log import Record, no_record
 from console.jobs.locks import lock
 from console.task_queue import send
 
@@ -104,19 +105,21 @@ def _due(now: datetime) -> Iterator[Notice]:
             tried.add(notice.address)
 
 
-def send_test(target: NoticeTarget, by: object, now: datetime) -> Notice:
+def send_test(target: NoticeTarget, by: object, now: datetime, record: Record = no_record) -> Notice:
     """Tried once and at once, so that the person sees how it went."""
-    notice = Notice.objects.create(
-        target=target,
-        channel=target.channel,
-        address=target.address,
-        # So nobody else takes it up, and a kill in between leaves what is true.
-        state=NoticeState.FAILED,
-        problem="not finished",
-        attempts=1,
-        next_at=now,
-        created_at=now,
-    )
+    with transaction.atomic():
+        record()
+        notice = Notice.objects.create(
+            target=target,
+            channel=target.channel,
+            address=target.address,
+            # So nobody else takes it up, and a kill in between leaves what is true.
+            state=NoticeState.FAILED,
+            problem="not finished",
+            attempts=1,
+            next_at=now,
+            created_at=now,
+        )
     log.info("notice tested", target=target.pk, by=str(by))
     _deliver(notice, now, last=True)
     notice.refresh_from_db()

@@ -10,7 +10,7 @@ from agents.models import BreakerTrip, GroupMember, LaunchSetting
 from agents.reasons import TIME_OVER
 from agents.services.isolating import isolated
 from agents.services.settings import enable_setting
-from agents.services.switching import Refused
+from console.operations.refusals import Refused
 
 log = structlog.get_logger(__name__)
 

@@ -20,12 +20,13 @@ from django.utils.translation import gettext as _
 from agents.models import Destination, StateChange
 from agents.services.history import note
 from agents.services.policy_drift import look_at_policy, policy_of
-from agents.services.switching import Refused
 from agents.services.wishes import save_destination
 from broker.errors import BrokerError
 from broker.topology import apply, found_policy
+from console.audit.log import Record, no_record
 from console.broker import management
 from console.jobs.locks import lock
+from console.operations.refusals import Refused
 from console.reasons import Reason, said
 
 HELD_FOR = timedelta(minutes=2)
@@ -80,12 +81,16 @@ def mark_of(lines: list[PolicyLine]) -> str:
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def apply_policy(destination: Destination, seen: str, by: Any, now: datetime) -> None:
+def apply_policy(
+    destination: Destination, seen: str, by: Any, now: datetime, record: Record = no_record
+) -> None:
     """Writes what is wanted to the broker and reads it back. Raises Refused."""
     with _nobody_else_writes():
         destination.refresh_from_db()
         changes = _changes([line for line in _looked_at(destination, seen) if line.differs])
-        _note(destination, "applying", by, now, said(changes))
+        with transaction.atomic():
+            record()
+            _note(destination, "applying", by, now, said(changes))
         try:
             apply(management(), [policy_of(destination)])
             look_at_policy(policy_of(destination), now)
@@ -97,11 +102,13 @@ def apply_policy(destination: Destination, seen: str, by: Any, now: datetime) ->
         _note(destination, "applied", by, now, said(changes))
 
 
-def adopt_policy(destination: Destination, seen: str, by: Any, now: datetime) -> None:
+def adopt_policy(
+    destination: Destination, seen: str, by: Any, now: datetime, record: Record = no_record
+) -> None:
     """Makes what the broker has the wish. What is always the MA's stays so, and is written to the broker by
     the worker as after any change of a destination. Raises Refused."""
     with _nobody_else_writes():
-        _adopt(destination, seen, by, now)
+        _adopt(destination, seen, by, now, record)
 
 
 @contextmanager
@@ -115,7 +122,7 @@ def _nobody_else_writes() -> Iterator[None]:
         yield
 
 
-def _adopt(destination: Destination, seen: str, by: Any, now: datetime) -> None:
+def _adopt(destination: Destination, seen: str, by: Any, now: datetime, record: Record) -> None:
     """While nobody writes to the broker."""
     found = _ask(destination)
     with transaction.atomic():
@@ -140,6 +147,7 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime) -> None:
             ) from error
         save_destination(destination)
         _note(destination, "adopted", by, now, said(_changes(adopted, back=True)))
+        record()
 
 
 def policy_changes(destination: Destination, most: int) -> list[StateChange]:
@@ -163,7 +171,7 @@ def _look_again() -> str:
 
 def _ask(destination: Destination) -> dict[str, Any]:
     if not is_made(destination):
-        raise Refused("not made", _("No setting receives from it: the broker has not made it."), "")
+        raise Refused("not_made", _("No setting receives from it: the broker has not made it."), "")
     try:
         return read_policy(destination)
     except BrokerError as error:

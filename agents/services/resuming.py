@@ -12,7 +12,8 @@ from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import RESUMED
 from agents.services.history import note
 from agents.services.polling import poll_after_commit
-from agents.services.switching import Refused, sending_refusal
+from agents.services.switching import sending_refusal
+from console.operations.refusals import Refused
 
 
 def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datetime) -> Run:

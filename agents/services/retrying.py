@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from agents.models import LaunchSetting
 from agents.services.history import note
 from agents.services.polling import poll_after_commit
-from agents.services.switching import Refused
+from console.operations.refusals import Refused
 
 
 def refusal(setting: LaunchSetting) -> Refused | None:

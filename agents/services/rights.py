@@ -136,6 +136,26 @@ def why_not_group(
     return _missing_with_group(user, action, pools)
 
 
+@dataclass(frozen=True, slots=True)
+class SettingRight:
+    """The permission of an operation on a setting."""
+
+    action: str
+
+    def why_not(self, user: Any, setting: LaunchSetting) -> str:
+        return why_not(user, self.action, setting)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRight:
+    """The same with every member of a group."""
+
+    action: str
+
+    def why_not(self, user: Any, group: ScheduledGroup) -> str:
+        return why_not_group(user, self.action, group)
+
+
 def missing(action: str, pool: str) -> str:
     text = _(
         "You may not do that. Ask for the permission “%(permission)s”, or for this right in the pool "

@@ -17,8 +17,8 @@ from agents.services.group_steps import start_group
 from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.starting import start_activation
-from agents.services.switching import Refused
 from agents.services.windows import Timetable, next_windows
+from console.operations.refusals import Refused
 from console.reasons import Reason
 from console.task_queue import send
 

@@ -9,7 +9,6 @@ Protocols, letters and replays stay, with the key.
 
 import time
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import structlog
@@ -31,14 +30,15 @@ from agents.services.isolating import isolated
 from agents.services.provisioning import HELD_FOR
 from agents.services.schedules import delete_schedule
 from agents.services.setting_rows import anything_left, let_go
-from agents.services.switching import Refused
 from agents.services.wishes import REMOVING, provision_after_commit, store_wish
 from broker.errors import BrokerError, BrokerUnavailable, ManagementFailed
 from broker.port import Management
 from broker.rows import find
 from broker.topology import remove_setting as remove_queues
+from console.audit.log import Record, no_record
 from console.broker import management
 from console.jobs.locks import lock
+from console.operations.refusals import Refused
 from contract.properties import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)
@@ -76,23 +76,15 @@ def removal_refusal(setting: LaunchSetting) -> Refused | None:
     return refusal_by_rows(setting) or refusal_by_broker(setting)
 
 
-def remove_setting(setting: LaunchSetting, by: Any, now: datetime) -> bool:
+def remove_setting(setting: LaunchSetting, by: Any, now: datetime, *, record: Record = no_record) -> bool:
     """Whether it is gone already; else `tend` does the rest in a moment. Raises Refused: then nothing was
     removed."""
     if refused := removal_refusal(setting):
         raise refused
-    _decide(setting, by, now)
+    _decide(setting, by, now, record)
     with lock("provision", HELD_FOR) as free:
         gone = free and _carry_out(setting.pk, now, time.monotonic() + TURN_SECONDS)
     return gone
-
-
-def remove_after_commit(setting: LaunchSetting, by: Any, now: datetime) -> None:
-    """For who is in a transaction: its steps would all be in that one, and the broker would be waited for. So
-    whoever calls this asks `removal_refusal` before it begins. What comes into a queue since then is found by
-    the first step, which takes the removal back. Raises Refused: then nothing is removed."""
-    _decide(setting, by, now)
-    transaction.on_commit(partial(finish_removals, now), robust=True)
 
 
 def finish_removals(now: datetime) -> int:
@@ -118,7 +110,7 @@ def _finished(setting_id: int, now: datetime, until: float) -> bool:
 
 
 @transaction.atomic
-def _decide(setting: LaunchSetting, by: Any, now: datetime) -> None:
+def _decide(setting: LaunchSetting, by: Any, now: datetime, record: Record) -> None:
     """An enabling that came first is seen here, after the wait for its lock; one that comes later finds the
     mark."""
     current = LaunchSetting.objects.select_for_update(of=("self",)).get(pk=setting.pk)
@@ -128,6 +120,7 @@ def _decide(setting: LaunchSetting, by: Any, now: datetime) -> None:
     values = {"provisioned_hash": "", "provision_state": ProvisionState.PENDING, "provision_problem": ""}
     LaunchSetting.objects.filter(pk=setting.pk).update(wanted_hash=REMOVING, **values)
     note(setting, "setting", "disabled", "removing", now=now, by=by)
+    record()
     log.info("setting to be removed", setting=setting.key, by=str(by or ""))
 
 

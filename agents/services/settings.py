@@ -12,10 +12,10 @@ from agents.reasons import OF_MEMBER
 from agents.services.endings import end_activations
 from agents.services.groups import disable_group, group_of
 from agents.services.planning import plan_runs
-from agents.services.switching import Refused, refusal, switch_off, switch_on
+from agents.services.switching import switch_off, switch_on
+from console.audit.log import Record, no_record
+from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason
-
-__all__ = ["Refused", "disable_setting", "enable_setting", "refusal"]
 
 
 def enable_setting(
@@ -25,6 +25,7 @@ def enable_setting(
     *,
     why: Reason = NO_REASON,
     try_one_first: bool | None = None,
+    record: Record = no_record,
 ) -> Activation | None:
     """Starts an activation, or answers the open one when it is enabled already. None where there is none:
     what is started by its schedule begins later, a standalone agent may have ended. Raises Refused.
@@ -37,10 +38,10 @@ def enable_setting(
         current = locked.select_related("pool").get(pk=setting.pk)
         # With the lock: who adds it to a group at this moment holds it too.
         if (group := group_of(current)) is not None:
-            text = _("It belongs to the group “%(name)s”.") % {"name": group.name}
-            raise Refused("in_group", text, _("Enable the group: its members are enabled together."))
+            raise in_group(group)
         if not current.enabled:
             switch_on(current, by, now, why=why, try_one_first=try_one_first)
+            record()
     activation = Activation.objects.filter(setting=current, state__in=OPEN_ACTIVATIONS).first()
     if activation is None:
         if LaunchSetting.objects.filter(pk=setting.pk, enabled=True).exists():
@@ -61,6 +62,7 @@ def disable_setting(
     *,
     ticket: str = "",
     until: datetime | None = None,
+    record: Record = no_record,
 ) -> bool:
     """Whether it was on. Stops it on every server; its subscription keeps gathering. A member takes its group
     along, and is then off without an end. `until`: it is enabled again by itself then. Raises Refused where
@@ -70,19 +72,26 @@ def disable_setting(
             "until_is_past", _("The end of the pause is in the past."), _("Choose a later instant.")
         )
     if (group := group_of(setting)) is not None and _disabled_with(
-        group, by, OF_MEMBER(key=setting.key, why=reason), now
+        group, by, OF_MEMBER(key=setting.key, why=reason), now, record
     ):
         return True
     with transaction.atomic():
         if not switch_off(setting, by, reason, now, ticket=ticket, until=until):
             return False
+        record()
     end_activations(now)
     return True
 
 
-def _disabled_with(group: ScheduledGroup, by: Any, reason: Reason, now: datetime) -> bool:
+def in_group(group: ScheduledGroup) -> Refused:
+    """Why a member is not enabled alone."""
+    text = _("It belongs to the group “%(name)s”.") % {"name": group.name}
+    return Refused("in_group", text, _("Enable the group: its members are enabled together."))
+
+
+def _disabled_with(group: ScheduledGroup, by: Any, reason: Reason, now: datetime, record: Record) -> bool:
     """Whether the group was on. One that is deleted at this moment was off, and its members with it."""
     try:
-        return disable_group(group, by, reason, now)
+        return disable_group(group, by, reason, now, record=record)
     except ScheduledGroup.DoesNotExist:
         return False

@@ -25,10 +25,12 @@ from agents.services.endings import end_activations, set_ending
 from agents.services.history import note
 from agents.services.opening import open_activation
 from agents.services.planning import plan_runs
-from agents.services.switching import Refused, sending_refusal
+from agents.services.switching import sending_refusal
 from broker.errors import BrokerError
 from broker.letters import queue_figures
+from console.audit.log import Record, no_record
 from console.broker import bounded, management
+from console.operations.refusals import Refused
 from console.reasons import Reason
 
 log = structlog.get_logger(__name__)
@@ -56,6 +58,7 @@ def start_activation(
     *,
     group_activation: GroupActivation | None = None,
     window: Window | None = None,
+    record: Record = no_record,
 ) -> Activation:
     """Raises Refused. Of several at once one starts: the lock of the setting lets them look one after the
     other.
@@ -72,6 +75,7 @@ def start_activation(
             _link(window, activation)
         state, why = activation.state, STARTED_BY(trigger=trigger.value)
         note(current, "activation", "", state, now=now, by=by, reason=why, activation=activation)
+        record()
         if current.takes_messages:
             transaction.on_commit(lambda: note_waiting_messages(activation.pk), robust=True)
     plan_runs(activation.pk, now)
@@ -79,9 +83,9 @@ def start_activation(
     return activation
 
 
-def run_now(setting: LaunchSetting, by: Any, now: datetime) -> Activation:
+def run_now(setting: LaunchSetting, by: Any, now: datetime, *, record: Record = no_record) -> Activation:
     """What a person starts. Raises Refused."""
-    return start_activation(setting, Trigger.PERSON, by, now)
+    return start_activation(setting, Trigger.PERSON, by, now, record=record)
 
 
 def stop_refusal(activation: Activation) -> Refused | None:
@@ -94,7 +98,9 @@ def stop_refusal(activation: Activation) -> Refused | None:
     return None
 
 
-def stop_activation(activation: Activation, by: Any, reason: Reason, now: datetime) -> bool:
+def stop_activation(
+    activation: Activation, by: Any, reason: Reason, now: datetime, *, record: Record = no_record
+) -> bool:
     """Whether it was going on. The setting stays enabled. Raises Refused where only disabling stops it.
 
     What runs now is stopped in order; killed after the commit, the KMAs stop it by their own poll."""
@@ -102,7 +108,7 @@ def stop_activation(activation: Activation, by: Any, reason: Reason, now: dateti
         if refused.code == "over":
             return False
         raise refused
-    stopped = set_ending(activation, Ending.STOPPED, now, by=by, reason=reason)
+    stopped = set_ending(activation, Ending.STOPPED, now, by=by, reason=reason, record=record)
     end_activations(now, [activation.pk])
     return stopped
 

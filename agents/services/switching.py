@@ -28,26 +28,11 @@ from agents.services.polling import poll_after_commit
 from agents.services.reopening import end_trip
 from agents.services.window_history import pass_over_windows
 from agents.services.withholding import why_not_sent
-from console.reasons import NO_REASON, Reason, said
+from console.operations.refusals import Refused
+from console.reasons import NO_REASON, Reason
 
 # How an activation ends whose messages are handled, as far as it handles them.
 DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
-
-
-class Refused(Exception):
-    """The setting cannot be switched on now. `why` is the reason as a row keeps it; `what_to_do` says what
-    helps; `code` is a stable word."""
-
-    def __init__(self, code: str, why: Reason | str, what_to_do: str) -> None:
-        super().__init__(why)
-        self.code = code
-        self.why = why if isinstance(why, Reason) else said(why)
-        self.what_to_do = what_to_do
-
-    @property
-    def reason(self) -> str:
-        """In the language of whoever asks."""
-        return str(self.why)
 
 
 def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:

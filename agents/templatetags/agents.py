@@ -5,8 +5,8 @@ from typing import Any
 from django import template
 from django.utils import timezone
 
-from agents.models import Activation, StateChange
-from agents.pages import history
+from agents.models import Activation, BreakerTrip, StateChange
+from agents.pages import history, trip_words
 from agents.reasons import problems_of
 from console.ui import amounts
 
@@ -32,3 +32,8 @@ def change_text(change: StateChange) -> str:
 @register.filter
 def change_tone(change: StateChange) -> str:
     return history.tone(change)
+
+
+@register.filter
+def trip_cause(trip: BreakerTrip) -> str:
+    return trip_words.trip_cause(trip, list(trip.interruptions.all()))

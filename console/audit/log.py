@@ -1,6 +1,6 @@
 """Adds entries of the audit: what was done, and what was tried and refused."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,14 @@ Person = User | AbstractBaseUser | AnonymousUser | None
 # Statuses of an answer that say: this person, or this state of things, does not allow it.
 REFUSALS = (403, 409)
 LONGEST_REASON = 2000
+
+
+# Adds the entry of what is done: called in the transaction of the change, so that both are there or neither.
+Record = Callable[[], object]
+
+
+def no_record() -> None:
+    """Where no person does it."""
 
 
 def record(

@@ -23,10 +23,11 @@ class Declared(dict[str, T]):
 
 
 class TargetPage(NamedTuple):
-    """Its name among the site's addresses, and the field of an entry that it is asked for with."""
+    """Its name among the site's addresses, and the field of an entry that it is asked for with; empty: with
+    the id in its target."""
 
     name: str
-    field: str
+    field: str = ""
 
 
 # An attempt that was refused may have a code of its own: with the same words, after the first code of these

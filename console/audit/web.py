@@ -84,5 +84,7 @@ def _pairs(detail: Any) -> list[tuple[str, Any]]:
 def _url(entry: AuditEntry) -> str:
     """Of what it was done to, where that has a page."""
     target = PAGES.get("letter" if entry.letter is not None else entry.target.partition(":")[0])
-    key = getattr(entry, target.field) if target else None
-    return link(target.name, key) if target and key is not None else ""
+    if target is None:
+        return ""
+    key = getattr(entry, target.field) if target.field else entry.target.partition(":")[2]
+    return link(target.name, key) if key not in (None, "") else ""

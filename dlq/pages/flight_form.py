@@ -7,8 +7,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
-from agents.pages.asking import StorableField
 from agents.services.rights import settings_for
+from console.operations.inputs import StorableField
 from console.ui.amounts import number
 from dlq import rights
 from dlq.models import Action

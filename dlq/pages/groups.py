@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.pages.asking import EXPIRY_LABELS
 from agents.services.rights import settings_for
+from console.operations.inputs import OPEN_ENDED
 from console.ui.page import Text, link, page
 from contract.properties import dead_letter_queue
 from dlq import rights
@@ -103,7 +103,7 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
         larger=f"by={kind.name}&start={max(0, start - PAGE)}{more}" if start else "",
         smaller=f"by={kind.name}&start={start + PAGE}{more}" if len(groups.found) > start + PAGE else "",
         back=request.get_full_path(),
-        lasts=EXPIRY_LABELS,
+        lasts=OPEN_ENDED,
         **head,
     )
 

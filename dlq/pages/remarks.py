@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from agents.models import BreakerTrip
-from agents.pages.asking import EXPIRIES, EXPIRY_LABELS, StorableField
+from console.operations.inputs import OPEN_ENDED, SPANS, StorableField
 from console.ui.page import Text, link
 from dlq import remarks
 from dlq.models import DeadLetter, KnownFault, Note, Taking
@@ -58,10 +58,10 @@ class NoteForm(AboutForm):
 class MuteForm(AboutForm):
     ticket = StorableField(max_length=LONGEST_TICKET, required=False)
     text = StorableField(max_length=LONGEST, required=False)
-    lasts = forms.ChoiceField(choices=EXPIRY_LABELS, required=False)
+    lasts = forms.ChoiceField(choices=OPEN_ENDED, required=False)
 
     def until(self, now: datetime) -> datetime | None:
-        span = EXPIRIES.get(self.cleaned_data["lasts"])
+        span = SPANS.get(self.cleaned_data["lasts"])
         return now + span if span else None
 
 
@@ -126,7 +126,7 @@ def panel_of(
         takings=of(remarks.open_takings().filter(trip=None)),
         refusal=why_not_remark(request.user, setting_key) if setting_key else _("It is of no setting."),
         back=request.get_full_path(),
-        lasts=EXPIRY_LABELS,
+        lasts=OPEN_ENDED,
     )
 
 

@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.pages.asking import Question, ReasonForm, ask
-from agents.services.switching import Refused
 from console.audit.refusals import audited
+from console.operations.refusals import Refused
 from console.ui.amounts import number
 from console.ui.labels import Button
 from console.ui.page import Text, link

@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.pages.asking import StorableField
 from broker import waiting
 from broker.errors import BrokerError
 from console.audit.log import LONGEST_REASON
 from console.broker import bounded, management
+from console.operations.inputs import StorableField
 from console.ui.amounts import number
 from console.ui.page import link, page
 from dlq.models.waiting import WaitingKind, WaitingPart

@@ -12,9 +12,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
-from agents.pages.asking import Question, StorableField, ask
-from agents.services.switching import Refused
+from agents.pages.asking import Question, ask
 from console.audit.log import LONGEST_REASON, mark_kept
+from console.operations.inputs import StorableField
+from console.operations.refusals import Refused
 from console.ui.page import Text, link
 from dlq.pages.waiting import denied, setting_for, waiting_url
 from dlq.waiting.asking import WaitingRefused

@@ -43,6 +43,8 @@ from tests.web.unsafe_routes import PASSWORD, Ask
 
 NEW_PASSWORD = "purple monkey dishwasher 7"
 REST, ON, OFF = "/api/v1", "orders-export", "stock-sync"
+# The delete button of the admin leads to the page that asks.
+REMOVED_ON_THEIR_PAGES = (LaunchSetting, ScheduledGroup, Server)
 
 
 class Rows:
@@ -88,7 +90,8 @@ class Rows:
         Server.objects.filter(name="srv-3").update(duty=Duty.ACTIVE)
         yield Ask(f"POST {rest}resume/", [ON], {"server": "srv-3"})
         Server.objects.filter(name="srv-3").update(duty=Duty.ACTIVE)
-        yield Ask(f"POST {page}resume/<str:name>/", [ON, "srv-3"])
+        yield Ask(f"POST {page}resume/<str:server>/", [ON, "srv-3"])
+        yield Ask(f"POST {page}remove/", [self._delayed().key])
         target, hook = {"channel": "email", "address": "oncall@shop.example"}, "https://example.org/hook"
         yield Ask(f"POST {page}notices/<int:pk>/test/", [ON, self._target().pk])
         yield Ask(f"POST {REST}/notice-targets/", said=target | {"setting": ON})
@@ -124,6 +127,7 @@ class Rows:
             yield Ask(f"POST {begin}disable/", ["nightly"], {"reason": "x"})
             yield Ask(f"POST {begin}run/", [self._group(enabled=True)])
         yield Ask(f"POST {page}move/", ["nightly"], {"member": "night-sum", "to": "up"})
+        yield Ask(f"POST {page}delete/", [self._group()])
 
     def _group(self, **fields: Any) -> str:
         group = group_of(self._delayed(enabled=True), self._delayed(enabled=True), name="group")
@@ -141,14 +145,15 @@ class Rows:
         for begin in (f"{REST}/servers/{{name}}/", "/servers/<str:name>/"):
             yield Ask(f"POST {begin}cordon/", ["srv-1"], {"reason": "x"})
             yield Ask(f"POST {begin}drain/", ["srv-1"], {"reason": "x"})
-            yield Ask(f"POST {begin}back/", ["srv-3"])
+            yield Ask(f"POST {begin}uncordon/", ["srv-3"])
+        yield Ask("POST /servers/<str:name>/remove/", [Server.objects.create(name="gone").name])
         assert self.world.alert is not None
         alert = [self.world.alert.pk]
         until = (timezone.now() + timedelta(hours=1)).isoformat()
         yield Ask(f"POST {REST}/alerts/{{id}}/close/", alert, {"reason": "x"})
         yield Ask(f"POST {REST}/alerts/{{id}}/snooze/", alert, {"until": until})
         yield Ask("POST /alerts/<int:pk>/close/", alert, {"reason": "x"})
-        yield Ask("POST /alerts/<int:pk>/snooze/", alert, {"lasts": "4h"})
+        yield Ask("POST /alerts/<int:pk>/snooze/", alert, {"until_0": "4h"})
 
     def _grant(self) -> PoolGrant:
         return PoolGrant.objects.create(pool=self.pool, group=Group.objects.get(name="viewer"))
@@ -228,7 +233,7 @@ class Rows:
             if forms.has_change_permission(request):
                 pk = self._row(model)
                 yield Ask(f"POST {rows}<id>/change/", [pk], self._form(f"{rows}{pk}/change/"))
-            if forms.has_delete_permission(request):
+            if forms.has_delete_permission(request) and model not in REMOVED_ON_THEIR_PAGES:
                 yield Ask(f"POST {rows}<id>/delete/", [self._row(model)], {"post": "yes"})
             for action in forms.get_actions(request):
                 chosen = {"action": action, "_selected_action": self._row(model), "post": "yes"}

@@ -61,7 +61,7 @@ def every_page(world: World) -> dict[str, str]:
         "cordoned server": "/servers/srv-3/",
         "cordon": "/servers/srv-1/cordon/",
         "drain": "/servers/srv-1/drain/",
-        "back": "/servers/srv-3/back/",
+        "back": "/servers/srv-3/uncordon/",
         "new server": "/servers/srv-5/",
         "protocols": "/protocols/",
         "filtered protocols": f"/protocols/?setting={key}&temporary=true&span=1h",

@@ -209,22 +209,19 @@ def test_a_group_is_not_changed_by_who_may_not_edit_each_member(
     group.members.create(setting=other, position=1)
 
     assert client.post(change_url(group), {"members": "orders"}).status_code == 403
-    assert (
-        client.post(
-            reverse("admin:agents_scheduledgroup_delete", args=[group.pk]), {"post": "yes"}
-        ).status_code
-        == 403
-    )
+    for method in (client.get, client.post):
+        assert method("/groups/night/delete/").status_code == 403
 
 
 def test_an_enabled_group_is_not_deleted(operator: User, delayed: LaunchSetting) -> None:
-    group = ScheduledGroup.objects.create(name="night", enabled=True)
-    url = reverse("admin:agents_scheduledgroup_delete", args=[group.pk])
-    assert signed_in(operator).post(url, {"post": "yes"}).status_code == 302
+    group, client = ScheduledGroup.objects.create(name="night", enabled=True), signed_in(operator)
+    asked = client.get(reverse("admin:agents_scheduledgroup_delete", args=[group.pk]), follow=True)
+    assert asked.redirect_chain == [("/groups/night/delete/", 302)]
+    assert "Disable it first." in client.post("/groups/night/delete/", follow=True).content.decode()
     assert ScheduledGroup.objects.exists()
 
     ScheduledGroup.objects.update(enabled=False)
-    assert signed_in(operator).post(url, {"post": "yes"}).status_code == 302
+    assert client.post("/groups/night/delete/").headers["Location"] == "/groups/"
     assert not ScheduledGroup.objects.exists()
 
 
@@ -256,15 +253,16 @@ def test_the_secret_of_a_webhook_is_shown_once(operator: User, pool: Pool) -> No
 # -- deleting and long lists ---------------------------------------------------------------------------------
 
 
-def test_a_setting_is_deleted_by_administrators_after_the_reasons_are_gone(
+def test_a_setting_is_removed_by_administrators_after_the_reasons_are_gone(
     operator: User, delayed: LaunchSetting
 ) -> None:
-    url = reverse("admin:agents_launchsetting_delete", args=[delayed.pk])
-    assert signed_in(operator).post(url, {"post": "yes"}).status_code == 403
+    assert signed_in(operator).post("/settings/orders/remove/").status_code == 403
 
-    root = User.objects.create_superuser("root", password="not-a-secret-in-tests")
+    root = signed_in(User.objects.create_superuser("root", password="not-a-secret-in-tests"))
+    asked = root.get(reverse("admin:agents_launchsetting_delete", args=[delayed.pk]), follow=True)
+    assert asked.redirect_chain == [("/settings/orders/remove/", 302)]
     LaunchSetting.objects.update(enabled=True)
-    told = signed_in(root).post(url, {"post": "yes"}, follow=True).content.decode()
+    told = root.post("/settings/orders/remove/", follow=True).content.decode()
     assert "Disable it first." in told and LaunchSetting.objects.exists()
 
 

@@ -256,39 +256,40 @@ def test_dates_of_the_admin_are_written_as_on_the_other_pages(operator: User, se
     assert 'title="1 Mar 2026, 12:00:00 UTC"' in client.get(f"/settings/{setting.key}/").content.decode()
 
 
-def delete(client: Client, server: Server) -> str:
+def remove(client: Client, server: Server) -> str:
     """What the person is told after confirming."""
-    url = reverse("admin:agents_server_delete", args=[server.pk])
-    return html.unescape(client.post(url, {"post": "yes"}, follow=True).content.decode())
+    answer = client.post(f"/servers/{server.name}/remove/", follow=True)
+    return html.unescape(answer.content.decode())
 
 
-def test_a_server_that_was_never_heard_is_deleted_with_its_tokens(
+def test_a_server_that_was_never_heard_is_removed_with_its_tokens(
     admin: User, operator: User, server: Server
 ) -> None:
     issue_server_token(server, now=NOW)
-    url = reverse("admin:agents_server_delete", args=[server.pk])
-    assert signed_in(operator).post(url, {"post": "yes"}).status_code == 403
-    assert "permission" not in signed_in(admin).get(url).content.decode()
+    asked = signed_in(admin).get(reverse("admin:agents_server_delete", args=[server.pk]), follow=True)
+    assert asked.redirect_chain == [("/servers/srv-1/remove/", 302)] and "for good?" in asked.content.decode()
+    assert signed_in(operator).get("/servers/srv-1/remove/").status_code == 403
+    assert signed_in(operator).post("/servers/srv-1/remove/").status_code == 403
 
-    assert "was deleted successfully" in delete(signed_in(admin), server)
+    assert "Removed: srv-1" in remove(signed_in(admin), server)
     assert not Server.objects.exists() and not ServerToken.objects.exists()
 
 
-def test_a_server_that_is_alive_or_has_open_runs_is_not_deleted_and_the_reason_is_said(
+def test_a_server_that_is_alive_or_has_open_runs_is_not_removed_and_the_reason_is_said(
     admin: User, server: Server, setting: LaunchSetting
 ) -> None:
     client = signed_in(admin)
     make_alive(server, now=timezone.now())
-    assert "The server srv-1 is alive: stop its KMA first." in delete(client, server)
+    assert "The server srv-1 is alive: stop its KMA first." in remove(client, server)
 
     make_alive(server, now=NOW)
     run = Run.objects.create(activation=Activation.objects.create(setting=setting), server=server, epoch=1)
-    assert "still has open runs (orders)" in delete(client, server)
+    assert "still has open runs (orders)" in remove(client, server)
     assert "delete_selected" not in client.get(reverse("admin:agents_server_changelist")).content.decode()
 
     note(setting, "run", "wanted", "lost", now=NOW, server=server)
     Run.objects.filter(pk=run.pk).update(closed_at=NOW)
-    assert "was deleted successfully" in delete(client, server)
+    assert "Removed: srv-1" in remove(client, server)
     assert not Server.objects.filter(pk=server.pk).exists() and not Run.objects.exists()
     assert StateChange.objects.filter(server=None, what="run").count() == 1
 

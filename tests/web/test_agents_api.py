@@ -329,7 +329,7 @@ def test_an_error_of_ours_has_an_id_that_is_in_the_log(
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("inside")
 
-    monkeypatch.setattr("agents.api.settings.disable_setting", broken)
+    monkeypatch.setattr("agents.settings.operations.disable_setting", broken)
     answer = operating.post("/api/v1/settings/orders/disable/", {})
 
     assert (answer.status_code, answer.json()["error"]) == (500, "internal")

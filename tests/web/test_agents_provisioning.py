@@ -9,11 +9,12 @@ import pytest
 from agents.models import Destination, LaunchSetting, Pool, StateChange
 from agents.services.provisioning import provision_all, provision_due, provision_setting, topology_differences
 from agents.services.queue_counts import figures_of_all, queue_figures
-from agents.services.settings import Refused, enable_setting
+from agents.services.settings import enable_setting
 from agents.services.wishes import save_destination, save_setting
 from broker.port import Account, Message, Outgoing
 from broker.stomp_adapter import StompPublisher
 from console import broker as broker_service
+from console.operations.refusals import Refused
 from contract.typed import Typed
 from tests.services import ArtemisService
 from tests.web.rows import NOW, activate, api_client

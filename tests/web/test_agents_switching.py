@@ -11,9 +11,10 @@ from django.db import connection
 from agents.models import Activation, LaunchSetting, Pool, ProvisionState, Run, Server, StateChange
 from agents.services.heartbeats import accept_heartbeat
 from agents.services.outcomes import record_outcomes
-from agents.services.settings import Refused, disable_setting, enable_setting
+from agents.services.settings import disable_setting, enable_setting
 from agents.services.tending import tend
 from console import task_queue
+from console.operations.refusals import Refused
 from console.reasons import said
 from contract.messages import Closing, RecordRun, RunState
 from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting

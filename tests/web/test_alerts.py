@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.alerts import evaluating, handling, recording
+from agents.alerts import evaluating, operations, recording
 from agents.alerts.collecting import MOST_OPENED
 from agents.alerts.deciding import REMINDERS, SAME, Thresholds
 from agents.alerts.evaluating import evaluate, late_kinds
@@ -21,7 +21,7 @@ from agents.alerts.listing import closed_alerts, narrowed, open_alerts, open_cou
 from agents.models import Alert, AlertEvaluation, AlertRule, AlertTransition, Notice, NoticeTarget, Pool
 from agents.services import notices
 from agents.services.notices import PAUSES, send_due
-from agents.services.switching import Refused
+from console.operations.refusals import Refused
 from tests.web.alerts import Heat, heat
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox
 from tests.web.rows import NOW
@@ -190,7 +190,7 @@ def test_a_reminder_is_told_and_a_snooze_keeps_quiet_until_its_end(
     first = NOW + REMINDERS[0]
     looks(quick, [90], first)
     until = first + timedelta(hours=8)
-    handling.snooze(Alert.objects.get(), until, operator, "we know", first + MINUTE)
+    operations.snooze(Alert.objects.get(), until, operator, "we know", first + MINUTE)
     looks(quick, [90] * 5, first + timedelta(hours=6))
     assert Alert.objects.get().state == "snoozed"
     looks(quick, [90], until)
@@ -224,9 +224,9 @@ def test_a_person_closes_it_it_stays_closed_while_it_lasts_and_the_next_one_is_n
     target_of(pool, hook.url)
     looks(quick, [90])
     first = Alert.objects.get()
-    handling.close(first, operator, "known", NOW + MINUTE)
+    operations.close(first, operator, "known", NOW + MINUTE)
     with pytest.raises(Refused, match="closed already"):
-        handling.close(first, operator, "", NOW + MINUTE)
+        operations.close(first, operator, "", NOW + MINUTE)
     after = looks(quick, [90] * 3, NOW + timedelta(hours=30))
     assert [alert.state for alert in Alert.objects.all()] == ["closed"]
     looks(quick, [10, 90], after)
@@ -246,7 +246,7 @@ def test_a_snooze_into_the_past_or_for_years_is_refused(quick: Heat, operator: U
     looks(quick, [90])
     for until in (NOW, NOW + timedelta(days=400)):
         with pytest.raises(Refused):
-            handling.snooze(Alert.objects.get(), until, operator, "", NOW)
+            operations.snooze(Alert.objects.get(), until, operator, "", NOW)
     assert steps() == ["opened"]
 
 
@@ -275,7 +275,7 @@ def test_a_person_and_a_beat_at_once_leave_one_truth(quick: Heat, operator: User
 
     def close_it() -> bool:
         try:
-            handling.close(alert, operator, "", NOW + MINUTE)
+            operations.close(alert, operator, "", NOW + MINUTE)
         except Refused:
             return False
         return True

@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from agents.alerts import handling, recording
+from agents.alerts import operations, recording
 from agents.alerts.deciding import SAME
 from agents.models import Alert, AlertTransition, Notice, NoticeTarget, Pool
 from agents.services import notices
 from agents.services.notices import send_due
-from agents.services.switching import Refused
 from agents.services.webhook import Undelivered
+from console.operations.refusals import Refused
 from tests.web.alerts import LIMITS, heat
 from tests.web.rows import NOW
 
@@ -114,7 +114,7 @@ class Alerting(RuleBasedStateMachine):
     def a_person_snoozes(self, subject: str, minutes: int) -> None:
         for alert in Alert.objects.filter(subject=subject):
             try:
-                handling.snooze(alert, self.now + 60 * minutes * SECOND, self.person, "", self.now)
+                operations.snooze(alert, self.now + 60 * minutes * SECOND, self.person, "", self.now)
             except Refused:
                 assert alert.state not in ("open", "snoozed")
 
@@ -122,7 +122,7 @@ class Alerting(RuleBasedStateMachine):
     def a_person_closes(self, subject: str) -> None:
         for alert in Alert.objects.filter(subject=subject):
             try:
-                handling.close(alert, self.person, "", self.now)
+                operations.close(alert, self.person, "", self.now)
             except Refused:
                 assert alert.state not in ("open", "snoozed")
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.alerts import handling
+from agents.alerts import operations
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import every_kind
 from agents.models import Alert, AlertRule, AlertTransition, Pool
@@ -75,7 +75,7 @@ def test_the_badge_counts_what_is_open_and_not_snoozed_for_who_may_see_it(
 ) -> None:
     assert "Alerts 1" in seen(client_of(viewer), "/trips/").text
     assert "Alerts" not in seen(client_of(outsider), "/").text
-    handling.snooze(alert, timezone.now() + HOUR, operator, "", timezone.now())
+    operations.snooze(alert, timezone.now() + HOUR, operator, "", timezone.now())
     assert "Alerts 1" not in seen(client_of(viewer), "/trips/").text
     Alert.objects.all().delete()
     Alert.objects.bulk_create(
@@ -93,7 +93,7 @@ def test_one_alert_shows_everything_that_happened_and_who_was_told(
 ) -> None:
     target_of(pool, "https://hooks.example.org/secret-path")
     quick.look(timezone.now() + 2 * HOUR)
-    handling.snooze(
+    operations.snooze(
         Alert.objects.get(), timezone.now() + HOUR, operator, f"we know {HOSTILE}", timezone.now()
     )
     page = seen(client_of(viewer), f"/alerts/{alert.pk}/")
@@ -144,7 +144,7 @@ def test_an_operator_snoozes_and_closes_with_a_reason(alert: Alert, operator: Us
     assert client.get(f"/alerts/{alert.pk}/snooze/").status_code == 200
     assert Alert.objects.get().state == "open"
 
-    client.post(f"/alerts/{alert.pk}/snooze/", {"lasts": "4h", "reason": "lunch"})
+    client.post(f"/alerts/{alert.pk}/snooze/", {"until_0": "4h", "reason": "lunch"})
     alert.refresh_from_db()
     assert alert.state == "snoozed" and alert.snoozed_until is not None
     assert timedelta(hours=3, minutes=59) < alert.snoozed_until - timezone.now() <= timedelta(hours=4)
@@ -165,12 +165,12 @@ def test_an_operator_snoozes_and_closes_with_a_reason(alert: Alert, operator: Us
 
 def test_a_snooze_until_a_date_needs_one_and_takes_none_of_the_past(alert: Alert, operator: User) -> None:
     client, path = client_of(operator), f"/alerts/{alert.pk}/snooze/"
-    assert "Name the instant." in client.post(path, {"lasts": "until"}).content.decode()
-    past = client.post(path, {"lasts": "until", "until": "2020-01-01T10:00"}, follow=True)
+    assert "Name the instant." in client.post(path, {"until_0": "at"}).content.decode()
+    past = client.post(path, {"until_0": "at", "until_1": "2020-01-01T10:00"}, follow=True)
     assert "in the past" in past.content.decode()
     assert Alert.objects.get().state == "open"
     when = timezone.now() + timedelta(days=3)
-    client.post(path, {"lasts": "until", "until": when.strftime("%Y-%m-%dT%H:%M")})
+    client.post(path, {"until_0": "at", "until_1": when.strftime("%Y-%m-%dT%H:%M")})
     assert Alert.objects.get().snoozed_until == when.replace(second=0, microsecond=0)
 
 
@@ -181,7 +181,7 @@ def test_others_change_nothing(
     person = {"viewer": viewer, "outsider": outsider}[name]
     client, rest = client_of(person), api_client(person)
     assert [client.get(path).status_code for path in ("/alerts/", f"/alerts/{alert.pk}/")] == [looks, looks]
-    for act, data in (("snooze", {"lasts": "1h"}), ("close", {})):
+    for act, data in (("snooze", {"until_0": "1h"}), ("close", {})):
         assert client.get(f"/alerts/{alert.pk}/{act}/").status_code == 403
         assert client.post(f"/alerts/{alert.pk}/{act}/", data).status_code == 403
         assert (

@@ -12,8 +12,9 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Pool, PoolGrant, Run, Server
-from agents.services.settings import Refused, enable_setting
+from agents.services.settings import enable_setting
 from agents.services.starting import run_now
+from console.operations.refusals import Refused
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_person, make_setting
 
 pytestmark = pytest.mark.django_db

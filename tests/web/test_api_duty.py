@@ -1,4 +1,4 @@
-"""The REST of servers' duty: cordon, drain, back."""
+"""The REST of servers' duty: cordon, drain, uncordon."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,7 +23,7 @@ def test_a_server_leaves_service_with_a_reason_and_an_end_and_comes_back(
         "duty_until"
     ]
 
-    back = client.post("/api/v1/servers/srv-1/back/").json()
+    back = client.post("/api/v1/servers/srv-1/uncordon/").json()
     assert (back["duty"], back["duty_reason"], back["duty_by"], back["duty_until"]) == (
         "active",
         "",
@@ -44,7 +44,7 @@ def test_an_end_that_is_past_is_refused(operator: User, server: Server) -> None:
     assert (answer.status_code, answer.json()["error"]) == (409, "until_is_past")
 
 
-@pytest.mark.parametrize("action", ["cordon", "drain", "back"])
+@pytest.mark.parametrize("action", ["cordon", "drain", "uncordon"])
 def test_only_operators_change_the_duty(viewer: User, outsider: User, server: Server, action: str) -> None:
     for who in (viewer, outsider):
         assert api_client(who).post(f"/api/v1/servers/srv-1/{action}/").status_code == 403

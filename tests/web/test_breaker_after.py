@@ -27,9 +27,9 @@ from agents.services.heartbeats import accept_heartbeat
 from agents.services.resuming import resume_on_server
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import start_activation
-from agents.services.switching import Refused
 from agents.services.tending import tend
 from agents.services.tripping import evaluate
+from console.operations.refusals import Refused
 from console.reasons import said
 from contract.messages import BreakerCounts, RunReport, RunState
 from failures.intake import accept_batch

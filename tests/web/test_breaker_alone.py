@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from agents.models import BreakerTrip, LaunchSetting, OfferedAgent, Pool, Run, Server
-from agents.services.duty import cordon, drain
+from agents.models import BreakerTrip, Duty, LaunchSetting, OfferedAgent, Pool, Run, Server
+from agents.services.duty import set_duty
 from agents.services.tending import tend
 from tests.web.rows import NOW, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, is_on, started
@@ -26,12 +26,12 @@ def many(pool: Pool) -> LaunchSetting:
 
 
 def drained(server: Server) -> None:
-    drain(server, None, "", None, NOW)
+    set_duty(server, Duty.DRAINING, None, NOW)
 
 
 def cordoned_without_a_run(server: Server) -> None:
     Run.objects.filter(server=server).delete()
-    cordon(server, None, "", None, NOW)
+    set_duty(server, Duty.CORDONED, None, NOW)
 
 
 def without_the_agent(server: Server) -> None:
@@ -86,7 +86,7 @@ def test_a_cordoned_server_goes_on_with_its_run_and_counts(
     many: LaunchSetting, second_server: Server
 ) -> None:
     runs = started(many)
-    cordon(second_server, None, "", None, NOW)
+    set_duty(second_server, Duty.CORDONED, None, NOW)
     give_up(runs["srv-1"])
 
     seconds_later(600)

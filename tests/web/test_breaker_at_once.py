@@ -8,8 +8,8 @@ import pytest
 from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget, Pool, Run, Server, StateChange
 from agents.services.resuming import resume_on_server
 from agents.services.settings import disable_setting
-from agents.services.switching import Refused
 from agents.services.tripping import evaluate
+from console.operations.refusals import Refused
 from console.reasons import said
 from failures.intake import accept_batch
 from tests.web import reports

@@ -1,4 +1,4 @@
-"""manage.py settings: the same services and rights as the pages, for scripts."""
+"""manage.py settings: the same operations and rights as the pages, for scripts."""
 
 import json
 from io import StringIO
@@ -39,17 +39,17 @@ def test_the_list_names_every_setting_with_its_state(delayed: LaunchSetting, poo
 
 
 def test_a_setting_is_enabled_run_stopped_and_disabled(delayed: LaunchSetting) -> None:
-    assert told("enable", "orders") == "orders: enabled\n"
-    assert told("enable", "orders") == "orders: was enabled already\n"
+    assert told("enable", "orders") == "Switched on: orders\n"
+    assert told("enable", "orders") == "It was on already: orders\n"
     started = json.loads(told("run", "orders", "--json"))
-    assert (started["done"], started["enabled"]) == ("started", True)
+    assert (started["done"], started["enabled"]) == ("Started: orders", True)
     assert Activation.objects.get().pk.hex == started["activation"].replace("-", "")
-    assert told("stop", "orders", "--reason", "enough") == "orders: stopped\n"
+    assert told("stop", "orders", "--reason", "enough") == "It is being stopped: orders\n"
     assert str(Activation.objects.get().reason) == "enough (from the command line)"
-    assert told("disable", "orders", "--ticket", "OPS-7") == "orders: disabled\n"
+    assert told("disable", "orders", "--ticket", "OPS-7") == "Switched off: orders\n"
     delayed.refresh_from_db()
     assert (str(delayed.disabled_reason), delayed.disabled_ticket) == ("from the command line", "OPS-7")
-    assert told("disable", "orders") == "orders: was disabled already\n"
+    assert told("disable", "orders") == "It was off already: orders\n"
 
 
 def test_as_a_person_it_has_the_rights_and_the_name_of_the_person(

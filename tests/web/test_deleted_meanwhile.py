@@ -24,11 +24,11 @@ def group(pool: Pool) -> ScheduledGroup:
     return group_of(make_setting(pool, "m-1", timing="DELAYED"), make_setting(pool, "m-2", timing="DELAYED"))
 
 
-def vanish(*_args: Any, **_options: Any) -> bool:
+def vanish(*_args: Any, **_options: Any) -> str:
     """In the place of the question for the right: the last thing before anything is done."""
     for group in ScheduledGroup.objects.all():
         delete_group(group, None, timezone.now())
-    return True
+    return ""
 
 
 def gone_first(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -58,6 +58,7 @@ def test_rest_does_not_find_it(
 ) -> None:
     client = api_client(operator)
     monkeypatch.setattr("agents.api.groups.check_group", vanish)
+    monkeypatch.setattr("agents.services.rights.why_not_group", vanish)
 
     told = getattr(client, method)(f"/api/v1/groups/night/{action}", body)
     assert (told.status_code, told.json()["error"]) == (404, "not_found")
@@ -66,7 +67,13 @@ def test_rest_does_not_find_it(
 
 @pytest.mark.parametrize(
     ("action", "seam"),
-    [("enable", "may_group"), ("disable", "may_group"), ("run", "may_group"), ("move", "reorder")],
+    [
+        ("enable", "services.rights.why_not_group"),
+        ("disable", "services.rights.why_not_group"),
+        ("run", "services.rights.why_not_group"),
+        ("move", "groups.operations.reorder"),
+        ("delete", "groups.operations.delete_group"),
+    ],
 )
 def test_a_page_says_so_and_leads_to_the_list(
     group: ScheduledGroup,
@@ -77,7 +84,7 @@ def test_a_page_says_so_and_leads_to_the_list(
     seam: str,
 ) -> None:
     client.force_login(operator)
-    gone_first(monkeypatch, f"agents.pages.group_actions.{seam}")
+    gone_first(monkeypatch, f"agents.{seam}")
 
     url = reverse(f"admin:group_{action}", args=["night"])
     told = client.post(url, {"reason": "", "member": "m-1", "to": "down"}, follow=True)
@@ -85,20 +92,14 @@ def test_a_page_says_so_and_leads_to_the_list(
     assert "It was deleted meanwhile." in told.content.decode()
 
 
-@pytest.mark.parametrize(("action", "seam"), [("delete", "delete_group"), ("change", "check_members")])
 def test_a_form_says_so_and_leads_to_the_list(
-    group: ScheduledGroup,
-    operator: User,
-    monkeypatch: pytest.MonkeyPatch,
-    client: Client,
-    action: str,
-    seam: str,
+    group: ScheduledGroup, operator: User, monkeypatch: pytest.MonkeyPatch, client: Client
 ) -> None:
     client.force_login(operator)
-    gone_first(monkeypatch, f"agents.admin.groups.{seam}")
+    gone_first(monkeypatch, "agents.admin.groups.check_members")
 
-    url = reverse(f"admin:agents_scheduledgroup_{action}", args=[group.pk])
-    told = client.post(url, {"post": "yes", "description": "new", "members": "m-2 m-1"}, follow=True)
+    url = reverse("admin:agents_scheduledgroup_change", args=[group.pk])
+    told = client.post(url, {"description": "new", "members": "m-2 m-1"}, follow=True)
     assert told.status_code == 200 and "It was deleted meanwhile." in told.content.decode()
 
 

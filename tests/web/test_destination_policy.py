@@ -24,6 +24,7 @@ from broker.memory_adapter import MemoryBroker
 from broker.port import Account
 from broker.topology import apply
 from console import broker as broker_service
+from console.audit.models import AuditEntry
 from console.jobs.locks import lock
 from tests.services import ArtemisService
 from tests.web.pages import looked_at
@@ -96,6 +97,14 @@ def stories() -> list[tuple[str, str, str]]:
     return [(row.setting.key if row.setting else "", row.new, str(row.reason)) for row in rows]
 
 
+def entries() -> list[tuple[str, str, dict[str, Any]]]:
+    rows = AuditEntry.objects.order_by("pk")
+    return [
+        (row.action, row.result, {name: value for name, value in row.detail.items() if name != "why"})
+        for row in rows
+    ]
+
+
 def test_what_the_broker_has_stands_beside_what_is_wanted(destination: Destination, viewer: User) -> None:
     text = page_of(signed_in(viewer), destination)
 
@@ -153,6 +162,10 @@ def test_only_who_may_change_a_destination_may_do_either(
         for who in (viewer, outsider):
             assert signed_in(who).get(url(destination, action)).status_code == 403
             assert signed_in(who).post(url(destination, action), confirmed).status_code == 403
+    assert {each[:2] for each in entries()} == {
+        (f"destination.{verb}", "refused") for verb in ("apply", "adopt")
+    }
+    assert len(entries()) == 4
     assert policies.read_policy(destination)["redeliveryDelay"] == 7000
     assert Destination.objects.get(pk=destination.pk).delay_ms == 100 and stories() == []
 
@@ -177,6 +190,7 @@ def test_apply_writes_what_is_wanted_and_says_so_in_every_history(
         (key, new, changes) for key in ("orders", other.key) for new in ("applying", "applied")
     )
     assert set(StateChange.objects.filter(what="policy").values_list("by", flat=True)) == {operator.pk}
+    assert entries() == [("destination.apply", "done", {"begun": True})]
     text = page_of(client, destination)
     assert (
         text.count("Redelivery policy written to the broker") == 1
@@ -202,6 +216,7 @@ def test_adopt_makes_what_the_broker_has_the_wish(destination: Destination, oper
     assert stored == (-1, 7000, 3.0, None, 0.25, 60_000)
     [(key, new, changes)] = stories()
     assert (key, new) == ("orders", "adopted")
+    assert entries() == [("destination.adopt", "done", {})]
     assert "redeliveryDelay: 100 → 7000" in changes and "expiryAddress" not in changes
     assert LaunchSetting.objects.get(key="orders").provision_state == "pending"
     # What is the MA's is written by the worker, as after any change.
@@ -266,6 +281,10 @@ def test_a_broker_that_refuses_is_told_with_its_words(
     monkeypatch.setattr(policies, "apply", refused)
     assert "The broker did not take it: not for you" in said(client, destination, "apply", confirmed)
     assert [new for _key, new, _reason in stories()] == ["applying", "apply_failed"]
+    assert [each[:2] for each in entries()] == [
+        ("destination.apply", "done"),
+        ("destination.apply", "refused"),
+    ]
 
 
 @pytest.mark.both_databases
@@ -283,6 +302,7 @@ def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
     with pytest.raises(SystemExit):
         client.post(url(destination, "apply"), seen(client, destination, "apply"))
     assert [new for _key, new, _reason in stories()] == ["applying"]
+    assert entries() == [("destination.apply", "done", {"begun": True})]
     monkeypatch.setattr(policies, "apply", really)
     assert "The broker has what is wanted" in said(
         client, destination, "apply", seen(client, destination, "apply")

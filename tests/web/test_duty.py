@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server, StateChange
+from agents.models import BreakerTrip, Duty, LaunchSetting, Pool, Run, Server, StateChange
 from agents.reasons import TIME_OVER
-from agents.services.duty import back, cordon, drain, expire_duties
+from agents.services.duty import expire_duties, set_duty
 from agents.services.pauses import end_pauses
 from agents.services.planning import plan_open_activations
-from agents.services.settings import Refused, disable_setting, enable_setting
+from agents.services.settings import disable_setting, enable_setting
+from console.operations.refusals import Refused
 from console.reasons import said
 from tests.web.rows import NOW, make_alive, make_setting
 
@@ -28,8 +29,8 @@ def test_nothing_new_begins_on_a_cordoned_server_and_what_runs_there_stays(
     make_alive(server, second_server, now=NOW)
     stays = make_setting(pool, "stays")
     enable_setting(stays, None, NOW)
-    assert cordon(server, None, "new disks", None, NOW)
-    assert not cordon(server, None, "new disks", None, NOW)
+    assert set_duty(server, Duty.CORDONED, None, NOW, reason="new disks")
+    assert not set_duty(server, Duty.CORDONED, None, NOW, reason="new disks")
     enable_setting(make_setting(pool, "many", spread="MANY"), None, NOW)
 
     assert homes() == ["srv-1", "srv-2"]
@@ -40,12 +41,12 @@ def test_the_activation_says_that_every_server_is_cordoned(
     setting: LaunchSetting, pool: Pool, server: Server
 ) -> None:
     make_alive(server, now=NOW)
-    cordon(server, None, "", None, NOW)
+    set_duty(server, Duty.CORDONED, None, NOW)
     activation = enable_setting(setting, None, NOW)
 
     assert activation is not None
     assert str(activation.reason).endswith("is cordoned or draining.")
-    assert back(server, None, NOW)
+    assert set_duty(server, Duty.ACTIVE, None, NOW)
     assert homes() == ["srv-1"]
 
 
@@ -53,10 +54,10 @@ def test_a_draining_server_gives_its_runs_away(pool: Pool, server: Server, secon
     make_alive(server, second_server, now=NOW)
     enable_setting(make_setting(pool, "any"), None, NOW)
     enable_setting(make_setting(pool, "many", spread="MANY"), None, NOW)
-    drain(server, None, "", None, NOW)
+    set_duty(server, Duty.DRAINING, None, NOW)
 
     assert homes() == ["srv-2", "srv-2"]
-    back(server, None, NOW)
+    set_duty(server, Duty.ACTIVE, None, NOW)
     assert homes() == ["srv-1", "srv-2", "srv-2"]
 
 
@@ -65,7 +66,7 @@ def test_the_only_able_server_keeps_the_run_of_any_though_it_drains(
 ) -> None:
     make_alive(server, now=NOW)
     enable_setting(setting, None, NOW)
-    drain(server, None, "", None, NOW)
+    set_duty(server, Duty.DRAINING, None, NOW)
     plan_open_activations(NOW)
 
     assert homes() == ["srv-1"]
@@ -77,7 +78,7 @@ def test_a_standalone_run_of_any_begins_elsewhere_only_when_it_has_stopped(
     setting = standalone(pool, server, second_server)
     activation = enable_setting(setting, None, NOW)
     assert activation is not None
-    drain(server, None, "", None, NOW)
+    set_duty(server, Duty.DRAINING, None, NOW)
     plan_open_activations(NOW)
     assert homes() == []
 
@@ -119,7 +120,7 @@ def standalone(pool: Pool, *servers: Server) -> LaunchSetting:
 
 def test_the_end_of_a_duty_takes_the_server_back(setting: LaunchSetting, server: Server) -> None:
     make_alive(server, now=NOW)
-    cordon(server, None, "new disks", NOW + HOUR, NOW)
+    set_duty(server, Duty.CORDONED, None, NOW, reason="new disks", until=NOW + HOUR)
     enable_setting(setting, None, NOW)
     assert expire_duties(NOW + HOUR - timedelta(seconds=1)) == 0
 
@@ -136,7 +137,7 @@ def test_the_end_of_a_duty_takes_the_server_back(setting: LaunchSetting, server:
 
 def test_an_end_in_the_past_is_refused(setting: LaunchSetting, server: Server) -> None:
     with pytest.raises(Refused, match="in the past"):
-        cordon(server, None, "", NOW, NOW)
+        set_duty(server, Duty.CORDONED, None, NOW, until=NOW)
     with pytest.raises(Refused, match="in the past"):
         disable_setting(setting, None, said(""), NOW, until=NOW)
 

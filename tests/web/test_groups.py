@@ -28,7 +28,7 @@ from agents.services.groups import (
 )
 from agents.services.schedules import tick
 from agents.services.settings import disable_setting, enable_setting
-from agents.services.switching import Refused
+from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
 from tests.web.rows import NOW, make_setting

@@ -15,13 +15,24 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from agents.models import Activation, BreakerTrip, LaunchSetting, Pool, Run, RunPhase, Server
-from agents.services import duty, polling
+from agents.models import (
+    Activation,
+    BreakerTrip,
+    Duty,
+    Interruption,
+    LaunchSetting,
+    Pool,
+    Run,
+    RunPhase,
+    Server,
+)
+from agents.services import polling
 from agents.services.desired import desired_state
+from agents.services.duty import set_duty
 from agents.services.resuming import resume_on_server
 from agents.services.settings import disable_setting, enable_setting
-from agents.services.switching import Refused
 from agents.services.tending import keep_up
+from console.operations.refusals import Refused
 from console.reasons import said
 from tests.web.launch_world import Kma, key_of
 from tests.web.rows import NOW, make_setting
@@ -153,13 +164,9 @@ class Launching(RuleBasedStateMachine):
             return
         self.resumed.add(run.pk)
 
-    @rule(name=servers, what=st.sampled_from(("cordon", "drain", "back")))
-    def change_duty(self, name: str, what: str) -> None:
-        server = Server.objects.get(name=name)
-        if what == "back":
-            duty.back(server, None, self.now)
-        else:
-            getattr(duty, what)(server, None, "maintenance", None, self.now)
+    @rule(name=servers, duty=st.sampled_from(Duty))
+    def change_duty(self, name: str, duty: Duty) -> None:
+        set_duty(Server.objects.get(name=name), duty, None, self.now)
 
     # -- what always holds -----------------------------------------------------------------------------------
 
@@ -202,7 +209,10 @@ class Launching(RuleBasedStateMachine):
             wanted = {key_of(run) for run in desired_state(server).runs}
             for run in given_up.filter(server=server):
                 assert (run.activation_id, run.epoch) not in wanted
+                known = Interruption.objects.filter(run=run).earliest("received_at")
                 later = Run.objects.filter(activation=run.activation_id, server=server, epoch__gt=run.epoch)
+                # A person may have taken the server back before the MA was told.
+                later = later.filter(created_at__gte=known.received_at)
                 first = later.order_by("epoch").values_list("pk", flat=True).first()
                 assert first is None or first in self.resumed, "begun anew, and no person asked for it"
 

@@ -14,8 +14,8 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 
 from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget, Pool
+from agents.notices.operations import save_target
 from agents.services import notices
-from agents.services.notice_targets import save_target
 from agents.services.notices import MOST_ATTEMPTS, PAUSES, create_notices, send_due, send_test
 from agents.services.telling import deliver
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox

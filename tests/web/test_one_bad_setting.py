@@ -11,7 +11,8 @@ from rest_framework.test import APIClient
 
 from agents.alerts.evaluating import evaluate
 from agents.models import Alert, AlertEvaluation, LaunchSetting, Pool, Run, Server
-from agents.services.settings import Refused, disable_setting, enable_setting
+from agents.services.settings import disable_setting, enable_setting
+from console.operations.refusals import Refused
 from console.reasons import said
 from failures.api.parsing import DEEPEST_BATCH
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_setting

@@ -52,17 +52,15 @@ def test_a_member_cannot_be_run_or_switched_on_alone(world: World) -> None:
 
     assert "belongs to the group" in looked_at(client, "/settings/night-mail/").text
     LaunchSetting.objects.filter(key="night-mail").update(enabled=False)
-    assert (
-        "It belongs to the group “nightly”: switch the group on."
-        in looked_at(client, "/settings/night-mail/").text
-    )
+    why = "It belongs to the group “nightly”. Enable the group: its members are enabled together."
+    assert why in looked_at(client, "/settings/night-mail/").text
     client.post("/settings/night-mail/enable/")
     assert not LaunchSetting.objects.get(key="night-mail").enabled
 
 
 def test_switching_off_takes_a_ticket_and_an_end(world: World) -> None:
     client = signed_in(world, "operator")
-    client.post("/settings/invoices/disable/", {"reason": "bank closed", "ticket": "OPS-17", "lasts": "4h"})
+    client.post("/settings/invoices/disable/", {"reason": "bank closed", "ticket": "OPS-17", "until": "4h"})
 
     setting = LaunchSetting.objects.get(key="invoices")
     assert (setting.enabled, setting.disabled_ticket) == (False, "OPS-17")
@@ -72,7 +70,7 @@ def test_switching_off_takes_a_ticket_and_an_end(world: World) -> None:
 
 
 def test_a_wrong_end_changes_nothing_and_says_so(world: World) -> None:
-    answer = signed_in(world, "operator").post("/settings/invoices/disable/", {"lasts": "9 years"})
+    answer = signed_in(world, "operator").post("/settings/invoices/disable/", {"until": "9 years"})
 
     assert answer.status_code == 200 and "errorlist" in answer.content.decode()
     assert LaunchSetting.objects.get(key="invoices").enabled
@@ -90,13 +88,13 @@ def test_an_activation_is_stopped_from_the_page_of_its_setting(world: World) -> 
 def test_a_server_is_cordoned_with_reason_and_end(world: World) -> None:
     client = signed_in(world, "operator")
     answer = client.post(
-        "/servers/srv-1/cordon/", {"reason": "new <b>memory</b>", "lasts": "1d"}, follow=True
+        "/servers/srv-1/cordon/", {"reason": "new <b>memory</b>", "until": "1d"}, follow=True
     )
 
     server = Server.objects.get(name="srv-1")
     assert (server.duty, server.duty_reason) == (Duty.CORDONED, "new <b>memory</b>")
     assert "new &lt;b&gt;memory" in answer.content.decode()
-    client.post("/servers/srv-1/back/")
+    client.post("/servers/srv-1/uncordon/")
     assert Server.objects.get(name="srv-1").duty == Duty.ACTIVE
 
 

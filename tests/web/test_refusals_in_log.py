@@ -30,7 +30,7 @@ def test_an_error_keeps_its_traceback(
     def broken(*_args: object, **_options: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("agents.pages.settings.setting_buttons", broken)
+    monkeypatch.setattr("agents.pages.settings.operation_buttons", broken)
     client.force_login(operator)
     client.raise_request_exception = False
     assert client.get("/settings/orders/").status_code == 500

@@ -21,7 +21,6 @@ from agents.models import (
 from agents.services import setting_removal
 from agents.services.provisioning import provision_due
 from agents.services.setting_removal import finish_removals, remove_setting
-from agents.services.switching import Refused
 from agents.services.tending import tend
 from agents.services.wishes import REMOVING, save_destination
 from broker.memory_adapter import MemoryBroker
@@ -30,6 +29,8 @@ from broker.rows import find
 from broker.topology import apply
 from broker.wanted import Queue
 from console import broker as broker_service
+from console.audit.log import no_record
+from console.operations.refusals import Refused
 from contract.typed import Typed
 from failures.models import FailureProtocol
 from tests.web.rows import NOW, api_client, make_person, make_setting
@@ -200,7 +201,7 @@ def test_messages_that_came_meanwhile_take_the_decision_back(
 def test_a_setting_being_removed_is_neither_enabled_nor_made_again(
     made: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setting_removal._decide(made, None, NOW)
+    setting_removal._decide(made, None, NOW, no_record)
     save_destination(made.destination)  # type: ignore[arg-type]
     provision_due(NOW)
 

@@ -235,7 +235,7 @@ def test_the_page_decides_it_in_its_transaction_and_carries_it_out_after(full: L
     client = Client()
     assert client.login(username="root", password="not-a-secret-in-tests")
     with statements() as found:
-        answer = client.post(f"/agents/launchsetting/{full.pk}/delete/", {"post": "yes"})
+        answer = client.post(f"/settings/{full.key}/remove/")
     assert answer.status_code == 302, answer.content
     assert not [each for each in found if each.in_transaction and each.rows and each.sql.startswith("UPDATE")]
     all_stay_with_the_key(full)

@@ -58,11 +58,10 @@ def root(made: LaunchSetting, client: Client) -> Client:
     return client
 
 
-def test_removing_a_setting_in_the_admin_asks_the_broker_outside_of_its_transaction(
+def test_removing_a_setting_asks_the_broker_outside_of_its_transaction(
     made: LaunchSetting, root: Client
 ) -> None:
-    answer = root.post(f"/agents/launchsetting/{made.pk}/delete/", {"post": "yes"})
+    answer = root.post(f"/settings/{made.key}/remove/")
     assert answer.status_code == 302
     assert slow_calls.take() == []
-    made.refresh_from_db()
-    assert made.wanted_hash == "removing"
+    assert not LaunchSetting.objects.exists()

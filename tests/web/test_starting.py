@@ -23,11 +23,12 @@ from agents.services.desired import desired_state
 from agents.services.endings import end_activations
 from agents.services.outcomes import record_outcomes
 from agents.services.planning import plan_open_activations
-from agents.services.settings import Refused, disable_setting, enable_setting
+from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import run_now, start_activation, stop_activation
 from agents.services.wishes import save_setting
 from broker.port import Account
 from console import broker as broker_service
+from console.operations.refusals import Refused
 from console.reasons import said
 from contract.messages import AgentKind, RunState
 from tests.web.reports import closing, run_of

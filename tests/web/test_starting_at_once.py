@@ -12,8 +12,8 @@ from agents.models import Activation, Ending, LaunchSetting, OfferedAgent, Pool,
 from agents.services import followers
 from agents.services.endings import end_activations, set_ending
 from agents.services.planning import plan_runs
-from agents.services.settings import Refused
 from agents.services.starting import run_now
+from console.operations.refusals import Refused
 from tests.web.rows import NOW, make_alive, make_setting
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]

@@ -31,6 +31,9 @@ PLACE = re.compile(r"\{\w+\}|<[\w:]+>")
 # A look, a page that leads elsewhere, the language of one browser.
 CHANGE_NOTHING = (
     Ask("POST /api/v1/preflight/", said={"setting": KEY, "all": True}),
+    Ask("POST /agents/launchsetting/<id>/delete/"),
+    Ask("POST /agents/scheduledgroup/<id>/delete/"),
+    Ask("POST /agents/server/<id>/delete/"),
     Ask("POST /favicon.ico"),
     Ask("POST /healthz/"),
     Ask("POST /i18n/setlang/", said={"language": "ru"}),

@@ -16,7 +16,8 @@ from agents.services.groups import enable_group
 from agents.services.provisioning import provision_all
 from agents.services.roles import make_groups
 from agents.services.secret_files import write_draft
-from agents.services.settings import Refused, enable_setting
+from agents.services.settings import enable_setting
+from console.operations.refusals import Refused
 from failures.insights.readiness import is_default
 from ma_site.demo_history import make_history
 

@@ -1,0 +1,1 @@
+"""Deliveries of the mode CLIENT that wait for an answer."""

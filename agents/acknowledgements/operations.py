@@ -1,0 +1,103 @@
+"""What people do with a delivery that waits for an answer: commit it, or roll it back."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState
+from agents.services.answering import Answerer, NotAnswered, answer, until_ended
+from agents.services.rights import why_not
+from console.operations.operation import Act, Done, Operation, Question
+from console.operations.resource import Resource
+from console.reasons import NO_REASON, Reason
+from console.ui.page import Text, link
+from contract.acknowledging import Action
+
+
+class _Acknowledgements(Resource[Acknowledgement]):
+    """They have no page but their list."""
+
+    def __post_init__(self) -> None:
+        """None that an entry of the audit could lead to."""
+
+    def url(self, row: Acknowledgement) -> str:
+        return link(self.list_page)
+
+    def crumbs(self, row: Acknowledgement) -> list[tuple[Text, str]]:
+        return [(self.title, self.url(row))]
+
+
+ACKNOWLEDGEMENTS = _Acknowledgements(
+    name="acknowledgement",
+    rows=lambda: Acknowledgement.objects.select_related("setting__pool", "server"),
+    key="pk",
+    route="answers/<int:pk>/",
+    view="agents.view_acknowledgement",
+    list_page="answers",
+    title=_("Waiting for an answer"),
+    section="activations",
+    setting_key=lambda row: row.setting.key,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _MayAnswer:
+    def why_not(self, user: Any, row: Acknowledgement) -> str:
+        return why_not(user, "answer", row.setting)
+
+
+class _Answers(Operation[Acknowledgement]):
+    """`through`: what somebody asked with, a token for example."""
+
+    on, permission = ACKNOWLEDGEMENTS, _MayAnswer()
+    action: ClassVar[Action]
+    asks: ClassVar[Text]
+    explained: ClassVar[Text]
+
+    def refusal(self, row: Acknowledgement, now: datetime) -> NotAnswered | None:
+        if row.state == AcknowledgementState.OPEN:
+            return None
+        return NotAnswered(gettext("It was answered already: %(what)s.") % {"what": row.get_state_display()})
+
+    def question(self, row: Acknowledgement, by: Any, **named: Any) -> Question:
+        names = {
+            "setting": row.setting.key,
+            "server": row.server.name,
+            "key": row.jms_message_id or row.message_key,
+        }
+        which = gettext("Setting %(setting)s, server %(server)s, message %(key)s.") % names
+        return Question(
+            self.asks, [which, self.explained, _("The first answer counts; it cannot be taken back.")]
+        )
+
+    def run(self, row: Acknowledgement, act: Act, *, through: Reason = NO_REASON, **inputs: Any) -> Done:
+        who = Answerer(by=act.by, through=through)
+        row = until_ended(answer(row, self.action, who, act.now, act.record))
+        if row.state in WAITING_STATES:
+            return Done(_("Answered. Its server has not said yet what came of it."), row)
+        state = row.get_state_display()
+        return Done(f"{state}: {row.reason}" if row.reason else state, row)
+
+
+class Commit(_Answers):
+    """The message is done with."""
+
+    code, label, icon = "acknowledgement.commit", _("Commit"), "ok"
+    action, asks = Action.COMMIT, _("Commit this message?")
+    explained = _(
+        "The message is done with: it leaves the subscription for good, as after a handling that went well."
+    )
+
+
+class RollBack(_Answers):
+    """The message comes again, after the last attempt it is a dead letter."""
+
+    code, label, icon, tone = "acknowledgement.rollback", _("Roll back"), "back", "danger"
+    action, asks = Action.ROLLBACK, _("Roll this message back?")
+    explained = _(
+        "That is a failed attempt with a protocol of its own: the message comes again after the delay of "
+        "its destination, after the last attempt it is a dead letter."
+    )

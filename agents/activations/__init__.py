@@ -1,0 +1,1 @@
+"""Starts of settings, with their runs."""

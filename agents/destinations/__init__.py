@@ -1,0 +1,1 @@
+"""Destinations: addresses of the broker and their redelivery policy."""

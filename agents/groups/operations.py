@@ -1,0 +1,170 @@
+"""What people do with a scheduled group: all its members are enabled, disabled, run and stopped with it."""
+
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Activation, GroupActivation, GroupActivationState, ScheduledGroup
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.group_members import reorder
+from agents.services.groups import (
+    delete_group,
+    disable_group,
+    enable_group,
+    group_refusal,
+    run_group_now,
+)
+from agents.services.history import why_of
+from agents.services.rights import GroupRight
+from agents.services.starting import stop_activation
+from console.operations.inputs import REASON, TextInput
+from console.operations.operation import Act, Done, Operation, Question
+from console.operations.refusals import Refused
+from console.operations.resource import Resource
+
+GROUPS = Resource(
+    name="group",
+    rows=lambda: ScheduledGroup.objects.select_related("disabled_by"),
+    key="name",
+    route="groups/<slug:name>/",
+    view="agents.view_scheduledgroup",
+    list_page="groups",
+    title=_("Groups"),
+)
+
+
+class EnableGroup(Operation[ScheduledGroup]):
+    """All members or none. 409 with the reason if refused."""
+
+    code, label, icon = "group.enable", _("Switch on"), "play"
+    on, permission = GROUPS, GroupRight("enable")
+
+    def offered(self, group: ScheduledGroup) -> bool:
+        return not group.enabled
+
+    def refusal(self, group: ScheduledGroup, now: datetime) -> Refused | None:
+        return None if group.enabled else group_refusal(group, now)
+
+    def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
+        text = _(
+            "All its members are switched on with it. Nothing starts before the next window, or before "
+            "“run now”."
+        )
+        return Question(gettext("Switch the group %(name)s on?") % {"name": group.name}, [text])
+
+    def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
+        enable_group(group, act.by, act.now, record=act.record)
+        return Done(gettext("Switched on: %(key)s") % {"key": group.name})
+
+
+class DisableGroup(Operation[ScheduledGroup]):
+    """Stops the member that runs; nothing after it starts."""
+
+    code, label, icon, tone = "group.disable", _("Switch off"), "off", "danger"
+    on, permission, inputs = GROUPS, GroupRight("disable"), {"reason": REASON}
+
+    def offered(self, group: ScheduledGroup) -> bool:
+        return group.enabled
+
+    def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
+        stops = _(
+            "The member that runs is stopped, nothing after it starts, and every member is switched off "
+            "with it."
+        )
+        waits = _(
+            "Messages wait in the subscriptions of the members until it is switched on again; nothing is "
+            "lost."
+        )
+        return Question(gettext("Switch the group %(name)s off?") % {"name": group.name}, [stops, waits])
+
+    def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
+        disable_group(group, act.by, why_of(act.by, act.reason), act.now, record=act.record)
+        return Done(gettext("Switched off: %(key)s") % {"key": group.name})
+
+
+class RunGroup(Operation[ScheduledGroup]):
+    """One pass through the members now. 409 if refused."""
+
+    code, label = "group.run", _("Run now")
+    on, permission = GROUPS, GroupRight("run")
+
+    def offered(self, group: ScheduledGroup) -> bool:
+        return group.enabled and not group.activations.filter(state=GroupActivationState.RUNNING).exists()
+
+    def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
+        text = _("Its members start one after the other, each only when the one before it has finished well.")
+        return Question(gettext("Run the group %(name)s now?") % {"name": group.name}, [text])
+
+    @transaction.atomic
+    def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
+        started = run_group_now(group, act.by, act.now)
+        act.record()
+        return Done(gettext("Started: %(key)s") % {"key": group.name}, started)
+
+
+class StopGroup(Operation[ScheduledGroup]):
+    """Stops the member that runs, and with it the pass; the group stays enabled. 409 where none runs."""
+
+    code, label, icon, tone = "group.stop", _("Stop"), "pause", "danger"
+    on, permission, inputs = GROUPS, GroupRight("stop"), {"reason": REASON}
+
+    def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
+        going_on = Activation.objects.select_related("setting").filter(state__in=OPEN_ACTIVATIONS)
+        passes = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING)
+        activation = going_on.filter(group_activation__in=passes).first()
+        if activation is None:
+            raise Refused("nothing_runs", gettext("No member of it runs."), gettext("Nothing is to be done."))
+        stop_activation(activation, act.by, why_of(act.by, act.reason), act.now, record=act.record)
+        return Done(gettext("It is being stopped: %(key)s") % {"key": group.name})
+
+
+class MoveMember(Operation[ScheduledGroup]):
+    """One place up or down; a pass that runs keeps the order it began with."""
+
+    code, label, immediate = "group.move", _("Another order of the members"), True
+    on, permission = GROUPS, GroupRight("edit")
+    inputs = {"member": TextInput(_("Member"), 61), "to": TextInput(_("Where to"), 4)}
+
+    @transaction.atomic
+    def run(self, group: ScheduledGroup, act: Act, *, member: str, to: str, **inputs: Any) -> Done:
+        keys = list(group.members.order_by("position").values_list("setting__key", flat=True))
+        place = keys.index(member) if member in keys else -1
+        other = place - 1 if to == "up" else place + 1
+        if place >= 0 and 0 <= other < len(keys):
+            keys[place], keys[other] = keys[other], keys[place]
+            try:
+                reorder(group, keys, act.by, act.now)
+            except ValidationError as error:  # changed by somebody else in between
+                raise Refused(
+                    "changed", " ".join(error.messages), gettext("Look, then do it again.")
+                ) from error
+            act.record()
+        return Done("")
+
+
+class DeleteGroup(Operation[ScheduledGroup]):
+    """Its members stay, disabled. 409 while it is enabled or a pass goes on."""
+
+    code, label, icon, tone = "group.delete", _("Delete the group"), "trash", "danger"
+    on, permission = GROUPS, GroupRight("edit")
+
+    def refusal(self, group: ScheduledGroup, now: datetime) -> Refused | None:
+        if not group.enabled:
+            return None
+        text = gettext("The group “%(name)s” is enabled.") % {"name": group.name}
+        return Refused("enabled", text, gettext("Disable it first."))
+
+    def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
+        goes = _("Its schedule and the passes through its members go with it.")
+        stays = _("Its members stay, switched off, with all that they have handled.")
+        return Question(gettext("Delete the group %(name)s?") % {"name": group.name}, [goes, stays])
+
+    @transaction.atomic
+    def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
+        delete_group(group, act.by, act.now)
+        act.record()
+        return Done(gettext("Deleted: %(key)s") % {"key": group.name}, is_gone=True)

@@ -1,0 +1,103 @@
+"""What people do with an address that is told of trips. The secret that signs a webhook is made here and
+shown once."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Channel, NoticeState, NoticeTarget
+from agents.services.notices import send_test
+from agents.services.rights import may_in_pool, missing, why_not
+from console.operations.operation import Act, Done, Operation
+from console.operations.refusals import Refused
+from console.operations.resource import Resource
+
+TARGETS = Resource(
+    name="notice_target",
+    rows=lambda: NoticeTarget.objects.select_related("setting__pool", "pool"),
+    key="pk",
+    route="notice-targets/<int:pk>/",
+    view="agents.view_noticetarget",
+    list_page="agents_noticetarget_changelist",
+    page="agents_noticetarget_change",
+    title=_("Who is told of trips"),
+    setting_key=lambda target: target.setting.key if target.setting else "",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _MayEdit:
+    """What it belongs to."""
+
+    def why_not(self, user: Any, target: NoticeTarget) -> str:
+        if target.setting is not None:
+            return why_not(user, "edit", target.setting)
+        if target.pool is None or may_in_pool(user, "edit", target.pool.pk):
+            return ""
+        return missing("edit", target.pool.name)
+
+
+class SendTest(Operation[NoticeTarget]):
+    """Sends one now and answers how it went; `problem` says what was wrong."""
+
+    code, label = "notice_target.test", _("Send a test")
+    on, permission = TARGETS, _MayEdit()
+
+    def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
+        notice = send_test(target, act.by, act.now, act.record)
+        facts = {"address": notice.address, "problem": notice.problem}
+        if notice.state == NoticeState.SENT:
+            return Done(gettext("The test arrived: %(address)s") % facts, notice)
+        return Done(gettext("The test did not arrive at %(address)s: %(problem)s") % facts, notice)
+
+
+class RenewSecret(Operation[NoticeTarget]):
+    """A new secret, shown this once; the one before signs nothing any more."""
+
+    code, label = "notice_target.renew_secret", _("Renew the secret")
+    on, permission = TARGETS, _MayEdit()
+
+    def refusal(self, target: NoticeTarget, now: datetime) -> Refused | None:
+        if target.channel == Channel.WEBHOOK:
+            return None
+        return Refused(
+            "not_signed", gettext("Only what a webhook gets is signed."), gettext("Nothing is to be done.")
+        )
+
+    @transaction.atomic
+    def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
+        if refused := self.refusal(target, act.now):
+            raise refused
+        target.secret = ""
+        save_target(target)
+        act.record()
+        return Done(gettext("The secret is renewed."), target)
+
+
+class DeleteTarget(Operation[NoticeTarget]):
+    """Nobody is told there any more."""
+
+    code, label = "notice_target.delete", _("Delete the address")
+    on, permission = TARGETS, _MayEdit()
+
+    @transaction.atomic
+    def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
+        act.record()
+        target.delete()
+        return Done(gettext("Deleted: %(key)s") % {"key": target}, is_gone=True)
+
+
+def save_target(target: NoticeTarget) -> str:
+    """The secret, if one was made now, else an empty text. `target` was validated."""
+    made = ""
+    if target.channel == Channel.WEBHOOK and not target.secret:
+        made = target.secret = secrets.token_urlsafe(32)
+    elif target.channel == Channel.EMAIL:
+        target.secret = ""
+    target.save()
+    return made

@@ -1,0 +1,1 @@
+"""Servers: places where KMAs run."""

@@ -1,0 +1,124 @@
+"""What people do with a server: cordon, drain, uncordon it, and remove one that is gone for good."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Duty, Interruption, Run, Server, ServerState, StateChange
+from agents.services.duty import set_duty
+from console.operations.inputs import REASON, Until
+from console.operations.operation import Act, Done, ModelPermission, Operation, Question
+from console.operations.refusals import Refused
+from console.operations.resource import Resource
+from console.ui.page import Text
+
+SERVERS = Resource(
+    name="server",
+    rows=lambda: Server.objects.select_related("duty_by"),
+    key="name",
+    route="servers/<str:name>/",
+    view="agents.view_server",
+    list_page="servers",
+    title=_("Servers"),
+)
+
+
+class _ChangesDuty(Operation[Server]):
+    """`asks`, `done`: with the name of the server."""
+
+    on = SERVERS
+    permission = ModelPermission("agents.can_change_duty", _("Can cordon and drain servers"))
+    duty: ClassVar[Duty]
+    asks: ClassVar[Text]
+    explained: ClassVar[tuple[Text, ...]]
+    done: ClassVar[Text]
+
+    def offered(self, server: Server) -> bool:
+        return server.duty != self.duty
+
+    def question(self, server: Server, by: Any, **named: Any) -> Question:
+        return Question(self.asks % {"server": server.name}, list(self.explained))
+
+    def run(self, server: Server, act: Act, **inputs: Any) -> Done:
+        set_duty(server, self.duty, act.by, act.now, record=act.record, **inputs)
+        return Done(self.done % {"server": server.name})
+
+
+class Cordon(_ChangesDuty):
+    """Nothing new begins there; what runs there stays."""
+
+    code, label, icon, quiet = "server.cordon", _("Cordon"), "pause", True
+    duty, inputs = Duty.CORDONED, {"reason": REASON, "until": Until()}
+    asks, done = _("Cordon %(server)s?"), _("Cordoned: %(server)s")
+    explained = (_("Nothing new begins there. What runs there goes on."),)
+
+
+class Drain(_ChangesDuty):
+    """Nothing new begins there; runs of ANY move away where another server is able, those of MANY end in
+    order."""
+
+    code, label, icon, quiet = "server.drain", _("Drain"), "down", True
+    duty, inputs = Duty.DRAINING, {"reason": REASON, "until": Until()}
+    asks, done = _("Drain %(server)s?"), _("Draining: %(server)s")
+    explained = (
+        _(
+            "Nothing new begins there. What runs there ends in order: messages at hand finish, the rest "
+            "goes back."
+        ),
+        _("What runs on one server only moves to another that is able; where none is, it stays."),
+    )
+
+
+class Uncordon(_ChangesDuty):
+    """In service again."""
+
+    code, label, icon = "server.uncordon", _("Back into service"), "play"
+    duty = Duty.ACTIVE
+    asks, done = _("Take %(server)s back into service?"), _("Back in service: %(server)s")
+    explained = (_("Settings whose pool holds it may begin there again at once."),)
+
+
+class RemoveServer(Operation[Server]):
+    """For good: it was switched off for ever, or has another name now."""
+
+    code, label, icon, tone = "server.remove", _("Remove the server"), "trash", "danger"
+    on, permission = SERVERS, ModelPermission("agents.delete_server", _("Can delete server"))
+
+    def offered(self, server: Server) -> bool:
+        return server.state(timezone.now()) is not ServerState.ALIVE
+
+    def question(self, server: Server, by: Any, **named: Any) -> Question:
+        goes = _("Its tokens, the agents that it offers and its closed runs go with it.")
+        stays = _("Protocols, dead letters, trips and the history of settings stay, with its name.")
+        return Question(gettext("Remove %(server)s for good?") % {"server": server.name}, [goes, stays])
+
+    def refusal(self, server: Server, now: datetime) -> Refused | None:
+        if server.state(now) is ServerState.ALIVE:
+            text = gettext("The server %(name)s is alive: stop its KMA first.")
+            return Refused("alive", text % {"name": server.name})
+        still = Run.objects.filter(server=server, closed_at=None).select_related("activation__setting")
+        if keys := sorted({run.activation.setting.key for run in still}):
+            text = gettext(
+                "The server %(name)s still has open runs (%(keys)s): take it out of their pools, or switch "
+                "these settings off, and wait until the runs are closed."
+            )
+            return Refused("open_runs", text % {"name": server.name, "keys": ", ".join(keys)})
+        return None
+
+    @transaction.atomic
+    def run(self, server: Server, act: Act, **inputs: Any) -> Done:
+        """The lock keeps a heartbeat and a planner out between the question and the removal."""
+        current = Server.objects.select_for_update().get(pk=server.pk)
+        if refused := self.refusal(current, act.now):
+            raise refused
+        StateChange.objects.filter(server=current, setting=None).delete()
+        StateChange.objects.filter(server=current).update(server=None)
+        Interruption.objects.filter(server=current).delete()
+        Run.objects.filter(server=current).delete()
+        current.delete()
+        act.record()
+        return Done(gettext("Removed: %(server)s") % {"server": server.name}, is_gone=True)

@@ -1,0 +1,296 @@
+"""What people do with a setting: enable or disable it, run it now, stop its activation, have a message tried
+again."""
+
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Activation, LaunchSetting, Server, Spread, Timing
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services import retrying
+from agents.services.groups import group_of
+from agents.services.history import why_of
+from agents.services.queue_counts import figures_of
+from agents.services.resuming import resume_on_server
+from agents.services.rights import SettingRight
+from agents.services.setting_removal import removal_refusal, remove_setting
+from agents.services.settings import disable_setting, enable_setting, in_group
+from agents.services.starting import run_now, start_refusal, stop_activation, stop_refusal
+from agents.services.switching import refusal
+from console.operations.inputs import REASON, Flag, RowInput, TextInput, Until
+from console.operations.operation import Act, Done, Operation, Question
+from console.operations.refusals import Refused
+from console.operations.resource import Resource
+
+SETTINGS = Resource(
+    name="setting",
+    rows=lambda: LaunchSetting.objects.select_related("pool", "destination", "disabled_by"),
+    key="key",
+    route="settings/<slug:key>/",
+    view="agents.view_launchsetting",
+    list_page="settings",
+    title=_("Settings"),
+    setting_key=lambda setting: setting.key,
+)
+
+
+class EnableSetting(Operation[LaunchSetting]):
+    """Starts an activation; answers the open one when it is enabled already, and 204 where there is none: one
+    that is started by its schedule begins later. 409 with the reason if refused."""
+
+    code, label, icon = "setting.enable", _("Switch on"), "play"
+    on, permission = SETTINGS, SettingRight("enable")
+    inputs = {
+        "try_one_first": Flag(
+            _("Try one message first"),
+            _("When it is handled well all begin, when it fails it is off again."),
+        )
+    }
+    template = "agents/question.html"
+
+    def offered(self, setting: LaunchSetting) -> bool:
+        return not setting.enabled
+
+    def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
+        if setting.enabled:
+            return None
+        group = group_of(setting)
+        return in_group(group) if group else refusal(setting, now)
+
+    def hidden(self, setting: LaunchSetting) -> frozenset[str]:
+        asks = setting.takes_messages and not setting.enabled
+        return frozenset() if asks else frozenset(self.inputs)
+
+    def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
+        trips = setting.trips.select_related("group").prefetch_related("interruptions__server")
+        trip = trips.filter(ended_at=None).first()
+        shown = {} if setting.enabled else {"off": setting, "trip": trip}
+        return Question(
+            gettext("Switch %(key)s on?") % {"key": setting.key},
+            [_what_starts(setting), _("The breaker's counts begin at 0.")],
+            {**shown, **_figures(setting)},
+            initial={"try_one_first": setting.try_one_first or trip is not None},
+        )
+
+    def run(self, setting: LaunchSetting, act: Act, *, try_one_first: bool | None, **inputs: Any) -> Done:
+        activation = enable_setting(setting, act.by, act.now, try_one_first=try_one_first, record=act.record)
+        text = gettext("Switched on: %(key)s") if act.is_recorded else gettext("It was on already: %(key)s")
+        return Done(text % {"key": setting.key}, activation)
+
+
+class DisableSetting(Operation[LaunchSetting]):
+    """Stops it on every server, with its group if it is in one; its subscription keeps gathering. Nothing
+    happens when it is off already."""
+
+    code, label, icon, tone = "setting.disable", _("Switch off"), "off", "danger"
+    on, permission = SETTINGS, SettingRight("disable")
+    inputs = {"reason": REASON, "until": Until(), "ticket": TextInput(_("Ticket"), 200)}
+    template = "agents/question.html"
+
+    def offered(self, setting: LaunchSetting) -> bool:
+        return setting.enabled
+
+    def hidden(self, setting: LaunchSetting) -> frozenset[str]:
+        """A member is off with its group, which has no end."""
+        return frozenset(("until", "ticket")) if group_of(setting) else frozenset()
+
+    def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
+        texts = [_what_stops(setting)]
+        if group := group_of(setting):
+            text = gettext("It belongs to the group %(name)s: the whole group is switched off with it.")
+            texts.append(text % {"name": group.name})
+        return Question(gettext("Switch %(key)s off?") % {"key": setting.key}, texts, _figures(setting))
+
+    def run(
+        self, setting: LaunchSetting, act: Act, *, ticket: str, until: datetime | None, **inputs: Any
+    ) -> Done:
+        group = group_of(setting)
+        was_on = disable_setting(
+            setting,
+            act.by,
+            why_of(act.by, act.reason),
+            act.now,
+            ticket=ticket,
+            until=until,
+            record=act.record,
+        )
+        names = {"key": setting.key, "group": group.name if group else ""}
+        if not was_on:
+            return Done(gettext("It was off already: %(key)s") % names)
+        with_group = gettext("Switched off: %(key)s, and with it its group %(group)s")
+        return Done((with_group if group else gettext("Switched off: %(key)s")) % names)
+
+
+class RunSetting(Operation[LaunchSetting]):
+    """Starts what is otherwise started by its schedule, or a standalone agent that ended. 409 if refused."""
+
+    code, label = "setting.run", _("Run now")
+    on, permission = SETTINGS, SettingRight("run")
+    template = "agents/question.html"
+
+    def offered(self, setting: LaunchSetting) -> bool:
+        return _starts_and_ends(setting) and open_activation(setting) is None
+
+    def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
+        return start_refusal(setting)
+
+    def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
+        once = _("The agent runs once, and the activation ends with it.")
+        handles = _("It handles what waits in its subscription, and ends.")
+        texts = [handles if setting.takes_messages else once]
+        return Question(gettext("Run %(key)s now?") % {"key": setting.key}, texts, _figures(setting))
+
+    def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
+        activation = run_now(setting, act.by, act.now, record=act.record)
+        return Done(gettext("Started: %(key)s") % {"key": setting.key}, activation)
+
+
+class StopSetting(Operation[LaunchSetting]):
+    """Stops the activation that goes on; the setting stays enabled. 409 where nothing goes on, or only
+    disabling stops it."""
+
+    code, label, icon, tone, quiet = "setting.stop", _("Stop"), "pause", "danger", True
+    on, permission, inputs = SETTINGS, SettingRight("stop"), {"reason": REASON}
+
+    def offered(self, setting: LaunchSetting) -> bool:
+        return _starts_and_ends(setting) and open_activation(setting) is not None
+
+    def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
+        activation = open_activation(setting)
+        return stop_refusal(activation) if activation else _nothing_runs()
+
+    def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
+        text = _("What is at hand may finish within the grace period. The setting stays on.")
+        return Question(gettext("Stop the activation of %(key)s?") % {"key": setting.key}, [text])
+
+    def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
+        activation = open_activation(setting)
+        if activation is None:
+            raise _nothing_runs()
+        stopped = stop_activation(activation, act.by, why_of(act.by, act.reason), act.now, record=act.record)
+        activation.refresh_from_db()
+        text = (
+            gettext("It is being stopped: %(key)s") if stopped else gettext("It had ended already: %(key)s")
+        )
+        return Done(text % {"key": setting.key}, activation)
+
+
+class RetryMessage(Operation[LaunchSetting]):
+    """Another attempt at once of the message that blocks an ordered subscription. 409 if refused."""
+
+    code, label, quiet = "setting.retry", _("Try again now"), True
+    on, permission = SETTINGS, SettingRight("run")
+
+    def offered(self, setting: LaunchSetting) -> bool:
+        return setting.enabled and setting.ordered
+
+    def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
+        return retrying.refusal(setting)
+
+    def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
+        text = _(
+            "Where a failed message blocks the subscription its next attempt begins at once; else nothing "
+            "happens."
+        )
+        title = gettext("Try the first message of %(key)s again now?") % {"key": setting.key}
+        return Question(title, [text])
+
+    @transaction.atomic
+    def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
+        retrying.retry_now(setting, act.by, act.now)
+        act.record()
+        return Done(gettext("Its server tries it again: %(key)s") % {"key": setting.key})
+
+
+class ResumeRun(Operation[LaunchSetting]):
+    """A new run on the server whose run tripped alone: its counts begin anew. 409 if refused."""
+
+    code, label, place = "setting.resume", _("Resume on this server"), "<str:server>/"
+    on, permission = SETTINGS, SettingRight("enable")
+    inputs = {"server": RowInput(Server.objects.all, "name")}
+
+    def question(self, setting: LaunchSetting, by: Any, *, server: Server, **named: Any) -> Question:
+        begins = _(
+            "A new run begins on that server alone, its counts at 0. Its failures so far stay as they are."
+        )
+        again = _("If it gives the setting up again while another has too, it is switched off everywhere.")
+        title = gettext("Let %(key)s go on on %(server)s?") % {"key": setting.key, "server": server.name}
+        return Question(title, [begins, again] if setting.spread == Spread.MANY else [begins])
+
+    @transaction.atomic
+    def run(self, setting: LaunchSetting, act: Act, *, server: Server, **inputs: Any) -> Done:
+        run = resume_on_server(setting, server, act.by, act.now)
+        act.record()
+        return Done(
+            gettext("It goes on on %(server)s: %(key)s") % {"key": setting.key, "server": server.name}, run
+        )
+
+
+class RemoveSetting(Operation[LaunchSetting]):
+    """Removes its empty queues, then itself; protocols and letters stay with the key. 409 while it is
+    enabled, has not ended, is in a group, or a queue of it holds messages. 202: decided, and done within
+    seconds."""
+
+    code, label, icon, tone = "setting.remove", _("Remove the setting"), "trash", "danger"
+    on, permission = SETTINGS, SettingRight("delete")
+
+    def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
+        return removal_refusal(setting)
+
+    def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
+        goes = _("Its empty queues on the broker, its activations and its schedule go with it.")
+        stays = _("Its protocols, dead letters and trips stay, with its key.")
+        return Question(gettext("Remove %(key)s for good?") % {"key": setting.key}, [goes, stays])
+
+    def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
+        is_gone = remove_setting(setting, act.by, act.now, record=partial(act.record, decided=True))
+        later = gettext("It is being removed and will be gone within seconds.")
+        removed = gettext("Removed: %(key)s") % {"key": setting.key}
+        return Done(removed if is_gone else later, is_gone=is_gone, to_list=True)
+
+
+def open_activation(setting: LaunchSetting) -> Activation | None:
+    return setting.activations.select_related("setting").filter(state__in=OPEN_ACTIVATIONS).first()
+
+
+def _nothing_runs() -> Refused:
+    return Refused("nothing_runs", gettext("No activation of it goes on."), gettext("Nothing is to be done."))
+
+
+def _starts_and_ends(setting: LaunchSetting) -> bool:
+    """Whether, while it is on, a person starts and stops it."""
+    return setting.enabled and not (setting.timing == Timing.ASAP and setting.takes_messages)
+
+
+def _figures(setting: LaunchSetting) -> dict[str, Any]:
+    return {"figures": figures_of(setting)} if setting.takes_messages else {}
+
+
+def _what_starts(setting: LaunchSetting) -> str:
+    facts = {"agent": setting.agent, "pool": setting.pool.name}
+    if setting.timing == Timing.DELAYED:
+        return (
+            gettext("Its schedule, or a person, starts %(agent)s in the pool %(pool)s from then on.") % facts
+        )
+    if not setting.takes_messages:
+        return gettext("A new activation begins: %(agent)s is started in the pool %(pool)s.") % facts
+    text = gettext(
+        "A new activation begins: %(agent)s is started in the pool %(pool)s and goes on with what waits."
+    )
+    return text % facts
+
+
+def _what_stops(setting: LaunchSetting) -> str:
+    if not setting.takes_messages:
+        return gettext(
+            "It is stopped on every server: the agent is told to stop, and ended after the grace period."
+        )
+    return gettext(
+        "It is stopped on every server. Messages at hand may finish within the grace period, the rest goes "
+        "back without an attempt spent. New messages wait in its subscription until it is switched on again; "
+        "nothing is lost."
+    )

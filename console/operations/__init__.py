@@ -1,0 +1,1 @@
+"""What people do: each verb is declared once; its page, its REST route and its command are made from it."""

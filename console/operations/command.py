@@ -1,0 +1,97 @@
+"""Operations on the command line: for scripts and for the night."""
+
+import json
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import User
+from django.core.exceptions import ObjectDoesNotExist
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from console.operations.operation import Done, Operation, perform
+from console.operations.refusals import NotAllowed, Refused
+
+
+class OperationsCommand(BaseCommand):
+    """`list`, and one sub-command for each of `operations`, which are of one kind of object."""
+
+    operations: ClassVar[tuple[type[Operation[Any]], ...]]
+
+    def as_json(self, obj: Any) -> dict[str, Any]:
+        """Of `list --json` and of what was done."""
+        raise NotImplementedError
+
+    def line(self, row: dict[str, Any]) -> str:
+        """What follows the key in `list`."""
+        raise NotImplementedError
+
+    def made(self, done: Done) -> dict[str, Any]:
+        """What `--json` says of what was made."""
+        return {}
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        on = self.operations[0].on
+        listed = actions.add_parser("list", help=f"every {on.name} with its state")
+        listed.add_argument("--json", action="store_true")
+        for operation in self.operations:
+            one = actions.add_parser(operation.verb(), help=(operation.__doc__ or "").partition(".")[0])
+            one.add_argument("key", metavar=on.key.upper())
+            one.add_argument("--as", dest="person", metavar="USER", help="with the rights of this person")
+            one.add_argument("--json", action="store_true")
+            for name, each in operation.inputs.items():
+                each.add_argument(one, name)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["action"] == "list":
+            self._list(options["json"])
+            return
+        operation = next(each for each in self.operations if each.verb() == options["action"])
+        obj, person = self._found(options["key"]), _person(options["person"])
+        given = {name: each.from_command(options[name]) for name, each in operation.inputs.items()}
+        try:
+            done = perform(operation, obj, person, **given)
+        except NotAllowed as denied:
+            raise CommandError(f"{options['person']}: {denied.reason}") from denied
+        except Refused as refused:
+            raise CommandError(refused.sentence) from refused
+        except ObjectDoesNotExist as gone:
+            raise CommandError("It was deleted meanwhile.") from gone
+        if options["json"]:
+            now = self._found(options["key"])
+            self._print({"done": str(done.message), **self.as_json(now), **self.made(done)})
+        else:
+            self.stdout.write(str(done.message))
+
+    def _list(self, as_json: bool) -> None:
+        on = self.operations[0].on
+        rows = {on.key_of(obj): self.as_json(obj) for obj in on.rows().order_by(on.key)}
+        if as_json:
+            self._print(list(rows.values()))
+            return
+        width = max(map(len, rows), default=0)
+        for key, row in rows.items():
+            self.stdout.write(f"{key:<{width}}  {self.line(row)}")
+
+    def _found(self, key: str) -> Any:
+        on = self.operations[0].on
+        found = on.rows().filter(**{on.key: key}).first()
+        if found is None:
+            raise CommandError(f"There is no {on.name} {key!r}; ./ma manage {on.name}s list shows them.")
+        return found
+
+    def _print(self, value: Any) -> None:
+        self.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+
+
+def _person(name: str | None) -> User | None:
+    """None is the command line itself: whoever may start it may do everything, as with the database."""
+    if name is None:
+        return None
+    person = User.objects.filter(username=name, is_active=True).first()
+    if person is None:
+        raise CommandError(f"There is no active user {name!r}.")
+    return person
+
+
+def _plain(value: Any) -> str:
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,220 @@
+"""What an operation asks for: one declaration makes the field of the page, of REST and of the command."""
+
+from abc import ABC, abstractmethod
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.management.base import CommandError
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext_lazy as _
+from rest_framework import serializers
+
+from contract.text import storable
+
+LONGEST_REASON = 2000
+SPANS = {
+    "1h": timedelta(hours=1),
+    "4h": timedelta(hours=4),
+    "8h": timedelta(hours=8),
+    "1d": timedelta(days=1),
+    "3d": timedelta(days=3),
+    "7d": timedelta(days=7),
+}
+SPAN_LABELS = {
+    "1h": _("for 1 hour"),
+    "4h": _("for 4 hours"),
+    "8h": _("for 8 hours"),
+    "1d": _("for 1 day"),
+    "3d": _("for 3 days"),
+    "7d": _("for 7 days"),
+}
+OPEN_ENDED = [("", _("until a person ends it")), *SPAN_LABELS.items()]
+AT = "at"  # a span that is an instant
+
+
+class Input(ABC):
+    """`default` is what `run` gets where nothing is given."""
+
+    default: ClassVar[Any] = None
+
+    @abstractmethod
+    def form_field(self) -> forms.Field: ...
+
+    @abstractmethod
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]": ...
+
+    @abstractmethod
+    def add_argument(self, parser: ArgumentParser, name: str) -> None: ...
+
+    def from_form(self, value: Any, now: datetime) -> Any:
+        """Of the cleaned value of the page's field."""
+        return value
+
+    def from_address(self, value: Any) -> Any:
+        """Raises Http404."""
+        return value
+
+    def from_command(self, value: Any) -> Any:
+        """Raises CommandError."""
+        return value
+
+
+class StorableField(forms.CharField):
+    """A text that every database takes."""
+
+    def to_python(self, value: Any) -> str:
+        return storable(str(value or "")).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class TextInput(Input):
+    """One line, or several for `long` ones."""
+
+    label: Any  # of a form's field, translated when it is shown
+    longest: int
+    long: bool = False
+    default: ClassVar[str] = ""
+
+    def form_field(self) -> forms.Field:
+        widget = forms.Textarea(attrs={"class": "reason", "rows": 3}) if self.long else None
+        return StorableField(label=self.label, required=False, max_length=self.longest, widget=widget)
+
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        return serializers.CharField(max_length=self.longest, required=False, default="", allow_blank=True)
+
+    def add_argument(self, parser: ArgumentParser, name: str) -> None:
+        parser.add_argument(f"--{name}", default="", help=str(self.label))
+
+    def from_command(self, value: Any) -> str:
+        return storable(value)[: self.longest]
+
+
+REASON = TextInput(_("Why? (everybody sees it)"), LONGEST_REASON, long=True)
+
+
+class _UntilWidget(forms.MultiWidget):
+    def decompress(self, value: Any) -> list[Any]:
+        return value or [None, None]
+
+
+class UntilField(forms.MultiValueField):
+    """One of some spans, or an instant in UTC. Its value is the pair."""
+
+    def __init__(self, spans: Sequence[str]) -> None:
+        chosen = [*((span, SPAN_LABELS[span]) for span in spans), (AT, _("until the instant below"))]
+        at = forms.DateTimeInput(
+            attrs={"type": "datetime-local", "aria-label": _("Until")}, format="%Y-%m-%dT%H:%M"
+        )
+        fields = (forms.ChoiceField(choices=chosen), forms.DateTimeField(required=False, widget=at))
+        label, help_text = _("How long?"), _("In UTC, three months ahead at most.")
+        widget = _UntilWidget([forms.Select(attrs={"aria-label": label}, choices=chosen), at])
+        super().__init__(fields, label=label, help_text=help_text, widget=widget, require_all_fields=False)
+
+    def compress(self, values: Any) -> Any:
+        if values and values[0] == AT and not values[1]:
+            raise forms.ValidationError(_("Name the instant."))
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Until(Input):
+    """An instant, or None: until a person ends it. `required`: there is always one, and the page offers
+    `spans` or an instant."""
+
+    spans: Sequence[str] = tuple(SPANS)
+    required: bool = False
+
+    def form_field(self) -> forms.Field:
+        if self.required:
+            return UntilField(self.spans)
+        return forms.ChoiceField(label=_("How long?"), choices=OPEN_ENDED, required=False)
+
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        if self.required:
+            return serializers.DateTimeField()
+        return serializers.DateTimeField(required=False, default=None, allow_null=True)
+
+    def add_argument(self, parser: ArgumentParser, name: str) -> None:
+        help_text = "it ends by itself then: 2026-03-01T06:00:00+00:00"
+        parser.add_argument(f"--{name}", metavar="INSTANT", help=help_text, required=self.required)
+
+    def from_form(self, value: Any, now: datetime) -> datetime | None:
+        span, at = value if self.required else (value, None)
+        return now + SPANS[span] if span in SPANS else at
+
+    def from_command(self, value: Any) -> datetime | None:
+        if not value:
+            return None
+        try:
+            until = parse_datetime(value)
+        except ValueError:  # no such day
+            until = None
+        if until is None or timezone.is_naive(until):
+            raise CommandError("--until needs an instant with its offset: 2026-03-01T06:00:00+00:00")
+        return until.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Input):
+    """What the page has shown, as a fingerprint: who confirms something confirms just that."""
+
+    default: ClassVar[str] = ""
+
+    def form_field(self) -> forms.Field:
+        return StorableField(widget=forms.HiddenInput, required=False, max_length=64)
+
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        return serializers.CharField(max_length=64)
+
+    def add_argument(self, parser: ArgumentParser, name: str) -> None:
+        parser.add_argument(f"--{name}", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Flag(Input):
+    """True, False, or None: as it is set elsewhere."""
+
+    label: Any
+    help_text: Any = ""
+
+    def form_field(self) -> forms.Field:
+        return forms.BooleanField(label=self.label, required=False, help_text=self.help_text)
+
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        return serializers.BooleanField(required=False, default=None, allow_null=True)
+
+    def add_argument(self, parser: ArgumentParser, name: str) -> None:
+        parser.add_argument(f"--{name.replace('_', '-')}", action="store_const", const=True, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RowInput(Input):
+    """A row that is named by its field `key`."""
+
+    rows: Callable[[], QuerySet[Any]]
+    key: str
+
+    def form_field(self) -> forms.Field:
+        return forms.ModelChoiceField(self.rows(), to_field_name=self.key)
+
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        return serializers.SlugRelatedField(slug_field=self.key, queryset=self.rows())
+
+    def add_argument(self, parser: ArgumentParser, name: str) -> None:
+        parser.add_argument(f"--{name}", required=True)
+
+    def from_address(self, value: Any) -> Any:
+        return get_object_or_404(self.rows(), **{self.key: value})
+
+    def from_command(self, value: Any) -> Any:
+        found = self.rows().filter(**{self.key: value}).first()
+        if found is None:
+            raise CommandError(f"There is no {value!r}.")
+        return found

@@ -1,0 +1,169 @@
+"""One declaration per verb: who may do it with what, what it asks for, and what it does.
+
+`perform` is the only way in, for pages, REST and commands. What is refused leaves one audit entry, whoever
+asked. What is done leaves one as well: `run` hands `act.record` to where the change is made, which calls it
+in the transaction of the change, so that both are there or neither. Killed after the commit, both are there
+and nobody was told; asked again, it finds nothing to do. Where what follows the commit fails, an entry of the
+refusal stands beside the first one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from django.db import models
+from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from console.audit import log as audit
+from console.audit import text as words
+from console.operations.inputs import Input
+from console.operations.refusals import NotAllowed, Refused
+from console.operations.resource import Resource
+from console.ui.page import Text
+
+Obj = TypeVar("Obj", bound=models.Model)
+
+words.DETAILS.declare(
+    {
+        "begun": _("begun"),
+        "changed": _("changed"),
+        "decided": _("decided, to be carried out"),
+    }
+)
+
+
+class Permission(Protocol):
+    def why_not(self, user: Any, obj: Any, /) -> str:
+        """Which right is missing, for the reader; empty where this person may."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPermission:
+    """A permission of Django, for every object. `label` is its name for people."""
+
+    name: str
+    label: Text
+
+    def why_not(self, user: Any, obj: Any) -> str:
+        if user.has_perm(self.name):
+            return ""
+        text = gettext("You may not do that. Ask for the permission “%(permission)s”.")
+        return text % {"permission": self.label}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a page asks before it is done. `shown` goes to the template. `refusal`: what asking has found."""
+
+    title: Text
+    texts: Sequence[Text] = ()
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    refusal: Refused | None = None
+    initial: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done, for people. `made`: the row that it made or changed, where REST answers that one.
+    `is_gone`: the object is no more; `to_list`: or will be in a moment, and its page is no place to go."""
+
+    message: Text
+    made: Any = None
+    is_gone: bool = False
+    to_list: bool = False
+
+
+class Act:
+    """One performance of an operation. `by` is None for the command line, which may do everything."""
+
+    def __init__(self, operation: "Operation[Any]", obj: Any, by: Any, now: datetime, reason: str) -> None:
+        self.by, self.now, self.reason = by, now, reason
+        self.about = operation.about(obj)
+        self.is_recorded = False
+
+    def record(self, **detail: Any) -> None:
+        """In the transaction of the change."""
+        audit.record(**self.about, by=self.by, now=self.now, reason=self.reason, detail=detail)
+        self.is_recorded = True
+
+
+class Operation(Generic[Obj]):
+    """`code` is `object.verb`: the audit's, and its verb is the last part of every address. `label` is on
+    buttons and in the audit; `icon` a symbol of templates/ma/icons.html, `tone` primary or danger. `quiet`:
+    its button among others has no tone. `immediate`: the page asks nothing. `place`: what follows the verb
+    in the page's address, and names inputs: `<str:server>/`. The docstring of a subclass describes its REST
+    route."""
+
+    code: ClassVar[str]
+    on: ClassVar[Resource[Any]]
+    permission: ClassVar[Permission]
+    label: ClassVar[Text]
+    icon: ClassVar[str] = "run"
+    tone: ClassVar[str] = "primary"
+    quiet: ClassVar[bool] = False
+    inputs: ClassVar[Mapping[str, Input]] = {}
+    template: ClassVar[str] = "ma/question.html"
+    immediate: ClassVar[bool] = False
+    place: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "code" in vars(cls):
+            words.ACTIONS.declare({cls.code: format_lazy("{}: {}", cls.on.title, cls.label)})
+
+    @classmethod
+    def verb(cls) -> str:
+        return cls.code.rpartition(".")[2]
+
+    def question(self, obj: Obj, by: Any, /, *_args: Any, **named: Any) -> Question:
+        """`named`: the inputs that the address names."""
+        raise NotImplementedError
+
+    def offered(self, obj: Obj, /) -> bool:
+        """Whether a page shows its button."""
+        return True
+
+    def refusal(self, obj: Obj, now: datetime, /) -> Refused | None:
+        """Why it cannot be done now, shown beside a button that cannot be pressed. `run` decides again,
+        under its locks."""
+        return None
+
+    def hidden(self, obj: Obj, /) -> frozenset[str]:
+        """Inputs that the page does not offer for this object."""
+        return frozenset()
+
+    def run(self, obj: Obj, act: Act, /, *_args: Any, **inputs: Any) -> Done:
+        """Opens its own transactions. Raises Refused."""
+        raise NotImplementedError
+
+    def about(self, obj: Obj, /) -> dict[str, Any]:
+        """Names it in the audit."""
+        return {"action": self.code, "target": self.on.target(obj), "setting_key": self.on.setting_key(obj)}
+
+
+def check_allowed(operation: type[Operation[Obj]], obj: Obj, by: Any) -> None:
+    """Raises NotAllowed, after its audit entry. Outside of every transaction."""
+    asked = operation()
+    with audit.attempt(**asked.about(obj), by=by):
+        if by is not None and (why := operation.permission.why_not(by, obj)):
+            raise NotAllowed(why)
+
+
+def perform(
+    operation: type[Operation[Obj]], obj: Obj, by: Any, now: datetime | None = None, **given: Any
+) -> Done:
+    """Outside of every transaction: what follows a commit belongs to `run`. Raises NotAllowed, Refused, and
+    DoesNotExist where the object is gone."""
+    check_allowed(operation, obj, by)
+    asked = operation()
+    inputs = {name: one.default for name, one in operation.inputs.items()} | given
+    act = Act(asked, obj, by, now or timezone.now(), str(inputs.get("reason") or ""))
+    with audit.attempt(**act.about, by=by):
+        done = asked.run(obj, act, **inputs)
+    if not act.is_recorded:  # somebody asked, and it was so already
+        act.record(changed=False)
+    return done

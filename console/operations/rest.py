@@ -1,0 +1,132 @@
+"""Routes of operations: POST …/<verb>/ of the object."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import exceptions, serializers, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.audit.refusals import Audited
+from console.operations.operation import Done, Operation, check_allowed, perform
+from console.operations.refusals import NotAllowed, Refused
+from console.rest.errors import Conflict, Forbidden
+from console.rest.serializers import BodySerializer, check_no_body
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a route answers: the row that was made (`Done.made`) in this serializer. `or_nothing`: 204 where
+    none was; without a serializer always."""
+
+    serializer: type[serializers.BaseSerializer[Any]] | None = None
+    status: int = status.HTTP_200_OK
+    or_nothing: bool = False
+
+    @property
+    def responses(self) -> dict[int, Any]:
+        made = {self.status: self.serializer} if self.serializer else {}
+        return made if made and not self.or_nothing else {**made, status.HTTP_204_NO_CONTENT: None}
+
+
+class OperationsMixin(Audited):
+    """`operations`: what a route answers for each; None: the object as it is now."""
+
+    operations: ClassVar[Mapping[type[Operation[Any]], Answer | None]] = {}
+    action_permissions: ClassVar[dict[str, tuple[str, ...]]] = {}
+    serializer_class: Any = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.action_permissions = dict(cls.action_permissions)
+        for operation, answer in cls.__dict__.get("operations", {}).items():
+            verb = operation.verb()
+            if hasattr(cls, verb):
+                raise TypeError(f"{cls.__name__} has a {verb} already")
+            setattr(cls, verb, _route_of(operation, answer, cls.serializer_class))
+            cls.action_permissions[verb] = (operation.on.view,)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Who may not even see it, or names what is not there, is in the audit too."""
+        verb = getattr(self, "action", "")
+        code = next((operation.code for operation in self.operations if operation.verb() == verb), "")
+        if not code:
+            return super(Audited, self).handle_exception(exc)
+        self.audit_action = code
+        return super().handle_exception(exc)
+
+
+def _route_of(operation: type[Operation[Any]], answer: Answer | None, of_object: Any) -> Any:
+    on = operation.on
+    body = _body_of(operation)  # type: ignore[arg-type]  # a class can be hashed
+
+    def route(self: Any, request: Request, **lookup: Any) -> Response:
+        obj = self.get_object()
+        where = f"{on.name.replace('_', '-')}s/{on.key_of(obj)}"
+        with forbidding(where):
+            check_allowed(operation, obj, request.user)
+        if body is None:
+            check_no_body(request)
+            given: dict[str, Any] = {}
+        else:
+            read = body(data=request.data)
+            read.is_valid(raise_exception=True)
+            given = read.validated_data
+        with as_problems(where):
+            done = perform(operation, obj, request.user, **given)
+        return _answered(self, answer, done)
+
+    verb = operation.verb()
+    route.__name__, route.__doc__ = verb, operation.__doc__
+    responses = answer.responses if answer else {status.HTTP_200_OK: of_object}
+    path = verb.replace("_", "-")
+    made = action(detail=True, methods=["post"], url_path=path, url_name=path)(route)
+    return extend_schema(request=body, responses=responses)(made)
+
+
+def _answered(view: Any, answer: Answer | None, done: Done) -> Response:
+    if answer is None:
+        return Response(view.get_serializer(view.get_object()).data)
+    if done.made is None or answer.serializer is None:
+        return Response(status=status.HTTP_204_NO_CONTENT)
+    context = view.get_serializer_context()
+    return Response(answer.serializer(done.made, context=context).data, status=answer.status)
+
+
+@cache
+def _body_of(operation: Any) -> type[BodySerializer] | None:
+    if not operation.inputs:
+        return None
+    fields = {name: one.rest_field() for name, one in operation.inputs.items()}
+    return type(f"{operation.__name__}Serializer", (BodySerializer,), fields)
+
+
+@contextmanager
+def as_problems(where: str) -> Iterator[None]:
+    """A refusal is 409 with its reason and what helps, a missing right 403; what was deleted meanwhile is not
+    found."""
+    try:
+        with forbidding(where):
+            yield
+    except ObjectDoesNotExist as gone:
+        raise exceptions.NotFound from gone
+    except Refused as refused:
+        raise Conflict(
+            refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do
+        ) from refused
+
+
+@contextmanager
+def forbidding(where: str) -> Iterator[None]:
+    try:
+        yield
+    except NotAllowed as denied:
+        what_to_do = _("Ask an administrator for the permission.")
+        raise Forbidden(denied.reason, where=where, what_to_do=what_to_do) from denied

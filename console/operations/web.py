@@ -1,0 +1,128 @@
+"""Pages of operations: GET asks, POST does it. Nothing happens by looking."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views import View
+
+from console.audit.refusals import audited
+from console.operations.operation import Done, Operation, check_allowed, perform
+from console.operations.refusals import NotAllowed, Refused
+from console.ui.labels import Button
+from console.ui.page import add_page, link, page
+
+
+def add_operations(*operations: type[Operation[Any]]) -> None:
+    """A page for each, below the page of its object."""
+    for operation in operations:
+        on, verb = operation.on, operation.verb()
+        methods = ["post", "options"] if operation.immediate else ["get", "head", "post", "options"]
+        view = OperationPage.as_view(operation=operation, http_method_names=methods)
+        add_page(f"{on.route}{verb}/{operation.place}", audited(operation.code)(view), f"{on.name}_{verb}")
+
+
+def operation_buttons(user: Any, obj: Any, *operations: type[Operation[Any]]) -> list[Button]:
+    """Those that can be meant now; one that cannot be pressed says why."""
+    now, buttons = timezone.now(), []
+    for operation in operations:
+        asked, on, verb = operation(), operation.on, operation.verb()
+        if not asked.offered(obj):
+            continue
+        why = operation.permission.why_not(user, obj)
+        if not why and (refused := asked.refusal(obj, now)):
+            why = refused.sentence
+        tone = "" if operation.quiet else operation.tone
+        url = link(f"{on.name}_{verb}", on.key_of(obj))
+        buttons.append(Button(verb, f"{operation.label}…", url, operation.icon, tone, why))
+    return buttons
+
+
+class OperationPage(View):
+    """Rights first: who has none learns nothing of what else is wrong."""
+
+    operation: type[Operation[Any]] = Operation
+
+    def get(self, request: HttpRequest, **address: Any) -> HttpResponseBase:
+        obj = self._object(address)
+        if why := self.operation.permission.why_not(request.user, obj):
+            raise NotAllowed(why)
+        named = self._named(address)
+        return self._ask(obj, named, self._form(obj, named))
+
+    def post(self, request: HttpRequest, **address: Any) -> HttpResponseBase:
+        obj = self._object(address)
+        check_allowed(self.operation, obj, request.user)
+        named = self._named(address)
+        form = self._form(obj, named, request.POST)
+        if not form.is_valid():
+            return self._refill(obj, named, form)
+        on = self.operation.on
+        try:
+            done = self._perform(obj, named, form)
+        except Refused as refused:
+            messages.error(request, refused.sentence)
+            return HttpResponseRedirect(on.url(obj))
+        except ObjectDoesNotExist:
+            messages.error(request, _("It was deleted meanwhile."))
+            return HttpResponseRedirect(link(on.list_page))
+        if done.message:
+            messages.success(request, str(done.message))
+        return HttpResponseRedirect(link(on.list_page) if done.is_gone or done.to_list else on.url(obj))
+
+    def _object(self, address: Mapping[str, Any]) -> Any:
+        on = self.operation.on
+        if not self.request.user.has_perm(on.view):
+            raise PermissionDenied
+        return get_object_or_404(on.rows(), **{on.key: address[on.key]})
+
+    def _named(self, address: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs that the address names."""
+        inputs, key = self.operation.inputs, self.operation.on.key
+        return {name: inputs[name].from_address(value) for name, value in address.items() if name != key}
+
+    def _form(self, obj: Any, named: Mapping[str, Any], given: Any = None) -> forms.Form:
+        form, hidden = forms.Form(given), {*self.operation().hidden(obj), *named}
+        inputs = self.operation.inputs.items()
+        form.fields = {name: one.form_field() for name, one in inputs if name not in hidden}
+        return form
+
+    def _perform(self, obj: Any, named: Mapping[str, Any], form: forms.Form) -> Done:
+        now, inputs = timezone.now(), self.operation.inputs
+        given = {name: inputs[name].from_form(value, now) for name, value in form.cleaned_data.items()}
+        return perform(self.operation, obj, self.request.user, now, **given, **named)
+
+    def _refill(self, obj: Any, named: Mapping[str, Any], form: forms.Form) -> HttpResponseBase:
+        if not self.operation.immediate:
+            return self._ask(obj, named, form)
+        messages.error(self.request, " ".join(str(text) for texts in form.errors.values() for text in texts))
+        return HttpResponseRedirect(self.operation.on.url(obj))
+
+    def _ask(self, obj: Any, named: Mapping[str, Any], form: forms.Form) -> HttpResponseBase:
+        operation, on = self.operation(), self.operation.on
+        question = operation.question(obj, self.request.user, **named)
+        refused = question.refusal or operation.refusal(obj, timezone.now())
+        form.initial = dict(question.initial)
+        return page(
+            self.request,
+            operation.template,
+            title=question.title,
+            section=on.section or on.list_page,
+            crumbs=on.crumbs(obj),
+            question={
+                "texts": question.texts,
+                "button": operation.label,
+                "icon": operation.icon,
+                "tone": operation.tone,
+                "back": on.url(obj),
+                "refusal": refused.sentence if refused else "",
+            },
+            form=form if form.fields else None,
+            **question.shown,
+        )
