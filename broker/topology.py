@@ -6,7 +6,7 @@ filter it was asked for and changes nothing).
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from broker.errors import ManagementFailed
 from broker.letters import QueueFigures, move_letters, move_letters_until, queue_figures
 from broker.port import Management
 from broker.rows import find
+from broker.waiting import first_waiting
 from broker.wanted import (
     MULTICAST,
     Address,
@@ -200,20 +201,25 @@ def remove_setting(management: Management, key: str, *, subscription: bool = Tru
     took. Address and policy stay: they belong to the destination, which other settings and publishers use.
     """
     feed = find(management, "listQueues", dead_letter_queue(FEED))
-    if feed is not None and feed["messageCount"] != "0":
-        raise ManagementFailed(
-            f"queue {feed['name']} still holds {feed['messageCount']} letters to be indexed"
-        )
+    if feed is not None and (letters := _held(management, feed)):
+        raise ManagementFailed(f"queue {feed['name']} still holds {letters} letters to be indexed")
     ours = [*([key] if subscription else []), dead_letter_queue(key), hold_queue(key)]
     for queue in ours:
         found = find(management, "listQueues", queue)
-        if found is not None and (found["messageCount"] != "0" or found["consumerCount"] != "0"):
-            raise ManagementFailed(
-                f"queue {queue} holds {found['messageCount']} messages and feeds {found['consumerCount']} "
-                f"consumers"
-            )
+        if found is None:
+            continue
+        held, consumers = _held(management, found), found["consumerCount"]
+        if held or consumers != "0":
+            raise ManagementFailed(f"queue {queue} holds {held} messages and feeds {consumers} consumers")
     for queue in ours:
         _destroy(management, queue)
+
+
+def _held(management: Management, queue: Mapping[str, str]) -> int:
+    """The broker may count fewer than there are, even below 0 (after a purge of a paged queue, or of messages
+    that it cannot turn into AMQP): where it counts none, a look says whether there are any."""
+    counted = int(queue["messageCount"])
+    return counted if counted > 0 else len(first_waiting(management, queue["name"]))
 
 
 def _destroy(management: Management, queue: str) -> None:

@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 
 from broker.errors import AddressUnknown, ManagementFailed
-from broker.port import Settle
-from broker.rows import every
+from broker.port import Management, Settle
+from broker.rows import every, find
 from broker.topology import (
     Difference,
     Step,
@@ -149,6 +149,27 @@ def test_a_queue_that_holds_messages_or_letters_or_a_consumer_is_not_removed(hou
     with pytest.raises(ManagementFailed, match=setting.dead):
         remove_setting(house.management, setting.key)
     assert house.figures(setting).messages == 0
+
+
+@pytest.mark.parametrize("counted", ["0", "-115"])
+def test_a_queue_that_is_counted_too_low_is_looked_into(
+    house: House, monkeypatch: pytest.MonkeyPatch, counted: str
+) -> None:
+    """As after a purge of many, which the broker counts too high."""
+    setting = house.setting()
+    index_everything(house)
+    house.publish(setting.address, "waits")
+
+    def miscounted(management: Management, operation: str, name: str) -> dict[str, str] | None:
+        row = find(management, operation, name)
+        return row and row | {"messageCount": counted}
+
+    monkeypatch.setattr("broker.topology.find", miscounted)
+    with pytest.raises(ManagementFailed, match=f"queue {setting.key} holds 1 messages"):
+        remove_setting(house.management, setting.key)
+    house.management.call(f"queue.{setting.key}", "removeAllMessages")
+    remove_setting(house.management, setting.key)
+    assert find(house.management, "listQueues", setting.key) is None
 
 
 def test_figures_tell_what_waits_and_what_is_held(house: House) -> None:
