@@ -19,6 +19,8 @@ pytestmark = pytest.mark.night
 
 MESSAGES = 8
 IN_A_BAND = 100
+# All messages of one round come back together: a machine that is held up once holds all of them up.
+ROUNDS = 3
 # The clocks of two processes, and whole milliseconds.
 CLOCKS = 0.02
 
@@ -62,10 +64,11 @@ def test_a_message_comes_back_when_the_preview_says(
     planned = schedule(policy)[1:]
     assert [each.longest.total_seconds() for each in planned] == seconds
 
-    for expected, took in zip(planned, measured(real, policy, MESSAGES), strict=True):
-        assert len(took) == MESSAGES
-        wanted = expected.longest.total_seconds()
-        assert wanted - CLOCKS <= min(took) <= wanted * 1.1, took
+    rounds = [measured(real, policy, MESSAGES) for _ in range(ROUNDS)]
+    for number, expected in enumerate(planned):
+        wanted, took = expected.longest.total_seconds(), [each[number] for each in rounds]
+        assert [len(each) for each in took] == [MESSAGES] * ROUNDS
+        assert wanted - CLOCKS <= min(map(min, took)) <= wanted * 1.1, took
 
 
 def test_collision_avoidance_spreads_the_redeliveries_over_the_band_of_the_preview(real: RealHouse) -> None:
