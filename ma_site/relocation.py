@@ -22,6 +22,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
 from agents.models import LaunchSetting, Server
@@ -64,6 +65,9 @@ def check_source(now: datetime) -> None:
     """Raises NotMoved."""
     if connection.vendor != "sqlite":
         raise NotMoved("The site is not on SQLite: there is nothing to move.")
+    migrations = MigrationExecutor(connection)
+    if migrations.migration_plan(migrations.loader.graph.leaf_nodes()):
+        raise NotMoved("This site's own database has not all migrations: ./ma manage migrate, then again.")
     if running := running_processes(now):
         raise NotMoved(f"The site runs ({', '.join(running)}). Stop it first: ./ma down, then wait 90 s.")
 

@@ -1,32 +1,17 @@
-"""/api/v1/audit/: who did what to dead letters and waiting messages, newest first."""
+"""/api/v1/audit/: who did what, or tried to, newest first."""
+
+from typing import Any
 
 from django.db.models import QuerySet
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import generics, serializers
 
 from console.audit.filter import AuditFilter
 from console.audit.models import AuditEntry
 from console.audit.text import ACTIONS
 from console.rest.pagination import KeysetPages
-
-PARAMETERS = [
-    OpenApiParameter("person", str, description="Exactly this user name."),
-    OpenApiParameter(
-        "action",
-        str,
-        enum=list(ACTIONS),
-        description="Of several codes with one meaning the first finds all of them.",
-    ),
-    OpenApiParameter("setting", str, description="The key of a launch setting."),
-    OpenApiParameter("result", str, enum=["done", "refused", "failed"]),
-    OpenApiParameter("operation", OpenApiTypes.UUID, description="All entries of one replay."),
-    OpenApiParameter("letter", int, description="Entries of this letter, and of the replays that it was in."),
-    OpenApiParameter("target", str),
-    OpenApiParameter("since", OpenApiTypes.DATETIME, description="Inclusive."),
-    OpenApiParameter("until", OpenApiTypes.DATETIME, description="Exclusive."),
-    OpenApiParameter("span", str, enum=["1h", "1d", "7d"]),
-]
 
 
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
@@ -46,6 +31,31 @@ class NewestEntries(KeysetPages):
     ordering = "-id"
 
 
+class AuditSchema(AutoSchema):
+    """Codes of actions are declared where the operations are: all of them are known when it is asked for."""
+
+    def get_override_parameters(self) -> list[Any]:
+        return [
+            OpenApiParameter("person", str, description="Exactly this user name."),
+            OpenApiParameter(
+                "action",
+                str,
+                enum=list(ACTIONS),
+                description="Of several codes with one meaning the first finds all.",
+            ),
+            OpenApiParameter("setting", str, description="The key of a launch setting."),
+            OpenApiParameter("result", str, enum=["done", "refused", "failed"]),
+            OpenApiParameter(
+                "operation", OpenApiTypes.UUID, description="All of one replay, or of another job."
+            ),
+            OpenApiParameter("letter", int, description="Of this letter, and of the replays that it was in."),
+            OpenApiParameter("target", str),
+            OpenApiParameter("since", OpenApiTypes.DATETIME, description="Inclusive."),
+            OpenApiParameter("until", OpenApiTypes.DATETIME, description="Exclusive."),
+            OpenApiParameter("span", str, enum=["1h", "1d", "7d"]),
+        ]
+
+
 class Audit(generics.ListAPIView[AuditEntry]):
     """The letters of an entry with an `operation` are those of that replay."""
 
@@ -53,6 +63,7 @@ class Audit(generics.ListAPIView[AuditEntry]):
     serializer_class = AuditSerializer
     pagination_class = NewestEntries
     filter_backends = ()
+    schema = AuditSchema()
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         wanted = AuditFilter(self.request.query_params, super().get_queryset())
@@ -64,7 +75,3 @@ class Audit(generics.ListAPIView[AuditEntry]):
             raise serializers.ValidationError(wanted.errors)
         found: QuerySet[AuditEntry] = wanted.qs
         return found
-
-    @extend_schema(parameters=PARAMETERS)
-    def get(self, request, *args, **kwargs):  # type: ignore[no-untyped-def]  # DRF's own is untyped
-        return super().get(request, *args, **kwargs)

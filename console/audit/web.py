@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -87,4 +88,7 @@ def _url(entry: AuditEntry) -> str:
     if target is None:
         return ""
     key = getattr(entry, target.field) if target.field else entry.target.partition(":")[2]
-    return link(target.name, key) if key not in (None, "") else ""
+    try:
+        return link(target.name, key) if key not in (None, "") else ""
+    except NoReverseMatch:  # somebody named what there cannot be
+        return ""

@@ -9,10 +9,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.test import Client
+from django.urls import get_resolver
 from django.utils import timezone
 from django.utils.translation import override
 from rest_framework.test import APIClient
 
+from console.audit.api import AuditSchema
 from console.audit.filter import AuditFilter
 from console.audit.log import attempt, record, record_refused
 from console.audit.models import AuditChanged, AuditEntry, AuditResult
@@ -199,6 +201,22 @@ def test_an_entry_leads_to_what_it_was_done_to(anna: User, client: Client) -> No
     shown = client.get("/audit/").content.decode()
     leads = re.findall(r'<a class="small" href="([^"]*)"', shown)
     assert leads == [f"/waiting-actions/{action}/", f"/replays/{job}/", "/letters/7/"]
+
+
+@pytest.mark.parametrize("key", ["Orders.v1", "ключ", "a/b", "a b", "x" * 300, ""])
+def test_what_cannot_be_hinders_nobody_from_reading_the_audit(anna: User, client: Client, key: str) -> None:
+    """Who exports names a setting as they like."""
+    record("export_protocols", by=anna, now=timezone.now(), target=f"setting:{key}")
+    record("look", by=anna, now=timezone.now(), target="letter:8", letter=8)
+    client.force_login(reports.person("auditor", "console.view_auditentry"))
+    page = client.get("/audit/")
+    assert page.status_code == 200 and "/letters/8/" in page.content.decode()
+
+
+def test_the_description_of_the_interface_names_every_code() -> None:
+    assert get_resolver().url_patterns
+    (named,) = [each.enum for each in AuditSchema().get_override_parameters() if each.name == "action"]
+    assert named is not None and set(named) == set(ACTIONS)
 
 
 def test_a_code_is_declared_by_one_app() -> None:

@@ -124,3 +124,16 @@ def test_what_is_no_empty_postgresql_is_refused(source: str, target: str, tmp_pa
         there.execute("CREATE TABLE somebodys (id int)")
     refused = process(source, "move_to_postgresql", target)
     assert refused.returncode == 1 and "tables of something else" in refused.stderr
+
+
+def test_a_site_whose_migrations_are_behind_is_refused_before_its_tables_are_asked(
+    source: str, target: str
+) -> None:
+    """As after an upgrade that was not started yet."""
+    change(
+        source,
+        "DELETE FROM django_migrations WHERE app = 'console' AND name >= '0003'",
+        "DROP TABLE console_processheartbeat",
+    )
+    refused = process(source, "move_to_postgresql", target)
+    assert refused.returncode == 1 and "has not all migrations" in refused.stderr, refused.stderr
