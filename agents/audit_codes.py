@@ -11,7 +11,18 @@ text.COUNTS.declare(
         "settings withheld": _("settings no longer sent to their servers"),
     }
 )
-text.DETAILS.declare({"added": _("added"), "allows": _("allows"), "removed": _("removed")})
+text.DETAILS.declare(
+    {
+        "added": _("added"),
+        "allows": _("allows"),
+        "group": _("group"),
+        "member": _("member"),
+        "message": _("message"),
+        "removed": _("removed"),
+        "ticket": _("ticket"),
+        "try_one_first": _("Try one message first"),
+    }
+)
 text.VALUES.declare(
     {"allows": {"every": _("every agent of its servers"), "listed": _("only the listed agents")}}
 )

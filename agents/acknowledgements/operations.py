@@ -12,7 +12,6 @@ from agents.services.answering import Answerer, NotAnswered, answer, until_ended
 from agents.services.rights import why_not
 from console.operations.operation import Act, Done, Operation, Question
 from console.operations.resource import Resource
-from console.reasons import NO_REASON, Reason
 from console.ui.page import Text, link
 from contract.acknowledging import Action
 
@@ -50,8 +49,6 @@ class _MayAnswer:
 
 
 class _Answers(Operation[Acknowledgement]):
-    """`through`: what somebody asked with, a token for example."""
-
     on, permission = ACKNOWLEDGEMENTS, _MayAnswer()
     action: ClassVar[Action]
     asks: ClassVar[Text]
@@ -61,6 +58,9 @@ class _Answers(Operation[Acknowledgement]):
         if row.state == AcknowledgementState.OPEN:
             return None
         return NotAnswered(gettext("It was answered already: %(what)s.") % {"what": row.get_state_display()})
+
+    def detail(self, row: Acknowledgement) -> dict[str, Any]:
+        return {"server": row.server.name, "message": row.jms_message_id or row.message_key}
 
     def question(self, row: Acknowledgement, by: Any, **named: Any) -> Question:
         names = {
@@ -73,9 +73,8 @@ class _Answers(Operation[Acknowledgement]):
             self.asks, [which, self.explained, _("The first answer counts; it cannot be taken back.")]
         )
 
-    def run(self, row: Acknowledgement, act: Act, *, through: Reason = NO_REASON, **inputs: Any) -> Done:
-        who = Answerer(by=act.by, through=through)
-        row = until_ended(answer(row, self.action, who, act.now, act.record))
+    def run(self, row: Acknowledgement, act: Act, **inputs: Any) -> Done:
+        row = until_ended(answer(row, self.action, Answerer(by=act.by), act.now, act.record))
         if row.state in WAITING_STATES:
             return Done(_("Answered. Its server has not said yet what came of it."), row)
         state = row.get_state_display()

@@ -65,7 +65,7 @@ class NoticeTargetAdmin(admin.ModelAdmin):
     def delete_model(self, request: HttpRequest, obj: NoticeTarget) -> None:
         """In the transaction of the admin's view."""
         deletion = DeleteTarget()
-        deletion.run(obj, Act(deletion, obj, request.user, timezone.now(), ""))
+        deletion.run(obj, Act(deletion, obj, request.user, timezone.now(), {}))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[NoticeTarget]) -> None:
         for target in queryset:

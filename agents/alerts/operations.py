@@ -13,7 +13,7 @@ from agents.alerts import words
 from agents.alerts.deciding import State, Step, closed_by_person, snoozed
 from agents.alerts.kinds import kind_of
 from agents.alerts.recording import add_transition, fields_of, state_of
-from agents.models import LIVE_ALERTS, Alert
+from agents.models import LIVE_ALERTS, Alert, AlertState
 from console.operations.inputs import REASON, Until
 from console.operations.operation import Act, Done, ModelPermission, Operation, Question
 from console.operations.refusals import Refused
@@ -24,7 +24,7 @@ LONGEST_SNOOZE = timedelta(days=92)
 
 ALERTS = Resource(
     name="alert",
-    rows=Alert.objects.all,
+    rows=lambda: Alert.objects.exclude(state=AlertState.CALM),
     key="pk",
     route="alerts/<int:pk>/",
     view="agents.view_alert",

@@ -4,7 +4,7 @@ An agent answers through its KMA, with the token of that server; any other proce
 who may.
 """
 
-from typing import Any, cast
+from typing import Any
 
 from django.http import Http404
 from django.urls import reverse
@@ -25,7 +25,7 @@ from agents.reasons import AGENT_ON
 from agents.services import answering
 from agents.services.answering import Answerer
 from console.audit.log import attempt
-from console.operations.operation import Operation, perform
+from console.operations.operation import Operation, check_allowed
 from console.operations.rest import forbidding
 from console.permissions import PersonPermissions
 from console.reasons import NO_REASON, said
@@ -237,15 +237,17 @@ class AcknowledgementViewSet(
         return answering.outstanding(setting.key, asked["jms_message_id"])
 
     def _answered(self, row: Acknowledgement, action: Action) -> Acknowledgement:
-        """Raises Forbidden, NotAnswered."""
+        """A program answers with a token, as often as messages come: its row says who, and the audit does
+        not. Raises Forbidden, NotAnswered."""
         user: Any = self.request.user
+        token = self.request.auth
+        who = Answerer(by=user, through=said(token.name) if isinstance(token, ApiToken) else NO_REASON)
         if isinstance(user, AuthenticatedServer):
             who = Answerer(through=AGENT_ON(server=user.server.name))
-            return answering.until_ended(answering.answer(row, action, who, timezone.now()))
-        token = self.request.auth
-        through = said(token.name) if isinstance(token, ApiToken) else NO_REASON
-        with forbidding(f"settings/{row.setting.key}"):
-            return cast(Acknowledgement, perform(OPERATIONS[action], row, user, through=through).made)
+        else:
+            with forbidding(f"settings/{row.setting.key}"):
+                check_allowed(OPERATIONS[action], row, user)
+        return answering.until_ended(answering.answer(row, action, who, timezone.now()))
 
 
 def address_of(row: Acknowledgement) -> str:

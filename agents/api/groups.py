@@ -135,6 +135,7 @@ class GroupViewSet(
     action_permissions = dict.fromkeys(
         ("create", "partial_update", "destroy", "windows"), ("agents.view_scheduledgroup",)
     )
+    removal = DeleteGroup
     operations = {
         EnableGroup: None,
         DisableGroup: None,

@@ -68,6 +68,7 @@ class TargetViewSet(
     http_method_names = ["get", "post", "delete", "head", "options"]
     # Whoever sees targets may ask; the right to edit decides by setting and pool.
     action_permissions = dict.fromkeys(("create", "destroy"), ("agents.view_noticetarget",))
+    removal = DeleteTarget
     operations = {SendTest: Answer(NoticeSerializer), RenewSecret: Answer(SecretSerializer)}
 
     @extend_schema(request=TargetSerializer, responses={201: SecretSerializer})

@@ -62,6 +62,7 @@ class SettingViewSet(
     action_permissions = dict.fromkeys(
         ("create", "partial_update", "destroy", "windows"), ("agents.view_launchsetting",)
     )
+    removal = RemoveSetting
     operations = {
         EnableSetting: Answer(ActivationSerializer, or_nothing=True),
         DisableSetting: None,

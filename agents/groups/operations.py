@@ -22,7 +22,7 @@ from agents.services.history import why_of
 from agents.services.rights import GroupRight
 from agents.services.starting import stop_activation
 from console.operations.inputs import REASON, TextInput
-from console.operations.operation import Act, Done, Operation, Question
+from console.operations.operation import UNCHANGED, Act, Done, Operation, Question
 from console.operations.refusals import Refused
 from console.operations.resource import Resource
 
@@ -58,7 +58,8 @@ class EnableGroup(Operation[ScheduledGroup]):
 
     def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
         enable_group(group, act.by, act.now, record=act.record)
-        return Done(gettext("Switched on: %(key)s") % {"key": group.name})
+        done = gettext("Switched on: %(key)s") % {"key": group.name}
+        return Done(done if act.is_recorded else UNCHANGED)
 
 
 class DisableGroup(Operation[ScheduledGroup]):
@@ -83,7 +84,8 @@ class DisableGroup(Operation[ScheduledGroup]):
 
     def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
         disable_group(group, act.by, why_of(act.by, act.reason), act.now, record=act.record)
-        return Done(gettext("Switched off: %(key)s") % {"key": group.name})
+        done = gettext("Switched off: %(key)s") % {"key": group.name}
+        return Done(done if act.is_recorded else UNCHANGED)
 
 
 class RunGroup(Operation[ScheduledGroup]):
@@ -119,7 +121,8 @@ class StopGroup(Operation[ScheduledGroup]):
         if activation is None:
             raise Refused("nothing_runs", gettext("No member of it runs."), gettext("Nothing is to be done."))
         stop_activation(activation, act.by, why_of(act.by, act.reason), act.now, record=act.record)
-        return Done(gettext("It is being stopped: %(key)s") % {"key": group.name})
+        done = gettext("It is being stopped: %(key)s") % {"key": group.name}
+        return Done(done if act.is_recorded else UNCHANGED)
 
 
 class MoveMember(Operation[ScheduledGroup]):
@@ -131,6 +134,7 @@ class MoveMember(Operation[ScheduledGroup]):
 
     @transaction.atomic
     def run(self, group: ScheduledGroup, act: Act, *, member: str, to: str, **inputs: Any) -> Done:
+        ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
         keys = list(group.members.order_by("position").values_list("setting__key", flat=True))
         place = keys.index(member) if member in keys else -1
         other = place - 1 if to == "up" else place + 1

@@ -4,6 +4,7 @@ shown once."""
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -16,6 +17,7 @@ from agents.services.rights import may_in_pool, missing, why_not
 from console.operations.operation import Act, Done, Operation
 from console.operations.refusals import Refused
 from console.operations.resource import Resource
+from console.ui.text import masked
 
 TARGETS = Resource(
     name="notice_target",
@@ -42,25 +44,30 @@ class _MayEdit:
         return missing("edit", target.pool.name)
 
 
-class SendTest(Operation[NoticeTarget]):
+class _OfTarget(Operation[NoticeTarget]):
+    on, permission = TARGETS, _MayEdit()
+
+    def detail(self, target: NoticeTarget) -> dict[str, Any]:
+        return {"address": masked(target.address)}
+
+
+class SendTest(_OfTarget):
     """Sends one now and answers how it went; `problem` says what was wrong."""
 
     code, label = "notice_target.test", _("Send a test")
-    on, permission = TARGETS, _MayEdit()
 
     def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
-        notice = send_test(target, act.by, act.now, act.record)
+        notice = send_test(target, act.by, act.now, partial(act.record, begun=True))
         facts = {"address": notice.address, "problem": notice.problem}
         if notice.state == NoticeState.SENT:
             return Done(gettext("The test arrived: %(address)s") % facts, notice)
         return Done(gettext("The test did not arrive at %(address)s: %(problem)s") % facts, notice)
 
 
-class RenewSecret(Operation[NoticeTarget]):
+class RenewSecret(_OfTarget):
     """A new secret, shown this once; the one before signs nothing any more."""
 
     code, label = "notice_target.renew_secret", _("Renew the secret")
-    on, permission = TARGETS, _MayEdit()
 
     def refusal(self, target: NoticeTarget, now: datetime) -> Refused | None:
         if target.channel == Channel.WEBHOOK:
@@ -71,6 +78,7 @@ class RenewSecret(Operation[NoticeTarget]):
 
     @transaction.atomic
     def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
+        target = TARGETS.rows().select_for_update(of=("self",)).get(pk=target.pk)
         if refused := self.refusal(target, act.now):
             raise refused
         target.secret = ""
@@ -79,14 +87,14 @@ class RenewSecret(Operation[NoticeTarget]):
         return Done(gettext("The secret is renewed."), target)
 
 
-class DeleteTarget(Operation[NoticeTarget]):
+class DeleteTarget(_OfTarget):
     """Nobody is told there any more."""
 
     code, label = "notice_target.delete", _("Delete the address")
-    on, permission = TARGETS, _MayEdit()
 
     @transaction.atomic
     def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
+        target = TARGETS.rows().select_for_update(of=("self",)).get(pk=target.pk)
         act.record()
         target.delete()
         return Done(gettext("Deleted: %(key)s") % {"key": target}, is_gone=True)

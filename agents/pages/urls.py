@@ -6,6 +6,7 @@ from agents.acknowledgements.operations import Commit, RollBack
 from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup
+from agents.notices.operations import SendTest
 from agents.pages import (
     activation,
     activations,
@@ -29,6 +30,7 @@ from agents.settings.operations import (
     RunSetting,
     StopSetting,
 )
+from console.audit.refusals import audited
 from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
@@ -52,7 +54,11 @@ def register() -> None:
     add_page("alerts/", alerts.alert_list, "alerts")
     add_page("alerts/<int:pk>/", alerts.alert_page, "alert")
     add_page("settings/<slug:key>/", settings.setting_page, "setting")
-    add_page("settings/<slug:key>/notices/<int:pk>/test/", notices.test_page, "notice_test")
+    add_page(
+        "settings/<slug:key>/notices/<int:pk>/test/",
+        audited(SendTest.code)(notices.test_page),
+        "notice_test",
+    )
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
     add_page("previews/pool/<int:pk>/", pool_agents.pool_preview, "pool_preview")
     add_page("previews/setting/", previews.setting_preview, "setting_preview")

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models import Duty, Interruption, Run, Server, ServerState, StateChange
 from agents.services.duty import set_duty
 from console.operations.inputs import REASON, Until
-from console.operations.operation import Act, Done, ModelPermission, Operation, Question
+from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question
 from console.operations.refusals import Refused
 from console.operations.resource import Resource
 from console.ui.page import Text
@@ -44,8 +44,8 @@ class _ChangesDuty(Operation[Server]):
         return Question(self.asks % {"server": server.name}, list(self.explained))
 
     def run(self, server: Server, act: Act, **inputs: Any) -> Done:
-        set_duty(server, self.duty, act.by, act.now, record=act.record, **inputs)
-        return Done(self.done % {"server": server.name})
+        changed = set_duty(server, self.duty, act.by, act.now, record=act.record, **inputs)
+        return Done(self.done % {"server": server.name} if changed else UNCHANGED)
 
 
 class Cordon(_ChangesDuty):

@@ -109,6 +109,7 @@ class DisableSetting(Operation[LaunchSetting]):
         self, setting: LaunchSetting, act: Act, *, ticket: str, until: datetime | None, **inputs: Any
     ) -> Done:
         group = group_of(setting)
+        record = partial(act.record, group=group.name) if group else act.record
         was_on = disable_setting(
             setting,
             act.by,
@@ -116,7 +117,7 @@ class DisableSetting(Operation[LaunchSetting]):
             act.now,
             ticket=ticket,
             until=until,
-            record=act.record,
+            record=record,
         )
         names = {"key": setting.key, "group": group.name if group else ""}
         if not was_on:

@@ -34,7 +34,7 @@ class OperationsCommand(BaseCommand):
         listed = actions.add_parser("list", help=f"every {on.name} with its state")
         listed.add_argument("--json", action="store_true")
         for operation in self.operations:
-            one = actions.add_parser(operation.verb(), help=(operation.__doc__ or "").partition(".")[0])
+            one = actions.add_parser(operation.verb(), help=str(operation.label))
             one.add_argument("key", metavar=on.key.upper())
             one.add_argument("--as", dest="person", metavar="USER", help="with the rights of this person")
             one.add_argument("--json", action="store_true")
@@ -58,7 +58,8 @@ class OperationsCommand(BaseCommand):
             raise CommandError("It was deleted meanwhile.") from gone
         if options["json"]:
             now = self._found(options["key"])
-            self._print({"done": str(done.message), **self.as_json(now), **self.made(done)})
+            told = {"done": str(done.message), "changed": done.changed}
+            self._print({**told, **self.as_json(now), **self.made(done)})
         else:
             self.stdout.write(str(done.message))
 

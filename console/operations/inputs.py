@@ -57,6 +57,10 @@ class Input(ABC):
         """Of the cleaned value of the page's field."""
         return value
 
+    def for_audit(self, value: Any) -> Any:
+        """JSON, or None: not told."""
+        return value
+
     def from_address(self, value: Any) -> Any:
         """Raises Http404."""
         return value
@@ -93,7 +97,9 @@ class TextInput(Input):
         parser.add_argument(f"--{name}", default="", help=str(self.label))
 
     def from_command(self, value: Any) -> str:
-        return storable(value)[: self.longest]
+        if len(value) > self.longest:
+            raise CommandError(f"At most {self.longest} characters: {value[:40]}…")
+        return storable(value)
 
 
 REASON = TextInput(_("Why? (everybody sees it)"), LONGEST_REASON, long=True)
@@ -154,11 +160,14 @@ class Until(Input):
             return None
         try:
             until = parse_datetime(value)
-        except ValueError:  # no such day
-            until = None
-        if until is None or timezone.is_naive(until):
-            raise CommandError("--until needs an instant with its offset: 2026-03-01T06:00:00+00:00")
-        return until.astimezone(UTC)
+            if until is not None and timezone.is_aware(until):
+                return until.astimezone(UTC)
+        except (ValueError, OverflowError):  # no such day
+            pass
+        raise CommandError("--until needs an instant with its offset: 2026-03-01T06:00:00+00:00")
+
+    def for_audit(self, value: datetime | None) -> str | None:
+        return value.isoformat() if value else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +184,9 @@ class Seen(Input):
 
     def add_argument(self, parser: ArgumentParser, name: str) -> None:
         parser.add_argument(f"--{name}", default="")
+
+    def for_audit(self, value: Any) -> None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +224,9 @@ class RowInput(Input):
 
     def from_address(self, value: Any) -> Any:
         return get_object_or_404(self.rows(), **{self.key: value})
+
+    def for_audit(self, value: Any) -> str | None:
+        return str(getattr(value, self.key)) if value is not None else None
 
     def from_command(self, value: Any) -> Any:
         found = self.rows().filter(**{self.key: value}).first()

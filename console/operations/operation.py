@@ -3,14 +3,14 @@
 `perform` is the only way in, for pages, REST and commands. What is refused leaves one audit entry, whoever
 asked. What is done leaves one as well: `run` hands `act.record` to where the change is made, which calls it
 in the transaction of the change, so that both are there or neither. Killed after the commit, both are there
-and nobody was told; asked again, it finds nothing to do. Where what follows the commit fails, an entry of the
-refusal stands beside the first one.
+and nobody was told; asked again, what switches is found done, and what counts is done once more. Where what
+follows the commit fails, an entry of the refusal stands beside the first one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from django.db import models
 from django.utils import timezone
@@ -26,6 +26,8 @@ from console.operations.resource import Resource
 from console.ui.page import Text
 
 Obj = TypeVar("Obj", bound=models.Model)
+# Said where nothing was to be done.
+UNCHANGED = _("It was so already, or somebody else has changed it at this moment: nothing was done.")
 
 words.DETAILS.declare(
     {
@@ -69,25 +71,31 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Done:
     """What was done, for people. `made`: the row that it made or changed, where REST answers that one.
-    `is_gone`: the object is no more; `to_list`: or will be in a moment, and its page is no place to go."""
+    `is_gone`: the object is no more; `to_list`: or will be in a moment, and its page is no place to go.
+    `changed`: set by `perform`."""
 
     message: Text
     made: Any = None
     is_gone: bool = False
     to_list: bool = False
+    changed: bool = True
 
 
 class Act:
     """One performance of an operation. `by` is None for the command line, which may do everything."""
 
-    def __init__(self, operation: "Operation[Any]", obj: Any, by: Any, now: datetime, reason: str) -> None:
-        self.by, self.now, self.reason = by, now, reason
+    def __init__(
+        self, operation: "Operation[Any]", obj: Any, by: Any, now: datetime, inputs: Mapping[str, Any]
+    ) -> None:
+        self.by, self.now, self.reason = by, now, str(inputs.get("reason") or "")
         self.about = operation.about(obj)
+        self.detail = {**operation.detail(obj), **operation.told(inputs)}
         self.is_recorded = False
 
     def record(self, **detail: Any) -> None:
         """In the transaction of the change."""
-        audit.record(**self.about, by=self.by, now=self.now, reason=self.reason, detail=detail)
+        told = {**self.detail, **detail}
+        audit.record(**self.about, by=self.by, now=self.now, reason=self.reason, detail=told)
         self.is_recorded = True
 
 
@@ -140,6 +148,15 @@ class Operation(Generic[Obj]):
         """Opens its own transactions. Raises Refused."""
         raise NotImplementedError
 
+    def detail(self, obj: Obj, /) -> dict[str, Any]:
+        """Of the object, for the audit: what its name does not say."""
+        return {}
+
+    def told(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """What was asked for, for the audit; a reason has its own place there."""
+        told = {name: one.for_audit(inputs.get(name)) for name, one in self.inputs.items()}
+        return {name: value for name, value in told.items() if name != "reason" and value not in (None, "")}
+
     def about(self, obj: Obj, /) -> dict[str, Any]:
         """Names it in the audit."""
         return {"action": self.code, "target": self.on.target(obj), "setting_key": self.on.setting_key(obj)}
@@ -147,8 +164,9 @@ class Operation(Generic[Obj]):
 
 def check_allowed(operation: type[Operation[Obj]], obj: Obj, by: Any) -> None:
     """Raises NotAllowed, after its audit entry. Outside of every transaction."""
-    asked = operation()
-    with audit.attempt(**asked.about(obj), by=by):
+    with audit.attempt(**operation().about(obj), by=by):
+        if by is not None and not by.has_perm(operation.on.view):
+            raise NotAllowed(ModelPermission(operation.on.view, operation.on.view).why_not(by, obj))
         if by is not None and (why := operation.permission.why_not(by, obj)):
             raise NotAllowed(why)
 
@@ -159,11 +177,17 @@ def perform(
     """Outside of every transaction: what follows a commit belongs to `run`. Raises NotAllowed, Refused, and
     DoesNotExist where the object is gone."""
     check_allowed(operation, obj, by)
-    asked = operation()
+    asked, model = operation(), cast(Any, type(obj))
     inputs = {name: one.default for name, one in operation.inputs.items()} | given
-    act = Act(asked, obj, by, now or timezone.now(), str(inputs.get("reason") or ""))
-    with audit.attempt(**act.about, by=by):
-        done = asked.run(obj, act, **inputs)
-    if not act.is_recorded:  # somebody asked, and it was so already
+    act = Act(asked, obj, by, now or timezone.now(), inputs)
+    try:
+        with audit.attempt(**act.about, by=by):
+            done = asked.run(obj, act, **inputs)
+    except model.DoesNotExist as gone:
+        audit.record_refused(**act.about, by=by, why="deleted meanwhile")
+        audit.mark_kept(gone)
+        raise
+    done = replace(done, changed=act.is_recorded)
+    if not done.changed:  # somebody asked, and it was so already
         act.record(changed=False)
     return done

@@ -37,9 +37,11 @@ class Answer:
 
 
 class OperationsMixin(Audited):
-    """`operations`: what a route answers for each; None: the object as it is now."""
+    """`operations`: what a route answers for each; None: the object as it is now. `removal`: what DELETE
+    performs, in the view's own `destroy`."""
 
     operations: ClassVar[Mapping[type[Operation[Any]], Answer | None]] = {}
+    removal: ClassVar[type[Operation[Any]] | None] = None
     action_permissions: ClassVar[dict[str, tuple[str, ...]]] = {}
     serializer_class: Any = None
 
@@ -57,6 +59,8 @@ class OperationsMixin(Audited):
         """Who may not even see it, or names what is not there, is in the audit too."""
         verb = getattr(self, "action", "")
         code = next((operation.code for operation in self.operations if operation.verb() == verb), "")
+        if verb == "destroy" and self.removal is not None:
+            code = self.removal.code
         if not code:
             return super(Audited, self).handle_exception(exc)
         self.audit_action = code

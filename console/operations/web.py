@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -23,6 +23,8 @@ def add_operations(*operations: type[Operation[Any]]) -> None:
     """A page for each, below the page of its object."""
     for operation in operations:
         on, verb = operation.on, operation.verb()
+        if not operation.immediate and operation.question is Operation.question:
+            raise TypeError(f"{operation.__name__} has a page, and no question for it")
         methods = ["post", "options"] if operation.immediate else ["get", "head", "post", "options"]
         view = OperationPage.as_view(operation=operation, http_method_names=methods)
         add_page(f"{on.route}{verb}/{operation.place}", audited(operation.code)(view), f"{on.name}_{verb}")
@@ -69,7 +71,7 @@ class OperationPage(View):
         except Refused as refused:
             messages.error(request, refused.sentence)
             return HttpResponseRedirect(on.url(obj))
-        except ObjectDoesNotExist:
+        except type(obj).DoesNotExist:
             messages.error(request, _("It was deleted meanwhile."))
             return HttpResponseRedirect(link(on.list_page))
         if done.message:

@@ -7,7 +7,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
@@ -26,14 +26,19 @@ from agents.models import (
     Duty,
     GroupActivation,
     GroupMember,
+    Interruption,
     LaunchSetting,
     Notice,
     NoticeTarget,
+    OfferedAgent,
     Pool,
     Run,
+    Schedule,
     ScheduledGroup,
     Server,
+    ServerToken,
     StateChange,
+    Window,
 )
 from agents.notices.operations import DeleteTarget, RenewSecret, SendTest
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
@@ -42,6 +47,7 @@ from agents.services.duty import set_duty
 from agents.services.groups import enable_group, run_group_now
 from agents.services.settings import enable_setting
 from agents.services.starting import run_now
+from agents.services.tokens import issue_server_token
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
@@ -52,14 +58,15 @@ from agents.settings.operations import (
     StopSetting,
 )
 from console.audit.models import AuditEntry
-from console.operations.operation import Operation, perform
+from console.operations.operation import Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
 from tests.web.launching import group_of
-from tests.web.rows import api_client, make_alive, make_setting
+from tests.web.rows import api_client, make_alive, make_person, make_setting
 
 TABLES = (
-    Acknowledgement, Activation, Alert, AlertTransition, GroupActivation, GroupMember, LaunchSetting, Notice,
-    NoticeTarget, Run, ScheduledGroup, Server, StateChange,
+    Acknowledgement, Activation, Alert, AlertTransition, GroupActivation, GroupMember, Interruption,
+    LaunchSetting, Notice, NoticeTarget, OfferedAgent, Run, Schedule, ScheduledGroup, Server, ServerToken,
+    StateChange, Window,
 )  # fmt: skip
 
 
@@ -81,7 +88,10 @@ def cordoned(pool: Pool) -> Server:
 
 
 def silent(pool: Pool) -> Server:
-    return Server.objects.create(name="gone")
+    server = Server.objects.create(name="gone")
+    issue_server_token(server, now=timezone.now())
+    OfferedAgent.objects.create(server=server, name="demo.orders", kind="message")
+    return server
 
 
 def off(pool: Pool) -> LaunchSetting:
@@ -153,6 +163,7 @@ def waiting(pool: Pool) -> Acknowledgement:
         activation_uuid=started.pk,
         epoch=1,
         acknowledgement="a-1",
+        jms_message_id="ID:7",
         created_at=timezone.now(),
     )
 
@@ -184,6 +195,30 @@ CASES: dict[type[Operation[Any]], tuple[Callable[[Pool], Any], dict[str, Any]]] 
     Commit: (waiting, {}),
     RollBack: (waiting, {}),
 }
+HOOK = {"address": "http://127.0.0.1:1/…"}
+WHICH = {"server": "srv-1", "message": "ID:7"}
+# With what it was done.
+DETAILS: dict[type[Operation[Any]], dict[str, Any]] = {
+    ResumeRun: {"server": "srv-1"},
+    RemoveSetting: {"decided": True},
+    MoveMember: {"member": "m-2", "to": "up"},
+    SendTest: HOOK | {"begun": True},
+    RenewSecret: HOOK,
+    DeleteTarget: HOOK,
+    Commit: WHICH,
+    RollBack: WHICH,
+}
+# The right that each asks for.
+RIGHTS: dict[type[Operation[Any]], str] = {
+    Cordon: "can_change_duty", Drain: "can_change_duty", Uncordon: "can_change_duty",
+    RemoveServer: "delete_server", EnableSetting: "can_enable", DisableSetting: "can_disable",
+    RunSetting: "can_run", StopSetting: "can_stop", RetryMessage: "can_run", ResumeRun: "can_enable",
+    RemoveSetting: "delete_launchsetting", EnableGroup: "can_enable", DisableGroup: "can_disable",
+    RunGroup: "can_run", StopGroup: "can_stop", MoveMember: "change_launchsetting",
+    DeleteGroup: "change_launchsetting", StopActivation: "can_stop", SnoozeAlert: "can_handle_alerts",
+    CloseAlert: "can_handle_alerts", SendTest: "change_launchsetting", RenewSecret: "change_launchsetting",
+    DeleteTarget: "change_launchsetting", Commit: "can_answer", RollBack: "can_answer",
+}  # fmt: skip
 # What they change is on the broker: tests/web/test_destination_policy.py.
 ON_THE_BROKER = {ApplyPolicy, AdoptPolicy}
 
@@ -226,8 +261,9 @@ def test_what_is_done_is_in_the_audit(
 
     assert entries() == [(operation.code, target, "done", "admin")]
     entry = AuditEntry.objects.get()
-    detail = {"decided": True} if operation is RemoveSetting else {}
-    assert (entry.reason, entry.setting_key, entry.detail) == (given.get("reason", ""), key, detail)
+    asked = {"until": given["until"].isoformat()} if "until" in given else {}
+    assert (entry.reason, entry.setting_key) == (given.get("reason", ""), key)
+    assert entry.detail == DETAILS.get(operation, {}) | asked
     assert bool(key) == isinstance(obj, (Acknowledgement, Activation, LaunchSetting))
 
 
@@ -259,6 +295,31 @@ def test_who_may_not_is_in_the_audit_and_changes_nothing(
 
     assert entries() == [(operation.code, operation.on.target(obj), "refused", "viewer")]
     assert [list(table.objects.order_by("pk").values()) for table in TABLES] == before
+
+
+def test_each_asks_for_its_own_right_and_for_the_one_to_see_it(
+    case: tuple[type[Operation[Any]], Any, dict[str, Any]],
+) -> None:
+    operation, obj, _given = case
+    everything = Permission.objects.filter(content_type__app_label="agents")
+    seeing, right = operation.on.view.partition(".")[2], RIGHTS[operation]
+    exact, without, blind = (make_person(name) for name in ("exact", "without", "blind"))
+    exact.user_permissions.set(everything.filter(codename__in=(seeing, right)))
+    without.user_permissions.set(everything.exclude(codename=right))
+    blind.user_permissions.set(everything.exclude(codename=seeing))
+
+    check_allowed(operation, obj, exact)
+    for person in (without, blind):
+        with pytest.raises(NotAllowed):
+            check_allowed(operation, obj, person)
+
+
+def test_a_member_takes_its_group_along_and_the_audit_says_so(pool: Pool, admin: User) -> None:
+    make_alive(*pool.servers.all(), now=timezone.now())
+    group = group_on(pool)
+    perform(DisableSetting, LaunchSetting.objects.get(key="m-1"), admin, reason="mending")
+    entry = AuditEntry.objects.get()
+    assert (entry.target, entry.detail) == ("setting:m-1", {"group": group.name})
 
 
 @pytest.mark.parametrize(
@@ -298,7 +359,8 @@ def test_a_refusal_is_kept_once_whoever_asked(pool: Pool, admin: User, client: C
 
 def test_a_missing_right_is_kept_once_whoever_asked(pool: Pool, viewer: User, client: Client) -> None:
     client.force_login(viewer)
-    assert client.get("/servers/srv-1/cordon/").status_code == 403
+    page = client.get("/servers/srv-1/cordon/")
+    assert page.status_code == 403 and "“Can cordon and drain servers”" in page.content.decode()
     assert entries() == []  # a look is no attempt
     assert client.post("/servers/srv-1/cordon/", {"until": "nonsense"}).status_code == 403
     assert api_client(viewer).post("/api/v1/servers/srv-1/cordon/", {"until": "nonsense"}).status_code == 403

@@ -40,6 +40,8 @@ CHANGE_NOTHING = (
     Ask("POST /r/<path:content_type_id>/<path:object_id>/"),
     Ask("POST /records/"),
 )
+# As often as messages come; the row of the delivery says who.
+OF_MACHINES = {"POST /api/v1/acknowledgements/"}
 # But who is signed in, and when a token was used last.
 WRITES = re.compile(r'(INSERT|UPDATE|DELETE|REPLACE)\b(?!.*"(django_session|console_apitoken)")', re.DOTALL)
 
@@ -121,11 +123,13 @@ def test_no_more_routes_leave_no_entry(
     client = Client()
     client.force_login(person)
     routes = {*of_rest(), *of_pages(client), *of_the_admin(person)} - {ask.route for ask in CHANGE_NOTHING}
+    routes -= OF_MACHINES
     found, not_done = dict[str, bool](), []
     for route, answer, left in walk(person, chain(letters.requests(), launching.requests())):
         if not done(answer):
             not_done.append((route, answer.status_code, answer.content[:200]))
-        found[route] = left > 0
+        if route not in OF_MACHINES:
+            found[route] = left > 0
     assert not_done == []
     assert found.keys() == routes, "a new route has its request in tests/web/*_requests.py"
     unaudited = sorted((route.split()[1:], route) for route, left in found.items() if not left)
