@@ -1,7 +1,7 @@
 """What people do where the broker has another policy than is wanted: write it there, or adopt what it has."""
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -14,7 +14,7 @@ from console.operations.operation import Act, Done, ModelPermission, Operation, 
 from console.operations.refusals import Refused
 from console.operations.resource import Resource
 from console.ui.labels import Button
-from console.ui.page import link
+from console.ui.page import Text, link
 
 DESTINATIONS = Resource(
     name="destination",
@@ -31,66 +31,56 @@ DESTINATIONS = Resource(
 
 
 class _OfPolicy(Operation[Destination]):
-    """Who confirms it confirms what the page has shown (`seen`)."""
+    """Who confirms it confirms what the page has shown (`seen`). `asks`, `done`: with the name."""
 
     on = DESTINATIONS
     permission = ModelPermission("agents.change_destination", _("Can change destination"))
     inputs = {"seen": Seen()}
     template = "agents/question.html"
-
-    def texts(self) -> list[Any]:
-        raise NotImplementedError
-
-    def title(self, destination: Destination) -> str:
-        raise NotImplementedError
+    asks: ClassVar[Text]
+    explained: ClassVar[tuple[Text, ...]]
+    done: ClassVar[Text]
 
     def question(self, destination: Destination, by: Any, **named: Any) -> Question:
-        side = broker_side(destination)
-        return Question(
-            self.title(destination), self.texts(), {"broker": side}, _refusal(side), {"seen": side.mark}
-        )
+        side, title = broker_side(destination), self.asks % {"name": destination.name}
+        return Question(title, self.explained, {"broker": side}, _refusal(side), {"seen": side.mark})
 
 
 class ApplyPolicy(_OfPolicy):
     """The broker gets every value that is wanted."""
 
     code, label = "destination.apply", _("Write it to the broker")
-
-    def title(self, destination: Destination) -> str:
-        return gettext("Write the policy of %(name)s to the broker?") % {"name": destination.name}
-
-    def texts(self) -> list[Any]:
-        waiting = _(
+    asks, done = _("Write the policy of %(name)s to the broker?"), _("Written to the broker: %(name)s")
+    explained = (
+        _("The broker gets every value of the column “wanted”, for all settings of this destination."),
+        _(
             "It holds for messages that wait already, from their next failure on. One that is delayed at "
             "this moment keeps its delay."
-        )
-        every = _("The broker gets every value of the column “wanted”, for all settings of this destination.")
-        return [every, waiting]
+        ),
+    )
 
     def run(self, destination: Destination, act: Act, *, seen: str, **inputs: Any) -> Done:
         apply_policy(destination, seen, act.by, act.now, partial(act.record, begun=True))
-        return Done(gettext("Written to the broker: %(name)s") % {"name": destination.name})
+        return Done(self.done % {"name": destination.name})
 
 
 class AdoptPolicy(_OfPolicy):
     """The fields of this destination get what the broker has."""
 
     code, label, icon, quiet = "destination.adopt", _("Adopt it"), "down", True
-
-    def title(self, destination: Destination) -> str:
-        return gettext("Adopt the policy that the broker has for %(name)s?") % {"name": destination.name}
-
-    def texts(self) -> list[Any]:
-        fields = _(
+    asks = _("Adopt the policy that the broker has for %(name)s?")
+    done = _("Adopted from the broker: %(name)s")
+    explained = (
+        _(
             "The fields of this destination get what the broker has. What is always the MA's is not adopted, "
             "it is written to the broker."
-        )
-        same = _("The broker goes by these values already: what waits is not treated otherwise than before.")
-        return [fields, same]
+        ),
+        _("The broker goes by these values already: what waits is not treated otherwise than before."),
+    )
 
     def run(self, destination: Destination, act: Act, *, seen: str, **inputs: Any) -> Done:
         adopt_policy(destination, seen, act.by, act.now, act.record)
-        return Done(gettext("Adopted from the broker: %(name)s") % {"name": destination.name})
+        return Done(self.done % {"name": destination.name})
 
 
 def policy_buttons(user: Any, destination: Destination, side: BrokerSide) -> list[Button]:

@@ -89,7 +89,7 @@ class Act:
     ) -> None:
         self.by, self.now, self.reason = by, now, str(inputs.get("reason") or "")
         self.about = operation.about(obj)
-        self.detail = {**operation.detail(obj), **operation.told(inputs)}
+        self.detail = {**operation.detail(obj), **operation.asked_for(inputs)}
         self.is_recorded = False
 
     def record(self, **detail: Any) -> None:
@@ -152,7 +152,7 @@ class Operation(Generic[Obj]):
         """Of the object, for the audit: what its name does not say."""
         return {}
 
-    def told(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def asked_for(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """What was asked for, for the audit; a reason has its own place there."""
         told = {name: one.for_audit(inputs.get(name)) for name, one in self.inputs.items()}
         return {name: value for name, value in told.items() if name != "reason" and value not in (None, "")}
