@@ -1,5 +1,6 @@
 """Adds entries of the audit: what was done, and what was tried and refused."""
 
+import getpass
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -27,6 +28,14 @@ Record = Callable[[], object]
 
 def no_record() -> None:
     """Where no person does it."""
+
+
+def account() -> str:
+    """Of the system: who is at the command line, where no person is named."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def record(

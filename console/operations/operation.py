@@ -94,7 +94,7 @@ class Act:
 
     def record(self, **detail: Any) -> None:
         """In the transaction of the change."""
-        told = {**self.detail, **detail}
+        told = {**self.detail, **detail} | ({"account": audit.account()} if self.by is None else {})
         audit.record(**self.about, by=self.by, now=self.now, reason=self.reason, detail=told)
         self.is_recorded = True
 

@@ -57,6 +57,7 @@ from agents.settings.operations import (
     RunSetting,
     StopSetting,
 )
+from console.audit.log import account
 from console.audit.models import AuditEntry
 from console.operations.operation import Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
@@ -383,6 +384,8 @@ def test_servers_are_cordoned_by_command(pool: Pool) -> None:
     told, first, _second = out.getvalue().splitlines()
     assert (told, first.split()) == ("Draining: srv-1", ["srv-1", "new", "draining", "new", "disk"])
     assert entries() == [("server.drain", "server:srv-1", "done", "")]
+    detail = AuditEntry.objects.get().detail
+    assert (detail["until"], detail["account"]) == (until.isoformat(), account())
 
 
 @pytest.mark.parametrize("until", [None, "tomorrow"])

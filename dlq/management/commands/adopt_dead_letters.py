@@ -1,6 +1,5 @@
 """`manage.py adopt_dead_letters QUEUE`: says what goes where, and with --go moves it."""
 
-import getpass
 import json
 from typing import Any
 
@@ -11,7 +10,7 @@ from django.utils import timezone
 
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import BrokerError
-from console.audit.log import record_refused
+from console.audit.log import account, record_refused
 from console.broker import management
 from contract.properties import dead_letter_queue
 from dlq.foreign.adopting import Plan, Share, adopt, look
@@ -89,7 +88,7 @@ class Command(BaseCommand):
         self, plan: Plan, asked: Any, person: User | None, options: dict[str, Any]
     ) -> dict[str, int]:
         moved: dict[str, int] = {}
-        detail = {} if person else {"account": _account()}
+        detail = {} if person else {"account": account()}
         said = 0
         for share, count in adopt(
             plan, asked, by=person, now=timezone.now(), detail=detail, reason=options["reason"]
@@ -119,13 +118,6 @@ class Command(BaseCommand):
 
 def _name(share: Share) -> str:
     return f"of {safe(share.origin, NAME_SHOWN)}" if share.origin else "of unknown origin"
-
-
-def _account() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 def _as_json(plan: Plan, moved: dict[str, int] | None) -> dict[str, Any]:
