@@ -89,12 +89,12 @@ class SettingForm(ScheduleForm):
                 "that sends "
                 "costs a transaction. Automatic: the same without the limit on the transaction. Duplicates "
                 "allowed: "
-                "acknowledged in batches, the fewest writes; a crash repeats at most the batch. Answered: "
+                "acknowledged in batches, the fewest writes; a crash repeats about one batch. Answered: "
                 "the agent, "
                 "or anybody later, commits or rolls back each message; until then a crash brings it again."
             ),
             "dups_ok_messages": _(
-                "A crash of the server repeats at most so many messages that were handled well."
+                "A crash of the server repeats about so many messages that were handled well."
             ),
             "acknowledgement_timeout_seconds": _(
                 "Begins when the agent returned unanswered; then it is rolled back."

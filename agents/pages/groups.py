@@ -39,7 +39,7 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
         AckMode.CLIENT.value: _(
             "Each message waits until the agent, or somebody later, commits it or rolls it back."
         ),
-        AckMode.DUPS_OK.value: _("Acknowledged in batches; a crash of a server repeats at most one batch."),
+        AckMode.DUPS_OK.value: _("Acknowledged in batches; a crash of a server repeats about one batch."),
     }
     if setting.takes_messages:
         facts.append(Fact(_("Acknowledgement"), setting.get_mode_display(), modes.get(setting.mode, "")))
