@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -171,9 +170,7 @@ def test_a_heartbeat_of_a_former_life_does_not_count() -> None:
 
 @pytest.mark.process
 def test_a_site_that_is_away_is_none(config: Config) -> None:
-    started = time.monotonic()
     assert site_health.ask(configuration.read({"MA_PORT": "1"})) is None
-    assert time.monotonic() - started < 5
 
 
 # -- before the first start

@@ -242,12 +242,8 @@ def test_kmas_are_told_to_look_only_after_the_commit(
         send.assert_called_once_with("kma.poll", queue="kma.srv-1")
 
 
-def test_a_redis_that_is_away_neither_raises_nor_holds_anyone_up(setting: LaunchSetting) -> None:
-    import time
-
-    started = time.monotonic()
+def test_a_redis_that_is_away_is_no_error_of_who_sends(setting: LaunchSetting) -> None:
     assert not task_queue.send("kma.poll", queue="kma.srv-1")
-    assert time.monotonic() - started < 3
 
 
 @pytest.mark.django_db(transaction=True)

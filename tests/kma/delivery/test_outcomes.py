@@ -119,7 +119,7 @@ def test_a_handling_over_its_time_is_killed_and_the_message_comes_back(stage: Ma
     one.settled(2)
     (protocol,) = one.records("protocol")
     assert (protocol["outcome"], protocol["exception_type"]) == ("timed_out", "timeout")
-    assert 0.4 <= protocol["duration_seconds"] < 5
+    assert 0.4 <= protocol["duration_seconds"] < 60, "it did not end by itself"
     assert one.link.outcomes() == {Settle.FAIL: 1, Settle.ACCEPT: 1}
 
 

@@ -98,15 +98,15 @@ def test_a_stop_is_raised_once_and_except_exception_lets_it_pass() -> None:
     def run(context: Context) -> None:
         try:
             time.sleep(60)
+            cleaned.append("slept")
         except Exception:
             cleaned.append("swallowed")
         finally:
             time.sleep(0.2)
             cleaned.append("up")
 
-    began = time.monotonic()
     assert run_standalone(run, stop_after=0.1).outcome is Outcome.RELEASED
-    assert cleaned == ["up"] and time.monotonic() - began < 5
+    assert cleaned == ["up"]
 
 
 def test_who_returns_after_being_asked_has_stopped_not_finished() -> None:
