@@ -165,7 +165,7 @@ class Operation(Generic[Obj]):
 def check_allowed(operation: type[Operation[Obj]], obj: Obj, by: Any) -> None:
     """Raises NotAllowed, after its audit entry. Outside of every transaction."""
     with audit.attempt(**operation().about(obj), by=by):
-        if by is not None and not by.has_perm(operation.on.view):
+        if by is not None and operation.on.view and not by.has_perm(operation.on.view):
             raise NotAllowed(ModelPermission(operation.on.view, operation.on.view).why_not(by, obj))
         if by is not None and (why := operation.permission.why_not(by, obj)):
             raise NotAllowed(why)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 
 from console.audit import text as words
@@ -21,7 +22,8 @@ class Resource(Generic[Obj]):
     """`name`: before its id in the audit, and of its pages; `key`: the field that addresses name; `route`: of
     its page; `view`: the permission to see it; `list_page`, `title`: of the list that it is in. `section`: of
     the navigation, and `page`: of the object itself, where they have other names. `setting_key`: of the
-    launch setting that it belongs to, for the audit."""
+    launch setting that it belongs to, for the audit. `visible`: the rows that this person may see, where a
+    pool may grant it and `view` is empty; it raises PermissionDenied for who may see none at all."""
 
     name: str
     rows: Callable[[], QuerySet[Obj]]
@@ -34,9 +36,18 @@ class Resource(Generic[Obj]):
     page: str = ""
     setting_key: Callable[[Any], str] = _of_no_setting
     label: Callable[[Any], Text] = str
+    visible: Callable[[Any], QuerySet[Obj]] | None = None
 
     def __post_init__(self) -> None:
         words.PAGES.declare({self.name: words.TargetPage(self.page or self.name)})
+
+    def rows_for(self, by: Any) -> QuerySet[Obj]:
+        """Those that this person may see; None is the command line, for all. Raises PermissionDenied."""
+        if by is not None and self.visible is not None:
+            return self.visible(by)
+        if by is not None and not by.has_perm(self.view):
+            raise PermissionDenied
+        return self.rows()
 
     def key_of(self, obj: Obj) -> str:
         return str(getattr(obj, self.key))

@@ -53,7 +53,7 @@ class OperationsMixin(Audited):
             if hasattr(cls, verb):
                 raise TypeError(f"{cls.__name__} has a {verb} already")
             setattr(cls, verb, _route_of(operation, answer, cls.serializer_class))
-            cls.action_permissions[verb] = (operation.on.view,)
+            cls.action_permissions[verb] = (operation.on.view,) if operation.on.view else ()
 
     def handle_exception(self, exc: Exception) -> Response:
         """Who may not even see it, or names what is not there, is in the audit too."""

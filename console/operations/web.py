@@ -5,7 +5,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -80,9 +79,7 @@ class OperationPage(View):
 
     def _object(self, address: Mapping[str, Any]) -> Any:
         on = self.operation.on
-        if not self.request.user.has_perm(on.view):
-            raise PermissionDenied
-        return get_object_or_404(on.rows(), **{on.key: address[on.key]})
+        return get_object_or_404(on.rows_for(self.request.user), **{on.key: address[on.key]})
 
     def _named(self, address: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs that the address names."""
