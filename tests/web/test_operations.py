@@ -4,224 +4,56 @@ the same."""
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from itertools import chain
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from agents.acknowledgements.operations import Commit, RollBack
-from agents.activations.operations import StopActivation
-from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
-from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup, StopGroup
+from agents.groups.operations import DisableGroup, EnableGroup
 from agents.models import (
-    Acknowledgement,
     Activation,
-    Alert,
-    AlertState,
-    AlertTransition,
     Duty,
-    GroupActivation,
-    GroupMember,
-    Interruption,
     LaunchSetting,
-    Notice,
-    NoticeTarget,
-    OfferedAgent,
     Pool,
-    Run,
-    Schedule,
-    ScheduledGroup,
-    Server,
-    ServerToken,
-    StateChange,
-    Window,
 )
-from agents.notices.operations import DeleteTarget, RenewSecret, SendTest
-from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
+from agents.servers.operations import Cordon, Drain, Uncordon
 from agents.services import answering
-from agents.services.duty import set_duty
-from agents.services.groups import enable_group, run_group_now
-from agents.services.settings import enable_setting
-from agents.services.starting import run_now
-from agents.services.tokens import issue_server_token
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
-    RemoveSetting,
-    ResumeRun,
-    RetryMessage,
-    RunSetting,
-    StopSetting,
 )
 from console.audit.log import account
 from console.audit.models import AuditEntry
 from console.operations.operation import Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
-from tests.web.launching import group_of
+from tests.web import cases_of_agents
+from tests.web.cases_of_agents import cordoned, group_off, group_on, off, on, server_of
+from tests.web.operation_case import Case
 from tests.web.rows import api_client, make_alive, make_person, make_setting
 
-TABLES = (
-    Acknowledgement, Activation, Alert, AlertTransition, GroupActivation, GroupMember, Interruption,
-    LaunchSetting, Notice, NoticeTarget, OfferedAgent, Run, Schedule, ScheduledGroup, Server, ServerToken,
-    StateChange, Window,
-)  # fmt: skip
+CASES = {case.operation: case for case in cases_of_agents.CASES}
+# What they change is on the broker: tests/web/test_destination_policy.py.
+ON_THE_BROKER = {ApplyPolicy, AdoptPolicy}
+
+
+def rows() -> list[list[Any]]:
+    """All that the site knows, beside the audit."""
+    names = ("agents", "console", "dlq", "failures")
+    tables = chain.from_iterable(apps.get_app_config(name).get_models() for name in names)
+    return [
+        list(table._default_manager.order_by("pk").values()) for table in tables if table is not AuditEntry
+    ]
 
 
 def entries() -> list[tuple[str, str, str, str]]:
     rows = AuditEntry.objects.order_by("pk")
     return list(rows.values_list("action", "target", "result", "by_name"))
-
-
-# -- an object of each operation, with which it can be done --------------------------------------------------
-
-
-def server_of(pool: Pool) -> Server:
-    return pool.servers.get(name="srv-1")
-
-
-def cordoned(pool: Pool) -> Server:
-    set_duty(server_of(pool), Duty.CORDONED, None, timezone.now())
-    return server_of(pool)
-
-
-def silent(pool: Pool) -> Server:
-    server = Server.objects.create(name="gone")
-    issue_server_token(server, now=timezone.now())
-    OfferedAgent.objects.create(server=server, name="demo.orders", kind="message")
-    return server
-
-
-def off(pool: Pool) -> LaunchSetting:
-    return make_setting(pool, "off")
-
-
-def on(pool: Pool) -> LaunchSetting:
-    setting = make_setting(pool, "on", timing="DELAYED")
-    enable_setting(setting, None, timezone.now())
-    return LaunchSetting.objects.get(pk=setting.pk)
-
-
-def running(pool: Pool) -> LaunchSetting:
-    setting = on(pool)
-    run_now(setting, None, timezone.now())
-    return setting
-
-
-def ordered(pool: Pool) -> LaunchSetting:
-    setting = make_setting(pool, "ordered", ordered=True, spread="MANY", mode="AUTO")
-    enable_setting(setting, None, timezone.now())
-    return LaunchSetting.objects.get(pk=setting.pk)
-
-
-def interrupted(pool: Pool) -> LaunchSetting:
-    setting = make_setting(pool, "interrupted", spread="MANY")
-    enable_setting(setting, None, timezone.now())
-    runs = Run.objects.filter(activation__setting=setting, server__name="srv-1")
-    runs.update(state="interrupted", closed_at=timezone.now())
-    return LaunchSetting.objects.get(pk=setting.pk)
-
-
-def standalone(pool: Pool) -> LaunchSetting:
-    """Nothing of it is on the broker."""
-    return make_setting(pool, "report", kind="standalone", destination=None, timing="DELAYED")
-
-
-def group_off(pool: Pool) -> ScheduledGroup:
-    return group_of(make_setting(pool, "m-1", timing="DELAYED"), make_setting(pool, "m-2", timing="DELAYED"))
-
-
-def group_on(pool: Pool) -> ScheduledGroup:
-    return enable_group(group_off(pool), None, timezone.now())
-
-
-def group_running(pool: Pool) -> ScheduledGroup:
-    group = group_on(pool)
-    run_group_now(group, None, timezone.now())
-    return group
-
-
-def activation(pool: Pool) -> Activation:
-    return Activation.objects.get(setting=running(pool))
-
-
-def alert(pool: Pool) -> Alert:
-    return Alert.objects.create(kind="spool_filling", subject="srv-1", severity=2, state=AlertState.OPEN)
-
-
-def webhook(pool: Pool) -> NoticeTarget:
-    return NoticeTarget.objects.create(pool=pool, channel="webhook", address="http://127.0.0.1:1/hook")
-
-
-def waiting(pool: Pool) -> Acknowledgement:
-    started = activation(pool)
-    return Acknowledgement.objects.create(
-        setting=started.setting,
-        server=server_of(pool),
-        activation_uuid=started.pk,
-        epoch=1,
-        acknowledgement="a-1",
-        jms_message_id="ID:7",
-        created_at=timezone.now(),
-    )
-
-
-CASES: dict[type[Operation[Any]], tuple[Callable[[Pool], Any], dict[str, Any]]] = {
-    Cordon: (server_of, {"reason": "new disk"}),
-    Drain: (server_of, {"reason": "new disk"}),
-    Uncordon: (cordoned, {}),
-    RemoveServer: (silent, {}),
-    EnableSetting: (off, {}),
-    DisableSetting: (on, {"reason": "mending"}),
-    RunSetting: (on, {}),
-    StopSetting: (running, {"reason": "wrong day"}),
-    RetryMessage: (ordered, {}),
-    ResumeRun: (interrupted, {}),
-    RemoveSetting: (standalone, {}),
-    EnableGroup: (group_off, {}),
-    DisableGroup: (group_on, {"reason": "mending"}),
-    RunGroup: (group_on, {}),
-    StopGroup: (group_running, {"reason": "wrong day"}),
-    MoveMember: (group_off, {"member": "m-2", "to": "up"}),
-    DeleteGroup: (group_off, {}),
-    StopActivation: (activation, {"reason": "wrong day"}),
-    SnoozeAlert: (alert, {"reason": "known"}),
-    CloseAlert: (alert, {"reason": "known"}),
-    SendTest: (webhook, {}),
-    RenewSecret: (webhook, {}),
-    DeleteTarget: (webhook, {}),
-    Commit: (waiting, {}),
-    RollBack: (waiting, {}),
-}
-HOOK = {"address": "http://127.0.0.1:1/…"}
-WHICH = {"server": "srv-1", "message": "ID:7"}
-# With what it was done.
-DETAILS: dict[type[Operation[Any]], dict[str, Any]] = {
-    ResumeRun: {"server": "srv-1"},
-    RemoveSetting: {"decided": True},
-    MoveMember: {"member": "m-2", "to": "up"},
-    SendTest: HOOK | {"begun": True},
-    RenewSecret: HOOK,
-    DeleteTarget: HOOK,
-    Commit: WHICH,
-    RollBack: WHICH,
-}
-# The right that each asks for.
-RIGHTS: dict[type[Operation[Any]], str] = {
-    Cordon: "can_change_duty", Drain: "can_change_duty", Uncordon: "can_change_duty",
-    RemoveServer: "delete_server", EnableSetting: "can_enable", DisableSetting: "can_disable",
-    RunSetting: "can_run", StopSetting: "can_stop", RetryMessage: "can_run", ResumeRun: "can_enable",
-    RemoveSetting: "delete_launchsetting", EnableGroup: "can_enable", DisableGroup: "can_disable",
-    RunGroup: "can_run", StopGroup: "can_stop", MoveMember: "change_launchsetting",
-    DeleteGroup: "change_launchsetting", StopActivation: "can_stop", SnoozeAlert: "can_handle_alerts",
-    CloseAlert: "can_handle_alerts", SendTest: "change_launchsetting", RenewSecret: "change_launchsetting",
-    DeleteTarget: "change_launchsetting", Commit: "can_answer", RollBack: "can_answer",
-}  # fmt: skip
-# What they change is on the broker: tests/web/test_destination_policy.py.
-ON_THE_BROKER = {ApplyPolicy, AdoptPolicy}
 
 
 @pytest.fixture
@@ -230,32 +62,25 @@ def admin(db: None) -> User:
 
 
 @pytest.fixture(params=CASES, ids=lambda operation: operation.code)
-def case(
-    request: Any, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> tuple[type[Operation[Any]], Any, dict[str, Any]]:
+def case(request: Any, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> tuple[Case, Any, dict[str, Any]]:
     monkeypatch.setattr(answering.until_ended, "__defaults__", (0.05,))
     make_alive(*pool.servers.all(), now=timezone.now())
-    operation = request.param
-    make, given = CASES[operation]
-    if operation is ResumeRun:
-        given = {"server": server_of(pool)}
-    if operation is SnoozeAlert:
-        given = {**given, "until": timezone.now() + timedelta(hours=1)}
-    return operation, make(pool), given
+    case = CASES[request.param]
+    obj = case.make(pool)
+    return case, obj, case.inputs(pool)
 
 
 def test_every_operation_has_a_case() -> None:
     def below(one: type[Operation[Any]]) -> set[type[Operation[Any]]]:
         return {one}.union(*map(below, one.__subclasses__()))
 
-    ours = {one for one in below(Operation) if hasattr(one, "code") and one.__module__.startswith("agents.")}
+    declared = {one for one in below(Operation) if hasattr(one, "code")}
+    ours = {one for one in declared if not one.__module__.startswith("tests.")}
     assert ours == set(CASES) | ON_THE_BROKER
 
 
-def test_what_is_done_is_in_the_audit(
-    case: tuple[type[Operation[Any]], Any, dict[str, Any]], admin: User
-) -> None:
-    operation, obj, given = case
+def test_what_is_done_is_in_the_audit(case: tuple[Case, Any, dict[str, Any]], admin: User) -> None:
+    (operation, expected), obj, given = (case[0].operation, case[0].detail), *case[1:]
     target = operation.on.target(obj)
     key = operation.on.setting_key(obj)
     perform(operation, obj, admin, **given)
@@ -264,50 +89,56 @@ def test_what_is_done_is_in_the_audit(
     entry = AuditEntry.objects.get()
     asked = {"until": given["until"].isoformat()} if "until" in given else {}
     assert (entry.reason, entry.setting_key) == (given.get("reason", ""), key)
-    assert entry.detail == DETAILS.get(operation, {}) | asked
-    assert bool(key) == isinstance(obj, (Acknowledgement, Activation, LaunchSetting))
+    assert entry.detail == expected | asked
+    of_setting = isinstance(obj, LaunchSetting) or getattr(obj, "setting", None)
+    assert bool(key) == bool(of_setting or getattr(obj, "setting_key", ""))
 
 
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
 def test_what_cannot_be_recorded_is_not_done(
-    case: tuple[type[Operation[Any]], Any, dict[str, Any]], admin: User, monkeypatch: pytest.MonkeyPatch
+    case: tuple[Case, Any, dict[str, Any]], admin: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the process dies before the commit: the entry is in the transaction of the change."""
-    operation, obj, given = case
+    operation, obj, given = case[0].operation, *case[1:]
 
     def dies(*_args: Any, **_about: Any) -> None:
         raise OSError("the disk is full")
 
-    before = [list(table.objects.order_by("pk").values()) for table in TABLES]
+    before = rows()
     monkeypatch.setattr("console.operations.operation.audit.record", dies)
     with pytest.raises(OSError, match="full"):
         perform(operation, obj, admin, **given)
-    assert [list(table.objects.order_by("pk").values()) for table in TABLES] == before
+    assert rows() == before
 
 
 def test_who_may_not_is_in_the_audit_and_changes_nothing(
-    case: tuple[type[Operation[Any]], Any, dict[str, Any]], viewer: User
+    case: tuple[Case, Any, dict[str, Any]], viewer: User
 ) -> None:
-    operation, obj, given = case
-    before = [list(table.objects.order_by("pk").values()) for table in TABLES]
+    operation, obj, given = case[0].operation, *case[1:]
+    before = rows()
     with pytest.raises(NotAllowed, match="permission"):
         perform(operation, obj, viewer, **given)
 
     assert entries() == [(operation.code, operation.on.target(obj), "refused", "viewer")]
-    assert [list(table.objects.order_by("pk").values()) for table in TABLES] == before
+    assert rows() == before
+
+
+def permission(name: str) -> Permission:
+    app, _, codename = name.partition(".")
+    return Permission.objects.get(content_type__app_label=app, codename=codename)
 
 
 def test_each_asks_for_its_own_right_and_for_the_one_to_see_it(
-    case: tuple[type[Operation[Any]], Any, dict[str, Any]],
+    case: tuple[Case, Any, dict[str, Any]],
 ) -> None:
-    operation, obj, _given = case
-    everything = Permission.objects.filter(content_type__app_label="agents")
-    seeing, right = operation.on.view.partition(".")[2], RIGHTS[operation]
+    operation, obj = case[0].operation, case[1]
+    seeing, right = permission(case[0].seeing or operation.on.view), permission(case[0].right)
+    everything = Permission.objects.exclude(content_type__app_label="auth")
     exact, without, blind = (make_person(name) for name in ("exact", "without", "blind"))
-    exact.user_permissions.set(everything.filter(codename__in=(seeing, right)))
-    without.user_permissions.set(everything.exclude(codename=right))
-    blind.user_permissions.set(everything.exclude(codename=seeing))
+    exact.user_permissions.set([seeing, right])
+    without.user_permissions.set(everything.exclude(pk=right.pk))
+    blind.user_permissions.set(everything.exclude(pk=seeing.pk))
 
     check_allowed(operation, obj, exact)
     for person in (without, blind):

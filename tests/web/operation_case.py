@@ -1,0 +1,25 @@
+"""What each operation is tried with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.models import Pool
+from console.operations.operation import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`make` gives an object with which it can be done; `right` is the permission for it, and `seeing` the
+    one to see the object, empty: as its resource says. `given`: its inputs, or what makes them. `detail`: of
+    the audit's entry, beside instants."""
+
+    operation: type[Operation[Any]]
+    make: Callable[[Pool], Any]
+    right: str
+    given: dict[str, Any] | Callable[[Pool], dict[str, Any]] = field(default_factory=dict)
+    detail: dict[str, Any] = field(default_factory=dict)
+    seeing: str = ""
+
+    def inputs(self, pool: Pool) -> dict[str, Any]:
+        return self.given(pool) if callable(self.given) else self.given
