@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 from django.db.models import JSONField, TextChoices
 from django.db.models.fields.json import KeyTransform
 from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from contract import reasons as reported_reasons
 from contract.text import storable
@@ -101,6 +102,7 @@ class _Said(dict[str, str]):
 _SAID = ReasonKind("said", "%(text)s")
 # What a version before codes had stored as a sentence, and no migration knows.
 ReasonKind("legacy.text", "%(text)s")
+BROKER_AWAY = ReasonKind("broker.away", _("The broker does not answer: %(problem)s."))
 
 
 def said(text: str) -> Reason:

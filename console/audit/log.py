@@ -78,8 +78,10 @@ def record_refused(
     *,
     by: Person,
     target: str,
+    operation: UUID | None = None,
     setting_key: str = "",
     letter: int | None = None,
+    scope: str = "",
     why: str = "",
     **detail: Any,
 ) -> AuditEntry:
@@ -89,26 +91,24 @@ def record_refused(
         by=by,
         now=timezone.now(),
         target=target,
+        operation=operation,
         setting_key=setting_key,
         letter=letter,
+        scope=scope,
         result=AuditResult.REFUSED,
         detail={"why": storable(why)[:LONGEST_REASON], **detail},
     )
 
 
 @contextmanager
-def attempt(
-    action: str, *, by: Person, target: str, setting_key: str = "", letter: int | None = None
-) -> Iterator[None]:
+def attempt(action: str, *, by: Person, target: str, **about: Any) -> Iterator[None]:
     """Outside of every transaction around an action: one that is refused leaves an entry, once, and is
-    refused on."""
+    refused on. `about`: as `record_refused`."""
     try:
         yield
     except Exception as error:
         if refuses(error) and not is_kept(error):
-            record_refused(
-                action, by=by, target=target, setting_key=setting_key, letter=letter, why=words_of(error)
-            )
+            record_refused(action, by=by, target=target, why=words_of(error), **about)
             mark_kept(error)
         raise
 

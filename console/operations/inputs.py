@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -79,22 +79,25 @@ class StorableField(forms.CharField):
 
 @dataclass(frozen=True, slots=True)
 class TextInput(Input):
-    """One line, or several for `long` ones."""
+    """One line, or several for `long` ones. `required`: not empty, on a page and over REST."""
 
     label: Any  # of a form's field, translated when it is shown
     longest: int
     long: bool = False
+    required: bool = False
     default: ClassVar[str] = ""
 
     def form_field(self) -> forms.Field:
         widget = forms.Textarea(attrs={"class": "reason", "rows": 3}) if self.long else None
-        return StorableField(label=self.label, required=False, max_length=self.longest, widget=widget)
+        return StorableField(label=self.label, required=self.required, max_length=self.longest, widget=widget)
 
     def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        if self.required:
+            return serializers.CharField(max_length=self.longest)
         return serializers.CharField(max_length=self.longest, required=False, default="", allow_blank=True)
 
     def add_argument(self, parser: ArgumentParser, name: str) -> None:
-        parser.add_argument(f"--{name}", default="", help=str(self.label))
+        parser.add_argument(f"--{name}", default="", required=self.required, help=str(self.label))
 
     def from_command(self, value: Any) -> str:
         if len(value) > self.longest:
@@ -103,6 +106,7 @@ class TextInput(Input):
 
 
 REASON = TextInput(_("Why? (everybody sees it)"), LONGEST_REASON, long=True)
+REASON_NEEDED = replace(REASON, required=True)
 
 
 class _UntilWidget(forms.MultiWidget):
@@ -172,12 +176,13 @@ class Until(Input):
 
 @dataclass(frozen=True, slots=True)
 class Seen(Input):
-    """What the page has shown, as a fingerprint: who confirms something confirms just that."""
+    """What the page has shown, as a fingerprint: who confirms something confirms just that. One that the
+    page cannot have shown is another one."""
 
     default: ClassVar[str] = ""
 
     def form_field(self) -> forms.Field:
-        return StorableField(widget=forms.HiddenInput, required=False, max_length=64)
+        return StorableField(widget=forms.HiddenInput, required=False)
 
     def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
         return serializers.CharField(max_length=64)

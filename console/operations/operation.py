@@ -18,10 +18,11 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from broker.errors import BrokerError
 from console.audit import log as audit
 from console.audit import text as words
 from console.operations.inputs import Input
-from console.operations.refusals import NotAllowed, Refused
+from console.operations.refusals import BrokerAway, NotAllowed, Refused
 from console.operations.resource import Resource
 from console.ui.page import Text
 
@@ -55,6 +56,16 @@ class ModelPermission:
             return ""
         text = gettext("You may not do that. Ask for the permission “%(permission)s”.")
         return text % {"permission": self.label}
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Each of these."""
+
+    permissions: Sequence[Permission]
+
+    def why_not(self, user: Any, obj: Any) -> str:
+        return next(filter(None, (each.why_not(user, obj) for each in self.permissions)), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +103,12 @@ class Act:
         self.detail = {**operation.detail(obj), **operation.asked_for(inputs)}
         self.is_recorded = False
 
-    def record(self, **detail: Any) -> None:
-        """In the transaction of the change."""
+    def record(self, *, about: Mapping[str, Any] | None = None, **detail: Any) -> None:
+        """In the transaction of the change. `about`: columns of the entry that only the change makes
+        known."""
+        about = {**self.about, **(about or {})}
         told = {**self.detail, **detail} | ({"account": audit.account()} if self.by is None else {})
-        audit.record(**self.about, by=self.by, now=self.now, reason=self.reason, detail=told)
+        audit.record(**about, by=self.by, now=self.now, reason=self.reason, detail=told)
         self.is_recorded = True
 
 
@@ -103,8 +116,8 @@ class Operation(Generic[Obj]):
     """`code` is `object.verb`: the audit's, and its verb is the last part of every address. `label` is on
     buttons and in the audit; `icon` a symbol of templates/ma/icons.html, `tone` primary or danger. `quiet`:
     its button among others has no tone. `immediate`: the page asks nothing. `place`: what follows the verb
-    in the page's address, and names inputs: `<str:server>/`. The docstring of a subclass describes its REST
-    route."""
+    in the page's address, and names inputs: `<str:server>/`; `address`: all of that, where it is another.
+    The docstring of a subclass describes its REST route."""
 
     code: ClassVar[str]
     on: ClassVar[Resource[Any]]
@@ -117,6 +130,7 @@ class Operation(Generic[Obj]):
     template: ClassVar[str] = "ma/question.html"
     immediate: ClassVar[bool] = False
     place: ClassVar[str] = ""
+    address: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -174,15 +188,18 @@ def check_allowed(operation: type[Operation[Obj]], obj: Obj, by: Any) -> None:
 def perform(
     operation: type[Operation[Obj]], obj: Obj, by: Any, now: datetime | None = None, **given: Any
 ) -> Done:
-    """Outside of every transaction: what follows a commit belongs to `run`. Raises NotAllowed, Refused, and
-    DoesNotExist where the object is gone."""
+    """Outside of every transaction: what follows a commit belongs to `run`. Raises NotAllowed, Refused (also
+    where the broker does not answer), and DoesNotExist where the object is gone."""
     check_allowed(operation, obj, by)
     asked, model = operation(), cast(Any, type(obj))
     inputs = {name: one.default for name, one in operation.inputs.items()} | given
     act = Act(asked, obj, by, now or timezone.now(), inputs)
     try:
         with audit.attempt(**act.about, by=by):
-            done = asked.run(obj, act, **inputs)
+            try:
+                done = asked.run(obj, act, **inputs)
+            except BrokerError as error:
+                raise BrokerAway(error) from error
     except model.DoesNotExist as gone:
         audit.record_refused(**act.about, by=by, why="deleted meanwhile")
         audit.mark_kept(gone)

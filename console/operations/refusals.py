@@ -1,19 +1,23 @@
 """Why something is not done."""
 
-from django.core.exceptions import PermissionDenied
+from typing import Any
 
-from console.reasons import Reason, said
+from django.core.exceptions import PermissionDenied
+from django.utils.translation import gettext
+
+from console.reasons import BROKER_AWAY, Reason, said
 
 
 class Refused(Exception):
     """It cannot be done now. `why` is the reason as a row keeps it; `what_to_do` says what helps; `code` is a
-    stable word."""
+    stable word. `more`: what a program is told besides."""
 
-    def __init__(self, code: str, why: Reason | str, what_to_do: str = "") -> None:
+    def __init__(self, code: str, why: Reason | str, what_to_do: str = "", **more: Any) -> None:
         super().__init__(why)
         self.code = code
         self.why = why if isinstance(why, Reason) else said(why)
         self.what_to_do = what_to_do
+        self.more = more
 
     @property
     def reason(self) -> str:
@@ -24,6 +28,19 @@ class Refused(Exception):
     def sentence(self) -> str:
         """The reason, and what helps."""
         return f"{self.reason} {self.what_to_do}".strip()
+
+
+class WronglyAsked(Refused):
+    """It can never be done as it is asked for."""
+
+
+class BrokerAway(Refused):
+    """The broker does not answer, or answers with an error. `what_to_do`: where trying again is not all."""
+
+    def __init__(self, problem: object = "", what_to_do: str = "") -> None:
+        why = BROKER_AWAY(problem=str(problem)) if problem else gettext("The broker does not answer.")
+        again = gettext("Nothing was changed; try again later.")
+        super().__init__("broker_away", why, what_to_do or again)
 
 
 class NotAllowed(PermissionDenied):

@@ -16,9 +16,12 @@ from rest_framework.response import Response
 
 from console.audit.refusals import Audited
 from console.operations.operation import Done, Operation, check_allowed, perform
-from console.operations.refusals import NotAllowed, Refused
-from console.rest.errors import Conflict, Forbidden
+from console.operations.refusals import BrokerAway, NotAllowed, Refused, WronglyAsked
+from console.rest.errors import ApiProblem, BrokerProblem, Conflict, Forbidden
 from console.rest.serializers import BodySerializer, check_no_body
+
+# What a refusal is where it is no conflict with the present state.
+PROBLEMS: dict[type[Refused], type[ApiProblem]] = {WronglyAsked: ApiProblem, BrokerAway: BrokerProblem}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +117,16 @@ def _body_of(operation: Any) -> type[BodySerializer] | None:
 
 @contextmanager
 def as_problems(where: str) -> Iterator[None]:
-    """A refusal is 409 with its reason and what helps, a missing right 403; what was deleted meanwhile is not
-    found."""
+    """A refusal is 409 with its reason and what helps (400 where it is wrongly asked for, 503 where the
+    broker is away), a missing right 403; what was deleted meanwhile is not found."""
     try:
         with forbidding(where):
             yield
     except ObjectDoesNotExist as gone:
         raise exceptions.NotFound from gone
     except Refused as refused:
-        raise Conflict(
-            refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do
-        ) from refused
+        told = {"code": refused.code, "what_to_do": refused.what_to_do, **refused.more}
+        raise PROBLEMS.get(type(refused), Conflict)(refused.reason, where=where, **told) from refused
 
 
 @contextmanager

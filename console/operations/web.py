@@ -26,7 +26,8 @@ def add_operations(*operations: type[Operation[Any]]) -> None:
             raise TypeError(f"{operation.__name__} has a page, and no question for it")
         methods = ["post", "options"] if operation.immediate else ["get", "head", "post", "options"]
         view = OperationPage.as_view(operation=operation, http_method_names=methods)
-        add_page(f"{on.route}{verb}/{operation.place}", audited(operation.code)(view), f"{on.name}_{verb}")
+        address = operation.address or f"{on.route}{verb}/{operation.place}"
+        add_page(address, audited(operation.code)(view), f"{on.name}_{verb}")
 
 
 def operation_buttons(user: Any, obj: Any, *operations: type[Operation[Any]]) -> list[Button]:

@@ -10,6 +10,8 @@ from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
+from broker.errors import BrokerError
+from console.reasons import BROKER_AWAY
 from contract.errors import ContractError, UnsupportedVersion
 
 log = structlog.get_logger(__name__)
@@ -31,6 +33,7 @@ HINTS = {
     "bad_options": "Correct the options, see /api/v1/docs/.",
     "bad_pointer": "Write a JSON pointer to a place in the body, like /order/lines/0/sum.",
     "empty": "Send a text.",
+    "broker_away": "Nothing was changed; try again later.",
     "ended": "Nothing is to be done: read it again to see how it ended.",
     "exists": "Nothing is to be done: it is there already.",
     "no_destination": "Choose a setting of a message agent.",
@@ -102,12 +105,22 @@ class Forbidden(ApiProblem):
     default_code = "permission_denied"
 
 
+class BrokerProblem(ApiProblem):
+    """The broker does not answer, or answers with an error."""
+
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_code = "broker_away"
+
+
 def body(error: str, detail: str, where: str, what_to_do: str, **more: Any) -> dict[str, Any]:
     return {"error": error, "detail": detail, "where": where, "what_to_do": what_to_do, **more}
 
 
 def answer(error: Exception, context: dict[str, Any]) -> Response:
     """DRF's exception handler."""
+    if isinstance(error, BrokerError):
+        log.warning("broker does not answer", reason=str(error))
+        error = BrokerProblem(str(BROKER_AWAY(problem=str(error))), where=_path(context))
     if isinstance(error, ApiProblem):
         return _response(
             error.status_code,
@@ -150,10 +163,9 @@ def _contract_error(error: ContractError) -> Response:
 def _framework_error(error: exceptions.APIException, context: dict[str, Any]) -> Response:
     word = str(error.default_code)
     where, detail = _first_problem(error.detail)
-    if not where:
-        request = context.get("request")
-        where = request.path if request is not None else ""
-    response = _response(error.status_code, body(word, detail, where, hint(word, error.status_code)))
+    response = _response(
+        error.status_code, body(word, detail, where or _path(context), hint(word, error.status_code))
+    )
     if header := getattr(error, "auth_header", None):
         response["WWW-Authenticate"] = header
     if wait := getattr(error, "wait", None):
@@ -184,14 +196,16 @@ def _internal(
     error: Exception, context: dict[str, Any], code: int, word: str, detail: str, what_to_do: str
 ) -> Response:
     error_id = uuid.uuid4().hex[:12]
-    request = context.get("request")
-    log.error(
-        "api error", id=error_id, path=request.path if request is not None else "", error=word, exc_info=error
-    )
+    log.error("api error", id=error_id, path=_path(context), error=word, exc_info=error)
     response = _response(code, body(word, f"{detail} Id: {error_id}.", "", what_to_do, id=error_id))
     if code == status.HTTP_503_SERVICE_UNAVAILABLE:
         response["Retry-After"] = "5"
     return response
+
+
+def _path(context: dict[str, Any]) -> str:
+    request = context.get("request")
+    return request.path if request is not None else ""
 
 
 def _response(code: int, data: dict[str, Any]) -> Response:
