@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid5
@@ -20,6 +20,7 @@ from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.outgoing import outgoing_bytes
 from broker.port import BodyKind, Message
+from console.operations.refusals import WronglyAsked
 from contract.properties import DUPLICATE_ID, JMS_KIND
 from contract.typed import Typed, from_json
 from dlq.editing.locks import is_locked, kept_properties
@@ -35,14 +36,6 @@ _SPACE = UUID("6f1c8f0e-6a52-4e0b-9a57-6f6d61696d70")
 _WRONG = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, struct.error)
 
 
-class NotImported(Exception):
-    """`code` is a stable word; `problems` are lines of text for people, each names its line of the file."""
-
-    def __init__(self, code: str, reason: str, problems: Iterable[str] = ()) -> None:
-        super().__init__(reason)
-        self.code, self.reason, self.problems = code, reason, list(problems)
-
-
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """`digest` is the same for the same lines, however they are laid out."""
@@ -56,15 +49,16 @@ class Parcel:
 
 
 def parcel_of(content: bytes) -> Parcel:
-    """Raises NotImported: nothing of it is taken when one line is wrong."""
+    """Nothing of it is taken when one line is wrong. Raises WronglyAsked; its `problems` are lines of text
+    for people, each names its line of the file."""
     if len(content) > LARGEST:
-        raise NotImported("too_large", _("The file has more than %(n)s bytes.") % {"n": LARGEST})
+        raise WronglyAsked("too_large", _("The file has more than %(n)s bytes.") % {"n": LARGEST})
     numbered = enumerate(content.removeprefix(MARK).splitlines(), 1)
     lines = [(number, line) for number, line in numbered if line.strip()]
     if not lines:
-        raise NotImported("empty", _("There is no line in it."))
+        raise WronglyAsked("empty", _("There is no line in it."))
     if len(lines) > MOST:
-        raise NotImported("too_many", _("At most %(n)s messages at a time.") % {"n": MOST})
+        raise WronglyAsked("too_many", _("At most %(n)s messages at a time.") % {"n": MOST})
     messages, problems, digest = [], [], hashlib.sha256()
     for number, line in lines:
         try:
@@ -77,7 +71,8 @@ def parcel_of(content: bytes) -> Parcel:
             problems.append(_("Line %(n)s: %(why)s") % {"n": number, "why": _("that is no message")})
     if problems:
         shown = problems[:SHOWN_PROBLEMS]
-        raise NotImported("bad_lines", _("Lines that are no message: %(n)s.") % {"n": len(problems)}, shown)
+        text = _("Lines that are no message: %(n)s.") % {"n": len(problems)}
+        raise WronglyAsked("bad_lines", text, problems=shown)
     return Parcel(tuple(messages), digest.hexdigest())
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.utils import timezone
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -11,12 +11,12 @@ from rest_framework.views import APIView
 
 from console.audit.log import LONGEST_REASON
 from console.audit.refusals import Audited
-from console.rest.errors import Forbidden
+from console.operations.operation import check_allowed, perform
+from console.operations.rest import as_problems
 from contract.messages import BlockedMessage
-from dlq.api.waiting import ANYBODY, problem_of, setting_for
-from dlq.waiting.asking import WaitingRefused
-from dlq.waiting.blocking import blocking_of, give_up
-from dlq.waiting.doing import why_not
+from dlq.api.waiting import ANYBODY
+from dlq.waiting.blocking import blocking_of, mark_of
+from dlq.waiting.operations import MESSAGES, GiveUpBlocked
 
 
 class BlockingSerializer(serializers.Serializer[Any]):
@@ -45,30 +45,24 @@ class GiveUpSerializer(serializers.Serializer[Any]):
 
 class BlockingMessage(Audited, APIView):
     action_permissions = ANYBODY
-    audit_action = "waiting_give_up"
+    audit_action = GiveUpBlocked.code
 
     @extend_schema(responses=BlockingLookSerializer)
     def get(self, request: Request, key: str) -> Response:
         """As its server told with its last heartbeat; null where nothing blocks."""
-        return Response(
-            BlockingLookSerializer({"blocking": blocking_of(setting_for(request.user, key))}).data
-        )
+        setting = get_object_or_404(MESSAGES.rows_for(request.user), key=key)
+        return Response(BlockingLookSerializer({"blocking": blocking_of(setting)}).data)
 
     @extend_schema(request=GiveUpSerializer, responses={202: None})
     def post(self, request: Request, key: str) -> Response:
         """Wants it among the dead letters: 202, its server does it with its next heartbeat, unless it tries
         it again before. 409 where it does not block any more."""
-        setting = setting_for(request.user, key)
-        if why := why_not(request.user, setting):
-            raise Forbidden(why, where="setting", what_to_do="Ask an administrator for the permission.")
-        form = GiveUpSerializer(data=request.data)
-        form.is_valid(raise_exception=True)
-        said = form.validated_data
-        digest = BlockedMessage(said["message_key"], said["attempt"]).digest
-        try:
-            give_up(
-                setting, digest, said["attempt"], by=request.user, now=timezone.now(), reason=said["reason"]
-            )
-        except WaitingRefused as refused:
-            raise problem_of(refused, "message_key") from refused
+        setting = get_object_or_404(MESSAGES.rows_for(request.user), key=key)
+        with as_problems("message_key"):
+            check_allowed(GiveUpBlocked, setting, request.user)
+            form = GiveUpSerializer(data=request.data)
+            form.is_valid(raise_exception=True)
+            said = form.validated_data
+            seen = mark_of(BlockedMessage(said["message_key"], said["attempt"]))
+            perform(GiveUpBlocked, setting, request.user, seen=seen, reason=said["reason"])
         return Response(status=status.HTTP_202_ACCEPTED)

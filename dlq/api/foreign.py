@@ -1,33 +1,21 @@
 """/api/v1/foreign-queues/: dead-letter queues of others that are followed. Looking needs the right to see
 every letter, naming and forgetting the right to manage foreign queues."""
 
-from collections.abc import Callable
 from typing import Any
 
-from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from broker.errors import BrokerError
-from console.audit.log import attempt
 from console.audit.refusals import Audited
-from console.broker import management
-from console.rest.errors import ApiProblem, Conflict
+from console.operations.operation import perform
+from console.operations.rest import as_problems
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.foreign.naming import LONGEST_NAME, LONGEST_NOTE, MANAGE, foreign_queues, forget_queue, name_queue
-from dlq.foreign.refusal import ForeignRefused
+from dlq.foreign.naming import LONGEST_NAME, LONGEST_NOTE
+from dlq.foreign.operations import FOREIGN_QUEUES, FollowQueue, UnfollowQueue
 from dlq.letters_for import SEE_ALL
 from dlq.models import LetterQueue
-
-CONFLICTS = ("exists", "own", "internal", "subscription", "too_many")
-
-
-class BrokerAway(ApiProblem):
-    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
-    default_code = "broker_away"
 
 
 class ForeignSerializer(serializers.ModelSerializer[LetterQueue]):
@@ -55,53 +43,32 @@ class ForeignAsk(serializers.Serializer[Any]):
     note = serializers.CharField(max_length=LONGEST_NOTE, required=False, default="", allow_blank=True)
 
 
-def answered(work: Callable[[], LetterQueue | None]) -> LetterQueue | None:
-    try:
-        return work()
-    except ForeignRefused as refused:
-        kind = Conflict if refused.code in CONFLICTS else ApiProblem
-        raise kind(
-            refused.reason, code=refused.code, where="queue", what_to_do=refused.what_to_do
-        ) from refused
-    except BrokerError as error:
-        raise BrokerAway(str(error), what_to_do="Try again later; nothing was changed.") from error
-
-
 class ForeignQueues(Audited, generics.ListAPIView[LetterQueue]):
-    queryset = foreign_queues().select_related("added_by")
+    queryset = FOREIGN_QUEUES.rows()
     serializer_class = ForeignSerializer
     pagination_class = None
     filter_backends = ()
-    action_permissions = {"get": (SEE_ALL,), "post": (SEE_ALL, MANAGE)}
-    audit_action = "foreign_named"
+    action_permissions = {"get": (SEE_ALL,), "post": (SEE_ALL,)}
+    audit_action = FollowQueue.code
 
     @extend_schema(request=ForeignAsk, responses={201: ForeignSerializer})
     def post(self, request: Request) -> Response:
         asked = ForeignAsk(data=request.data)
         asked.is_valid(raise_exception=True)
         queue, note = asked.validated_data["queue"], asked.validated_data["note"]
-
-        def work() -> LetterQueue:
-            with attempt("foreign_named", by=request.user, target=f"queue:{queue}"):
-                return name_queue(queue, note, by=request.user, now=timezone.now(), asked=management())
-
-        return Response(ForeignSerializer(answered(work)).data, status=status.HTTP_201_CREATED)
+        with as_problems("queue"):
+            done = perform(FollowQueue, LetterQueue(queue=queue), request.user, reason=note)
+        return Response(ForeignSerializer(done.made).data, status=status.HTTP_201_CREATED)
 
 
 class ForeignQueue(Audited, generics.RetrieveAPIView[LetterQueue]):
-    queryset = foreign_queues().select_related("added_by")
+    queryset = FOREIGN_QUEUES.rows()
     serializer_class = ForeignSerializer
-    action_permissions = {"get": (SEE_ALL,), "delete": (SEE_ALL, MANAGE)}
-    audit_action = "foreign_forgotten"
+    action_permissions = {"get": (SEE_ALL,), "delete": (SEE_ALL,)}
+    audit_action = UnfollowQueue.code
 
-    @extend_schema(responses={204: None})
+    @extend_schema(responses={204: None}, description=UnfollowQueue.__doc__)
     def delete(self, request: Request, pk: int) -> Response:
-        """Its letters stay at the broker."""
-        row = get_object_or_404(foreign_queues(), pk=pk)
-
-        def work() -> None:
-            with attempt("foreign_forgotten", by=request.user, target=f"queue:{row.queue}"):
-                forget_queue(row.queue, by=request.user, now=timezone.now())
-
-        answered(work)
+        with as_problems("queue"):
+            perform(UnfollowQueue, self.get_object(), request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -3,18 +3,18 @@
 from typing import Any
 
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.models import LaunchSetting
 from console.audit.refusals import Audited
-from console.rest.errors import ApiProblem, Conflict, Forbidden
-from dlq.import_sending import ImportRefused, plan, send, why_may_not
-from dlq.importing import LARGEST, NotImported, parcel_of
+from console.operations.operation import check_allowed, perform
+from console.operations.rest import as_problems
+from dlq.import_sending import ImportMessages, plan
+from dlq.importing import LARGEST, parcel_of
+from dlq.waiting.operations import settings_seen
 
 
 class ImportSerializer(serializers.Serializer[Any]):
@@ -40,13 +40,13 @@ class ImportedSerializer(serializers.Serializer[Any]):
     imported_before = serializers.BooleanField()
 
 
-class ImportMessages(Audited, APIView):
+class Imports(Audited, APIView):
     """Needs the right to import to the setting. At most 1,000 messages. After an error or a kill the same
     question may be asked again: nothing is sent twice."""
 
     # JSON in JSON: every quote of a line is two characters.
     body_limit = 2 * LARGEST
-    audit_action = "import"
+    audit_action = ImportMessages.code
     action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
 
     @extend_schema(request=ImportSerializer, responses={200: ImportedSerializer})
@@ -56,21 +56,15 @@ class ImportMessages(Audited, APIView):
         ask = ImportSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data
-        setting = get_object_or_404(
-            LaunchSetting.objects.select_related("destination", "pool"), key=asked["setting"]
-        )
-        if why := why_may_not(request.user, setting):
-            raise Forbidden(why, where="setting")
-        try:
+        setting = get_object_or_404(settings_seen(request.user), key=asked["setting"])
+        with as_problems("setting"):
+            check_allowed(ImportMessages, setting, request.user)
+        with as_problems("lines"):
             wanted = plan(setting, parcel_of(asked["lines"].encode("utf-8", "replace")))
-            if not asked["dry_run"]:
-                how = {"reason": asked["reason"], "again": asked["again"]}
-                send(wanted, by=request.user, now=timezone.now(), **how)
-        except NotImported as wrong:
-            raise ApiProblem(wrong.reason, code=wrong.code, where="lines", problems=wrong.problems) from wrong
-        except ImportRefused as refused:
-            more = {"code": refused.code, "what_to_do": refused.what_to_do}
-            raise Conflict(refused.reason, where="setting", **more) from refused
+        if not asked["dry_run"]:
+            how = {"reason": asked["reason"], "again": asked["again"]}
+            with as_problems("setting"):
+                perform(ImportMessages, setting, request.user, wanted=wanted, **how)
         return Response(
             {
                 "messages": len(wanted.parcel.messages),

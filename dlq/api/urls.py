@@ -8,7 +8,7 @@ from dlq.api.edit_rule import EditLetters
 from dlq.api.export import ExportLetters
 from dlq.api.foreign import ForeignQueue, ForeignQueues
 from dlq.api.groups import DeadLetterGroups
-from dlq.api.imports import ImportMessages
+from dlq.api.imports import Imports
 from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
 from dlq.api.remarks import EndFault, EndTaking, Faults, HandOver, Notes, Takings
@@ -29,7 +29,7 @@ urlpatterns = [
     path("foreign-queues/", ForeignQueues.as_view(), name="foreign-queues"),
     path("foreign-queues/<int:pk>/", ForeignQueue.as_view(), name="foreign-queue"),
     path("dead-letters/export/", ExportLetters.as_view(), name="dead-letters-export"),
-    path("imports/", ImportMessages.as_view(), name="imports"),
+    path("imports/", Imports.as_view(), name="imports"),
     path("known-faults/", Faults.as_view(), name="known-faults"),
     path("known-faults/<int:pk>/end/", EndFault.as_view(), name="known-fault-end"),
     path("notes/", Notes.as_view(), name="notes"),

@@ -3,26 +3,19 @@ it."""
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.queues import BrokerAway
-from agents.models import LaunchSetting
-from agents.services.rights import may_anywhere, settings_for
-from broker.errors import BrokerError
 from console.audit.refusals import Audited
 from console.broker import management
-from console.rest.errors import ApiProblem, Conflict, Forbidden
+from console.operations.operation import perform
+from console.operations.rest import as_problems
 from console.rest.pagination import KeysetPages
-from dlq import rights
 from dlq.api.waiting_bodies import (
     WaitingActionSerializer,
     WaitingAskSerializer,
@@ -32,16 +25,13 @@ from dlq.api.waiting_bodies import (
 )
 from dlq.masks import masks_for
 from dlq.models.waiting import WaitingAction, WaitingItem, WaitingPart, WaitingState
-from dlq.waiting.asking import WaitingRefused
+from dlq.waiting.asking import Selection
 from dlq.waiting.bodies import heads_for
-from dlq.waiting.doing import NotAllowed, begin, end, may_look
 from dlq.waiting.looking import PARTS, ask_broker, bodies_of, look
+from dlq.waiting.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction
 
-SEE_ALL = "dlq.view_waitingaction"
 # Asked in the view: a pool may grant what no permission does.
-ANYBODY: dict[str, tuple[str, ...]] = {"get": (), "post": ()}
-# What is asked in a way that no state of things would allow.
-WRONGLY_ASKED = ("impossible", "no_reason", "selection", "no_queue")
+ANYBODY: dict[str, tuple[str, ...]] = {"get": (), "post": (), "delete": ()}
 
 
 class LookQuery(serializers.Serializer[Any]):
@@ -60,15 +50,12 @@ class Waiting(Audited, APIView):
         where the next page begins."""
         query = LookQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
-        setting, masks = setting_for(request.user, key), masks_for(request.user)
-        try:
-            broker = ask_broker(
-                management(), setting, query.validated_data["part"], query.validated_data["start"]
-            )
-            bodies = bodies_of(broker, setting, heads_for(masks))
-        except BrokerError as error:
-            raise away(key, error) from error
-        return Response(WaitingLookSerializer(told(look(broker, setting, masks, bodies))).data)
+        setting, masks = get_object_or_404(MESSAGES.rows_for(request.user), key=key), masks_for(request.user)
+        told_by = ask_broker(
+            management(), setting, query.validated_data["part"], query.validated_data["start"]
+        )
+        found = look(told_by, setting, masks, bodies_of(told_by, setting, heads_for(masks)))
+        return Response(WaitingLookSerializer(told(found)).data)
 
     @extend_schema(request=WaitingAskSerializer, responses={201: WaitingActionSerializer})
     def post(self, request: Request, key: str) -> Response:
@@ -77,62 +64,16 @@ class Waiting(Audited, APIView):
         ask = WaitingAskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         said = ask.validated_data
-        self.audit_action = f"waiting_{said['action']}"
-        setting = setting_for(request.user, key)
-        try:
-            action = begin(
-                setting,
-                said["action"],
-                part=said["part"],
-                numbers=said.get("messages"),
-                by=request.user,
-                now=timezone.now(),
-                reason=said["reason"],
-                most=said.get("most"),
-            )
-        except WaitingRefused as refused:
-            raise problem_of(refused, "messages") from refused
-        except BrokerError as error:
-            raise away(key, error) from error
-        return Response(WaitingActionSerializer(action).data, status=status.HTTP_201_CREATED)
-
-
-def setting_for(user: Any, key: str) -> LaunchSetting:
-    """403 for who may look at none; those of others are not there."""
-    if not (may_anywhere(user, rights.SEE) or may_anywhere(user, rights.WAITING)):
-        raise PermissionDenied
-    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
-    if not setting.takes_messages or not may_look(user, setting):
-        raise Http404
-    return setting
-
-
-def problem_of(refused: WaitingRefused, where: str) -> ApiProblem:
-    """As the interface says it. The attempt is in the audit already."""
-    if isinstance(refused, NotAllowed):
-        return Forbidden(refused.reason, where="setting", what_to_do=refused.what_to_do)
-    kind = ApiProblem if refused.code in WRONGLY_ASKED else Conflict
-    return kind(refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do, **refused.more)
-
-
-def away(key: str, error: BrokerError) -> BrokerAway:
-    return BrokerAway(
-        f"The broker did not answer: {error}", where=key, what_to_do="Try again; ./ma doctor looks closer."
-    )
+        operation = BY_KIND[said["action"]]
+        self.audit_action = operation.code
+        setting = get_object_or_404(MESSAGES.rows_for(request.user), key=key)
+        chosen = Selection(said["part"], said.get("messages"), said.get("most"))
+        with as_problems("messages"):
+            done = perform(operation, setting, request.user, chosen=chosen, reason=said["reason"])
+        return Response(WaitingActionSerializer(done.made).data, status=status.HTTP_201_CREATED)
 
 
 # -- actions -------------------------------------------------------------------------------------------------
-
-
-def actions_for(user: Any) -> QuerySet[WaitingAction]:
-    """Those that this person may see. Raises PermissionDenied where there is nothing to see at all."""
-    actions = WaitingAction.objects.select_related("setting__pool")
-    if user.has_perm(SEE_ALL):
-        return actions
-    if not (may_anywhere(user, rights.SEE) or may_anywhere(user, rights.WAITING)):
-        raise PermissionDenied
-    mine = settings_for(user, rights.SEE) | settings_for(user, rights.WAITING)
-    return actions.filter(setting__in=mine)
 
 
 class NewestActions(KeysetPages):
@@ -154,7 +95,7 @@ class WaitingActions(generics.ListAPIView[WaitingAction]):
     def get_queryset(self) -> QuerySet[WaitingAction]:
         query = ActionQuery(data=self.request.query_params)
         query.is_valid(raise_exception=True)
-        return actions_for(self.request.user).filter(**query.validated_data)
+        return MESSAGE_ACTIONS.rows_for(self.request.user).filter(**query.validated_data)
 
     @extend_schema(parameters=[ActionQuery])
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -167,7 +108,7 @@ class OneWaitingAction(generics.RetrieveAPIView[WaitingAction]):
     action_permissions = ANYBODY
 
     def get_queryset(self) -> QuerySet[WaitingAction]:
-        return actions_for(self.request.user)
+        return MESSAGE_ACTIONS.rows_for(self.request.user)
 
 
 class OldestItems(KeysetPages):
@@ -184,22 +125,18 @@ class WaitingItems(generics.ListAPIView[WaitingItem]):
     action_permissions = ANYBODY
 
     def get_queryset(self) -> QuerySet[WaitingItem]:
-        action = get_object_or_404(actions_for(self.request.user), pk=self.kwargs["pk"])
+        action = get_object_or_404(MESSAGE_ACTIONS.rows_for(self.request.user), pk=self.kwargs["pk"])
         return super().get_queryset().filter(action=action)
 
 
 class StopWaiting(Audited, APIView):
-    """It ends after the messages at hand; what is done stays done."""
-
     action_permissions = ANYBODY
-    audit_action = "waiting_stop"
+    audit_action = CancelAction.code
 
-    @extend_schema(request=None, responses={200: WaitingActionSerializer})
+    @extend_schema(request=None, responses={200: WaitingActionSerializer}, description=CancelAction.__doc__)
     def post(self, request: Request, pk: Any) -> Response:
-        action = get_object_or_404(actions_for(request.user), pk=pk)
-        try:
-            end(action, by=request.user, now=timezone.now())
-        except WaitingRefused as refused:
-            raise problem_of(refused, "action") from refused
+        action = get_object_or_404(MESSAGE_ACTIONS.rows_for(request.user), pk=pk)
+        with as_problems("action"):
+            perform(CancelAction, action, request.user)
         action.refresh_from_db()
         return Response(WaitingActionSerializer(action).data)

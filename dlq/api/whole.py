@@ -3,31 +3,25 @@ queue."""
 
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseBase
-from django.utils import timezone
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
-from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.services.queue_counts import message_count
-from console.audit.log import attempt
 from console.audit.refusals import Audited
-from console.rest.errors import ApiProblem, Conflict
+from console.operations.operation import Done, Operation, perform
+from console.operations.rest import as_problems
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.api.seeing import SeesLetters
-from dlq.letters_for import letters_for
+from dlq.api.waiting import ANYBODY
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
-from dlq.whole.asking import FetchRefused, ask, cancel, cost_of, latest, taken
-from dlq.whole.bytes import bytes_for
-
-
-class BrokerAway(ApiProblem):
-    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
-    default_code = "broker_away"
+from dlq.pages.whole import body_file
+from dlq.whole.asking import cost_of, latest
+from dlq.whole.operations import BODIES, CancelFetch, DownloadBody, FetchBody
 
 
 class CostSerializer(serializers.Serializer[Any]):
@@ -70,19 +64,12 @@ class WholeSerializer(serializers.Serializer[Any]):
     cost = CostSerializer(allow_null=True)
 
 
-def letter_for(request: Request, pk: int) -> DeadLetter:
-    letter = letters_for(request.user).filter(pk=pk).first()
-    if letter is None:
-        raise NotFound
-    return letter
-
-
-class WholeLetter(Audited, SeesLetters, APIView):
-    audit_action = "whole_asked"
+class WholeLetter(Audited, APIView):
+    action_permissions = ANYBODY
 
     @extend_schema(responses=WholeSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        letter = letter_for(request, pk)
+        letter = get_object_or_404(BODIES.rows_for(request.user), pk=pk)
         fetch = latest(letter)
         going = fetch is not None and fetch.state in (*OPEN_FETCHES, FetchState.DONE)
         count = None if going or not letter.truncated else message_count(letter.queue)
@@ -90,48 +77,27 @@ class WholeLetter(Audited, SeesLetters, APIView):
         told = {"truncated": letter.truncated, "fetch": fetch, "cost": cost}
         return Response(WholeSerializer(told).data)
 
-    @extend_schema(request=None, responses={202: FetchSerializer})
+    @extend_schema(request=None, responses={202: FetchSerializer}, description=FetchBody.__doc__)
     def post(self, request: Request, pk: int) -> Response:
-        """Begins it. GET says how far it is and, before, what it costs; `whole/body/` gives the bytes for a
-        day."""
-        letter = letter_for(request, pk)
-        count = message_count(letter.queue)
-        if count is None:
-            raise BrokerAway(
-                "The broker does not answer.", what_to_do="Try again later; nothing was changed."
-            )
-        try:
-            with attempt("whole_asked", by=request.user, target=f"letter:{pk}", letter=pk):
-                fetch = ask(letter, by=request.user, now=timezone.now(), letters=count)
-        except FetchRefused as refused:
-            raise _conflict(refused) from refused
+        fetch = self._done(FetchBody, pk).made
         return Response(FetchSerializer(fetch).data, status=status.HTTP_202_ACCEPTED)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(responses={204: None}, description=CancelFetch.__doc__)
     def delete(self, request: Request, pk: int) -> Response:
-        """Cancels one that is going on."""
-        letter = letter_for(request, pk)
-        self.audit_action = "whole_cancelled"
-        try:
-            cancel(letter, by=request.user, now=timezone.now())
-        except FetchRefused as refused:
-            raise _conflict(refused) from refused
+        self._done(CancelFetch, pk)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
+    def _done(self, operation: type[Operation[DeadLetter]], pk: int) -> Done:
+        self.audit_action = operation.code
+        letter = get_object_or_404(BODIES.rows_for(self.request.user), pk=pk)
+        with as_problems("letter"):
+            return perform(operation, letter, self.request.user)
 
-class WholeBody(SeesLetters, APIView):
+
+class WholeBody(APIView):
+    action_permissions = ANYBODY
+
     @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, pk: int) -> HttpResponseBase:
-        letter = letter_for(request, pk)
-        with attempt("whole_downloaded", by=request.user, target=f"letter:{pk}", letter=pk):
-            content = bytes_for(request.user, letter)
-        if content is None:
-            raise NotFound
-        taken(letter, by=request.user, now=timezone.now())
-        response = HttpResponse(content, content_type="application/octet-stream")
-        response["Content-Disposition"] = f'attachment; filename="letter-{letter.pk}.bin"'
-        return response
-
-
-def _conflict(refused: FetchRefused) -> Conflict:
-    return Conflict(refused.reason, code=refused.code, where="letter", what_to_do=refused.what_to_do)
+        letter = get_object_or_404(BODIES.rows_for(request.user), pk=pk)
+        return body_file(letter, perform(DownloadBody, letter, request.user).made)

@@ -32,6 +32,7 @@ from dlq.models import LetterQueue
 from dlq.walking import WalkIncomplete, message_count
 
 UNKNOWN_QUEUE = dead_letter_queue(UNKNOWN)
+ADOPT = "foreign_queue.adopt"
 # Names of origins that are told apart; letters may claim any.
 MOST_ORIGINS = 10_000
 ASKED_AT_ONCE = 500
@@ -68,7 +69,7 @@ def look(
     source: str, asked: Management, browser: Browser, told: Callable[[int], None] = lambda seen: None
 ) -> Plan:
     """Reads the queue from head to end, changing nothing; `told` is given how many letters were read so far.
-    Raises ForeignRefused, WalkIncomplete, BrokerError."""
+    Raises Refused, WalkIncomplete, BrokerError."""
     address = settings.MA_DLA_ADDRESS if source == UNKNOWN_QUEUE else check(source, asked)
     before, seen, origins = message_count(asked, source), 0, Counter[str]()
     for piece in browser.walk(address, source):
@@ -144,7 +145,7 @@ def _begin(plan: Plan, operation: UUID, by: Any, now: datetime, detail: dict[str
     counts = {"going": sum(share.letters for share in plan.going)}
     counts["staying"] = sum(share.letters for share in plan.staying)
     record(
-        "adopted",
+        ADOPT,
         by=by,
         now=now,
         target=f"queue:{plan.source}",

@@ -4,10 +4,8 @@ sent."""
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
@@ -16,15 +14,17 @@ from agents.models import LaunchSetting
 from agents.services.queue_counts import asked_now
 from broker.port import Message
 from console.audit.refusals import audited
+from console.operations.operation import check_allowed, perform
+from console.operations.refusals import NotAllowed, Refused, WronglyAsked
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
 from contract.properties import dead_letter_queue
 from dlq.editing.bodies import text_of_body
-from dlq.import_sending import ImportRefused, plan, send, why_may_not
-from dlq.importing import MOST, NotImported, Parcel, parcel_of
+from dlq.import_sending import ImportMessages, plan
+from dlq.importing import MOST, Parcel, parcel_of
 from dlq.pages.flight_form import LONGEST_REASON
-from dlq.pages.refusals import say
+from dlq.waiting.operations import settings_seen
 
 # Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command
 # line.
@@ -35,19 +35,20 @@ LOOK, CONFIRM = "look", "confirm"
 
 @takes_up_to(FILE)
 @require_http_methods(["GET", "HEAD", "POST"])
-@audited("import")
+@audited(ImportMessages.code)
 def import_page(request: HttpRequest, key: str) -> HttpResponseBase:
     """`step` of a POST: `look` at what the file holds, `confirm` what was looked at."""
-    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
-    if why := why_may_not(request.user, setting):
-        raise PermissionDenied(why)
+    setting = get_object_or_404(settings_seen(request.user), key=key)
     if request.method != "POST":
+        if why := ImportMessages.permission.why_not(request.user, setting):
+            raise NotAllowed(why)
         return _form(request, setting)
+    check_allowed(ImportMessages, setting, request.user)
     text = ""
     try:
         text = _content(request)
         parcel = parcel_of(text.encode())
-    except NotImported as wrong:
+    except WronglyAsked as wrong:
         return _form(request, setting, text, wrong)
     if request.POST.get("step") != CONFIRM:
         return _check(request, setting, text, parcel)
@@ -57,22 +58,22 @@ def import_page(request: HttpRequest, key: str) -> HttpResponseBase:
 
 
 def _content(request: HttpRequest) -> str:
-    """Raises NotImported."""
+    """Raises WronglyAsked."""
     file = request.FILES.get("file")
     content = (
         bytes(file.read(LARGEST + 1)) if file else request.POST.get("lines", "").encode("utf-8", "replace")
     )
     if len(content) > LARGEST:
         reason = _("A page takes at most %(n)s bytes: use REST, or ./ma manage dlq import.")
-        raise NotImported("too_large", reason % {"n": number(LARGEST)})
+        raise WronglyAsked("too_large", reason % {"n": number(LARGEST)})
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise NotImported("bad_lines", _("The file is no UTF-8.")) from error
+        raise WronglyAsked("bad_lines", _("The file is no UTF-8.")) from error
 
 
 def _form(
-    request: HttpRequest, setting: LaunchSetting, text: str = "", wrong: NotImported | None = None
+    request: HttpRequest, setting: LaunchSetting, text: str = "", wrong: WronglyAsked | None = None
 ) -> HttpResponseBase:
     return page(
         request,
@@ -84,7 +85,7 @@ def _form(
         text=text,
         most=number(MOST),
         problem=wrong.reason if wrong else "",
-        problems=wrong.problems if wrong else [],
+        problems=wrong.more.get("problems", ()) if wrong else (),
     )
 
 
@@ -138,19 +139,14 @@ def _row(n: int, message: Message) -> tuple[int, str, int, str]:
 
 
 def _send(request: HttpRequest, setting: LaunchSetting, text: str, parcel: Parcel) -> HttpResponseBase:
-    how: dict[str, Any] = {
-        "reason": request.POST.get("reason", "").strip()[:LONGEST_REASON],
-        "again": bool(request.POST.get("again")),
-    }
+    reason, again = request.POST.get("reason", "").strip()[:LONGEST_REASON], bool(request.POST.get("again"))
+    wanted = plan(setting, parcel)
     try:
-        sent = send(plan(setting, parcel), by=request.user, now=timezone.now(), **how)
-    except ImportRefused as refused:
-        if refused.code == "permission_denied":
-            raise PermissionDenied(refused.reason) from refused
-        say(request, refused)
+        done = perform(ImportMessages, setting, request.user, wanted=wanted, again=again, reason=reason)
+    except Refused as refused:
+        messages.error(request, refused.sentence)
         return _check(request, setting, text, parcel)
-    words = ngettext("%(n)s message was sent to %(key)s.", "%(n)s messages were sent to %(key)s.", sent)
-    messages.success(request, words % {"n": number(sent), "key": setting.key})
+    messages.success(request, str(done.message))
     return HttpResponseRedirect(link("setting", setting.key))
 
 

@@ -29,7 +29,7 @@ from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
 from dlq.pages.remarks import panel_of_letter
 from dlq.pages.replay_words import title as title_of_job
 from dlq.pages.shown import BODY_DELETED, LETTERS
-from dlq.pages.whole import whole_panel
+from dlq.pages.whole import body_file, whole_panel
 from failures.fingerprints.parts import known_in
 
 LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
@@ -160,7 +160,4 @@ def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
         return HttpResponse(BODY_DELETED, status=410, content_type="text/plain; charset=utf-8")
     if masks.hides_bytes(letter) if body is None else told(body, letter, masks) is not body:
         raise PermissionDenied
-    content = body.raw if body else bytes(letter.encoded)
-    response = HttpResponse(content, content_type="application/octet-stream")
-    response["Content-Disposition"] = f'attachment; filename="letter-{letter.pk}.bin"'
-    return response
+    return body_file(letter, body.raw if body else bytes(letter.encoded))

@@ -6,9 +6,11 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.services.rights import may_anywhere
 from console.audit.refusals import add_audited_page
+from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, View, add_tab
 from dlq import rights, saved_filters
+from dlq.foreign.operations import UnfollowQueue
 from dlq.pages import (
     bin,
     case,
@@ -30,11 +32,12 @@ from dlq.pages import (
     waiting,
     waiting_action,
     waiting_ask,
-    waiting_give_up,
     whole,
 )
 from dlq.pages.panels import setting_panel
 from dlq.pages.trip_panel import takers_of_trips, trip_panel
+from dlq.waiting.operations import CancelAction, GiveUpBlocked
+from dlq.whole.operations import CancelFetch, FetchBody
 
 # The first that fits an address is taken.
 PAGES: tuple[tuple[str, View, str], ...] = (
@@ -51,10 +54,7 @@ PAGES: tuple[tuple[str, View, str], ...] = (
     ("dead-letters/<str:key>/redirect/", giveback.redirect_page, "redirect"),
     ("dead-letters/<str:key>/discard/", giveback.discard_page, "discard"),
     ("foreign-queues/", foreign.foreign_page, "foreign_queues"),
-    ("foreign-queues/<int:pk>/forget/", foreign.forget_page, "forget_foreign_queue"),
     ("letters/<int:pk>/", letter.letter_page, "letter"),
-    ("letters/<int:pk>/whole/", whole.whole_page, "whole_letter"),
-    ("letters/<int:pk>/whole/cancel/", whole.cancel_page, "cancel_whole_letter"),
     ("letters/<int:pk>/whole/body/", whole.whole_body, "whole_body"),
     ("letters/<int:pk>/body/", letter.letter_body, "letter_body"),
     ("cases/", case.case_page, "case"),
@@ -77,9 +77,7 @@ PAGES: tuple[tuple[str, View, str], ...] = (
     ("dead-letters/<str:key>/import/", imports.import_page, "import_letters"),
     ("settings/<str:key>/waiting/", waiting.waiting_page, "waiting"),
     ("settings/<str:key>/waiting/ask/", waiting_ask.waiting_ask_page, "waiting_ask"),
-    ("settings/<str:key>/waiting/give-up/", waiting_give_up.give_up_page, "waiting_give_up"),
     ("waiting-actions/<uuid:pk>/", waiting_action.waiting_action_page, "waiting_action"),
-    ("waiting-actions/<uuid:pk>/stop/", waiting_action.waiting_stop_page, "waiting_stop"),
 )
 
 
@@ -88,6 +86,7 @@ def register() -> None:
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
     for page in PAGES:
         add_audited_page(*page)
+    add_operations(GiveUpBlocked, CancelAction, FetchBody, CancelFetch, UnfollowQueue)
     saved_filters.pages.register()
     panels.register("setting", 20, setting_panel)
     panels.register("trip", 20, trip_panel)

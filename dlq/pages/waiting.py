@@ -5,31 +5,29 @@ from typing import Any
 from urllib.parse import urlencode
 
 import structlog
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting, Server
 from agents.services.queue_counts import figures_of
-from agents.services.rights import may, may_anywhere
+from agents.services.rights import may
 from broker import waiting
 from broker.errors import AddressUnknown, BrokerError
 from console.broker import bounded, management
+from console.operations.operation import Operation
 from console.ui.page import Text, link, page
-from dlq import rights
 from dlq.masking import Masks
 from dlq.masks import masks_for
 from dlq.models.waiting import OPEN_ACTIONS, WaitingAction, WaitingKind, WaitingPart
 from dlq.pages.case import SEE_PROTOCOLS, case_url
-from dlq.pages.waiting_words import PARTS, STATES, KindWords, bars, kind_words
+from dlq.pages.waiting_words import PARTS, STATES
 from dlq.waiting.asking import POSSIBLE
 from dlq.waiting.blocking import blocking_of
 from dlq.waiting.bodies import heads_for
-from dlq.waiting.counting import counts_of
-from dlq.waiting.doing import NotAllowed, may_look, why_not
 from dlq.waiting.looking import IN_DELIVERY, PAGE, Line, Look, ask_broker, bodies_of, look
+from dlq.waiting.operations import BY_KIND, MESSAGES, GiveUpBlocked
 
 log = structlog.get_logger(__name__)
 LATEST = 5
@@ -44,31 +42,6 @@ class PartTab:
     here: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
-    """What can be done with the messages of the part; `all_url` empty: not with all of them."""
-
-    kind: str
-    words: KindWords
-    all_url: str
-
-
-def setting_for(request: HttpRequest, key: str) -> LaunchSetting:
-    """403 for who may look at no waiting messages at all; those of others are not there."""
-    user = request.user
-    if not (may_anywhere(user, rights.SEE) or may_anywhere(user, rights.WAITING)):
-        raise PermissionDenied
-    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
-    if not setting.takes_messages or not may_look(user, setting):
-        raise Http404
-    return setting
-
-
-def denied(refused: NotAllowed) -> PermissionDenied:
-    """403 for what stands in the audit already."""
-    return PermissionDenied(refused.reason)
-
-
 def waiting_url(key: str, part: str = "", **more: Any) -> str:
     query = urlencode({"part": part, **more} if part else more)
     return f"{link('waiting', key)}?{query}" if query else link("waiting", key)
@@ -76,20 +49,21 @@ def waiting_url(key: str, part: str = "", **more: Any) -> str:
 
 @require_safe
 def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    setting, user = setting_for(request, key), request.user
+    user = request.user
+    setting = get_object_or_404(MESSAGES.rows_for(user), key=key)
     part = request.GET.get("part", "")
     part = part if part in PARTS else WaitingPart.WAITING.value
     start = request.GET.get("start", "")
     masks = masks_for(user)
     found, problem = _look(setting, part, int(start) if start.isdecimal() and len(start) < 6 else 0, masks)
     actions = list(WaitingAction.objects.filter(setting_key=key).select_related("by")[:LATEST])
-    refusal = why_not(user, setting)
+    refusal = GiveUpBlocked.permission.why_not(user, setting)
     return page(
         request,
         "dlq/waiting.html",
         title=_("Waiting messages of %(key)s") % {"key": key},
         section="settings",
-        crumbs=[(_("Settings"), link("settings")), (key, link("setting", key))],
+        crumbs=MESSAGES.crumbs(setting)[:-1],
         setting=setting,
         part=part,
         part_label=PARTS[part],
@@ -104,9 +78,7 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         older=waiting_url(key, part, start=found.start + PAGE) if found and found.more else "",
         acts=_acts(key, part, found) if found and not refusal else [],
         refusal=refusal,
-        actions=[
-            (each, STATES[each.state], kind_words(each.kind), bars(each, counts_of(each))) for each in actions
-        ],
+        actions=[(each, STATES[each.state], BY_KIND[each.kind].label) for each in actions],
         blocking=blocking_of(setting),
         may_retry=may(user, "run", setting),
         running=next((each for each in actions if each.state in OPEN_ACTIONS), None),
@@ -158,13 +130,14 @@ def _rows(found: Look, user: Any) -> list[tuple[Line, str, str]]:
     ]
 
 
-def _acts(key: str, part: str, found: Look) -> list[Act]:
-    """With more delayed messages than can be named only trying all of them is possible."""
+def _acts(key: str, part: str, found: Look) -> list[tuple[Operation[LaunchSetting], str]]:
+    """What can be done with messages of the part, and where it is asked for all of them. With more delayed
+    ones than can be named only trying all of them is possible."""
     if part == IN_DELIVERY or not found.counts.of(part):
         return []
-    acts = []
-    for kind, parts in POSSIBLE.items():
-        if part in parts and (found.told is not None or kind == WaitingKind.TRY_NOW):
-            url = f"{link('waiting_ask', key)}?{urlencode({'part': part, 'kind': kind, 'all': 1})}"
-            acts.append(Act(kind, kind_words(kind), url))
-    return acts
+    kinds, begin = (kind for kind, parts in POSSIBLE.items() if part in parts), link("waiting_ask", key)
+    return [
+        (BY_KIND[kind](), f"{begin}?{urlencode({'part': part, 'kind': kind, 'all': 1})}")
+        for kind in kinds
+        if found.told is not None or kind == WaitingKind.TRY_NOW
+    ]

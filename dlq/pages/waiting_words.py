@@ -1,7 +1,6 @@
 """What is said of waiting messages: parts, actions, what became of them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -37,64 +36,6 @@ DONE: dict[str, Text] = {
     WaitingKind.HOLD: gettext_lazy("held back"),
     WaitingKind.RELEASE: gettext_lazy("released"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class KindWords:
-    """`button` is the action alone; `after` says what it does, `undone` how it is undone."""
-
-    button: Text
-    title: Text
-    icon: str
-    tone: str
-    after: Text
-    undone: Text
-
-
-KINDS: dict[str, Callable[[], KindWords]] = {
-    WaitingKind.TRY_NOW: lambda: KindWords(
-        _("Try now"),
-        _("Try delayed messages now?"),
-        "run",
-        "primary",
-        _("Their delay ends: the agent gets them as soon as it takes messages. Attempts "
-          "are counted on, so one that "
-          "fails at its last attempt dies."),
-        _("This cannot be undone."),
-    ),
-    WaitingKind.TO_DLQ: lambda: KindWords(
-        _("To the dead letters now"),
-        _("Send messages to the dead letters now?"),
-        "letter",
-        "danger",
-        _("They die as if their attempts were over, without a failure. The letters say who "
-          "sent them there, and why."),
-        _("They can be given back from the dead letters like any other."),
-    ),
-    WaitingKind.HOLD: lambda: KindWords(
-        _("Hold back"),
-        _("Hold messages back?"),
-        "pause",
-        "primary",
-        _("They wait apart from the subscription, where no agent gets them, until somebody "
-          "releases them. What comes "
-          "later is handled before them."),
-        _("They can be released again."),
-    ),
-    WaitingKind.RELEASE: lambda: KindWords(
-        _("Release"),
-        _("Release messages that are held back?"),
-        "back",
-        "primary",
-        _("They go to the end of this subscription alone, without a delay and with all "
-          "attempts before them."),
-        _("They can be held back again while they wait."),
-    ),
-}  # fmt: skip
-
-
-def kind_words(kind: str) -> KindWords:
-    return KINDS[kind]()
 
 
 def fate_shown(action: WaitingAction, fate: str) -> Shown:

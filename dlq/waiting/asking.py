@@ -2,6 +2,7 @@
 it."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,8 +14,10 @@ from agents.models import LaunchSetting
 from agents.services.wishes import REMOVING
 from broker import waiting
 from broker.port import Management
-from console.audit.log import LONGEST_REASON, Person, record
+from console.audit.log import LONGEST_REASON, record
 from console.broker import management
+from console.operations.operation import Act
+from console.operations.refusals import Refused, WronglyAsked
 from console.task_queue import send
 from contract.properties import hold_queue
 from contract.text import storable
@@ -42,62 +45,49 @@ POSSIBLE: dict[str, tuple[str, ...]] = {
 NEED_REASON = (WaitingKind.TO_DLQ, WaitingKind.HOLD)
 
 
-class WaitingRefused(Exception):
-    """Nothing was planned. `code` is a stable word."""
-
-    def __init__(self, code: str, reason: str, what_to_do: str = "", **more: Any) -> None:
-        super().__init__(reason)
-        self.code, self.reason, self.what_to_do, self.more = code, reason, what_to_do, more
-
-
 def queue_of(key: str, part: str) -> str:
     return hold_queue(key) if part == WaitingPart.HELD else key
 
 
-def ask(
-    setting: LaunchSetting,
-    kind: str,
-    *,
-    part: str,
-    numbers: Collection[int] | None,
-    by: Person,
-    now: datetime,
-    reason: str = "",
-    most: int | None = None,
-) -> WaitingAction:
+@dataclass(frozen=True, slots=True)
+class Selection:
     """`numbers`: the broker's ids of the messages; None: all of the part, as many as there are now, at most
-    `most` (as many as somebody confirmed; of more delayed ones than can be named all are tried).
+    `most` (as many as somebody confirmed; of more delayed ones than can be named all are tried)."""
 
-    Raises WaitingRefused, BrokerError. Whether this person may is asked before.
-    """
-    _check(setting, kind, part, numbers, reason)
+    part: str
+    numbers: Collection[int] | None
+    most: int | None = None
+
+
+def ask(setting: LaunchSetting, kind: str, chosen: Selection, act: Act) -> WaitingAction:
+    """Raises Refused, BrokerError."""
+    _check(setting, kind, chosen, act.reason)
     broker = management()
-    if numbers is None:
-        return _ask_for_all(setting, kind, part, _count(broker, setting.key, part), most, by, now, reason)
-    found = _found(listed(broker, setting.key, part), numbers)
+    if chosen.numbers is None:
+        return _ask_for_all(setting, kind, chosen, _count(broker, setting.key, chosen.part), act)
+    found = _found(listed(broker, setting.key, chosen.part), chosen.numbers)
     if not found:
-        raise WaitingRefused(
+        raise Refused(
             "gone",
             _("None of these messages is there any more."),
             _("Look again: they are handled, in delivery, or somebody else was first."),
         )
-    missing = len(set(numbers)) - len(found)
-    return _write(setting, kind, part, found, len(found), by, now, reason, missing=missing)
+    missing = len(set(chosen.numbers)) - len(found)
+    counts = {"missing": missing} if missing else {}
+    return _write(setting, kind, chosen, found, act, total=len(found), planned_all=True, counts=counts)
 
 
-def _check(
-    setting: LaunchSetting, kind: str, part: str, numbers: Collection[int] | None, reason: str
-) -> None:
+def _check(setting: LaunchSetting, kind: str, chosen: Selection, reason: str) -> None:
     if not setting.takes_messages:
-        raise WaitingRefused("no_queue", _("A standalone agent has no messages."))
+        raise WronglyAsked("no_queue", _("A standalone agent has no messages."))
     if setting.wanted_hash == REMOVING:
-        raise WaitingRefused("removing", _("The setting is being removed."))
-    if part not in POSSIBLE.get(kind, ()):
-        raise WaitingRefused("impossible", _("That cannot be done with these messages."))
+        raise Refused("removing", _("The setting is being removed."))
+    if chosen.part not in POSSIBLE.get(kind, ()):
+        raise WronglyAsked("impossible", _("That cannot be done with these messages."))
     if kind in NEED_REASON and not reason.strip():
-        raise WaitingRefused("no_reason", _("Say why: who looks for these messages will want to know."))
-    if numbers is not None and not 0 < len(set(numbers)) <= LARGEST_SELECTION:
-        raise WaitingRefused("selection", _("Choose 1 to %(n)s messages.") % {"n": LARGEST_SELECTION})
+        raise WronglyAsked("no_reason", _("Say why: who looks for these messages will want to know."))
+    if chosen.numbers is not None and not 0 < len(set(chosen.numbers)) <= LARGEST_SELECTION:
+        raise WronglyAsked("selection", _("Choose 1 to %(n)s messages.") % {"n": LARGEST_SELECTION})
 
 
 def _count(broker: Management, key: str, part: str) -> int:
@@ -127,8 +117,8 @@ def _found(there: Sequence[WaitingMessage] | None, numbers: Collection[int]) -> 
     return [message for message in there if message.number in wanted]
 
 
-def _too_many() -> WaitingRefused:
-    return WaitingRefused(
+def _too_many() -> Refused:
+    return Refused(
         "too_many_delayed",
         _("More than %(n)s messages are delayed: the broker cannot name each of them in a bounded answer.")
         % {"n": waiting.LISTED},
@@ -139,63 +129,44 @@ def _too_many() -> WaitingRefused:
     )
 
 
-def _ask_for_all(
-    setting: LaunchSetting,
-    kind: str,
-    part: str,
-    total: int,
-    most: int | None,
-    by: Person,
-    now: datetime,
-    reason: str,
-) -> WaitingAction:
+def _ask_for_all(setting: LaunchSetting, kind: str, chosen: Selection, total: int, act: Act) -> WaitingAction:
     if not total:
-        raise WaitingRefused("nothing", _("There is no such message now."))
-    many = part == WaitingPart.DELAYED and total > waiting.LISTED
+        raise Refused("nothing", _("There is no such message now."))
+    many = chosen.part == WaitingPart.DELAYED and total > waiting.LISTED
     if many and kind != WaitingKind.TRY_NOW:
         raise _too_many()
-    if most is not None and not many:
-        total = min(total, most)
-    return _write(setting, kind, part, (), total, by, now, reason, every=True, whole=many)
+    if chosen.most is not None and not many:
+        total = min(total, chosen.most)
+    return _write(setting, kind, chosen, (), act, total=total, every=True, whole=many)
 
 
 def _write(
     setting: LaunchSetting,
     kind: str,
-    part: str,
+    chosen: Selection,
     messages: Sequence[WaitingMessage],
-    total: int,
-    by: Person,
-    now: datetime,
-    reason: str,
-    *,
-    missing: int = 0,
-    every: bool = False,
-    whole: bool = False,
+    act: Act,
+    **fields: Any,
 ) -> WaitingAction:
-    person = by if isinstance(by, User) else None
+    person = act.by if isinstance(act.by, User) else None
     try:
         with transaction.atomic():
             action = WaitingAction.objects.create(
                 setting=setting,
                 setting_key=setting.key,
                 kind=kind,
-                part=part,
-                every=every,
-                whole=whole,
-                planned_all=not every,
-                total=total,
-                counts={"missing": missing} if missing else {},
-                reason=storable(reason.strip())[:LONGEST_REASON],
+                part=chosen.part,
+                reason=storable(act.reason.strip())[:LONGEST_REASON],
                 by=person,
                 by_name=person.get_username()[:150] if person else "",
-                created_at=now,
+                created_at=act.now,
+                **fields,
             )
-            write_items(action, messages, now)
-            tell(action, f"waiting_{kind}", by, now)
+            write_items(action, messages, act.now)
+            act.record(about=entry_of(action), part=action.part)
     except IntegrityError as error:
         running = WaitingAction.objects.filter(setting_key=setting.key, state__in=OPEN_ACTIONS).first()
-        raise WaitingRefused(
+        raise Refused(
             "already_running",
             _("Something is being done with the messages of this setting at this moment."),
             _("Wait for it to end, or stop it."),
@@ -216,29 +187,36 @@ def write_items(action: WaitingAction, messages: Sequence[WaitingMessage], now: 
     WaitingItem.objects.bulk_create(items, ignore_conflicts=True)
 
 
-def tell(action: WaitingAction, what: str, by: Person, now: datetime, **detail: Any) -> None:
-    scope = "all" if action.every else "one" if action.total == 1 else "selection"
+def entry_of(action: WaitingAction) -> dict[str, Any]:
+    """Of its entries in the audit."""
+    return {
+        "target": f"message_action:{action.pk}",
+        "operation": action.pk,
+        "scope": "all" if action.every else "one" if action.total == 1 else "selection",
+        "counts": {"messages": action.total, **action.counts},
+    }
+
+
+def tell(action: WaitingAction, now: datetime) -> None:
+    """That it is over."""
     record(
-        what,
-        by=by,
+        f"message_action.{action.state}",
+        by=action.by,
         now=now,
-        target=f"waiting:{action.pk}",
-        operation=action.pk,
         setting_key=action.setting_key,
-        scope=scope,
         reason=action.reason,
-        counts={"messages": action.total, **action.counts},
-        detail={"part": action.part, **detail},
+        detail={"part": action.part, "kind": action.kind},
+        **entry_of(action),
     )
 
 
-def stop(action: WaitingAction, *, by: Person, now: datetime) -> None:
-    """It ends after what is at hand; what is done stays done. Raises WaitingRefused."""
+def stop(action: WaitingAction, act: Act) -> None:
+    """It ends after what is at hand; what is done stays done. Raises Refused."""
     stopped = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS, stopping=False)
     with transaction.atomic():
         if not stopped.update(stopping=True):
-            raise WaitingRefused("over", _("It is over, or being stopped already."))
-        tell(action, "waiting_stop", by, now)
+            raise Refused("over", _("It is over, or being stopped already."))
+        act.record(about=entry_of(action))
 
 
 def start(action: WaitingAction) -> None:

@@ -8,7 +8,6 @@ message after that attempt rejects it, and to everybody else the wish means noth
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Q
@@ -17,12 +16,11 @@ from django.utils.translation import gettext as _
 from agents.models import LaunchSetting, Run
 from agents.services.history import note
 from agents.services.polling import poll_after_commit
-from console.audit.log import attempt, record
+from console.operations.operation import Act
+from console.operations.refusals import Refused
 from console.reasons import said
 from contract.messages import BlockedMessage
 from contract.wire import load
-from dlq.waiting.asking import WaitingRefused
-from dlq.waiting.doing import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,15 @@ class Blocking:
     blocked: BlockedMessage
     server: str
     told_at: datetime | None
+
+    @property
+    def mark(self) -> str:
+        """Of what a person sees: another attempt of it is another one."""
+        return mark_of(self.blocked)
+
+
+def mark_of(blocked: BlockedMessage) -> str:
+    return f"{blocked.attempt}:{blocked.digest}"
 
 
 def blocking_of(setting: LaunchSetting) -> Blocking | None:
@@ -60,35 +67,21 @@ def _told(which: Q) -> Iterator[tuple[int, Blocking]]:
         yield run.activation.setting_id, Blocking(blocked, run.server.name, run.reported_at)
 
 
-def give_up(
-    setting: LaunchSetting, digest: str, attempts: int, *, by: Any, now: datetime, reason: str
-) -> None:
-    """Wants the message with the digest of its key, which failed so often, among the dead letters. What is
-    written down is the wish: whether it is dead its protocol and its letter tell. Raises NotAllowed and
-    WaitingRefused, after an entry in the audit."""
-    with attempt("waiting_give_up", by=by, target=f"setting:{setting.key}", setting_key=setting.key):
-        check(by, setting)
-        if not reason.strip():
-            raise WaitingRefused("no_reason", _("Say why: who looks for this message will want to know."))
-        blocking = blocking_of(setting)
-        if blocking is None or (blocking.blocked.digest, blocking.blocked.attempt) != (digest, attempts):
-            raise WaitingRefused(
-                "over",
-                _("It does not block any more, or was tried again meanwhile."),
-                _("Look again, and decide by what you see then."),
-            )
-        with transaction.atomic():
-            LaunchSetting.objects.filter(pk=setting.pk).update(
-                give_ups_asked=F("give_ups_asked") + 1, give_up_digest=digest, give_up_attempt=attempts
-            )
-            note(setting, "run", "", "given up", now=now, by=by, reason=said(reason))
-            record(
-                "waiting_give_up",
-                by=by,
-                now=now,
-                target=f"setting:{setting.key}",
-                setting_key=setting.key,
-                reason=reason,
-                detail={"digest": digest, "server": blocking.server},
-            )
-            poll_after_commit(setting.pool.servers.values_list("name", flat=True))
+def give_up(setting: LaunchSetting, seen: str, act: Act) -> None:
+    """Wants the message with this mark among the dead letters. What is written down is the wish: whether it
+    is dead its protocol and its letter tell. Raises Refused."""
+    blocking = blocking_of(setting)
+    if blocking is None or blocking.mark != seen:
+        raise Refused(
+            "over",
+            _("It does not block any more, or was tried again meanwhile."),
+            _("Look again, and decide by what you see then."),
+        )
+    digest, attempt = blocking.blocked.digest, blocking.blocked.attempt
+    with transaction.atomic():
+        LaunchSetting.objects.filter(pk=setting.pk).update(
+            give_ups_asked=F("give_ups_asked") + 1, give_up_digest=digest, give_up_attempt=attempt
+        )
+        note(setting, "run", "", "given up", now=act.now, by=act.by, reason=said(act.reason))
+        act.record(digest=digest, server=blocking.server)
+        poll_after_commit(setting.pool.servers.values_list("name", flat=True))

@@ -199,5 +199,5 @@ def _end(action: WaitingAction, counts: dict[str, int]) -> None:
     with transaction.atomic():
         open_ones = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS)
         if open_ones.update(state=state, finished_at=now, lease_until=None, counts=told):
-            action.counts = told
-            tell(action, f"waiting_{state.value}", action.by, now, kind=action.kind)
+            action.state, action.counts = state, told
+            tell(action, now)

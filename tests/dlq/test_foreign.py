@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from django.utils import timezone
 
 from broker.port import Message, Outgoing, Settle
 from console.audit.models import AuditEntry
+from console.operations.operation import perform
+from console.operations.refusals import Refused
 from contract.typed import Typed
 from dlq.foreign import adopting
-from dlq.foreign.naming import forget_queue, name_queue
-from dlq.foreign.refusal import ForeignRefused
+from dlq.foreign.operations import FollowQueue, UnfollowQueue
 from dlq.models import DeadLetter, LetterQueue
 from dlq.reasons import STILL_DIFFERS
 from tests.dlq.foreign_letters import foreign_queue, kill_abroad
@@ -26,6 +26,16 @@ from tests.web import reports
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(autouse=True)
+def of_the_stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlq.foreign.operations.management", lambda: stage.management)
+
+
+def follow(queue: str, note: str = "") -> LetterQueue:
+    row: LetterQueue = perform(FollowQueue, LetterQueue(queue=queue), None, reason=note).made
+    return row
+
+
 def states(queue: str) -> Counter[str]:
     return Counter(DeadLetter.objects.filter(queue=queue).values_list("state", flat=True))
 
@@ -35,7 +45,7 @@ def test_a_named_queue_is_walked_and_a_forgotten_one_is_gone(stage: Stage, busy_
     setting = reports.setting(key)
     queue = foreign_queue(stage, key)
     kill_abroad(stage, key, 3)
-    row = name_queue(queue, "of the old house", by=None, now=timezone.now(), asked=stage.management)
+    row = follow(queue, "of the old house")
     assert (row.address, row.foreign) == (queue, True)
     sweep_until(stage, lambda: states(queue) == {"dead": 3})
     letter = DeadLetter.objects.filter(queue=queue).earliest("pk")
@@ -44,7 +54,7 @@ def test_a_named_queue_is_walked_and_a_forgotten_one_is_gone(stage: Stage, busy_
     LetterQueue.objects.filter(queue=queue).update(problem=STILL_DIFFERS())
     sweep_until(stage, lambda: not LetterQueue.objects.get(queue=queue).problem)
 
-    forget_queue(queue, by=None, now=timezone.now())
+    perform(UnfollowQueue, row, None)
     sweep_until(stage, lambda: not LetterQueue.objects.filter(queue=queue).exists())
     assert states(queue) == {"gone": 3} and stage.count(queue) == 3
 
@@ -58,7 +68,7 @@ def test_one_message_that_died_in_two_subscriptions_is_two_letters(stage: Stage,
     stage.publish(f"t.{first}", Message(body=Typed("string", "x"), message_id=Typed("string", "twice")))
     for key in (first, second):
         stage.consume(key, 1, Settle.REJECT, address=f"t.{first}")
-    name_queue(queue, "", by=None, now=timezone.now(), asked=stage.management)
+    follow(queue)
     sweep_until(stage, lambda: states(queue) == {"dead": 2})
     of_each = {letter.orig_queue: letter for letter in DeadLetter.objects.filter(queue=queue)}
     assert set(of_each) == {first, second}
@@ -74,7 +84,7 @@ def test_letters_without_an_id_and_of_the_same_content_are_as_many_as_they_are(
     queue = foreign_queue(stage)
     strays = [Outgoing(queue, Message(body=Typed("string", "stray"))) for _ in range(3)]
     stage.publisher.publish(strays)
-    name_queue(queue, "", by=None, now=timezone.now(), asked=stage.management)
+    follow(queue)
     sweep_until(stage, lambda: states(queue) == {"dead": 3})
     assert all(letter.orig_message_id < 0 for letter in DeadLetter.objects.filter(queue=queue))
 
@@ -88,8 +98,8 @@ def test_what_is_no_dead_letter_queue_of_others_is_refused(stage: Stage) -> None
         ("DLQ.feed", "own"),
         ("nowhere", "unknown"),
     ):
-        with pytest.raises(ForeignRefused) as refused:
-            name_queue(queue, "", by=None, now=timezone.now(), asked=stage.management)
+        with pytest.raises(Refused) as refused:
+            follow(queue)
         assert refused.value.code == code
     assert not LetterQueue.objects.filter(foreign=True).exists()
 
@@ -119,12 +129,12 @@ def test_letters_are_sorted_by_where_they_died(
     queue = foreign_queue(stage, one, two, nobody)
     for key, count in ((one, 5), (nobody, 2), (two, 1)):
         kill_abroad(stage, key, count)
-    name_queue(queue, "", by=None, now=timezone.now(), asked=stage.management)
+    follow(queue)
     sweep_until(stage, lambda: states(queue) == {"dead": 8})
 
     dry = adopted(queue)
     assert (dry["letters"], dry["go"], stage.count(queue)) == (8, False, 8)
-    assert not AuditEntry.objects.filter(action="adopted").exists()
+    assert not AuditEntry.objects.filter(action="foreign_queue.adopt").exists()
     done = adopted(queue, "--go", "--reason", "the old house is closed")
     going = [
         {"from": one, "to": f"DLQ.{one}", "letters": 5, "moved": 5},
@@ -134,7 +144,7 @@ def test_letters_are_sorted_by_where_they_died(
     assert done["staying"] == [{"from": nobody, "letters": 2, "why": "no launch setting has this queue"}]
     assert [stage.count(name) for name in (queue, f"DLQ.{one}", f"DLQ.{two}")] == [2, 5, 1]
     assert stage.count("DLQ.feed") == 0
-    entry = AuditEntry.objects.get(action="adopted")
+    entry = AuditEntry.objects.get(action="foreign_queue.adopt")
     assert (entry.target, entry.counts) == (f"queue:{queue}", {"going": 6, "staying": 2})
 
     sweep_until(

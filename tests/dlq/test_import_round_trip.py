@@ -3,16 +3,17 @@ killed."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from broker.amqp_adapter import AmqpPublisher
 from broker.amqp_codec import decode
 from broker.port import BodyKind, Message, Settle
+from console.operations.operation import perform
 from contract.typed import Typed
 from dlq import export, exporting
-from dlq.import_sending import plan, send
+from dlq.import_sending import ImportMessages, plan
 from dlq.importing import parcel_of
 from dlq.masks import masks_for
 from dlq.models import DeadLetter
@@ -55,10 +56,11 @@ def test_letters_come_back_from_their_file_as_new_messages_of_one_setting(stage:
     parcel = parcel_of("".join(lines).encode())
     publisher = AmqpPublisher(stage.account("ops", "amqp"))
     try:
-        wanted = plan(reports.setting(key), parcel)
-        assert send(wanted, by=person, now=timezone.now(), publisher=publisher) == 2
+        setting = reports.setting(key)
+        how: dict[str, Any] = {"wanted": plan(setting, parcel), "publisher": publisher}
+        perform(ImportMessages, setting, person, **how)
         # The same file once more, as after a kill that left no trace: the broker has these already.
-        send(wanted, by=person, now=timezone.now(), publisher=publisher)
+        perform(ImportMessages, setting, person, **how)
     finally:
         publisher.close()
     assert (stage.count(key), stage.count(f"{other}-x"), stage.count(f"DLQ.{key}")) == (2, 0, 2)

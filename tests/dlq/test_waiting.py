@@ -14,6 +14,8 @@ from broker.errors import BrokerUnavailable
 from broker.port import Message, Settle
 from broker.topology import queue_figures
 from console.audit.models import AuditEntry
+from console.operations.operation import perform
+from console.operations.refusals import Refused
 from contract.properties import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
@@ -23,8 +25,9 @@ from dlq.models.waiting import Fate, WaitingAction, WaitingState
 from dlq.replay import steps as replaying
 from dlq.replay.jobs import give_back_all
 from dlq.waiting import asking, steps, tasks
-from dlq.waiting.asking import WaitingRefused, ask, listed
+from dlq.waiting.asking import Selection, listed
 from dlq.waiting.bodies import Heads
+from dlq.waiting.operations import BY_KIND, CancelAction
 from tests.broker.houses import eventually
 from tests.dlq.stage import Seen, Stage
 from tests.web import reports
@@ -41,7 +44,7 @@ class Scene:
         self.key = stage.key("w")
         stage.add(self.key, f"t.{self.key}", HOURS)
         self.setting = reports.setting(self.key)
-        self.person = reports.person(f"operator-{self.key}")
+        self.person = reports.person(f"operator-{self.key}", "dlq.handle_waiting")
         self.publish(delayed, "d")
         if delayed:
             stage.consume(self.key, delayed, Settle.FAIL)
@@ -68,9 +71,10 @@ class Scene:
     def ask(
         self, kind: str, part: str, numbers: list[int] | None = None, reason: str = "to look at it"
     ) -> WaitingAction:
-        return ask(
-            self.setting, kind, part=part, numbers=numbers, by=self.person, now=timezone.now(), reason=reason
-        )
+        chosen = Selection(part, numbers)
+        done = perform(BY_KIND[kind], self.setting, self.person, chosen=chosen, reason=reason)
+        action: WaitingAction = done.made
+        return action
 
     def run(self, action: WaitingAction) -> WaitingAction:
         assert steps.claim(action.pk, timezone.now())
@@ -106,7 +110,7 @@ def test_all_delayed_messages_are_tried_now_at_once_where_they_are_many(
 ) -> None:
     monkeypatch.setattr("broker.waiting.LISTED", 2)
     scene = Scene(stage, delayed=4)
-    with pytest.raises(WaitingRefused) as refused:
+    with pytest.raises(Refused) as refused:
         scene.ask("hold", "delayed")
     assert refused.value.code == "too_many_delayed"
     action = scene.do("try_now", "delayed")
@@ -179,7 +183,7 @@ def test_an_action_that_is_stopped_leaves_the_rest_where_it_was(
     steps.claim(action.pk, timezone.now())
     for _ in range(2):
         steps.run_step(action.pk, stage.queues)
-    asking.stop(action, by=scene.person, now=timezone.now())
+    perform(CancelAction, action, scene.person)
     steps.release(action.pk)
     scene.run(action)
     assert (action.state, action.counts, scene.held(), scene.figures().messages) == (
@@ -188,8 +192,8 @@ def test_an_action_that_is_stopped_leaves_the_rest_where_it_was(
         4,
         6,
     )
-    with pytest.raises(WaitingRefused):
-        asking.stop(action, by=scene.person, now=timezone.now())
+    with pytest.raises(Refused):
+        perform(CancelAction, action, scene.person)
 
 
 def test_a_message_in_delivery_stays_and_is_told_as_staying(stage: Stage) -> None:
@@ -290,7 +294,7 @@ def test_with_agents_at_work_each_message_is_handled_or_held_never_both(stage: S
 def test_nothing_is_asked_for_twice_at_the_same_time(stage: Stage) -> None:
     scene = Scene(stage, waiting=2)
     action = scene.ask("hold", "waiting")
-    with pytest.raises(WaitingRefused) as refused:
+    with pytest.raises(Refused) as refused:
         scene.ask("to_dlq", "waiting")
     assert (refused.value.code, refused.value.more) == ("already_running", {"action": str(action.pk)})
 
@@ -301,7 +305,6 @@ def test_nothing_is_asked_for_twice_at_the_same_time(stage: Stage) -> None:
         ("release", "waiting", None, "impossible"),
         ("to_dlq", "held", None, "impossible"),
         ("try_now", "waiting", None, "impossible"),
-        ("nonsense", "waiting", None, "impossible"),
         ("hold", "waiting", [], "selection"),
         ("hold", "waiting", [2**62], "gone"),
         ("hold", "delayed", None, "nothing"),
@@ -311,7 +314,7 @@ def test_what_cannot_be_done_is_refused(
     stage: Stage, kind: str, part: str, numbers: list[int] | None, code: str
 ) -> None:
     scene = Scene(stage, waiting=1)
-    with pytest.raises(WaitingRefused) as refused:
+    with pytest.raises(Refused) as refused:
         scene.ask(kind, part, numbers)
     assert refused.value.code == code
     assert scene.figures().messages == 1
@@ -324,8 +327,8 @@ def test_every_action_is_in_the_audit_when_it_is_asked_and_when_it_is_over(stage
     told = [(entry.action, entry.by_name, entry.scope, entry.reason, entry.counts) for entry in entries]
     who = scene.person.get_username()
     assert told == [
-        ("waiting_hold", who, "selection", "to look at it", {"messages": 2}),
-        ("waiting_done", who, "selection", "to look at it", {"messages": 2, "done": 2}),
+        ("messages.hold", who, "selection", "to look at it", {"messages": 2}),
+        ("message_action.done", who, "selection", "to look at it", {"messages": 2, "done": 2}),
     ]
 
 

@@ -26,18 +26,21 @@ PLACES = (
 EACH = 2
 
 # In one process, as each start of one takes seconds: a child of it is killed at each place, another goes on.
-# `ask` for two messages; what the broker holds all together is counted after each death and at the end.
+# Each is asked for two messages; what the broker holds all together is counted after each death and at the
+# end.
 KILLED_AT_EACH_PLACE = """
 import os, time
 from django.db import connections
 from django.utils import timezone
 from console.jobs.locks import NamedLock
 from console.broker import management
+from console.operations.operation import perform
 from broker import waiting
 from broker.errors import ManagementFailed
 from dlq.models import WaitingAction
 from dlq.models.waiting import OPEN_ACTIONS
-from dlq.waiting.asking import ask
+from dlq.waiting.asking import Selection
+from dlq.waiting.operations import BY_KIND
 from dlq.waiting.tasks import run_waiting
 from tests.web import reports
 
@@ -60,7 +63,8 @@ def run(pk):
     run_waiting(str(pk))
 
 for place in places:
-    action = ask(setting, kind, part=part, numbers=None, by=None, now=timezone.now(), reason="why", most=most)
+    chosen = Selection(part, None, most)
+    action = perform(BY_KIND[kind], setting, None, chosen=chosen, reason="why").made
     connections.close_all()
     child = os.fork()
     if not child:

@@ -7,12 +7,14 @@ from django.utils import timezone
 
 from broker.amqp_codec import decode
 from broker.port import Message, Settle
+from console.operations.operation import perform
 from contract.typed import Typed
 from dlq.models import DeadLetter, FetchState, WholeFetch
 from dlq.reading import WHOLE_BODY
 from dlq.reasons import NOT_THERE, TRIED
 from dlq.whole import reading
-from dlq.whole.asking import KEPT, ask, cancel
+from dlq.whole.asking import KEPT
+from dlq.whole.operations import CancelFetch, FetchBody
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 from tests.web import reports
@@ -32,9 +34,20 @@ def large_letter(stage: Stage) -> DeadLetter:
     return DeadLetter.objects.get(setting_key=key, truncated=True)
 
 
+@pytest.fixture(autouse=True)
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker counts."""
+    monkeypatch.setattr("dlq.whole.operations.message_count", lambda _queue: 3)
+
+
+def fetch_of(letter: DeadLetter) -> WholeFetch:
+    fetch: WholeFetch = perform(FetchBody, letter, None).made
+    return fetch
+
+
 def test_the_whole_of_a_letter_is_fetched_from_its_queue(stage: Stage) -> None:
     letter = large_letter(stage)
-    fetch = ask(letter, by=None, now=timezone.now(), letters=3)
+    fetch = fetch_of(letter)
     reading.run(fetch.pk, stage.queues)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.tries, fetch.lease_until) == (FetchState.DONE, 1, None)
@@ -44,7 +57,7 @@ def test_the_whole_of_a_letter_is_fetched_from_its_queue(stage: Stage) -> None:
 
 def test_what_has_left_its_queue_is_said_to_be_gone(stage: Stage) -> None:
     letter = large_letter(stage)
-    fetch = ask(letter, by=None, now=timezone.now(), letters=3)
+    fetch = fetch_of(letter)
     stage.management.call(f"queue.{letter.queue}", "removeAllMessages")
     reading.run(fetch.pk, stage.queues)
     fetch.refresh_from_db()
@@ -53,11 +66,11 @@ def test_what_has_left_its_queue_is_said_to_be_gone(stage: Stage) -> None:
 
 def test_a_cancelled_fetch_stores_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     letter = large_letter(stage)
-    fetch = ask(letter, by=None, now=timezone.now(), letters=3)
+    fetch = fetch_of(letter)
     found = reading._look
 
     def cancelled_meanwhile(*arguments):  # type: ignore[no-untyped-def]
-        cancel(letter, by=None, now=timezone.now())
+        perform(CancelFetch, letter, None)
         return found(*arguments)
 
     monkeypatch.setattr(reading, "_look", cancelled_meanwhile)
@@ -74,12 +87,12 @@ WholeFetch.objects.update(lease_until=None)
 reading.run(WholeFetch.objects.get().pk, letter_queues())
 """
 ASKED = """
-from django.utils import timezone
+from console.operations.operation import perform
 from dlq.models import DeadLetter
 from dlq.walking import index_queue
-from dlq.whole.asking import ask
+from dlq.whole.operations import FetchBody
 index_queue('DLQ.{0}')
-ask(DeadLetter.objects.get(truncated=True), by=None, now=timezone.now(), letters=1)
+perform(FetchBody, DeadLetter.objects.get(truncated=True), None)
 """
 TOLD = """
 from dlq.models import WholeFetch
@@ -103,7 +116,7 @@ def test_a_killed_fetch_is_begun_anew(stage: Stage, tmp_path: Path) -> None:
 
 def test_what_is_old_is_dropped_and_what_broke_off_three_times_is_given_up(stage: Stage) -> None:
     letter = large_letter(stage)
-    fetch = ask(letter, by=None, now=timezone.now(), letters=3)
+    fetch = fetch_of(letter)
     now = timezone.now()
     assert reading.tend(now) == [fetch]
     WholeFetch.objects.update(tries=reading.TRIES, lease_until=now)

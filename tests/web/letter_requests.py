@@ -20,6 +20,7 @@ from contract.wire import dump
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking, WholeFetch
 from dlq.models.waiting import WaitingAction
 from dlq.preflight import CODES
+from dlq.waiting.blocking import mark_of
 from tests.web import letters, reports
 from tests.web.unsafe_routes import PASSWORD, Ask
 from tests.web.waiting import DLA, HOURS, WaitingHouse
@@ -56,7 +57,7 @@ class Rows:
         places = ("api.waiting", "pages.waiting", "pages.waiting_ask")
         self.house.answers(monkeypatch, *(f"dlq.{place}.management" for place in places))
         monkeypatch.setattr("dlq.import_sending.AmqpPublisher", lambda _account: Publisher())
-        for module in ("dlq.pages.whole", "dlq.api.whole"):
+        for module in ("dlq.pages.whole", "dlq.api.whole", "dlq.whole.operations"):
             monkeypatch.setattr(f"{module}.message_count", lambda _queue: 1200)
         monkeypatch.setattr(broker, "_connection", self.house.management)
         monkeypatch.setattr(broker, "_process", os.getpid())
@@ -180,7 +181,7 @@ class Rows:
         numbers = ",".join(map(str, self.house.numbers("waiting")))
         held = {"kind": "hold", "part": "waiting", "number": numbers, "asked": "2", "reason": "x"}
         yield Ask("POST /settings/<str:key>/waiting/ask/", [KEY], held)
-        blocked = {"message": BlockedMessage(BLOCKED, 3).digest, "attempt": 3, "reason": "x"}
+        blocked = {"seen": mark_of(BlockedMessage(BLOCKED, 3)), "reason": "x"}
         yield Ask("POST /settings/<str:key>/waiting/give-up/", ["row"], blocked)
         yield Ask("POST /waiting-actions/<uuid:pk>/stop/", [self.action()])
         yield Ask("POST /login/", said={"username": "root", "password": PASSWORD})

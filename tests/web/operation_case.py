@@ -12,7 +12,7 @@ from console.operations.operation import Operation
 class Case:
     """`make` gives an object with which it can be done; `right` is the permission for it, and `seeing` the
     one to see the object, empty: as its resource says. `given`: its inputs, or what makes them. `detail`: of
-    the audit's entry, beside instants."""
+    the audit's entry, beside instants; `target`: of that, by what was made, where it is not the object."""
 
     operation: type[Operation[Any]]
     make: Callable[[Pool], Any]
@@ -20,6 +20,7 @@ class Case:
     given: dict[str, Any] | Callable[[Pool], dict[str, Any]] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
     seeing: str = ""
+    target: Callable[[Any], str] | None = None
 
     def inputs(self, pool: Pool) -> dict[str, Any]:
         return self.given(pool) if callable(self.given) else self.given

@@ -18,14 +18,13 @@ from console.audit.models import AuditEntry, AuditResult
 from console.reasons import Reason
 from contract.messages import BlockedMessage, GiveUpRequest
 from contract.wire import dump
-from dlq.waiting.blocking import blocking_of
+from dlq.waiting.blocking import blocking_of, mark_of
 from tests.web import reports
 from tests.web.rows import NOW, api_client, make_alive, make_setting
 
 KEY = "ID:<b>poison</b>"
 ASKED: dict[str, Any] = {
-    "message": BlockedMessage(KEY, 3).digest,
-    "attempt": 3,
+    "seen": mark_of(BlockedMessage(KEY, 3)),
     "reason": "the producer sent nonsense",
 }
 PAGE, WAITING, REST = (
@@ -94,7 +93,7 @@ def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: Us
     client = logged_in(keeper)
     assert wished(server) is None
     text = client.get(PAGE).content.decode()
-    assert ASKED["message"] in text and KEY not in text
+    assert ASKED["seen"] in text and KEY not in text
     before = desired_state(server).version
     answer = client.post(PAGE, ASKED, follow=True)
 
@@ -103,7 +102,7 @@ def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: Us
     assert desired_state(server).version != before
     change = StateChange.objects.get(setting=setting, new="given up")
     assert (change.by, str(change.reason)) == (keeper, ASKED["reason"])
-    entry = AuditEntry.objects.get(action="waiting_give_up")
+    entry = AuditEntry.objects.get(action="messages.give_up_blocked")
     assert (entry.by, entry.reason, entry.result) == (keeper, ASKED["reason"], AuditResult.DONE)
     assert KEY not in str(entry.detail)
     assert (
@@ -126,15 +125,13 @@ def test_what_was_tried_again_meanwhile_is_not_meant(
     assert "No message blocks it now" in client.get(PAGE, follow=True).content.decode()
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"reason": " "}, {"attempt": "0"}, {"attempt": "x"}, {"message": ""}, {"message": "x" * 65}]
-)
+@pytest.mark.parametrize("wrong", [{"reason": " "}, {"seen": ""}, {"seen": "3:"}, {"seen": "x" * 1000}])
 def test_what_is_wrongly_asked_begins_nothing(
     setting: LaunchSetting, server: Server, keeper: User, wrong: dict[str, str]
 ) -> None:
-    """A reason is asked for again; a message that the page cannot have named is said to be none."""
+    """A reason is asked for again; a message that the page cannot have named is another one."""
     answer = logged_in(keeper).post(PAGE, ASKED | wrong, follow=True)
-    told = "This field is required" if "reason" in wrong else "The page did not name the message"
+    told = "This field is required" if "reason" in wrong else "It does not block any more"
     assert told in answer.content.decode()
     assert wished(server) is None
 

@@ -191,7 +191,7 @@ def test_an_entry_leads_to_what_it_was_done_to(anna: User, client: Client) -> No
     entries: list[tuple[str, dict[str, Any]]] = [
         ("page:/letters/7/edit/", {"letter": 7}),
         (f"replay:{job}", {"operation": job}),
-        (f"waiting:{action}", {"operation": action}),
+        (f"message_action:{action}", {"operation": action}),
         ("erased:0c1f", {"operation": uuid4()}),
         ("letter:8", {"operation": uuid4()}),
     ]

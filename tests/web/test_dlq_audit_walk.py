@@ -46,9 +46,9 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     )
     foreign = LetterQueue.objects.create(queue="OTHER.DLQ", address="OTHER.DLQ", foreign=True)
     return {
-        "replay": job.pk, "waiting-action": action.pk, "waiting_action": action.pk, "waiting_stop": action.pk,
+        "replay": job.pk, "waiting-action": action.pk, "waiting_action": action.pk,
+        "message_action": action.pk,
         "known-fault": fault.pk, "fault": fault.pk, "taking": taking.pk, "foreign": foreign.pk,
-        "forget": foreign.pk,
         "": letter.pk,
     }  # fmt: skip
 
@@ -65,7 +65,8 @@ def arguments(pattern: URLPattern, known: dict[str, Any]) -> dict[str, Any]:
 
 def pages(known: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for pattern in consoles.urls(lambda view: view):
-        if getattr(pattern.callback, "__module__", "").startswith(MODULES):
+        operation = getattr(pattern.callback, "view_initkwargs", {}).get("operation", pattern.callback)
+        if operation.__module__.startswith(MODULES):
             yield str(pattern.name), reverse(f"admin:{pattern.name}", kwargs=arguments(pattern, known))
 
 
@@ -89,7 +90,7 @@ def without_words() -> set[str]:
 
 SAID: dict[str, Any] = {
     "reason": "x", "letters": "1", "letter": "1", "setting": "orders", "of": "setting", "text": "x",
-    "to": "x",
+    "to": "x", "kind": "hold", "part": "waiting", "all": "1",
 }  # fmt: skip
 
 

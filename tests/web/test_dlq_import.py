@@ -17,6 +17,7 @@ from agents.models import LaunchSetting
 from broker.errors import AddressUnknown, BrokerUnavailable
 from broker.port import BodyKind, Message, Outgoing
 from console.audit.models import AuditEntry
+from console.operations.refusals import WronglyAsked
 from contract.typed import Typed
 from dlq import export, exporting, importing
 from dlq.masking import Masks
@@ -134,10 +135,10 @@ def test_what_was_exported_is_imported_as_it_was(orders: LaunchSetting, message:
     ],
 )  # fmt: skip
 def test_one_bad_line_refuses_all(line: str, why: str) -> None:
-    with pytest.raises(importing.NotImported) as refused:
+    with pytest.raises(WronglyAsked) as refused:
         importing.parcel_of(f"{LINE}\n\n{line}\n".encode())
-    assert refused.value.code == "bad_lines" and len(refused.value.problems) == 1
-    assert refused.value.problems[0].startswith("Line 3: ") and why in refused.value.problems[0]
+    (problem,) = refused.value.more["problems"]
+    assert refused.value.code == "bad_lines" and problem.startswith("Line 3: ") and why in problem
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_one_bad_line_refuses_all(line: str, why: str) -> None:
     ],
 )
 def test_bounds(content: bytes, code: str) -> None:
-    with pytest.raises(importing.NotImported) as refused:
+    with pytest.raises(WronglyAsked) as refused:
         importing.parcel_of(content)
     assert refused.value.code == code
 
@@ -178,7 +179,7 @@ def test_from_the_file_over_the_look_to_the_messages(
     assert first.message.message_id != second.message.message_id
     entries = list(AuditEntry.objects.order_by("pk"))
     assert [(entry.action, entry.counts, entry.reason) for entry in entries] == [
-        ("import_begun", {"messages": 2}, "a test"), ("import", {"messages": 2}, "a test"),
+        ("messages.import_begun", {"messages": 2}, "a test"), ("messages.import", {"messages": 2}, "a test"),
     ]  # fmt: skip
     again = client.post("/dead-letters/orders/import/", confirmed | {"known": "1"})
     assert "imported already" in again.content.decode() and len(broker.sent) == 2
@@ -202,14 +203,15 @@ def test_after_a_broken_import_the_same_one_sends_the_rest_only(
     assert post(by, lines).json()["sent"] is False and not broker.sent, "looking is what it does unless told"
     broker.trouble = [None, BrokerUnavailable("gone")]
     answer = post(by, lines, dry_run=False)
-    assert (answer.status_code, answer.json()["error"], len(broker.sent)) == (409, "broker_away", 100)
+    assert (answer.status_code, answer.json()["error"], len(broker.sent)) == (503, "broker_away", 100)
+    assert "nothing is sent twice" in answer.json()["what_to_do"]
     assert post(by, lines, dry_run=False).json()["sent"] is True
     assert len(broker.sent) == 250
     assert post(by, lines, dry_run=False).json()["error"] == "imported_already"
     results = AuditEntry.objects.order_by("pk").values_list("action", "result")
     assert list(results) == [
-        ("import_begun", "done"), ("import", "refused"), ("import_begun", "done"), ("import", "done"),
-        ("import", "refused"),
+        ("messages.import_begun", "done"), ("messages.import", "refused"),
+        ("messages.import_begun", "done"), ("messages.import", "done"), ("messages.import", "refused"),
     ]  # fmt: skip
 
 

@@ -69,8 +69,9 @@ def test_a_queue_is_named_and_forgotten_on_its_page(keeper: User) -> None:
     )
     text = client.post(f"/foreign-queues/{row.pk}/forget/", follow=True).content.decode()
     assert "not followed any more" in text and not LetterQueue.objects.filter(foreign=True).exists()
-    assert results("foreign_named") == [("viewer", "done", "queue:old"), ("viewer", "refused", "queue:old")]
-    assert results("foreign_forgotten") == [("viewer", "done", "queue:old")]
+    done, refused = ("viewer", "done", "queue:old"), ("viewer", "refused", "queue:old")
+    assert results("foreign_queue.follow") == [done, refused]
+    assert results("foreign_queue.unfollow") == [done]
 
 
 def test_a_hostile_name_is_shown_as_text(keeper: User) -> None:
@@ -104,7 +105,7 @@ def test_rest_names_lists_and_forgets(keeper: User) -> None:
     assert client.post("/api/v1/foreign-queues/", {"queue": "old"}, format="json").status_code == 409
     assert client.delete(f"/api/v1/foreign-queues/{made.json()['id']}/").status_code == 204
     assert client.get("/api/v1/foreign-queues/").json() == []
-    assert [result for _, result, _ in results("foreign_named")] == ["done", "refused"]
+    assert [result for _, result, _ in results("foreign_queue.follow")] == ["done", "refused"]
 
 
 def test_others_may_look_at_most_and_their_attempts_are_kept(operator: User, outsider: User) -> None:
@@ -118,8 +119,8 @@ def test_others_may_look_at_most_and_their_attempts_are_kept(operator: User, out
         assert rest.post("/api/v1/foreign-queues/", {"queue": OLD}, format="json").status_code == 403
         assert rest.delete(f"/api/v1/foreign-queues/{row.pk}/").status_code == 403
     assert LetterQueue.objects.get(foreign=True) == row
-    assert {result for _, result, _ in results("foreign_named")} == {"refused"}
-    assert {name for name, _, _ in results("foreign_named")} == {"operator"} | {"outsider"}
+    assert {result for _, result, _ in results("foreign_queue.follow")} == {"refused"}
+    assert {name for name, _, _ in results("foreign_queue.follow")} == {"operator"} | {"outsider"}
 
 
 def test_no_new_setting_gets_the_name_of_a_followed_queue_as_its_key(
@@ -140,7 +141,7 @@ def test_the_broker_being_away_changes_nothing(keeper: User, memory: MemoryBroke
         api_client(keeper).post("/api/v1/foreign-queues/", {"queue": "old"}, format="json").status_code == 503
     )
     text = signed_in(keeper).post("/foreign-queues/", {"queue": "old"}, follow=True).content.decode()
-    assert "The broker does not answer." in text and not LetterQueue.objects.exists()
+    assert "The broker does not answer:" in text and not LetterQueue.objects.exists()
 
 
 def test_letters_of_a_foreign_queue_are_listed_like_others(keeper: User, setting: LaunchSetting) -> None:

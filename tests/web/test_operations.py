@@ -28,18 +28,20 @@ from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
 )
+from console import broker
 from console.audit.log import account
 from console.audit.models import AuditEntry
 from console.operations.operation import Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
-from tests.web import cases_of_agents
+from dlq.import_sending import ImportMessages
+from tests.web import cases_of_agents, cases_of_messages
 from tests.web.cases_of_agents import cordoned, group_off, group_on, off, on, server_of
 from tests.web.operation_case import Case
 from tests.web.rows import api_client, make_alive, make_person, make_setting
 
-CASES = {case.operation: case for case in cases_of_agents.CASES}
-# What they change is on the broker: tests/web/test_destination_policy.py.
-ON_THE_BROKER = {ApplyPolicy, AdoptPolicy}
+CASES = {case.operation: case for case in (*cases_of_agents.CASES, *cases_of_messages.CASES)}
+# What they change is on the broker: tests/web/test_destination_policy.py and test_dlq_import.py.
+ON_THE_BROKER = {ApplyPolicy, AdoptPolicy, ImportMessages}
 
 
 def rows() -> list[list[Any]]:
@@ -64,6 +66,8 @@ def admin(db: None) -> User:
 @pytest.fixture(params=CASES, ids=lambda operation: operation.code)
 def case(request: Any, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> tuple[Case, Any, dict[str, Any]]:
     monkeypatch.setattr(answering.until_ended, "__defaults__", (0.05,))
+    for kept in ("_connection", "_process"):  # a case may bring its own broker
+        monkeypatch.setattr(broker, kept, getattr(broker, kept))
     make_alive(*pool.servers.all(), now=timezone.now())
     case = CASES[request.param]
     obj = case.make(pool)
@@ -81,10 +85,10 @@ def test_every_operation_has_a_case() -> None:
 
 def test_what_is_done_is_in_the_audit(case: tuple[Case, Any, dict[str, Any]], admin: User) -> None:
     (operation, expected), obj, given = (case[0].operation, case[0].detail), *case[1:]
-    target = operation.on.target(obj)
     key = operation.on.setting_key(obj)
-    perform(operation, obj, admin, **given)
+    done = perform(operation, obj, admin, **given)
 
+    target = case[0].target(done.made) if case[0].target else operation.on.target(obj)
     assert entries() == [(operation.code, target, "done", "admin")]
     entry = AuditEntry.objects.get()
     asked = {"until": given["until"].isoformat()} if "until" in given else {}
@@ -113,14 +117,16 @@ def test_what_cannot_be_recorded_is_not_done(
 
 
 def test_who_may_not_is_in_the_audit_and_changes_nothing(
-    case: tuple[Case, Any, dict[str, Any]], viewer: User
+    case: tuple[Case, Any, dict[str, Any]], viewer: User, outsider: User
 ) -> None:
+    """Who may look; an outsider where that is all that it takes."""
     operation, obj, given = case[0].operation, *case[1:]
+    person = outsider if viewer.has_perm(case[0].right) else viewer
     before = rows()
     with pytest.raises(NotAllowed, match="permission"):
-        perform(operation, obj, viewer, **given)
+        perform(operation, obj, person, **given)
 
-    assert entries() == [(operation.code, operation.on.target(obj), "refused", "viewer")]
+    assert entries() == [(operation.code, operation.on.target(obj), "refused", person.username)]
     assert rows() == before
 
 

@@ -119,8 +119,9 @@ def test_the_broker_that_is_away_is_said_and_nothing_is_begun(
         operator.get(f"{ASK}?kind=hold&part=waiting&all=1", follow=True),
         operator.post(ASK, data, follow=True),
     ):
-        assert "nothing was begun" in answer.content.decode()
+        assert "The broker does not answer: no connection. Nothing was changed" in answer.content.decode()
     assert not WaitingAction.objects.exists()
+    assert [(each.action, each.result) for each in AuditEntry.objects.all()] == [("messages.hold", "refused")]
 
 
 def test_selected_messages_are_held_after_a_question_and_the_page_tells_of_each(
@@ -221,7 +222,7 @@ def test_a_viewer_looks_and_does_nothing(house: WaitingHouse, viewer: Client, op
     assert looked_at(viewer, path)
     assert viewer.post(f"{path}stop/").status_code == 403
     refused = AuditEntry.objects.filter(result="refused", by_name="viewer").values_list("action", flat=True)
-    assert sorted(refused) == ["waiting_hold", "waiting_stop"]
+    assert sorted(refused) == ["message_action.cancel", "messages.hold"]
     assert not WaitingAction.objects.get().stopping
 
 

@@ -147,7 +147,7 @@ def test_one_action_at_a_time_and_it_can_be_stopped(house: WaitingHouse, operato
     answer = operator.post(f"{ACTIONS}{running}/stop/")
     assert (answer.status_code, answer.json()["error"]) == (409, "over")
     assert sorted(AuditEntry.objects.filter(result="refused").values_list("action", flat=True)) == [
-        "waiting_stop", "waiting_to_dlq",
+        "message_action.cancel", "messages.dead_letter",
     ]  # fmt: skip
 
 
@@ -161,6 +161,10 @@ def test_a_broker_that_is_away_is_503(
     monkeypatch.setattr(house.management, "attribute", away)
     for answer in (operator.get(WAITING), ask(operator, all=True)):
         assert (answer.status_code, answer.json()["error"]) == (503, "broker_away")
+        assert answer.json()["detail"] == "The broker does not answer: no connection."
+        assert answer.json()["what_to_do"] == "Nothing was changed; try again later."
+    # A look is no attempt.
+    assert list(AuditEntry.objects.values_list("action", "result")) == [("messages.hold", "refused")]
 
 
 def test_who_may_not_is_refused_and_stands_in_the_audit(
@@ -179,8 +183,8 @@ def test_who_may_not_is_refused_and_stands_in_the_audit(
     assert [viewer.post(f"{path}stop/").status_code, outsider.post(f"{path}stop/").status_code] == [403, 403]
     refused = AuditEntry.objects.filter(result="refused", by_name__in=("viewer", "outsider"))
     assert sorted(refused.values_list("by_name", "action")) == [
-        ("outsider", "waiting_hold"), ("outsider", "waiting_stop"), ("viewer", "waiting_hold"),
-        ("viewer", "waiting_stop"),
+        ("outsider", "message_action.cancel"), ("outsider", "messages.hold"),
+        ("viewer", "message_action.cancel"), ("viewer", "messages.hold"),
     ]  # fmt: skip
     assert APIClient().get(WAITING).status_code == 401
     assert WaitingAction.objects.count() == 1 and not WaitingAction.objects.get().stopping

@@ -6,19 +6,20 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
 from agents.models import Pool
 from broker import waiting
 from console.audit.models import AuditEntry
+from console.operations.operation import perform
+from console.operations.refusals import NotAllowed, Refused
 from contract.typed import Typed
 from dlq.masking import Masks
 from dlq.models.waiting import WaitingAction
-from dlq.waiting import doing
-from dlq.waiting.asking import WaitingRefused
 from dlq.waiting.bodies import Heads
-from dlq.waiting.doing import NotAllowed, begin, end, may_look
 from dlq.waiting.looking import Look, ask_broker, bodies_of, look
+from dlq.waiting.operations import MESSAGES, CancelAction, GiveUpBlocked
 from tests.web import reports
 from tests.web.teams import teammate
 from tests.web.waiting import WaitingHouse, failed
@@ -79,7 +80,7 @@ def test_attempts_of_before_a_release_are_of_another_life(house: WaitingHouse, o
     house.delay("m")
     failed(house.setting, "m", 4, timezone.now())
     for kind, part in (("hold", "delayed"), ("release", "held")):
-        begin(house.setting, kind, part=part, numbers=None, by=operator, now=timezone.now(), reason="why")
+        house.ask(kind, part, by=operator)
         house.work()
     (line,) = seen(house, "waiting").lines
     assert (line.message.message_id, line.attempt) == ("m", None)
@@ -139,21 +140,12 @@ def test_what_the_broker_does_not_tell_of_is_said(
 
 def test_a_held_message_says_who_held_it_since_when_and_why(house: WaitingHouse, operator: User) -> None:
     house.publish("m", "n")
-    now = timezone.now()
-    begin(
-        house.setting,
-        "hold",
-        part="waiting",
-        numbers=house.numbers("waiting")[:1],
-        by=operator,
-        now=now,
-        reason="?!",
-    )
+    action = house.ask("hold", "waiting", house.numbers("waiting")[:1], by=operator, reason="?!")
     house.work()
     found = seen(house, "held")
     (line,) = found.lines
     assert line.hold is not None
-    assert (line.hold.by, line.hold.at, line.hold.reason) == ("operator", now, "?!")
+    assert (line.hold.by, line.hold.at, line.hold.reason) == ("operator", action.created_at, "?!")
     assert (line.message.message_id, line.body, found.counts.held, found.counts.waiting) == ("m", "m", 1, 1)
 
 
@@ -163,13 +155,14 @@ def test_a_held_message_says_who_held_it_since_when_and_why(house: WaitingHouse,
 def test_who_may_not_handle_is_refused_and_stands_in_the_audit(house: WaitingHouse) -> None:
     house.publish("m")
     viewer = reports.person("viewer", "dlq.view_deadletter")
-    assert may_look(viewer, house.setting)
-    assert not may_look(reports.person("outsider"), house.setting)
+    assert house.setting in MESSAGES.rows_for(viewer)
+    with pytest.raises(PermissionDenied):
+        MESSAGES.rows_for(reports.person("outsider"))
     with pytest.raises(NotAllowed):
-        begin(house.setting, "hold", part="waiting", numbers=None, by=viewer, now=timezone.now(), reason="x")
+        house.ask("hold", "waiting", by=viewer)
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.by_name, entry.result, entry.setting_key) == (
-        "waiting_hold", "viewer", "refused", "orders",
+        "messages.hold", "viewer", "refused", "orders",
     )  # fmt: skip
     assert not WaitingAction.objects.exists() and house.count() == 1
 
@@ -178,26 +171,24 @@ def test_a_right_in_a_pool_is_of_the_settings_of_that_pool(house: WaitingHouse, 
     house.publish("m")
     mate = teammate(house.setting.pool, name="mate", rights=("handle_waiting",))
     stranger = teammate(Pool.objects.create(name="other"), name="stranger", rights=("handle_waiting",))
-    assert doing.why_not(mate, house.setting) == ""
-    assert "demo" in doing.why_not(stranger, house.setting)
-    begin(house.setting, "hold", part="waiting", numbers=None, by=mate, now=timezone.now(), reason="x")
+    assert GiveUpBlocked.permission.why_not(mate, house.setting) == ""
+    assert "demo" in GiveUpBlocked.permission.why_not(stranger, house.setting)
+    action = house.ask("hold", "waiting", by=mate)
     with pytest.raises(NotAllowed):
-        end(WaitingAction.objects.get(), by=stranger, now=timezone.now())
-    end(WaitingAction.objects.get(), by=mate, now=timezone.now())
+        perform(CancelAction, action, stranger)
+    perform(CancelAction, action, mate)
     assert WaitingAction.objects.get().stopping
 
 
 def test_what_is_impossible_now_is_refused_and_stands_in_the_audit_too(
     house: WaitingHouse, operator: User
 ) -> None:
-    with pytest.raises(WaitingRefused) as refused:
-        begin(
-            house.setting, "hold", part="waiting", numbers=None, by=operator, now=timezone.now(), reason="x"
-        )
+    with pytest.raises(Refused) as refused:
+        house.ask("hold", "waiting", by=operator)
     assert refused.value.code == "nothing"
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.result, entry.detail["why"]) == (
-        "waiting_hold",
+        "messages.hold",
         "refused",
         refused.value.reason,
     )

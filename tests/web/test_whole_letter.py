@@ -27,7 +27,7 @@ def letter(setting: LaunchSetting) -> DeadLetter:
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker counts."""
-    for module in ("dlq.pages.whole", "dlq.api.whole"):
+    for module in ("dlq.pages.whole", "dlq.api.whole", "dlq.whole.operations"):
         monkeypatch.setattr(f"{module}.message_count", lambda queue: 1200)
 
 
@@ -63,7 +63,7 @@ def test_the_page_says_what_it_costs_how_far_it_is_and_gives_the_bytes(
     assert answer["Content-Disposition"].startswith("attachment") and answer["Content-Type"].endswith(
         "octet-stream"
     )
-    assert actions() == [("whole_asked", "done"), ("whole_cancelled", "done"), ("whole_downloaded", "done")]
+    assert actions() == [("body.fetch", "done"), ("body.cancel", "done"), ("body.download", "done")]
 
 
 def test_rest_does_the_same(operator: User, letter: DeadLetter) -> None:
@@ -79,7 +79,7 @@ def test_rest_does_the_same(operator: User, letter: DeadLetter) -> None:
     done(letter)
     assert client.get(f"{address}body/").content.decode() == WHOLE
     refused = AuditEntry.objects.filter(result="refused").values_list("action", flat=True)
-    assert sorted(refused) == ["whole_asked", "whole_cancelled"]
+    assert sorted(refused) == ["body.cancel", "body.fetch"]
 
 
 def test_masked_fields_are_not_told_by_fetching_it_whole(operator: User, letter: DeadLetter) -> None:
@@ -87,7 +87,7 @@ def test_masked_fields_are_not_told_by_fetching_it_whole(operator: User, letter:
     done(letter)
     assert signed_in(operator).get(f"/letters/{letter.pk}/whole/body/").status_code == 403
     assert api_client(operator).get(f"/api/v1/dead-letters/{letter.pk}/whole/body/").status_code == 403
-    assert actions() == [("whole_downloaded", "refused")] * 2
+    assert actions() == [("body.download", "refused")] * 2
 
 
 def test_who_may_not_see_the_letter_gets_nothing(outsider: User, letter: DeadLetter) -> None:

@@ -4,12 +4,15 @@ see."""
 from datetime import datetime
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Destination, LaunchSetting, Run
+from broker import waiting
 from broker.memory_adapter import MemoryBroker, MemoryConsumer
 from broker.port import Delivery, Message, Outgoing, Settle
-from broker.topology import apply, base_topology, setting_topology
+from broker.topology import apply, base_topology, hold_topology, setting_topology
+from console.operations.operation import perform
 from contract.connections import connection_name
 from contract.properties import hold_queue
 from contract.redelivery import RedeliveryPolicy
@@ -17,7 +20,8 @@ from contract.typed import Typed
 from dlq.letter_queues import LetterQueues
 from dlq.models.waiting import WaitingAction
 from dlq.waiting import steps
-from dlq.waiting.asking import listed
+from dlq.waiting.asking import Selection, listed
+from dlq.waiting.operations import BY_KIND
 from failures.intake import accept_batch
 from tests.broker.houses import eventually
 from tests.web import reports
@@ -92,6 +96,12 @@ class WaitingHouse:
         eventually(lambda: self.count("ScheduledCount") == before + len(names))
         consumer.stop()
 
+    def hold(self) -> None:
+        """Puts apart what waits."""
+        apply(self.management, hold_topology(self.key, DLA))
+        for number in self.numbers("waiting"):
+            waiting.move(self.management, self.key, number, hold_queue(self.key))
+
     def deliver(self, count: int, server: str = "srv-1") -> None:
         """The first messages that wait are in delivery on that server from now on."""
         owner, _consumer = self._consume(count, connection_name(server))
@@ -115,6 +125,13 @@ class WaitingHouse:
         found = listed(self.management, self.key, part)
         assert found is not None
         return [message.number for message in found]
+
+    def ask(
+        self, kind: str, part: str, numbers: list[int] | None = None, *, by: User | None, reason: str = "why"
+    ) -> WaitingAction:
+        done = perform(BY_KIND[kind], self.setting, by, chosen=Selection(part, numbers), reason=reason)
+        made: WaitingAction = done.made
+        return made
 
     def work(self) -> WaitingAction:
         """What a worker does with the newest action, to its end."""

@@ -12,10 +12,10 @@ from broker.amqp_adapter import AmqpBrowser
 from broker.errors import BrokerError
 from console.audit.log import account, record_refused
 from console.broker import management
+from console.operations.refusals import Refused
 from contract.properties import dead_letter_queue
-from dlq.foreign.adopting import Plan, Share, adopt, look
+from dlq.foreign.adopting import ADOPT, Plan, Share, adopt, look
 from dlq.foreign.naming import MANAGE
-from dlq.foreign.refusal import ForeignRefused
 from dlq.terminal import safe
 from dlq.walking import WalkIncomplete
 
@@ -47,10 +47,10 @@ class Command(BaseCommand):
             asked, browser = management(), AmqpBrowser(settings.MA_BROKER_AMQP)
             plan = look(queue, asked, browser, self._told())
             moved = self._adopted(plan, asked, person, options) if options["go"] else None
-        except ForeignRefused as refused:
+        except Refused as refused:
             if options["go"]:
-                record_refused("adopted", by=person, target=f"queue:{queue}", why=refused.reason)
-            raise CommandError(" ".join(filter(None, [refused.reason, refused.what_to_do]))) from refused
+                record_refused(ADOPT, by=person, target=f"queue:{queue}", why=refused.reason)
+            raise CommandError(refused.sentence) from refused
         except WalkIncomplete as error:
             raise CommandError(f"{error}. Nothing was moved; try again.") from error
         except BrokerError as error:
@@ -69,7 +69,7 @@ class Command(BaseCommand):
         if person is None:
             raise CommandError(f"There is no active user {name!r}.")
         if not person.has_perm(MANAGE):
-            record_refused("adopted", by=person, target=f"queue:{queue}", why="permission denied")
+            record_refused(ADOPT, by=person, target=f"queue:{queue}", why="permission denied")
             raise CommandError(f"{name} may not do that; it needs the permission {MANAGE}.")
         return person
 
