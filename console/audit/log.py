@@ -38,6 +38,11 @@ def account() -> str:
         return ""
 
 
+def account_of(by: Person) -> dict[str, str]:
+    """Of an entry: the account of the system, where no person is named."""
+    return {} if by else {"account": account()}
+
+
 def record(
     action: str,
     *,

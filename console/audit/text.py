@@ -24,10 +24,11 @@ class Declared(dict[str, T]):
 
 class TargetPage(NamedTuple):
     """Its name among the site's addresses, and the field of an entry that it is asked for with; empty: with
-    the id in its target."""
+    the id in its target. `query`: as `console.ui.page.link_to`."""
 
     name: str
     field: str = ""
+    query: str = ""
 
 
 # An attempt that was refused may have a code of its own: with the same words, after the first code of these

@@ -14,7 +14,7 @@ from console.audit.models import AuditEntry, AuditResult
 from console.audit.text import PAGES, Text, action_words, count_words, detail_words, first_code, scope_words
 from console.lists.keyset import BEFORE, BIGGEST_KEY, PAGE, counted, page_of
 from console.ui.labels import Shown
-from console.ui.page import link, needs, page
+from console.ui.page import link_to, needs, page
 
 VIEW = "console.view_auditentry"
 
@@ -89,6 +89,6 @@ def _url(entry: AuditEntry) -> str:
         return ""
     key = getattr(entry, target.field) if target.field else entry.target.partition(":")[2]
     try:
-        return link(target.name, key) if key not in (None, "") else ""
+        return link_to(target.name, key, target.query) if key not in (None, "") else ""
     except NoReverseMatch:  # somebody named what there cannot be
         return ""

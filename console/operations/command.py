@@ -71,13 +71,14 @@ class OperationsCommand(BaseCommand):
             return
         width = max(map(len, rows), default=0)
         for key, row in rows.items():
-            self.stdout.write(f"{key:<{width}}  {self.line(row)}")
+            self.stdout.write(f"{printable(key):<{width}}  {printable(self.line(row))}")
 
     def _found(self, key: str) -> Any:
         on = self.operations[0].on
         found = on.rows().filter(**{on.key: key}).first()
         if found is None:
-            raise CommandError(f"There is no {on.name} {key!r}; ./ma manage {on.name}s list shows them.")
+            this = type(self).__module__.rpartition(".")[2]
+            raise CommandError(f"There is no {on.name} {key!r}; ./ma manage {this} list shows them.")
         return found
 
     def _print(self, value: Any) -> None:
@@ -92,6 +93,11 @@ def _person(name: str | None) -> User | None:
     if person is None:
         raise CommandError(f"There is no active user {name!r}.")
     return person
+
+
+def printable(text: str) -> str:
+    """What other programs have written may hold what a terminal obeys."""
+    return text if text.isprintable() else repr(text)
 
 
 def _plain(value: Any) -> str:

@@ -109,6 +109,48 @@ REASON = TextInput(_("Why? (everybody sees it)"), LONGEST_REASON, long=True)
 REASON_NEEDED = replace(REASON, required=True)
 
 
+@dataclass(frozen=True, slots=True)
+class ChoiceInput(Input):
+    """One of `choices`, each a value with its label; empty: none of them."""
+
+    label: Any
+    choices: Sequence[tuple[str, Any]]
+    default: ClassVar[str] = ""
+
+    def form_field(self) -> forms.Field:
+        return forms.ChoiceField(label=self.label, choices=self.choices, required=False)
+
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        return serializers.ChoiceField(choices=self.choices, required=False, allow_blank=True, default="")
+
+    def add_argument(self, parser: ArgumentParser, name: str) -> None:
+        values = [value for value, _label in self.choices]
+        parser.add_argument(f"--{name}", choices=values, default="", help=str(self.label))
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicesInput(Input):
+    """Some of `choices`, each a value with its label, or none of them."""
+
+    label: Any
+    choices: Sequence[tuple[str, Any]]
+    default: ClassVar[Sequence[str]] = ()
+
+    def form_field(self) -> forms.Field:
+        return forms.MultipleChoiceField(label=self.label, choices=self.choices, required=False)
+
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        one = serializers.ChoiceField(choices=[value for value, _label in self.choices])
+        return serializers.ListField(child=one, required=False, default=list)
+
+    def add_argument(self, parser: ArgumentParser, name: str) -> None:
+        values = [value for value, _label in self.choices]
+        parser.add_argument(f"--{name}", nargs="*", choices=values, default=[], help=str(self.label))
+
+    def for_audit(self, value: Any) -> list[str] | None:
+        return list(value) or None
+
+
 class _UntilWidget(forms.MultiWidget):
     def decompress(self, value: Any) -> list[Any]:
         return value or [None, None]
@@ -134,7 +176,35 @@ class UntilField(forms.MultiValueField):
 
 
 @dataclass(frozen=True, slots=True)
-class Until(Input):
+class Instant(Input):
+    """An instant, or None."""
+
+    def form_field(self) -> forms.Field:
+        return forms.DateTimeField(required=False)
+
+    def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
+        return serializers.DateTimeField(required=False, default=None, allow_null=True)
+
+    def add_argument(self, parser: ArgumentParser, name: str) -> None:
+        parser.add_argument(f"--{name}", metavar="INSTANT", help="2026-03-01T06:00:00+00:00")
+
+    def from_command(self, value: Any) -> datetime | None:
+        if not value:
+            return None
+        try:
+            instant = parse_datetime(value)
+            if instant is not None and timezone.is_aware(instant):
+                return instant.astimezone(UTC)
+        except (ValueError, OverflowError):  # no such day
+            pass
+        raise CommandError(f"{value} is no instant with its offset: 2026-03-01T06:00:00+00:00")
+
+    def for_audit(self, value: datetime | None) -> str | None:
+        return value.isoformat() if value else None
+
+
+@dataclass(frozen=True, slots=True)
+class Until(Instant):
     """An instant, or None: until a person ends it. `required`: there is always one, and the page offers
     `spans` or an instant."""
 
@@ -158,20 +228,6 @@ class Until(Input):
     def from_form(self, value: Any, now: datetime) -> datetime | None:
         span, at = value if self.required else (value, None)
         return now + SPANS[span] if span in SPANS else at
-
-    def from_command(self, value: Any) -> datetime | None:
-        if not value:
-            return None
-        try:
-            until = parse_datetime(value)
-            if until is not None and timezone.is_aware(until):
-                return until.astimezone(UTC)
-        except (ValueError, OverflowError):  # no such day
-            pass
-        raise CommandError("--until needs an instant with its offset: 2026-03-01T06:00:00+00:00")
-
-    def for_audit(self, value: datetime | None) -> str | None:
-        return value.isoformat() if value else None
 
 
 @dataclass(frozen=True, slots=True)

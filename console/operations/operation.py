@@ -83,12 +83,13 @@ class Question:
 class Done:
     """What was done, for people. `made`: the row that it made or changed, where REST answers that one.
     `is_gone`: the object is no more; `to_list`: or will be in a moment, and its page is no place to go.
-    `changed`: set by `perform`."""
+    `then`: the object of the page that follows, where that is another one. `changed`: set by `perform`."""
 
     message: Text
     made: Any = None
     is_gone: bool = False
     to_list: bool = False
+    then: Any = None
     changed: bool = True
 
 
@@ -107,7 +108,7 @@ class Act:
         """In the transaction of the change. `about`: columns of the entry that only the change makes
         known."""
         about = {**self.about, **(about or {})}
-        told = {**self.detail, **detail} | ({"account": audit.account()} if self.by is None else {})
+        told = {**self.detail, **detail, **audit.account_of(self.by)}
         audit.record(**about, by=self.by, now=self.now, reason=self.reason, detail=told)
         self.is_recorded = True
 
@@ -117,7 +118,8 @@ class Operation(Generic[Obj]):
     buttons and in the audit; `icon` a symbol of templates/ma/icons.html, `tone` primary or danger. `quiet`:
     its button among others has no tone. `immediate`: the page asks nothing. `place`: what follows the verb
     in the page's address, and names inputs: `<str:server>/`; `address`: all of that, where it is another.
-    The docstring of a subclass describes its REST route."""
+    `makes`: its object is what it makes; it is given an empty one. The docstring of a subclass describes its
+    REST route."""
 
     code: ClassVar[str]
     on: ClassVar[Resource[Any]]
@@ -131,6 +133,7 @@ class Operation(Generic[Obj]):
     immediate: ClassVar[bool] = False
     place: ClassVar[str] = ""
     address: ClassVar[str] = ""
+    makes: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -173,7 +176,8 @@ class Operation(Generic[Obj]):
 
     def about(self, obj: Obj, /) -> dict[str, Any]:
         """Names it in the audit."""
-        return {"action": self.code, "target": self.on.target(obj), "setting_key": self.on.setting_key(obj)}
+        target = f"{self.on.name}:" if self.makes else self.on.target(obj)
+        return {"action": self.code, "target": target, "setting_key": self.on.setting_key(obj)}
 
 
 def check_allowed(operation: type[Operation[Obj]], obj: Obj, by: Any) -> None:

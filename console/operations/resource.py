@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 
 from console.audit import text as words
-from console.ui.page import Text, link
+from console.ui.page import Text, link, link_to
 
 Obj = TypeVar("Obj", bound=Model)
 
@@ -21,7 +21,8 @@ def _of_no_setting(obj: Any) -> str:
 class Resource(Generic[Obj]):
     """`name`: before its id in the audit, and of its pages; `key`: the field that addresses name; `route`: of
     its page; `view`: the permission to see it; `list_page`, `title`: of the list that it is in. `section`: of
-    the navigation, and `page`: of the object itself, where they have other names. `setting_key`: of the
+    the navigation, and `page`: of the object itself, where they have other names. `query`: names the key in
+    the page's query and in what is posted, where no address could hold every key. `setting_key`: of the
     launch setting that it belongs to, for the audit. `visible`: the rows that this person may see, where a
     pool may grant it and `view` is empty; it raises PermissionDenied for who may see none at all."""
 
@@ -34,12 +35,13 @@ class Resource(Generic[Obj]):
     title: Text
     section: str = ""
     page: str = ""
+    query: str = ""
     setting_key: Callable[[Any], str] = _of_no_setting
     label: Callable[[Any], Text] = str
     visible: Callable[[Any], QuerySet[Obj]] | None = None
 
     def __post_init__(self) -> None:
-        words.PAGES.declare({self.name: words.TargetPage(self.page or self.name)})
+        words.PAGES.declare({self.name: words.TargetPage(self.page or self.name, query=self.query)})
 
     def rows_for(self, by: Any) -> QuerySet[Obj]:
         """Those that this person may see; None is the command line, for all. Raises PermissionDenied."""
@@ -56,7 +58,7 @@ class Resource(Generic[Obj]):
         return f"{self.name}:{self.key_of(obj)}"
 
     def url(self, obj: Obj) -> str:
-        return link(self.page or self.name, self.key_of(obj))
+        return link_to(self.page or self.name, self.key_of(obj), self.query)
 
     def crumbs(self, obj: Obj) -> list[tuple[Text, str]]:
         return [(self.title, link(self.list_page)), (self.label(obj), self.url(obj))]

@@ -40,8 +40,8 @@ class Answer:
 
 
 class OperationsMixin(Audited):
-    """`operations`: what a route answers for each; None: the object as it is now. `removal`: what DELETE
-    performs, in the view's own `destroy`."""
+    """`operations`: what a route answers for each; None: the object as it is now. One that makes its object
+    is the POST to the list. `removal`: what DELETE performs, in the view's own `destroy`."""
 
     operations: ClassVar[Mapping[type[Operation[Any]], Answer | None]] = {}
     removal: ClassVar[type[Operation[Any]] | None] = None
@@ -52,17 +52,17 @@ class OperationsMixin(Audited):
         super().__init_subclass__(**options)
         cls.action_permissions = dict(cls.action_permissions)
         for operation, answer in cls.__dict__.get("operations", {}).items():
-            verb = operation.verb()
-            if hasattr(cls, verb):
-                raise TypeError(f"{cls.__name__} has a {verb} already")
-            setattr(cls, verb, _route_of(operation, answer, cls.serializer_class))
-            cls.action_permissions[verb] = (operation.on.view,) if operation.on.view else ()
+            name = _name_of(operation)
+            if hasattr(cls, name):
+                raise TypeError(f"{cls.__name__} has a {name} already")
+            setattr(cls, name, _route_of(operation, answer, cls.serializer_class))
+            cls.action_permissions[name] = (operation.on.view,) if operation.on.view else ()
 
     def handle_exception(self, exc: Exception) -> Response:
         """Who may not even see it, or names what is not there, is in the audit too."""
-        verb = getattr(self, "action", "")
-        code = next((operation.code for operation in self.operations if operation.verb() == verb), "")
-        if verb == "destroy" and self.removal is not None:
+        name = getattr(self, "action", "")
+        code = next((operation.code for operation in self.operations if _name_of(operation) == name), "")
+        if name == "destroy" and self.removal is not None:
             code = self.removal.code
         if not code:
             return super(Audited, self).handle_exception(exc)
@@ -70,13 +70,18 @@ class OperationsMixin(Audited):
         return super().handle_exception(exc)
 
 
+def _name_of(operation: type[Operation[Any]]) -> str:
+    """Of the view's method."""
+    return "create" if operation.makes else operation.verb()
+
+
 def _route_of(operation: type[Operation[Any]], answer: Answer | None, of_object: Any) -> Any:
     on = operation.on
     body = _body_of(operation)  # type: ignore[arg-type]  # a class can be hashed
 
     def route(self: Any, request: Request, **lookup: Any) -> Response:
-        obj = self.get_object()
-        where = f"{on.name.replace('_', '-')}s/{on.key_of(obj)}"
+        obj = on.rows().model() if operation.makes else self.get_object()
+        where = f"{on.name.replace('_', '-')}s" + ("" if operation.makes else f"/{on.key_of(obj)}")
         with forbidding(where):
             check_allowed(operation, obj, request.user)
         if body is None:
@@ -90,11 +95,12 @@ def _route_of(operation: type[Operation[Any]], answer: Answer | None, of_object:
             done = perform(operation, obj, request.user, **given)
         return _answered(self, answer, done)
 
-    verb = operation.verb()
-    route.__name__, route.__doc__ = verb, operation.__doc__
+    route.__name__, route.__doc__ = _name_of(operation), operation.__doc__
     responses = answer.responses if answer else {status.HTTP_200_OK: of_object}
-    path = verb.replace("_", "-")
-    made = action(detail=True, methods=["post"], url_path=path, url_name=path)(route)
+    made: Any = route
+    if not operation.makes:
+        path = operation.verb().replace("_", "-")
+        made = action(detail=True, methods=["post"], url_path=path, url_name=path)(route)
     return extend_schema(request=body, responses=responses)(made)
 
 

@@ -16,6 +16,7 @@ from console.operations.operation import Done, Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
 from console.ui.labels import Button
 from console.ui.page import add_page, link, page
+from contract.text import storable
 
 
 def add_operations(*operations: type[Operation[Any]]) -> None:
@@ -70,17 +71,27 @@ class OperationPage(View):
             done = self._perform(obj, named, form)
         except Refused as refused:
             messages.error(request, refused.sentence)
-            return HttpResponseRedirect(on.url(obj))
+            return self._back(obj)
         except type(obj).DoesNotExist:
             messages.error(request, _("It was deleted meanwhile."))
             return HttpResponseRedirect(link(on.list_page))
         if done.message:
             messages.success(request, str(done.message))
-        return HttpResponseRedirect(link(on.list_page) if done.is_gone or done.to_list else on.url(obj))
+        if done.is_gone or done.to_list:
+            return HttpResponseRedirect(link(on.list_page))
+        return self._back(done.then or obj)
 
     def _object(self, address: Mapping[str, Any]) -> Any:
         on = self.operation.on
-        return get_object_or_404(on.rows_for(self.request.user), **{on.key: address[on.key]})
+        rows = on.rows_for(self.request.user)
+        if self.operation.makes:
+            return rows.model()
+        key = storable(self.request.POST.get(on.query, "")) if on.query else address[on.key]
+        return get_object_or_404(rows, **{on.key: key})
+
+    def _back(self, obj: Any) -> HttpResponseBase:
+        on = self.operation.on
+        return HttpResponseRedirect(link(on.list_page) if self.operation.makes else on.url(obj))
 
     def _named(self, address: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs that the address names."""
@@ -102,7 +113,7 @@ class OperationPage(View):
         if not self.operation.immediate:
             return self._ask(obj, named, form)
         messages.error(self.request, " ".join(str(text) for texts in form.errors.values() for text in texts))
-        return HttpResponseRedirect(self.operation.on.url(obj))
+        return self._back(obj)
 
     def _ask(self, obj: Any, named: Mapping[str, Any], form: forms.Form) -> HttpResponseBase:
         operation, on = self.operation(), self.operation.on

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -98,3 +99,8 @@ def page(
 
 def link(name: str, *args: Any) -> str:
     return reverse(f"admin:{name}", args=args)
+
+
+def link_to(name: str, key: Any, query: str = "") -> str:
+    """`query`: the page is asked for with this name, where no address could hold every key."""
+    return f"{link(name)}?{urlencode({query: key})}" if query else link(name, key)
