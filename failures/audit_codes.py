@@ -4,6 +4,22 @@ from django.utils.translation import gettext_lazy as _
 
 from console.audit import text
 
-text.ACTIONS.declare({"export_protocols": _("export of protocols")})
+text.ACTIONS.declare(
+    {
+        "export_protocols": _("export of protocols"),
+    }
+)
 text.COUNTS.declare({"protocols": _("protocols")})
-text.DETAILS.declare({"file": _("kind of file"), "query": _("filter")})
+text.DETAILS.declare(
+    {
+        "anew": _("everything anew"),
+        "fields": _("fields"),
+        "file": _("kind of file"),
+        "in_setting": _("setting"),
+        "jobs": _("jobs"),
+        "other": _("the other fingerprint"),
+        "query": _("filter"),
+        "since": _("since"),
+        "version": _("version"),
+    }
+)

@@ -7,24 +7,18 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers
-from rest_framework.decorators import action
-from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from console.rest.errors import Conflict
+from console.operations.rest import OperationsMixin
 from console.rest.pagination import KeysetPages
-from console.rest.serializers import BodySerializer, QuerySerializer, check_no_body
-from failures.fingerprints import book, merging, parts
-from failures.fingerprints.occurring import in_setting
-from failures.fingerprints.refusing import FingerprintRefused
-from failures.models import Advice, Fingerprint, KnownError
+from console.rest.serializers import QuerySerializer
+from failures.fingerprints import merging
+from failures.fingerprints.operations import FINGERPRINT_OPERATIONS, FINGERPRINTS
+from failures.models import Fingerprint, KnownError
 from failures.tallies.reading import hours_of
 
 MOST_ROWS = 200
 HOURS = 7 * 24
-WRITE = ("failures.view_fingerprint", "failures.can_know_errors")
-MERGE = ("failures.view_fingerprint", "failures.can_merge_fingerprints")
 
 
 class KnownSerializer(serializers.ModelSerializer[KnownError]):
@@ -104,46 +98,22 @@ class FingerprintQuery(QuerySerializer):
     merged = serializers.BooleanField(required=False, default=False, help_text="Merged ones too.")
 
 
-class Saying(BodySerializer):
-    """Replaces what is written."""
-
-    cause = serializers.CharField(required=False, allow_blank=True, default="")
-    advice = serializers.ChoiceField(choices=Advice.choices, required=False, allow_blank=True, default="")
-    runbook_url = serializers.CharField(required=False, allow_blank=True, default="")
-    owner = serializers.CharField(required=False, allow_blank=True, default="")
-    ticket = serializers.CharField(required=False, allow_blank=True, default="")
-
-
-class Fixing(BodySerializer):
-    version = serializers.CharField(required=False, allow_blank=True, default="", help_text="Of the agent.")
-
-
-class Naming(BodySerializer):
-    other = serializers.CharField(max_length=64, help_text="The other fingerprint.")
-
-
-class PartingOff(BodySerializer):
-    setting = serializers.CharField(max_length=200, help_text="The key of a setting in which it failed.")
-
-
 class MostRecent(KeysetPages):
     ordering = ("-recent_at", "-fingerprint")
 
 
-@extend_schema_view(
-    list=extend_schema(parameters=[FingerprintQuery]),
-    retrieve=extend_schema(responses=WholeFingerprintSerializer),
-)
-class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Fingerprint]):
+@extend_schema_view(list=extend_schema(parameters=[FingerprintQuery]))
+class FingerprintViewSet(
+    OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Fingerprint]
+):
     """The most recent first, in pages by key."""
 
-    queryset = Fingerprint.objects.select_related("known__changed_by")
-    serializer_class = FingerprintSerializer
+    queryset = FINGERPRINTS.rows()
+    serializer_class = WholeFingerprintSerializer
+    operations = dict.fromkeys(FINGERPRINT_OPERATIONS)
     lookup_value_regex = "[^/]+"
     pagination_class = MostRecent
     filter_backends = ()
-    action_permissions = {"known": WRITE, "fixed": WRITE, "not_fixed": WRITE, "merge": MERGE, "split": MERGE}
-    action_permissions |= {"part_off": MERGE, "join": MERGE}
 
     def get_serializer_class(self) -> type[FingerprintSerializer]:
         return FingerprintSerializer if self.action == "list" else WholeFingerprintSerializer
@@ -160,70 +130,5 @@ class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
         if exception := wanted.get("exception"):
             rows = rows.filter(exception_type__icontains=exception)
         if setting := wanted.get("setting"):
-            rows = in_setting(rows, setting)
+            rows = merging.in_setting(rows, setting)
         return rows
-
-    @extend_schema(request=Saying, responses=WholeFingerprintSerializer)
-    @action(detail=True, methods=["post"])
-    def known(self, request: Request, pk: str) -> Response:
-        """Writes what is known, for it and those merged with it."""
-        said = self._given(Saying)
-        return self._changed(lambda row, **who: book.write(row.pk, book.Known(**said), **who))
-
-    @extend_schema(request=Fixing, responses=WholeFingerprintSerializer)
-    @action(detail=True, methods=["post"])
-    def fixed(self, request: Request, pk: str) -> Response:
-        """From now on it should not come again; if it does, it has returned. Failures of agents older than
-        `version` do not count."""
-        version = self._given(Fixing)["version"]
-        return self._changed(lambda row, **who: book.fixed(row.pk, version, **who))
-
-    @extend_schema(request=None, responses=WholeFingerprintSerializer)
-    @action(detail=True, methods=["post"], url_path="not-fixed")
-    def not_fixed(self, request: Request, pk: str) -> Response:
-        check_no_body(request)
-        return self._changed(lambda row, **who: book.not_fixed(row.pk, **who))
-
-    @extend_schema(request=Naming, responses=WholeFingerprintSerializer)
-    @action(detail=True, methods=["post"])
-    def merge(self, request: Request, pk: str) -> Response:
-        """`other` becomes part of this one; both keep their counts."""
-        other = self._given(Naming)["other"]
-        return self._changed(lambda row, **who: merging.merge(other, row.pk, **who))
-
-    @extend_schema(request=Naming, responses=WholeFingerprintSerializer)
-    @action(detail=True, methods=["post"])
-    def split(self, request: Request, pk: str) -> Response:
-        """`other` stands for itself again."""
-        other = self._given(Naming)["other"]
-        return self._changed(lambda row, **who: merging.split(other, of=row.pk, **who))
-
-    @extend_schema(request=PartingOff, responses=WholeFingerprintSerializer)
-    @action(detail=True, methods=["post"], url_path="part-off")
-    def part_off(self, request: Request, pk: str) -> Response:
-        """Its failures in that setting become a kind of their own, now and from now on."""
-        setting = self._given(PartingOff)["setting"]
-        return self._changed(lambda row, **who: parts.part_off(row.pk, setting, **who))
-
-    @extend_schema(request=None, responses=WholeFingerprintSerializer)
-    @action(detail=True, methods=["post"])
-    def join(self, request: Request, pk: str) -> Response:
-        """One that was split off by its setting is none any more."""
-        check_no_body(request)
-        return self._changed(lambda row, **who: parts.join(row.pk, **who))
-
-    def _given(self, serializer: type[BodySerializer]) -> dict[str, Any]:
-        given = serializer(data=self.request.data)
-        given.is_valid(raise_exception=True)
-        return dict(given.validated_data)
-
-    def _changed(self, change: Any) -> Response:
-        row = self.get_object()
-        try:
-            change(row, by=self.request.user, now=timezone.now())
-        except FingerprintRefused as refused:
-            what_to_do = "Look at the fingerprint again."
-            raise Conflict(
-                str(refused), code="refused", where=f"fingerprints/{row.pk}", what_to_do=what_to_do
-            ) from refused
-        return Response(self.get_serializer(self.get_object()).data)

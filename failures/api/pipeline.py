@@ -4,24 +4,16 @@ found."""
 from typing import Any
 
 from django.db.models import Model, QuerySet
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import generics, mixins, serializers, status
-from rest_framework.decorators import action
-from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from console.rest.errors import Conflict
+from console.operations.rest import Answer, OperationsMixin
 from console.rest.pagination import KeysetPages
-from console.rest.serializers import BodySerializer, QuerySerializer, check_no_body
-from failures.insights.asking import RunRefused, ask, cancel
-from failures.insights.jobs import JOBS, TABLES
-from failures.insights.reaping import reap
-from failures.models import InsightTable, PipelineRun, PipelineTrigger
-
-RUN = ("failures.view_pipelinerun", "failures.can_run_pipeline")
-CANCEL = ("failures.view_pipelinerun", "failures.can_cancel_pipeline")
+from console.rest.serializers import QuerySerializer
+from failures.insights.jobs import TABLES
+from failures.insights.operations import PIPELINE_RUNS, CancelPipelineRun, StartPipelineRun
+from failures.models import InsightTable, PipelineRun
 
 
 class PipelineRunSerializer(serializers.ModelSerializer[PipelineRun]):
@@ -51,60 +43,24 @@ class PipelineRunSerializer(serializers.ModelSerializer[PipelineRun]):
         return run.stages
 
 
-class Asking(BodySerializer):
-    """No jobs: all of them."""
-
-    jobs = serializers.ListField(
-        child=serializers.ChoiceField(choices=sorted(JOBS)), required=False, default=list
-    )
-    since = serializers.DateTimeField(required=False, allow_null=True, default=None)
-    until = serializers.DateTimeField(required=False, allow_null=True, default=None)
-
-
 class NewestRuns(KeysetPages):
     ordering = ("-asked_at", "-id")
 
 
-class PipelineRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[PipelineRun]):
+class PipelineRunViewSet(
+    OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[PipelineRun]
+):
     """Newest first, in pages by key. There is one open run at a time."""
 
-    queryset = PipelineRun.objects.select_related("asked_by")
+    queryset = PIPELINE_RUNS.rows()
     serializer_class = PipelineRunSerializer
+    operations = {
+        StartPipelineRun: Answer(PipelineRunSerializer, status.HTTP_201_CREATED),
+        CancelPipelineRun: None,
+    }
     lookup_value_converter = "uuid"
     pagination_class = NewestRuns
     filter_backends = ()
-    action_permissions = {"create": RUN, "cancel": CANCEL}
-
-    @extend_schema(request=Asking, responses={201: PipelineRunSerializer})
-    def create(self, request: Request) -> Response:
-        """Asks for a run: a worker begins it. 409 where one goes on, or none can run here."""
-        given = Asking(data=request.data)
-        given.is_valid(raise_exception=True)
-        now = timezone.now()
-        reap(now)
-        try:
-            run = ask(PipelineTrigger.PAGE, now, by=request.user, **given.validated_data)
-        except RunRefused as refused:
-            todo = "GET /api/v1/pipeline-runs/ tells of the open one; /health/ whether it can run."
-            raise Conflict(
-                str(refused), code=refused.code, where="pipeline-runs", what_to_do=todo
-            ) from refused
-        return Response(self.get_serializer(run).data, status=status.HTTP_201_CREATED)
-
-    @extend_schema(request=None, responses=PipelineRunSerializer)
-    @action(detail=True, methods=["post"])
-    def cancel(self, request: Request, pk: str) -> Response:
-        """It ends within seconds; nothing of what it found is kept. 409 where it is over."""
-        check_no_body(request)
-        run = self.get_object()
-        if not cancel(run, timezone.now(), by=request.user.get_username()):
-            raise Conflict(
-                "It is over already.",
-                code="over",
-                where=f"pipeline-runs/{run.pk}",
-                what_to_do="Nothing is to be done.",
-            )
-        return Response(self.get_serializer(self.get_object()).data)
 
 
 class InsightTableSerializer(serializers.ModelSerializer[InsightTable]):

@@ -10,15 +10,10 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from contract.text import storable
-from failures.fingerprints.merging import heads_of, members_of
-from failures.fingerprints.refusing import FingerprintRefused
-from failures.models import Advice, Fingerprint, FingerprintAct, FingerprintChange, KnownError
+from failures.fingerprints.merging import heads_of, members_of, never_met, note_act, refused
+from failures.models import Fingerprint, FingerprintAct, KnownError
 from failures.tallies.folding import hold
 from failures.tallies.returns import refresh_return
-
-LONGEST_CAUSE = 4000
-LONGEST_LINE = 200
-LONGEST_URL = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +30,8 @@ class Known:
 SAID = tuple(each.name for each in fields(Known))
 
 
-def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> KnownError:
-    """Of the one that `fingerprint` belongs to. Raises FingerprintRefused."""
+def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> list[str]:
+    """Of the one that `fingerprint` belongs to; answers the names of what changed. Raises Refused."""
     said = _checked(known)
     with transaction.atomic():
         hold()  # the whole row is written back: a fold between would lose what it found
@@ -48,7 +43,7 @@ def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> KnownErr
         }
         if changed:
             _change(entry, said, FingerprintAct.WROTE, changed, by, now)
-    return entry
+    return list(changed)
 
 
 def fixed(fingerprint: str, version: str, *, by: Any, now: datetime) -> KnownError:
@@ -67,7 +62,7 @@ def not_fixed(fingerprint: str, *, by: Any, now: datetime) -> KnownError:
         hold()
         entry = _entry(fingerprint)
         if entry.fixed_at is None:
-            raise FingerprintRefused(_("Nobody has said that it is fixed."))
+            raise refused(_("Nobody has said that it is fixed."))
         fields = {"fixed_at": None, "fixed_in": "", "returned_at": None}
         return _change(entry, fields, FingerprintAct.REOPENED, {}, by, now)
 
@@ -84,7 +79,7 @@ def _entry(fingerprint: str) -> KnownError:
     made."""
     row = Fingerprint.objects.select_for_update().filter(pk=heads_of([fingerprint])[fingerprint]).first()
     if row is None:
-        raise FingerprintRefused(_("Nobody has met that fingerprint: copy it from its page."))
+        raise never_met()
     return KnownError.objects.filter(pk=row.pk).first() or KnownError(fingerprint=row)
 
 
@@ -102,26 +97,15 @@ def _change(
     entry.save()
     if entry.fixed_at is None and not any(getattr(entry, name) for name in SAID):
         KnownError.objects.filter(pk=entry.pk).delete()  # nothing is known of it any more
-    FingerprintChange.objects.create(
-        fingerprint_id=entry.pk, what=what, detail=detail, by=by, by_name=by.get_username(), at=now
-    )
+    note_act(entry.pk, what, detail, by, now)
     return entry
 
 
 def _checked(known: Known) -> dict[str, str]:
-    said = {name: storable(text).strip() for name, text in asdict(known).items()}
-    if len(said["cause"]) > LONGEST_CAUSE:
-        raise FingerprintRefused(_("The cause is longer than %(most)d characters.") % {"most": LONGEST_CAUSE})
-    if said["advice"] not in Advice.values:
-        raise FingerprintRefused(_("That is none of the things to do."))
-    if said["runbook_url"]:
-        if not _is_address(said["runbook_url"]):
-            raise FingerprintRefused(_("The runbook needs an address with http:// or https://."))
-        if len(said["runbook_url"]) > LONGEST_URL:
-            raise FingerprintRefused(
-                _("The address of the runbook is longer than %(most)d characters.") % {"most": LONGEST_URL}
-            )
-    return said | {"owner": _line(said["owner"]), "ticket": _line(said["ticket"])}
+    said = {name: _line(text) for name, text in asdict(known).items()}
+    if said["runbook_url"] and not _is_address(said["runbook_url"]):
+        raise refused(_("The runbook needs an address with http:// or https://."))
+    return said | {"cause": storable(known.cause).strip()}
 
 
 def _is_address(text: str) -> bool:
@@ -139,9 +123,4 @@ def _is_address(text: str) -> bool:
 
 
 def _line(text: str) -> str:
-    line = " ".join(storable(text).split())
-    if len(line) > LONGEST_LINE:
-        raise FingerprintRefused(
-            _("“%(text)s…” is longer than %(most)d characters.") % {"text": line[:30], "most": LONGEST_LINE}
-        )
-    return line
+    return " ".join(storable(text).split())

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from failures.fingerprints.refusing import FingerprintRefused
-from failures.models import Fingerprint, FingerprintAct, FingerprintChange, KnownError
+from console.operations.refusals import Refused
+from failures.models import FailureGroup, Fingerprint, FingerprintAct, FingerprintChange, KnownError
 from failures.tallies.folding import hold
 from failures.tallies.returns import refresh_return
 
@@ -22,9 +22,9 @@ MOST_MERGED = 200
 
 
 def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
-    """`one`, with what was merged into it, becomes part of `into`. Raises FingerprintRefused."""
+    """`one`, with what was merged into it, becomes part of `into`. Raises Refused."""
     if one == into:
-        raise FingerprintRefused(_("That is the same fingerprint."))
+        raise refused(_("That is the same fingerprint."))
     with transaction.atomic():
         hold()
         rows = {
@@ -32,44 +32,42 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
             for row in Fingerprint.objects.select_for_update().filter(pk__in=[one, into]).order_by("pk")
         }
         if len(rows) < 2:
-            raise FingerprintRefused(_("Nobody has met that fingerprint: copy it from its page."))
+            raise never_met()
         if rows[one].part_of_id or rows[into].part_of_id:
-            raise FingerprintRefused(_("One of them is a setting that was split off: join it again instead."))
+            raise refused(_("One of them is a setting that was split off: join it again instead."))
         if rows[one].merged_into_id or rows[into].merged_into_id:
-            raise FingerprintRefused(
-                _("It is merged already: split it off first, or merge with the one it belongs to.")
-            )
+            raise refused(_("It is merged already: split it off first, or merge with the one it belongs to."))
         if Fingerprint.objects.filter(merged_into__in=[one, into]).count() >= MOST_MERGED:
-            raise FingerprintRefused(_("More than %(most)d belong together already.") % {"most": MOST_MERGED})
+            raise refused(_("More than %(most)d belong together already.") % {"most": MOST_MERGED})
         moved = sorted(Fingerprint.objects.filter(merged_into=one).values_list("pk", flat=True))
         Fingerprint.objects.filter(merged_into=one).update(merged_into=into)
         Fingerprint.objects.filter(pk=one).update(merged_into=into)
         _refresh(into)
-        _note(into, FingerprintAct.MERGED, {"with": one}, by, now)
-        _note(one, FingerprintAct.MERGED, {"into": into, "and": moved}, by, now)
+        note_act(into, FingerprintAct.MERGED, {"with": one}, by, now)
+        note_act(one, FingerprintAct.MERGED, {"into": into, "and": moved}, by, now)
         for each in moved:
-            _note(each, FingerprintAct.MERGED, {"into": into}, by, now)
-        _hand_on_what_is_known(one, into)
+            note_act(each, FingerprintAct.MERGED, {"into": into}, by, now)
+        hand_on_what_is_known(one, into)
         refresh_return(into, members_of(into))
 
 
 def split(one: str, *, of: str, by: Any, now: datetime) -> None:
     """`one`, merged into `of`, stands for itself again, with those that came along with it. Raises
-    FingerprintRefused."""
+    Refused."""
     with transaction.atomic():
         hold()
         row = Fingerprint.objects.select_for_update().filter(pk=one).first()
         if row is None or row.merged_into_id != of or row.part_of_id is not None:
-            raise FingerprintRefused(_("It is not merged (any more)."))
+            raise refused(_("It is not merged (any more)."))
         Fingerprint.objects.filter(pk=one).update(merged_into=None)
         came_along = _came_along(one, of)
         Fingerprint.objects.filter(pk__in=came_along).update(merged_into=one)
         for head in (of, one):
             _refresh(head)
             refresh_return(head, members_of(head))
-        _note(of, FingerprintAct.SPLIT, {"off": one}, by, now)
+        note_act(of, FingerprintAct.SPLIT, {"off": one}, by, now)
         for each in (one, *came_along):
-            _note(each, FingerprintAct.SPLIT, {"from": of}, by, now)
+            note_act(each, FingerprintAct.SPLIT, {"from": of}, by, now)
 
 
 def heads_of(fingerprints: Collection[str]) -> Mapping[str, str]:
@@ -89,6 +87,14 @@ def members_of(head: str) -> list[str]:
     ]
 
 
+def in_setting(rows: QuerySet[Fingerprint], key: str) -> QuerySet[Fingerprint]:
+    """Those that occur in a setting, themselves or through what was merged into them. Two looks into indexes
+    for each row: an OR within one subquery would read all groups of the setting for each."""
+    groups = FailureGroup.objects.filter(fingerprint=OuterRef("fingerprint"), setting_key=key)
+    merged = Fingerprint.objects.filter(Exists(groups), merged_into=OuterRef("pk"))
+    return rows.filter(Q(Exists(groups)) | Exists(merged) | Q(part_setting=key))
+
+
 def _came_along(one: str, of: str) -> list[str]:
     """What was merged into `one` when it was merged into `of`, and still is there."""
     merges = FingerprintChange.objects.filter(fingerprint=one, what=FingerprintAct.MERGED, detail__into=of)
@@ -99,12 +105,11 @@ def _came_along(one: str, of: str) -> list[str]:
     )
 
 
-def _hand_on_what_is_known(one: str, into: str) -> None:
-    """Where nobody has written anything of `into`, it is known as `one` was; `one` keeps its own for a
-    split."""
+def hand_on_what_is_known(one: str, to: str) -> None:
+    """Where nobody has written anything of `to`, it is known as `one` was; from here on each has its own."""
     entry = KnownError.objects.filter(pk=one).first()
-    if entry is not None and not KnownError.objects.filter(pk=into).exists():
-        entry.pk = entry.fingerprint_id = into
+    if entry is not None and not KnownError.objects.filter(pk=to).exists():
+        entry.pk = entry.fingerprint_id = to
         entry.save(force_insert=True)
 
 
@@ -114,7 +119,18 @@ def _refresh(head: str) -> None:
     Fingerprint.objects.filter(pk=head).update(recent_at=recent)
 
 
-def _note(fingerprint: str, what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime) -> None:
+def refused(why: str) -> Refused:
+    """`why` is for the person who asked, in their language."""
+    return Refused("refused", why, _("Look at the fingerprint again."))
+
+
+def never_met() -> Refused:
+    return refused(_("Nobody has met that fingerprint: copy it from its page."))
+
+
+def note_act(fingerprint: str, what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime) -> None:
+    """In the history that its page shows. `by`: None is the command line."""
+    name = by.get_username() if by else ""
     FingerprintChange.objects.create(
-        fingerprint_id=fingerprint, what=what, detail=detail, by=by, by_name=by.get_username(), at=now
+        fingerprint_id=fingerprint, what=what, detail=detail, by=by, by_name=name, at=now
     )

@@ -18,13 +18,11 @@ from django.db.models import Max, Min, Sum
 from django.utils.translation import gettext as _
 
 from failures.fingerprints.book import known_of
-from failures.fingerprints.merging import members_of
-from failures.fingerprints.refusing import FingerprintRefused
+from failures.fingerprints.merging import hand_on_what_is_known, members_of, never_met, note_act, refused
 from failures.models import (
     FailureGroup,
     Fingerprint,
     FingerprintAct,
-    FingerprintChange,
     FingerprintHour,
     KnownError,
 )
@@ -36,7 +34,7 @@ MOST_PARTS = 50
 
 
 def part_off(one: str, setting: str, *, by: Any, now: datetime) -> str:
-    """What `one` is in that setting stands for itself; answers its key. Raises FingerprintRefused."""
+    """What `one` is in that setting stands for itself; answers its key. Raises Refused."""
     with transaction.atomic():
         # What is folded from here on finds the rule, what was folded before is in the groups.
         hold()
@@ -44,33 +42,31 @@ def part_off(one: str, setting: str, *, by: Any, now: datetime) -> str:
         key = key_of(one, setting)
         row = Fingerprint.objects.select_for_update().filter(pk=key).first()
         if row is not None and row.merged_into_id is None:
-            raise FingerprintRefused(_("That setting is split off already."))
+            raise refused(_("That setting is split off already."))
         if Fingerprint.objects.filter(part_of=one, merged_into=None).count() >= MOST_PARTS:
-            raise FingerprintRefused(
-                _("More than %(most)d settings are split off already.") % {"most": MOST_PARTS}
-            )
+            raise refused(_("More than %(most)d settings are split off already.") % {"most": MOST_PARTS})
         counted = _counted(whole, setting)
         Fingerprint.objects.update_or_create(pk=key, defaults=counted)
-        _note(one, FingerprintAct.SPLIT, {"off": key, "setting": setting}, by, now)
-        _note(key, FingerprintAct.SPLIT, {"from": one, "setting": setting}, by, now)
-        _hand_on_what_is_known(one, key)
+        note_act(one, FingerprintAct.SPLIT, {"off": key, "setting": setting}, by, now)
+        note_act(key, FingerprintAct.SPLIT, {"from": one, "setting": setting}, by, now)
+        hand_on_what_is_known(one, key)
         refresh_return(key, [key])
         refresh_return(one, members_of(one))
     return key
 
 
 def join(part: str, *, by: Any, now: datetime) -> str:
-    """It is no kind of its own any more; answers what it belongs to again. Raises FingerprintRefused."""
+    """It is no kind of its own any more; answers what it belongs to again. Raises Refused."""
     with transaction.atomic():
         hold()
         row = Fingerprint.objects.select_for_update().filter(pk=part, merged_into=None).first()
         if row is None or row.part_of_id is None:
-            raise FingerprintRefused(_("It is not split off (any more)."))
+            raise refused(_("It is not split off (any more)."))
         # Its count is in that of the whole.
         Fingerprint.objects.filter(pk=part).update(merged_into=row.part_of_id, count=0)
         refresh_return(row.part_of_id, members_of(row.part_of_id))
-        _note(row.part_of_id, FingerprintAct.MERGED, {"with": part, "setting": row.part_setting}, by, now)
-        _note(part, FingerprintAct.MERGED, {"into": row.part_of_id, "setting": row.part_setting}, by, now)
+        note_act(row.part_of_id, FingerprintAct.MERGED, {"with": part, "setting": row.part_setting}, by, now)
+        note_act(part, FingerprintAct.MERGED, {"into": row.part_of_id, "setting": row.part_setting}, by, now)
     return row.part_of_id
 
 
@@ -89,9 +85,9 @@ def known_in(pairs: Collection[Pair]) -> Mapping[Pair, KnownError]:
 def _whole(one: str) -> Fingerprint:
     row = Fingerprint.objects.select_for_update().filter(pk=one).first()
     if row is None:
-        raise FingerprintRefused(_("Nobody has met that fingerprint: copy it from its page."))
+        raise never_met()
     if row.part_of_id is not None or row.merged_into_id is not None:
-        raise FingerprintRefused(_("It is itself split off or merged: split the one that it belongs to."))
+        raise refused(_("It is itself split off or merged: split the one that it belongs to."))
     return row
 
 
@@ -102,7 +98,7 @@ def _counted(whole: Fingerprint, setting: str) -> dict[str, Any]:
     latest = groups.order_by("-last_at").first()
     hours = FingerprintHour.objects.filter(fingerprint=whole.pk, setting_key=setting)
     if latest is None and not hours.exists():
-        raise FingerprintRefused(_("It never failed in that setting, as far as counts are kept."))
+        raise refused(_("It never failed in that setting, as far as counts are kept."))
     return {
         "part_of_id": whole.pk, "part_setting": setting, "merged_into": None,
         "exception_type": whole.exception_type,
@@ -111,17 +107,3 @@ def _counted(whole: Fingerprint, setting: str) -> dict[str, Any]:
         "first_at": sums["first"] or whole.first_at, "last_at": sums["last"] or whole.last_at,
         "recent_at": sums["last"] or whole.last_at, "received_at": whole.received_at,
     }  # fmt: skip
-
-
-def _hand_on_what_is_known(one: str, part: str) -> None:
-    """What was written of the whole was of it too; from here on each has its own."""
-    entry = KnownError.objects.filter(pk=one).first()
-    if entry is not None and not KnownError.objects.filter(pk=part).exists():
-        entry.pk = entry.fingerprint_id = part
-        entry.save(force_insert=True)
-
-
-def _note(fingerprint: str, what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime) -> None:
-    FingerprintChange.objects.create(
-        fingerprint_id=fingerprint, what=what, detail=detail, by=by, by_name=by.get_username(), at=now
-    )

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from failures.insights import processes
 from failures.insights.places import RunFolder
-from failures.insights.starting import TAKEN_WITHIN
+from failures.insights.asking import TAKEN_WITHIN
 from failures.models import PipelineRun, PipelineState
 
 log = structlog.get_logger(__name__)

@@ -9,11 +9,11 @@ from django.conf import settings
 from django.db.models import Min
 
 from agents.models import Server
-from failures.insights.asking import RunRefused, ask
+from console.operations.refusals import Refused
+from failures.insights.asking import ask, start_waiting
 from failures.insights.places import RunFolder
 from failures.insights.readiness import is_default, readiness
 from failures.insights.reaping import reap
-from failures.insights.starting import start_waiting
 from failures.models import InsightTable, PipelineRun, PipelineState, PipelineTrigger
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ def tend(now: datetime) -> None:
     if is_due(now) and readiness().ready:
         try:
             ask(PipelineTrigger.NIGHTLY, now)
-        except RunRefused as refused:  # somebody else was faster
+        except Refused as refused:  # somebody else was faster
             log.info("no run of the pipeline tonight yet", reason=str(refused))
     start_waiting(now)
     forget_old(now)

@@ -16,6 +16,7 @@ from console.ui import panels
 from console.ui.page import link, needs, page
 from console.ui.sparkline import spark
 from failures.fingerprints.merging import members_of
+from failures.fingerprints.operations import MAY_MERGE, MAY_WRITE
 from failures.links import fingerprint_url
 from failures.models import (
     Advice,
@@ -32,8 +33,6 @@ from failures.tallies.folding import fold_all
 from failures.tallies.reading import Alike, hours_of, of_fingerprints, settings_of, totals_of
 from failures.tallies.returns import older_since
 
-WRITE = "failures.can_know_errors"
-MERGE = "failures.can_merge_fingerprints"
 WEEK = timedelta(days=7)
 MONTH = timedelta(days=30)
 SHOWN = 20
@@ -138,8 +137,8 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         older=older_since(known, members) if known and not row.merged_into_id else [],
         advice=Advice(known.advice).label if known and known.advice else "",
         advices=Advice.choices,
-        may_write=request.user.has_perm(WRITE),
-        may_merge=request.user.has_perm(MERGE),
+        may_write=request.user.has_perm(MAY_WRITE.name),
+        may_merge=request.user.has_perm(MAY_MERGE.name),
         history=[_told(change) for change in row.changes.select_related("by")[:SHOWN]],
         panels=panels.render("fingerprint", request, row),
     )

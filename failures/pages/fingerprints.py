@@ -20,7 +20,7 @@ from console.lists.keyset import keyset_page
 from console.ui.amounts import number
 from console.ui.page import needs, page
 from console.ui.sparkline import Spark, spark
-from failures.fingerprints.occurring import in_setting
+from failures.fingerprints.merging import in_setting
 from failures.links import fingerprint_url
 from failures.models import Fingerprint, FoldMark, KnownError
 from failures.tallies.reading import Total, hours_of, totals_of

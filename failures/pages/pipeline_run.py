@@ -1,29 +1,26 @@
-"""Runs of the pipeline on pages: how one goes, its stages and log; begun and cancelled by who may."""
+"""Runs of the pipeline on pages: how one goes, its stages and log."""
 
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
-from failures.insights.asking import RunRefused, ask, cancel
 from failures.insights.jobs import LABELS
+from failures.insights.operations import MAY_CANCEL, MAY_RUN
 from failures.insights.places import tail_of_log
 from failures.insights.reading import Standing, standing
-from failures.insights.reaping import reap
-from failures.models import PipelineRun, PipelineState, PipelineTrigger
+from failures.models import PipelineRun, PipelineState
 
 VIEW = "failures.view_pipelinerun"
-RUN, CANCEL = "failures.can_run_pipeline", "failures.can_cancel_pipeline"
 
 SHOWN: dict[str, Shown] = {
     PipelineState.WAITING: Shown(PipelineState.WAITING.label, "info", "wait"),
@@ -40,8 +37,8 @@ def run_facts(request: HttpRequest, of: Standing) -> dict[str, Any]:
     """What the bar above the insights needs."""
     return {
         "standing": of,
-        "may_run": request.user.has_perm(RUN),
-        "may_cancel": request.user.has_perm(CANCEL),
+        "may_run": request.user.has_perm(MAY_RUN.name),
+        "may_cancel": request.user.has_perm(MAY_CANCEL.name),
         "stage": stage_words(of.open) if of.open else "",
         "last_shown": SHOWN[of.last.state] if of.last else None,
         "open_shown": SHOWN[of.open.state] if of.open else None,
@@ -91,7 +88,7 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     stages = [
         {**stage, "label": stage_label(stage["stage"]), "shown": _stage_shown(stage)} for stage in run.stages
     ]
-    may_see_log = request.user.has_perm(RUN)
+    may_see_log = request.user.has_perm(MAY_RUN.name)
     return page(
         request,
         "failures/run.html",
@@ -103,7 +100,7 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         stage=stage_words(run) if run.is_open else "",
         stages=stages,
         jobs=[stage_label(name) for name in run.jobs],
-        may_cancel=request.user.has_perm(CANCEL),
+        may_cancel=request.user.has_perm(MAY_CANCEL.name),
         may_see_log=may_see_log,
         log=tail_of_log(run) if may_see_log else "",
         took=run.ended_at - run.started_at if run.ended_at and run.started_at else None,
@@ -119,30 +116,3 @@ def _stage_shown(stage: dict[str, Any]) -> Shown:
         "failed": Shown(_("failed"), "bad", "bad"),
     }
     return words.get(str(stage.get("state")), words["failed"])
-
-
-@require_POST
-@needs(VIEW, RUN)
-def run_now(request: HttpRequest) -> HttpResponseBase:
-    now = timezone.now()
-    reap(now)
-    try:
-        ask(PipelineTrigger.PAGE, now, by=request.user)
-    except RunRefused as refused:
-        messages.error(request, str(refused))
-    else:
-        messages.success(
-            request, _("Asked for: a worker begins it within seconds, and it goes on by itself.")
-        )
-    return HttpResponseRedirect(link("insights"))
-
-
-@require_POST
-@needs(VIEW, CANCEL)
-def run_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    run = get_object_or_404(PipelineRun, pk=pk)
-    if cancel(run, timezone.now(), by=request.user.get_username()):
-        messages.success(request, _("It is being cancelled. What it found so far is not shown."))
-    else:
-        messages.error(request, _("It is over already."))
-    return HttpResponseRedirect(link("insights"))

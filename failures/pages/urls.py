@@ -2,9 +2,11 @@
 
 from django.utils.translation import gettext_lazy as _
 
+from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
-from failures.pages import fingerprint_actions
+from failures.fingerprints.operations import FINGERPRINT_OPERATIONS
+from failures.insights.operations import PIPELINE_OPERATIONS
 from failures.pages.breaker import breaker_panel
 from failures.pages.difference import difference_panel
 from failures.pages.evidence import trip_panel
@@ -17,7 +19,7 @@ from failures.pages.insight_panel import insight_panel
 from failures.pages.insights import insight_table, insights_page
 from failures.pages.on_server import failures_of_server
 from failures.pages.pipeline_run import VIEW as VIEW_INSIGHTS
-from failures.pages.pipeline_run import run_bar, run_cancel, run_now, run_page
+from failures.pages.pipeline_run import run_bar, run_page
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
 from failures.pages.reports import server_panel
@@ -31,12 +33,7 @@ def register() -> None:
     add_tab(Tab("fingerprints", _("Fingerprints"), "admin:fingerprints", 62, VIEW_FINGERPRINTS))
     add_page("fingerprints/", fingerprint_list, "fingerprints")
     add_page("fingerprint/", fingerprint_page, "fingerprint")
-    for name in ("write", "fixed", "not_fixed", "merge", "split", "part_off", "join"):
-        add_page(
-            f"fingerprint/{name.replace('_', '-')}/",
-            getattr(fingerprint_actions, name),
-            f"fingerprint_{name}",
-        )
+    add_operations(*FINGERPRINT_OPERATIONS, *PIPELINE_OPERATIONS)
     add_page("protocols/", protocol_list, "protocols")
     add_page("protocols/news/", protocol_news, "protocol_news")
     add_page("protocols/export/", export_page, "export_protocols")
@@ -45,9 +42,7 @@ def register() -> None:
     add_tab(Tab("insights", _("Insights"), "admin:insights", 64, VIEW_INSIGHTS))
     add_page("insights/", insights_page, "insights")
     add_page("insights/run-bar/", run_bar, "insights_run_bar")
-    add_page("insights/run/", run_now, "pipeline_run_now")
     add_page("insights/runs/<uuid:pk>/", run_page, "pipeline_run")
-    add_page("insights/runs/<uuid:pk>/cancel/", run_cancel, "pipeline_run_cancel")
     add_page("insights/tables/<slug:name>/", insight_table, "insight_table")
     add_page("retention/", retention_page, "retention")
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")

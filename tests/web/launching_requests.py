@@ -178,7 +178,7 @@ class Rows:
         yield Ask("POST /fingerprint/merge/", said=of | other)
         yield Ask("POST /fingerprint/split/", said=of | other, first=merged)
         yield Ask("POST /fingerprint/part-off/", said=of | {"setting": ON})
-        yield Ask("POST /fingerprint/join/", said=of | {"other": self._part}, first=apart)
+        yield Ask("POST /fingerprint/join/", said={"of": self._part}, first=apart)
         named = {"name": "keys", "query": "exception=Key"}
         yield Ask(f"POST {REST}/protocols/saved/", said=named)
         yield Ask(f"PATCH {REST}/protocols/saved/{{id}}/", [self._view], {"shared": True})

@@ -10,11 +10,12 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Run
+from console.operations.refusals import Refused
 from failures import erasing
 from failures.fingerprints import book, merging, parts
 from failures.fingerprints.parts import known_in
-from failures.fingerprints.refusing import FingerprintRefused
 from failures.intake import accept_batch
+from failures.links import fingerprint_url
 from failures.models import FailureGroup, FailureProtocol, Fingerprint, FingerprintAct, FingerprintChange
 from failures.tallies.folding import fold_all
 from failures.tallies.reading import hours_of, of_fingerprints, settings_of, totals_of
@@ -161,7 +162,7 @@ def test_what_cannot_be_split_or_joined_is_refused_and_changes_nothing(
         "merged": lambda: merging.merge(part, KIND, by=ann, now=now),
         "unknown": lambda: parts.part_off("v1:none", "stock", by=ann, now=now),
     }
-    with pytest.raises(FingerprintRefused):
+    with pytest.raises(Refused):
         acts[what]()
     assert Fingerprint.objects.count() == before and FingerprintChange.objects.count() == 2
 
@@ -185,7 +186,8 @@ def test_on_the_page_by_who_may_and_the_page_says_what_cannot_be_divided(world: 
     assert f"/protocols/?fingerprint={row.pk.replace(':', '%3A')}&setting={setting}" in page.links()
     assert f"/fingerprint/?of={part.pk.replace(':', '%3A')}" in looked_at(operator, "/fingerprints/").links()
 
-    operator.post("/fingerprint/join/", {"of": row.pk, "other": part.pk})
+    joined = operator.post("/fingerprint/join/", {"of": part.pk})
+    assert joined["Location"] == fingerprint_url(row.pk)
     assert Fingerprint.objects.get(pk=part.pk).merged_into_id == row.pk
     assert "No setting is split off." in looked_at(operator, f"/fingerprint/?of={row.pk}").text
 

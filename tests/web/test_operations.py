@@ -34,12 +34,15 @@ from console.audit.models import AuditEntry
 from console.operations.operation import Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
 from dlq.import_sending import ImportMessages
-from tests.web import cases_of_agents, cases_of_messages
+from failures.insights import asking
+from failures.insights.readiness import Readiness
+from tests.web import cases_of_agents, cases_of_failures, cases_of_messages
 from tests.web.cases_of_agents import cordoned, group_off, group_on, off, on, server_of
 from tests.web.operation_case import Case
 from tests.web.rows import api_client, make_alive, make_person, make_setting
 
-CASES = {case.operation: case for case in (*cases_of_agents.CASES, *cases_of_messages.CASES)}
+TABLES = (cases_of_agents, cases_of_failures, cases_of_messages)
+CASES = {case.operation: case for table in TABLES for case in table.CASES}
 # What they change is on the broker: tests/web/test_destination_policy.py and test_dlq_import.py.
 ON_THE_BROKER = {ApplyPolicy, AdoptPolicy, ImportMessages}
 
@@ -68,6 +71,7 @@ def case(request: Any, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> tuple[Cas
     monkeypatch.setattr(answering.until_ended, "__defaults__", (0.05,))
     for kept in ("_connection", "_process"):  # a case may bring its own broker
         monkeypatch.setattr(broker, kept, getattr(broker, kept))
+    monkeypatch.setattr(asking, "readiness", lambda: Readiness(False, ()))
     make_alive(*pool.servers.all(), now=timezone.now())
     case = CASES[request.param]
     obj = case.make(pool)
@@ -95,7 +99,8 @@ def test_what_is_done_is_in_the_audit(case: tuple[Case, Any, dict[str, Any]], ad
     assert (entry.reason, entry.setting_key) == (given.get("reason", ""), key)
     assert entry.detail == expected | asked
     of_setting = isinstance(obj, LaunchSetting) or getattr(obj, "setting", None)
-    assert bool(key) == bool(of_setting or getattr(obj, "setting_key", ""))
+    its_own = getattr(obj, "setting_key", "") or getattr(obj, "part_setting", "")
+    assert bool(key) == bool(of_setting or its_own)
 
 
 @pytest.mark.both_databases
@@ -126,7 +131,7 @@ def test_who_may_not_is_in_the_audit_and_changes_nothing(
     with pytest.raises(NotAllowed, match="permission"):
         perform(operation, obj, person, **given)
 
-    assert entries() == [(operation.code, operation.on.target(obj), "refused", person.username)]
+    assert entries() == [(operation.code, operation().about(obj)["target"], "refused", person.username)]
     assert rows() == before
 
 

@@ -5,17 +5,21 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, ActivationState
+from console.audit.models import AuditEntry
+from console.operations.refusals import Refused
 from failures.fingerprints import book, merging
-from failures.fingerprints.refusing import FingerprintRefused
 from failures.links import fingerprint_url
 from failures.models import FailureProtocol, Fingerprint, FingerprintChange, FoldMark, KnownError
 from failures.tallies.folding import fold_all
 from failures.tallies.noting import note
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
+from tests.web.rows import make_person
 
 KEY = "orders-export"
 
@@ -186,7 +190,7 @@ def test_merging_makes_neither_chains_nor_circles(world: World) -> None:
 
     assert sorted(Fingerprint.objects.filter(merged_into=c).values_list("pk", flat=True)) == [a, b]
     for one, into in ((c, a), (c, c), (a, c), ("nobody", c)):
-        with pytest.raises(FingerprintRefused):
+        with pytest.raises(Refused):
             merging.merge(one, into, by=by, now=now)
     assert merging.heads_of([a, b, c, "nobody"]) == {a: c, b: c, c: c, "nobody": "nobody"}
 
@@ -200,6 +204,33 @@ def test_who_may_not_does_nothing(world: World) -> None:
     assert not KnownError.objects.exists() and not FingerprintChange.objects.exists()
     assert "Write what is known" not in text_of(world, fingerprint_url(of))
     assert signed_in(world, "viewer").get("/fingerprint/?of=nobody").status_code == 404
+
+
+def test_what_people_do_is_in_the_audit_and_leads_to_its_page(world: World) -> None:
+    of, other = (row.pk for row in Fingerprint.objects.order_by("-count")[:2])
+    act(world, "write", of=of, ticket="OPS-1")
+    act(world, "write", of=of, ticket="OPS-1")
+    act(world, "merge", of=of, other=of)
+    act(world, "merge", of=of, other=other)
+    act(world, "merge", "viewer", of=of, other=other)
+    assert act(world, "merge", of="nobody", other=other) == 404
+
+    rows = AuditEntry.objects.order_by("pk")
+    of_kind = f"fingerprint:{of}"
+    assert list(rows.values_list("action", "target", "result", "by_name")) == [
+        ("error_group.known", of_kind, "done", "operator"),
+        ("error_group.known", of_kind, "done", "operator"),
+        ("error_group.merge", of_kind, "refused", "operator"),
+        ("error_group.merge", of_kind, "done", "operator"),
+        ("error_group.merge", of_kind, "refused", "viewer"),
+        ("error_group.merge", "page:/fingerprint/merge/", "refused", "operator"),
+    ]
+    assert [row.detail for row in rows][:2] == [{"fields": ["ticket"]}, {"changed": False}]
+    reader = make_person("reader", "operator")
+    reader.user_permissions.add(Permission.objects.get(codename="view_auditentry"))
+    browser = Client()
+    browser.force_login(reader)
+    assert fingerprint_url(of) in looked_at(browser, "/audit/").links()
 
 
 def test_groups_stay_when_retention_has_deleted_their_protocols(world: World) -> None:

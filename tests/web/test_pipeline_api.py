@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
+from console.audit.models import AuditEntry
 from failures.insights.jobs import TABLES
 from failures.models import PipelineRun
 from tests.web.insight_rows import found, run_row
@@ -77,3 +78,22 @@ def test_every_table_is_told_with_its_age_and_its_rows(viewer: User) -> None:
         assert name == "retention_plan" or (rows and rows[0]["run"] == str(run.pk)), name
         assert client.get(path, {"setting": "nobody"}).json()["results"] == []
         assert client.get(path, {"settng": "orders"}).status_code == 400
+
+
+def test_who_begins_and_cancels_is_in_the_audit_and_who_may_not_too(operator: User, viewer: User) -> None:
+    begun = of(operator).post(RUNS, {}, format="json").json()["id"]
+    assert of(operator).post(RUNS, {}, format="json").json()["where"] == "pipeline-runs"
+    for person, status in ((viewer, 403), (operator, 200), (operator, 409)):
+        assert of(person).post(f"{RUNS}{begun}/cancel/").status_code == status
+    assert of(viewer).post(RUNS, {}, format="json").status_code == 403
+
+    target = f"pipeline_run:{begun}"
+    rows = AuditEntry.objects.order_by("pk").values_list("action", "target", "result", "by_name")
+    assert list(rows) == [
+        ("pipeline_run.start", target, "done", "operator"),
+        ("pipeline_run.start", "pipeline_run:", "refused", "operator"),
+        ("pipeline_run.cancel", target, "refused", "viewer"),
+        ("pipeline_run.cancel", target, "done", "operator"),
+        ("pipeline_run.cancel", target, "refused", "operator"),
+        ("pipeline_run.start", "pipeline_run:", "refused", "viewer"),
+    ]

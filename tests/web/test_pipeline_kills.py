@@ -14,11 +14,11 @@ import pytest
 from django.db import OperationalError, connection
 from django.utils import timezone
 
+from console.operations.refusals import Refused
 from failures.insights import holding, processes, reaping, submitting
-from failures.insights.asking import RunRefused, cancel
+from failures.insights.asking import TAKEN_WITHIN, cancel, start_waiting
 from failures.insights.places import RunFolder
 from failures.insights.reaping import SILENT, UNBEGUN, reap
-from failures.insights.starting import TAKEN_WITHIN, start_waiting
 from failures.models import FailureTrend, InsightTable, PipelineRun
 from tests.web.pipeline import asked, stand_in, until, use, worked
 from tests.web.test_failures_intake_at_once import at_once
@@ -32,6 +32,7 @@ import os, signal, sys
 import django
 django.setup()
 from uuid import UUID
+from console.operations.refusals import Refused
 from failures.insights import holding, submitting, working
 submitting.LOOK_SECONDS = holding.BEAT_SECONDS = 0.02
 run, where, name, when = UUID(sys.argv[1]), *sys.argv[2].split(":")
@@ -74,7 +75,7 @@ def is_dead(run: PipelineRun) -> None:
     """The look at dead runs ends it, and the next one is done whole."""
     assert PipelineRun.objects.get(pk=run.pk).state == "running"
     assert not FailureTrend.objects.exists() and not InsightTable.objects.exists()
-    with pytest.raises(RunRefused):
+    with pytest.raises(Refused):
         asked()
     found = reap(timezone.now())
     assert found is not None and found.pk == run.pk
@@ -150,7 +151,7 @@ def test_a_run_outlives_the_worker_that_started_it(settings: Any, tmp_path: Path
     run = asked()
     code = (
         "import django; django.setup(); from django.utils import timezone; import os, signal;"
-        "from failures.insights.starting import start_waiting; assert start_waiting(timezone.now());"
+        "from failures.insights.asking import start_waiting; assert start_waiting(timezone.now());"
         "os.killpg(0, signal.SIGKILL)"
     )
     worker = subprocess.Popen(
@@ -169,7 +170,7 @@ def test_a_run_outlives_the_worker_that_started_it(settings: Any, tmp_path: Path
 
 def test_of_two_workers_one_starts_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[PipelineRun] = []
-    monkeypatch.setattr("failures.insights.starting._spawn", started.append)
+    monkeypatch.setattr("failures.insights.asking._spawn", started.append)
     run, now = asked(), timezone.now()
 
     answers = at_once(*[lambda: start_waiting(now)] * 3)

@@ -10,8 +10,9 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from console.operations.refusals import Refused
 from failures.insights import holding, planning, processes, submitting, working
-from failures.insights.asking import RunRefused, ask, cancel
+from failures.insights.asking import ask, cancel
 from failures.insights.loading import load
 from failures.insights.places import RunFolder, tail_of_log
 from failures.insights.working import work
@@ -141,14 +142,14 @@ def test_nothing_new_is_a_run_that_is_done(settings: Any, tmp_path: Path) -> Non
 def test_it_is_refused_where_it_is_off_or_wrongly_asked(settings: Any) -> None:
     now = timezone.now()
     for wrong, code in (({"jobs": ["moon"]}, "unknown_job"), ({"since": now, "until": now}, "empty_span")):
-        with pytest.raises(RunRefused) as refused:
+        with pytest.raises(Refused) as refused:
             asked(**wrong)
         assert refused.value.code == code
     settings.MA_PIPELINE_SUBMIT = "/nowhere/spark-submit"
-    with pytest.raises(RunRefused, match="spark-submit missing"):
+    with pytest.raises(Refused, match="spark-submit missing"):
         asked()
     settings.MA_ARCHIVE_URL = ""
-    with pytest.raises(RunRefused, match="switched off"):
+    with pytest.raises(Refused, match="switched off"):
         asked()
     assert not PipelineRun.objects.exists()
 
@@ -157,7 +158,7 @@ def test_of_two_that_are_asked_for_at_once_one_begins() -> None:
     def begin() -> Any:
         try:
             return ask(PipelineTrigger.PAGE, timezone.now())
-        except RunRefused as refused:
+        except Refused as refused:
             return refused.code
 
     answers = at_once(*[begin] * 4)

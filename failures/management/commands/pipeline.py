@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
-from failures.archive import anew
+from console.operations.operation import Done, Operation, perform
+from console.operations.refusals import Refused
 from failures.insights import telling
 from failures.insights.archive_part import foreseen
-from failures.insights.asking import RunRefused, ask, cancel
+from failures.insights.asking import start_waiting
 from failures.insights.jobs import JOBS
+from failures.insights.operations import CancelPipelineRun, StartPipelineRun
 from failures.insights.places import tail_of_log
 from failures.insights.readiness import readiness
 from failures.insights.reaping import reap
-from failures.insights.starting import start_waiting
-from failures.models import LOADED_RUNS, PipelineRun, PipelineTrigger
+from failures.models import LOADED_RUNS, PipelineRun
 
 LOOK_SECONDS = 0.5
 
@@ -62,15 +62,8 @@ class Command(BaseCommand):
         if options["dry_run"]:
             self._foresee(options, now)
             return
-        reap(now)
-        span = {name: options[name] for name in ("jobs", "since", "until", "master")}
-        try:
-            with transaction.atomic():
-                run = ask(PipelineTrigger.TERMINAL, now, **span)
-                if options["anew"]:
-                    anew.ask("somebody asked at a terminal")
-        except RunRefused as refused:
-            raise CommandError(str(refused)) from refused
+        asked = {name: options[name] for name in ("jobs", "since", "until", "master", "anew")}
+        run: PipelineRun = _performed(StartPipelineRun, PipelineRun(), **asked).made
         start_waiting(timezone.now())
         if options["no_wait"]:
             self._tell(run)
@@ -136,8 +129,9 @@ class Command(BaseCommand):
 
     def _cancel(self, options: dict[str, Any]) -> None:
         run = PipelineRun.objects.filter(open=True).first()
-        if run is None or not cancel(run, timezone.now(), by="terminal"):
+        if run is None:
             raise CommandError("No run goes on.")
+        _performed(CancelPipelineRun, run)
         while run.is_open:
             time.sleep(LOOK_SECONDS)
             reap(timezone.now())
@@ -149,6 +143,14 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(telling.of_run(run), ensure_ascii=False))
         else:
             self.stdout.write("\n".join(telling.lines(run)))
+
+
+def _performed(operation: type[Operation[PipelineRun]], run: PipelineRun, **asked: Any) -> Done:
+    """By whoever is at the terminal. Raises CommandError where it is refused."""
+    try:
+        return perform(operation, run, None, **asked)
+    except Refused as refused:
+        raise CommandError(refused.sentence) from refused
 
 
 def _instant(text: str) -> datetime:

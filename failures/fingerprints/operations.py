@@ -1,0 +1,149 @@
+"""What people do with a kind of failures: write what is known, say that it is fixed, merge and split."""
+
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext_lazy as _
+
+from console.operations.inputs import ChoiceInput, TextInput
+from console.operations.operation import Act, Done, ModelPermission, Operation
+from console.operations.resource import Resource
+from failures.fingerprints import book, merging, parts
+from failures.models import Advice, Fingerprint
+
+FINGERPRINTS = Resource(
+    name="fingerprint",
+    rows=lambda: Fingerprint.objects.select_related("known__changed_by"),
+    key="fingerprint",
+    query="of",
+    route="fingerprint/",
+    view="failures.view_fingerprint",
+    list_page="fingerprints",
+    title=_("Fingerprints"),
+    setting_key=lambda row: row.part_setting,
+)
+MAY_WRITE = ModelPermission("failures.can_know_errors", _("Can write the book of known errors"))
+MAY_MERGE = ModelPermission("failures.can_merge_fingerprints", _("Can merge and split fingerprints"))
+OTHER = TextInput(_("The other fingerprint"), 64, required=True)
+
+
+class _OfFingerprint(Operation[Fingerprint]):
+    on, immediate = FINGERPRINTS, True
+
+
+class WriteKnown(_OfFingerprint):
+    """Writes what is known, for it and those merged with it. Replaces what is written."""
+
+    code, label, permission = "error_group.known", _("Write what is known"), MAY_WRITE
+    address = "fingerprint/write/"
+    inputs = {
+        "cause": TextInput(_("Cause"), 4000, long=True),
+        "advice": ChoiceInput(_("What to do"), Advice.choices),
+        "runbook_url": TextInput(_("Runbook"), 500),
+        "owner": TextInput(_("Owner"), 200),
+        "ticket": TextInput(_("Ticket"), 200),
+    }
+
+    def asked_for(self, inputs: Any) -> dict[str, Any]:
+        """The history of the fingerprint has the words."""
+        return {}
+
+    @transaction.atomic
+    def run(self, row: Fingerprint, act: Act, **known: Any) -> Done:
+        if changed := book.write(row.pk, book.Known(**known), by=act.by, now=act.now):
+            act.record(fields=changed)
+        return Done(_("Written. It is shown wherever this fingerprint appears."))
+
+
+class MarkFixed(_OfFingerprint):
+    """From now on it should not come again; if it does, it has returned. Failures of agents older than
+    `version` do not count."""
+
+    code, label, permission = "error_group.fixed", _("It is fixed"), MAY_WRITE
+    inputs = {"version": TextInput(_("In version (may be empty)"), 200)}
+
+    @transaction.atomic
+    def run(self, row: Fingerprint, act: Act, *, version: str, **inputs: Any) -> Done:
+        book.fixed(row.pk, version, by=act.by, now=act.now)
+        act.record()
+        return Done(_("Fixed. If it comes again, it is said that it returned."))
+
+
+class MarkNotFixed(_OfFingerprint):
+    """Takes back that it is fixed."""
+
+    code, label, permission = "error_group.not_fixed", _("It is not fixed"), MAY_WRITE
+    address = "fingerprint/not-fixed/"
+
+    @transaction.atomic
+    def run(self, row: Fingerprint, act: Act, **inputs: Any) -> Done:
+        book.not_fixed(row.pk, by=act.by, now=act.now)
+        act.record()
+        return Done(_("It does not count as fixed any more."))
+
+
+class MergeFingerprints(_OfFingerprint):
+    """`other` becomes part of this one; both keep their counts."""
+
+    code, label, permission, inputs = "error_group.merge", _("Merge"), MAY_MERGE, {"other": OTHER}
+
+    @transaction.atomic
+    def run(self, row: Fingerprint, act: Act, *, other: str, **inputs: Any) -> Done:
+        merging.merge(other, row.pk, by=act.by, now=act.now)
+        act.record()
+        return Done(_("Merged. Split it off again at any time: the counts stay apart."))
+
+
+class SplitFingerprint(_OfFingerprint):
+    """`other` stands for itself again."""
+
+    code, label, permission, inputs = "error_group.split", _("Split off"), MAY_MERGE, {"other": OTHER}
+
+    @transaction.atomic
+    def run(self, row: Fingerprint, act: Act, *, other: str, **inputs: Any) -> Done:
+        merging.split(other, of=row.pk, by=act.by, now=act.now)
+        act.record()
+        return Done(_("Split off. It stands for itself again."))
+
+
+class PartOffSetting(_OfFingerprint):
+    """Its failures in that setting become a kind of their own, now and from now on."""
+
+    code, label, permission = "error_group.part_off", _("Split off a setting"), MAY_MERGE
+    address = "fingerprint/part-off/"
+    inputs = {"setting": TextInput(_("Setting"), 200, required=True)}
+
+    def asked_for(self, inputs: Any) -> dict[str, Any]:
+        return {"in_setting": inputs["setting"]}
+
+    @transaction.atomic
+    def run(self, row: Fingerprint, act: Act, *, setting: str, **inputs: Any) -> Done:
+        parts.part_off(row.pk, setting, by=act.by, now=act.now)
+        act.record()
+        return Done(
+            _("Split off. What fails there from now on is of that kind too; join it again at any time.")
+        )
+
+
+class JoinPart(_OfFingerprint):
+    """One that was split off by its setting is none any more."""
+
+    code, label, permission = "error_group.join", _("Join it again"), MAY_MERGE
+
+    @transaction.atomic
+    def run(self, row: Fingerprint, act: Act, **inputs: Any) -> Done:
+        whole = parts.join(row.pk, by=act.by, now=act.now)
+        act.record()
+        done = _("Joined again. Both were counted as one all the time.")
+        return Done(done, then=Fingerprint(fingerprint=whole))
+
+
+FINGERPRINT_OPERATIONS: tuple[type[Operation[Fingerprint]], ...] = (
+    WriteKnown,
+    MarkFixed,
+    MarkNotFixed,
+    MergeFingerprints,
+    SplitFingerprint,
+    PartOffSetting,
+    JoinPart,
+)
