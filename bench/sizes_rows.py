@@ -194,7 +194,7 @@ def delete_bodies() -> None:
     while True:
         run = work(now, every=timedelta(0), seconds=600)
         if run is None or run.problem:
-            raise RuntimeError("retention did not end" if run is None else run.problem)
+            raise RuntimeError("retention did not end" if run is None else str(run.problem))
         if run.ended_at is not None:
             break
     left = DeadLetter.objects.filter(body_deleted_at=None).count()

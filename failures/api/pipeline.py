@@ -10,7 +10,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from console.operations.rest import Answer, OperationsMixin
 from console.rest.pagination import KeysetPages
-from console.rest.serializers import QuerySerializer
+from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from failures.insights.jobs import TABLES
 from failures.insights.operations import PIPELINE_RUNS, CancelPipelineRun, StartPipelineRun
 from failures.models import InsightTable, PipelineRun
@@ -23,6 +23,9 @@ class PipelineRunSerializer(serializers.ModelSerializer[PipelineRun]):
     by = serializers.SerializerMethodField()
     percent = serializers.IntegerField(read_only=True)
     stages = serializers.SerializerMethodField()
+    problem = ReasonText()
+    problem_code = ReasonCode("problem")
+    problem_params = ReasonParams("problem")
 
     class Meta:
         model = PipelineRun
@@ -31,7 +34,7 @@ class PipelineRunSerializer(serializers.ModelSerializer[PipelineRun]):
             "ended_at",
             "heartbeat_at", "cancel_asked_at", "cancel_asked_by", "percent", "stages", "window_from",
             "window_until",
-            "rows_loaded", "memory_peak_bytes", "versions", "problem",
+            "rows_loaded", "memory_peak_bytes", "versions", "problem", "problem_code", "problem_params",
         )  # fmt: skip
         read_only_fields = fields
 

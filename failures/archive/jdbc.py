@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from console.reasons import Reason
+from failures.reasons import KEY_UNREADABLE
+
 PKCS12 = (".p12", ".pfx")
 DER = ".pk8"
 PEM = b"-----BEGIN"
 
 
 class KeyUnreadable(Exception):
-    """The driver cannot read the client's key as it is. The text says the command that makes one that it
+    """The driver cannot read the client's key as it is. `why` says the command that makes one that it
     reads."""
+
+    def __init__(self, why: Reason) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 def postgresql_url(known: Mapping[str, Any]) -> str:
@@ -44,7 +51,4 @@ def _readable_key(key: Path) -> str:
     converted = key.with_name(key.name + DER)
     if converted.exists():
         return str(converted)
-    raise KeyUnreadable(
-        f"sslkey is PEM, which PostgreSQL's JDBC driver does not read. Put one in DER beside it: "
-        f"openssl pkcs8 -topk8 -nocrypt -outform DER -in {key} -out {converted}"
-    )
+    raise KeyUnreadable(KEY_UNREADABLE(key=str(key), converted=str(converted)))

@@ -14,6 +14,7 @@ import structlog
 from django.db import Error, connection, transaction
 from django.utils import timezone
 
+from console.reasons import NO_REASON, Reason
 from failures.insights import processes
 from failures.models import PipelineRun, PipelineState
 
@@ -21,7 +22,6 @@ log = structlog.get_logger(__name__)
 
 # It shows itself so often, and hears then whether somebody wants it to end.
 BEAT_SECONDS = 1.0
-PROBLEM_LENGTH = 4000
 
 
 class RunLost(Exception):
@@ -56,12 +56,10 @@ class Hold:
     def tell_stages(self, stages: Sequence[Mapping[str, Any]]) -> None:
         self.tell(stages=list(stages))
 
-    def end(self, state: PipelineState, problem: str = "", **values: Any) -> None:
+    def end(self, state: PipelineState, problem: Reason = NO_REASON, **values: Any) -> None:
         """The last change; inside the transaction that loads what it found, or alone. Raises RunLost."""
         now = timezone.now()
-        self.tell(
-            state=state, open=None, ended_at=now, heartbeat_at=now, problem=problem[:PROBLEM_LENGTH], **values
-        )
+        self.tell(state=state, open=None, ended_at=now, heartbeat_at=now, problem=problem, **values)
 
     def _mine(self) -> Any:
         return PipelineRun.objects.filter(pk=self.run.pk, holder=self.holder, state=PipelineState.RUNNING)

@@ -10,10 +10,12 @@ import structlog
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
+from console.reasons import NO_REASON, Reason
 from failures.insights import processes
-from failures.insights.places import RunFolder
 from failures.insights.asking import TAKEN_WITHIN
+from failures.insights.places import RunFolder
 from failures.models import PipelineRun, PipelineState
+from failures.reasons import NOT_TAKEN, PROCESS_GONE, PROCESS_SILENT
 
 log = structlog.get_logger(__name__)
 
@@ -45,30 +47,30 @@ def reap(now: datetime) -> PipelineRun | None:
         ended = _end_row(run, problem)
     if not ended:
         return None
-    log.warning("a run of the pipeline was broken off", run=str(run.pk), why=problem)
+    log.warning("a run of the pipeline was broken off", run=str(run.pk), why=str(problem))
     if run.host == processes.host():
         _end_all(run)
     return run
 
 
-def _unbegun(run: PipelineRun, now: datetime) -> str:
-    return "No process took it." if now - run.asked_at > UNBEGUN else ""
+def _unbegun(run: PipelineRun, now: datetime) -> Reason:
+    return NOT_TAKEN() if now - run.asked_at > UNBEGUN else NO_REASON
 
 
-def _gone(run: PipelineRun, now: datetime) -> str:
-    """Why it is taken for dead; empty where it is not."""
+def _gone(run: PipelineRun, now: datetime) -> Reason:
+    """Why it is taken for dead, or no reason."""
     if run.host == processes.host() and not _is_there(run):
-        return f"Its process {run.pid} on {run.host} is gone."
+        return PROCESS_GONE(pid=run.pid, host=run.host)
     if run.heartbeat_at is None or now - run.heartbeat_at > SILENT:
-        return f"Its process {run.pid} on {run.host} has given no sign of life since {run.heartbeat_at}."
-    return ""
+        return PROCESS_SILENT(pid=run.pid, host=run.host, since=str(run.heartbeat_at))
+    return NO_REASON
 
 
 def _is_there(run: PipelineRun) -> bool:
     return run.pid is not None and processes.started(run.pid) == run.process_started
 
 
-def _end_row(run: PipelineRun, problem: str) -> bool:
+def _end_row(run: PipelineRun, problem: Reason) -> bool:
     """False where it has shown itself meanwhile, or is over. Raises OperationalError where somebody holds the
     row, on SQLite the database."""
     mine = PipelineRun.objects.filter(

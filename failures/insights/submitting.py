@@ -15,6 +15,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from console.reasons import Reason
 from failures.archive import planning
 from failures.archive.jdbc import KeyUnreadable
 from failures.insights import processes
@@ -23,6 +24,7 @@ from failures.insights.holding import Hold, RunLost
 from failures.insights.places import RunFolder
 from failures.insights.progress import Progress
 from failures.insights.readiness import submit_program
+from failures.reasons import APPLICATION_ENDED, NO_SUBMIT, TOO_LARGE, TOO_LONG
 
 LOOK_SECONDS = 0.5
 # Of the memory of all processes of a run: the rest is for Python, threads and what the JVM holds beside its
@@ -47,7 +49,11 @@ class RunCancelled(Exception):
 
 
 class RunFailed(Exception):
-    """It ended without a result; the text says why."""
+    """It ended without a result."""
+
+    def __init__(self, why: Reason) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def submit(hold: Hold, folder: RunFolder) -> Submitted:
     progress.look()
     hold.tell(stages=progress.stages, memory_peak_bytes=peak)
     if process.returncode:
-        raise RunFailed(f"The Spark application ended with {process.returncode}: {_last_words(folder.log)}")
+        raise RunFailed(APPLICATION_ENDED(status=process.returncode, words=_last_words(folder.log)))
     return Submitted(progress.stages, peak)
 
 
@@ -93,19 +99,17 @@ def _check(hold: Hold, until: float) -> int:
     if hold.wanted_off.is_set():
         raise RunCancelled
     if time.monotonic() > until:
-        raise RunFailed(
-            f"It took longer than {settings.MA_PIPELINE_HOURS} hours (MA_PIPELINE_HOURS) and was ended."
-        )
+        raise RunFailed(TOO_LONG(hours=settings.MA_PIPELINE_HOURS))
     held, limit = processes.memory_of(processes.of_run(hold.run.pk)), settings.MA_PIPELINE_MEMORY_MB
     if held > limit * 1024 * 1024:
-        raise RunFailed(f"It needed more than {limit} MB of memory (MA_PIPELINE_MEMORY_MB) and was ended.")
+        raise RunFailed(TOO_LARGE(mb=limit))
     return held
 
 
 def command(hold: Hold, folder: RunFolder) -> list[str]:
     program, master = submit_program(), hold.run.master
     if program is None:
-        raise RunFailed("There is no spark-submit: install pyspark, or name one by MA_PIPELINE_SUBMIT.")
+        raise RunFailed(NO_SUBMIT())
     options = ["--name", f"ma-pipeline-{hold.run.pk}", "--master", master]
     options += ["--driver-memory", f"{int(settings.MA_PIPELINE_MEMORY_MB * HEAP_SHARE)}m"]
     options += ["--py-files", str(folder.sources)]
@@ -153,7 +157,7 @@ def _environment(hold: Hold) -> dict[str, str]:
     try:
         database = planning.environment()
     except KeyUnreadable as error:
-        raise RunFailed(str(error)) from error
+        raise RunFailed(error.why) from error
     kept = {
         name: value
         for name, value in processes.environment().items()

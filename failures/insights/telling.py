@@ -27,7 +27,7 @@ def of_run(run: PipelineRun) -> Row:
         "data_until": _iso(run.window_until),
         "rows_loaded": run.rows_loaded,
         "memory_peak_bytes": run.memory_peak_bytes,
-        "problem": run.problem,
+        "problem": str(run.problem),
     }
 
 
@@ -57,7 +57,7 @@ def lines(run: PipelineRun) -> list[str]:
         if stage.get("error"):
             told.append(f"           {stage['error']}")
     if run.problem and not any(stage.get("error") for stage in run.stages):
-        told.append(run.problem)
+        told.append(str(run.problem))
     if (
         run.state == PipelineState.DONE
         and run.stages

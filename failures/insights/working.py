@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from console.reasons import NO_REASON, Reason
 from failures.insights import archive_part
 from failures.insights.holding import Hold, RunLost, take
 from failures.insights.loading import load, read_report
@@ -22,6 +23,7 @@ from failures.insights.planning import Plan, is_whole, plan_of
 from failures.insights.progress import Stage, stage_of
 from failures.insights.submitting import RunCancelled, RunFailed, submit
 from failures.models import PipelineRun, PipelineState
+from failures.reasons import PIPELINE_BROKE, SIGNALLED, STAGES_FAILED
 
 log = structlog.get_logger(__name__)
 
@@ -39,23 +41,23 @@ def work(run: UUID) -> PipelineRun | None:
         except RunLost as error:
             log.warning("the run of the pipeline was taken over", reason=str(error))
         except RunCancelled:
-            _end(hold, PipelineState.CANCELLED, "")
+            _end(hold, PipelineState.CANCELLED, NO_REASON)
         except RunFailed as error:
-            _end(hold, PipelineState.FAILED, str(error))
+            _end(hold, PipelineState.FAILED, error.why)
         except Exception as error:
             log.exception("the run of the pipeline failed", run=str(run))
-            _end(hold, PipelineState.FAILED, f"{type(error).__name__}: {error}")
+            _end(hold, PipelineState.FAILED, PIPELINE_BROKE(type=type(error).__name__, text=str(error)))
         except BaseException:
-            _end(hold, PipelineState.FAILED, "It was told to stop by a signal.")
+            _end(hold, PipelineState.FAILED, SIGNALLED())
             raise
         finally:
             folder.forget_results()
     found = PipelineRun.objects.get(pk=run)
-    log.info("run of the pipeline ended", run=str(run), state=found.state, problem=found.problem)
+    log.info("run of the pipeline ended", run=str(run), state=found.state, problem=str(found.problem))
     return found
 
 
-def _end(hold: Hold, state: PipelineState, problem: str) -> None:
+def _end(hold: Hold, state: PipelineState, problem: Reason) -> None:
     with suppress(RunLost):
         hold.end(state, problem)
 
@@ -98,8 +100,9 @@ def _load(
     )  # fmt: skip
 
 
-def _told(failed: list[Stage]) -> str:
-    return "\n".join(f"{stage['stage']}: {stage['error']}" for stage in failed)
+def _told(failed: list[Stage]) -> Reason:
+    errors = "\n".join(f"{stage['stage']}: {stage['error']}" for stage in failed)
+    return STAGES_FAILED(errors=errors) if failed else NO_REASON
 
 
 def _instant(text: Any) -> Any:

@@ -8,6 +8,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from console.reasons import ReasonField
+
 
 class PipelineState(models.TextChoices):
     """`partial`: some of its stages failed, what the others found is there. `dead`: whoever worked on it is
@@ -70,7 +72,7 @@ class PipelineRun(models.Model):
     memory_peak_bytes = models.BigIntegerField(_("memory peak, bytes"), default=0)
     versions = models.JSONField(_("versions"), default=dict)
     folder = models.CharField(_("folder"), max_length=500, blank=True)
-    problem = models.TextField(_("problem"), blank=True, default="")
+    problem = ReasonField(_("problem"))
 
     class Meta:
         verbose_name = _("run of the pipeline")

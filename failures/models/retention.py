@@ -4,6 +4,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from console.reasons import ReasonField
+
 
 class RetentionState(models.TextChoices):
     RUNNING = "running", _("running")
@@ -26,7 +28,7 @@ class RetentionRun(models.Model):
     part = models.PositiveSmallIntegerField(default=0, editable=False)
     position = models.BigIntegerField(default=0, editable=False)
     deleted = models.BigIntegerField(_("deleted"), default=0)
-    problem = models.TextField(_("problem"), blank=True, default="")
+    problem = ReasonField(_("problem"))
 
     class Meta:
         verbose_name = _("run of retention")

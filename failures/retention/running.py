@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from console.reasons import Reason
 from failures.models import RetentionFigure, RetentionRun, RetentionState
 from failures.retention.rule import Range
 
@@ -102,9 +103,9 @@ class Turn:
         )  # fmt: skip
 
     @transaction.atomic
-    def note_problem(self, problem: str) -> None:
-        self.hold(problem=problem[:2000])
-        self.run.problem = problem[:2000]
+    def note_problem(self, problem: Reason) -> None:
+        self.hold(problem=problem)
+        self.run.problem = problem
 
     @transaction.atomic
     def end(self, now: datetime) -> None:

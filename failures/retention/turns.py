@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from agents.models import LaunchSetting
 from failures.models import RetentionFigure, RetentionRun
+from failures.reasons import PART_FAILED
 from failures.retention import checkpoints
 from failures.retention.applying import PROTOCOLS, TurnOver, apply_to_nobodys, apply_to_setting
 from failures.retention.chunks import Chunks
@@ -114,7 +115,7 @@ def _guarded(turn: Turn, name: str, act: Callable[[], None]) -> None:
         raise
     except Exception as error:
         log.exception("retention failed", of=name)
-        turn.note_problem(f"{name}: {type(error).__name__}: {error}")
+        turn.note_problem(PART_FAILED(part=name, type=type(error).__name__, text=str(error)))
 
 
 def _tell(turn: Turn) -> None:
@@ -126,4 +127,4 @@ def _tell(turn: Turn) -> None:
             deleted=figure.deleted,
             kept=figure.kept_for,
         )  # fmt: skip
-    log.info("retention ended", state=run.state, deleted=run.deleted, problem=run.problem)
+    log.info("retention ended", state=run.state, deleted=run.deleted, problem=str(run.problem))

@@ -29,7 +29,7 @@ def check(now: datetime) -> Iterator[Finding]:
             "./ma manage archive status; docs/archive.md",
         )
     if found.failed and found.last is not None:
-        says = f"the last run is {found.last.state}: {found.last.problem[:200]}"
+        says = f"the last run is {found.last.state}: {str(found.last.problem)[:200]}"
         yield bad(says, "./ma manage pipeline status --log")
     elif found.old:
         yield bad(

@@ -22,6 +22,7 @@ from failures.models import (
     ReplaySuccess,
     RetentionPlan,
 )
+from failures.reasons import STAGES_FAILED
 
 STAGES = ("archive", "failure_trends", "activation_health", "breaker_backtest")
 
@@ -35,7 +36,7 @@ def run_row(state: str = "done", *, hours: float = 1, **more: Any) -> PipelineRu
     if state == "running":
         stages[2] |= {"state": "running", "done": 3, "total": 8, "share": 0.375}
         stages[3] |= {"state": "waiting"}
-    row = {
+    row: dict[str, Any] = {
         "state": state, "open": True if opened else None, "trigger": "nightly", "asked_at": at,
         "started_at": at,
         "ended_at": None if opened else at + timedelta(minutes=2), "heartbeat_at": now, "stages": stages,
@@ -44,7 +45,7 @@ def run_row(state: str = "done", *, hours: float = 1, **more: Any) -> PipelineRu
     }  # fmt: skip
     if state in ("failed", "partial"):
         stages[3] |= {"state": "failed", "error": "ValueError: <b>no such day</b>"}
-        row["problem"] = "breaker_backtest: ValueError: <b>no such day</b>"
+        row["problem"] = STAGES_FAILED(errors="breaker_backtest: ValueError: <b>no such day</b>")
     return PipelineRun.objects.create(**(row | more))
 
 

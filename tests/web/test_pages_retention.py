@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool
+from console.reasons import said
 from contract.made_up import HISTORY_KEY
 from dlq.keeping import dead_letters_keep_nothing_before, of_dead_letters
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
@@ -109,7 +110,7 @@ def test_what_went_and_what_was_kept_and_why(look: Any, setting: LaunchSetting) 
 
 def test_a_fault_is_shown_here_and_on_the_health_page(look: Any, client: Client) -> None:
     RetentionRun.objects.create(
-        state="failed", ended_at=timezone.now(), problem="orders: <b>RuntimeError</b>"
+        state="failed", ended_at=timezone.now(), problem=said("orders: <b>RuntimeError</b>")
     )
     html = look()
 

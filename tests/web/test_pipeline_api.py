@@ -10,6 +10,7 @@ from rest_framework.test import APIClient
 from console.audit.models import AuditEntry
 from failures.insights.jobs import TABLES
 from failures.models import PipelineRun
+from failures.reasons import PROCESS_GONE
 from tests.web.insight_rows import found, run_row
 from tests.web.pipeline import use
 
@@ -78,6 +79,18 @@ def test_every_table_is_told_with_its_age_and_its_rows(viewer: User) -> None:
         assert name == "retention_plan" or (rows and rows[0]["run"] == str(run.pk)), name
         assert client.get(path, {"setting": "nobody"}).json()["results"] == []
         assert client.get(path, {"settng": "orders"}).status_code == 400
+
+
+def test_a_problem_is_said_in_the_language_of_the_reader_with_its_code(viewer: User) -> None:
+    run = run_row("dead", problem=PROCESS_GONE(pid=7, host="srv-1"))
+    english = of(viewer).get(f"{RUNS}{run.pk}/").json()
+    russian = of(viewer).get(f"{RUNS}{run.pk}/", headers={"Accept-Language": "ru"}).json()
+
+    assert english["problem"] == "Its process 7 on srv-1 is gone."
+    assert russian["problem"] == "Процесса запуска 7 на srv-1 больше нет."
+    for told in (english, russian):
+        assert told["problem_code"] == "pipeline_run.process_gone"
+        assert told["problem_params"] == {"pid": 7, "host": "srv-1"}
 
 
 def test_who_begins_and_cancels_is_in_the_audit_and_who_may_not_too(operator: User, viewer: User) -> None:

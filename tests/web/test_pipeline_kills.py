@@ -20,6 +20,7 @@ from failures.insights.asking import TAKEN_WITHIN, cancel, start_waiting
 from failures.insights.places import RunFolder
 from failures.insights.reaping import SILENT, UNBEGUN, reap
 from failures.models import FailureTrend, InsightTable, PipelineRun
+from failures.reasons import NOT_TAKEN, SIGNALLED
 from tests.web.pipeline import asked, stand_in, until, use, worked
 from tests.web.test_failures_intake_at_once import at_once
 from tests.web.test_retention_at_once import ROOT, environ
@@ -80,7 +81,7 @@ def is_dead(run: PipelineRun) -> None:
     found = reap(timezone.now())
     assert found is not None and found.pk == run.pk
     dead = PipelineRun.objects.get(pk=run.pk)
-    assert dead.state == "dead" and "is gone" in dead.problem and dead.ended_at
+    assert dead.state == "dead" and "is gone" in str(dead.problem) and dead.ended_at
     assert processes.of_run(run.pk) == []
 
     assert reap(timezone.now()) is None
@@ -129,7 +130,7 @@ def test_spark_is_killed(settings: Any, tmp_path: Path) -> None:
 
     assert process.wait(30) == 0
     run.refresh_from_db()
-    assert run.state == "failed" and "ended with -9" in run.problem
+    assert run.state == "failed" and "ended with -9" in str(run.problem)
 
 
 def test_the_runner_is_told_to_stop(settings: Any, tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_the_runner_is_told_to_stop(settings: Any, tmp_path: Path) -> None:
     process.wait(30)
 
     run.refresh_from_db()
-    assert (run.state, run.problem) == ("failed", "It was told to stop by a signal.")
+    assert (run.state, run.problem) == ("failed", SIGNALLED())
     assert processes.of_run(run.pk) == []
 
 
@@ -183,7 +184,7 @@ def test_a_run_that_nobody_takes_is_over_after_a_while() -> None:
     run = asked()
     assert reap(run.asked_at + UNBEGUN - timedelta(seconds=1)) is None
     assert reap(run.asked_at + UNBEGUN + timedelta(seconds=1)) is not None
-    assert PipelineRun.objects.get().problem == "No process took it."
+    assert PipelineRun.objects.get().problem == NOT_TAKEN()
 
 
 def test_one_that_hangs_is_taken_for_dead_and_killed(settings: Any, tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_one_that_hangs_is_taken_for_dead_and_killed(settings: Any, tmp_path: Pa
     finally:
         process.kill()
         process.wait()
-    assert "no sign of life" in PipelineRun.objects.get().problem
+    assert PipelineRun.objects.get().problem.code == "pipeline_run.process_silent"
     assert processes.of_run(run.pk) == []
 
 
@@ -213,12 +214,13 @@ django.setup()
 from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
+from console.reasons import said
 from failures.insights.holding import take
 from failures.models import PipelineRun
 run = UUID(sys.argv[1])
 assert take(run, timezone.now())
 with transaction.atomic():
-    PipelineRun.objects.filter(pk=run).update(problem="in the middle")
+    PipelineRun.objects.filter(pk=run).update(problem=said("in the middle"))
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 
@@ -284,4 +286,4 @@ def test_a_program_that_cannot_be_started_ends_the_run(settings: Any, tmp_path: 
     broken.write_text("#!/no/such/interpreter\n")
     run = worked()
 
-    assert run.state == "failed" and "ended with 1" in run.problem
+    assert run.state == "failed" and "ended with 1" in str(run.problem)

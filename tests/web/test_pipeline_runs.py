@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from console.operations.refusals import Refused
+from console.reasons import NO_REASON
 from failures.insights import holding, planning, processes, submitting, working
 from failures.insights.asking import ask, cancel
 from failures.insights.loading import load
@@ -44,7 +45,13 @@ def trends() -> list[tuple[int, int]]:
 def test_a_run_ends_with_its_results_in_their_tables() -> None:
     run = worked()
 
-    assert (run.state, run.open, run.problem, run.rows_loaded, run.percent) == ("done", None, "", 5, 100)
+    assert (run.state, run.open, run.problem, run.rows_loaded, run.percent) == (
+        "done",
+        None,
+        NO_REASON,
+        5,
+        100,
+    )
     assert run.window_until and run.window_until.hour == 12 and run.versions == {"spark": "stand-in"}
     assert trends() == [(9, 5), (10, 7)]
     assert {row.run_id for row in FailureTrend.objects.all()} == {run.pk}
@@ -103,7 +110,7 @@ def test_a_run_that_fails_says_why_and_changes_no_result(
     use(settings, tmp_path, mode)
     run = worked()
 
-    assert run.state == "failed" and says in run.problem
+    assert run.state == "failed" and says in str(run.problem)
     assert trends() == [(9, 5), (10, 7)]
     assert {row.run_id for row in BreakerBacktest.objects.all()} == {before.pk}
 
@@ -118,7 +125,7 @@ def test_a_run_that_finds_no_room_for_a_file_says_so(
     with monkeypatch.context() as patched:
         patched.setattr(*step, full)
         run = worked()
-    assert run.state == "failed" and "No space left on device: 'plan.json'" in run.problem
+    assert run.state == "failed" and "No space left on device: 'plan.json'" in str(run.problem)
     assert worked().state == "done"
 
 
@@ -126,7 +133,8 @@ def test_one_job_that_fails_leaves_the_others_their_results(settings: Any, tmp_p
     use(settings, tmp_path, "partial")
     run = worked()
 
-    assert (run.state, run.problem) == ("partial", "retention_plan: ValueError: of this job alone")
+    assert (run.state, run.problem.code) == ("partial", "pipeline_run.stages_failed")
+    assert str(run.problem) == "retention_plan: ValueError: of this job alone"
     assert trends() == [(9, 5), (10, 7)]
 
 
@@ -216,7 +224,7 @@ def test_memory_and_time_are_bounded(
     setattr(settings, limit, value)
     run = worked()
 
-    assert run.state == "failed" and says in run.problem
+    assert run.state == "failed" and says in str(run.problem)
     assert processes.of_run(run.pk) == []
 
 

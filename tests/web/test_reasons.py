@@ -18,6 +18,8 @@ from console.reasons import NO_REASON, Reason, ReasonKind, said
 from contract import reasons as reported
 from dlq import reasons as of_dlq
 from dlq.models import LetterQueue
+from failures import reasons as of_failures
+from failures.models import PipelineRun, RetentionRun
 from tests.web.launching import delayed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +33,7 @@ SENTENCES, CODES = ("agents", "0033_celerys_own_beat"), ("agents", "0038_reports
 REASONS = ("agents", "0035_reason_columns")
 step = import_module("agents.migrations.0034_reasons_as_codes")
 problems = import_module("dlq.migrations.0022_problems_as_codes")
+of_runs = import_module("failures.migrations.0022_problems_as_codes")
 reports = import_module("agents.migrations.0037_what_kmas_report_as_codes")
 
 
@@ -97,8 +100,13 @@ def test_every_kind_says_the_same_parameters_in_both_languages(kind: ReasonKind)
             {name: str(kind.text) for name, kind in vars(of_dlq).items() if is_kind(kind)},
             {"TRIPPED", "DISABLED", "FAILING", "BREAKER_COUNTS", "UNKNOWN"},
         ),
+        (
+            "failures",
+            {name: str(kind.text) for name, kind in vars(of_failures).items() if is_kind(kind)},
+            set(),
+        ),
     ],
-    ids=["agents", "kma", "dlq"],
+    ids=["agents", "kma", "dlq", "failures"],
 )
 def test_every_reason_that_is_given_has_the_parameters_of_its_kind(
     where: str, kinds: dict[str, str], by_table: set[str]
@@ -281,3 +289,45 @@ def test_problems_of_queues_and_jobs_keep_what_they_said(
     monkeypatch.setattr(problems, "CHUNK", 4)
     migrate("dlq", "0023_problem_columns")
     assert list(LetterQueue.objects.order_by("queue").values_list("problem", flat=True)) == [*told.values()]
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_problems_of_runs_keep_what_they_said(
+    migrate: Callable[[str, str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {
+        "The Spark application ended with -9: ValueError: x": of_failures.APPLICATION_ENDED(
+            status=-9, words="ValueError: x"
+        ),
+        "It took longer than 6 hours (MA_PIPELINE_HOURS) and was ended.": of_failures.TOO_LONG(hours=6),
+        "It needed more than 512 MB of memory (MA_PIPELINE_MEMORY_MB) and was ended.": of_failures.TOO_LARGE(
+            mb=512
+        ),
+        "odd_servers: KeyError: 'x'\narchive: OSError: full": of_failures.STAGES_FAILED(
+            errors="odd_servers: KeyError: 'x'\narchive: OSError: full"
+        ),
+        "BadReport: no report": of_failures.PIPELINE_BROKE(type="BadReport", text="no report"),
+        "It was told to stop by a signal.": of_failures.SIGNALLED(),
+        "No process took it.": of_failures.NOT_TAKEN(),
+        "Its process 7 on srv-1 is gone.": of_failures.PROCESS_GONE(pid=7, host="srv-1"),
+        "Its process 7 on srv-1 has given no sign of life since yesterday.": of_failures.PROCESS_SILENT(
+            pid=7, host="srv-1", since="yesterday"
+        ),
+        "in other words": Reason("legacy.text", {"text": "in other words"}),
+        "": NO_REASON,
+    }
+    for number in range(len(told)):
+        PipelineRun.objects.create(state="failed", open=None, trigger="nightly", pid=number)
+    RetentionRun.objects.create(state="failed")
+    migrate("failures", "0021_saved_filters_to_console")
+    with connection.cursor() as cursor:
+        for number, text in enumerate(told):
+            cursor.execute("UPDATE failures_pipelinerun SET problem = %s WHERE pid = %s", [text, number])
+        cursor.execute("UPDATE failures_retentionrun SET problem = 'orders: KeyError: x: y'")
+    monkeypatch.setattr(of_runs, "CHUNK", 4)
+    migrate("failures", "0023_problem_columns")
+    assert list(PipelineRun.objects.order_by("pid").values_list("problem", flat=True)) == [*told.values()]
+    kept = RetentionRun.objects.get().problem
+    assert kept == of_failures.PART_FAILED(part="orders", type="KeyError", text="x: y")
+    assert str(kept) == "orders: KeyError: x: y"

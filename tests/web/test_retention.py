@@ -16,6 +16,7 @@ from console.processes import record_heartbeat
 from contract.outcomes import Outcome
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure, RetentionRun
+from failures.reasons import PART_FAILED
 from failures.retention import chunks, keepers, pace, picking, turns
 from failures.retention.applying import apply_to_setting
 from failures.retention.facts import fact_of, silent_span, span_of
@@ -294,7 +295,10 @@ def test_a_fault_of_one_setting_keeps_no_other_from_its_turn(
     run = work(NOW, every=AT_ONCE)
 
     assert run is not None
-    assert (run.state, run.problem) == ("failed", "bad: RuntimeError: out of order")
+    assert (run.state, run.problem) == (
+        "failed",
+        PART_FAILED(part="bad", type="RuntimeError", text="out of order"),
+    )
     assert set(FailureProtocol.objects.values_list("setting_key", flat=True)) == {"bad"}
 
 

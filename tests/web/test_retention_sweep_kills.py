@@ -10,6 +10,7 @@ import pytest
 from agents.models import Activation, Pool
 from console.processes import record_heartbeat
 from failures.models import FailureProtocol, RetentionRun, RetentionState
+from failures.reasons import PART_FAILED
 from failures.retention import chunks, lying, pace, running, sweeping, turns
 from failures.retention.turns import work
 from tests.web.retention_rows import NOW, after_the_first, house, told
@@ -118,6 +119,9 @@ def test_where_it_fails_each_setting_is_gone_through(pool: Pool, monkeypatch: py
     run = work(NOW, every=AT_ONCE)
 
     assert run is not None
-    assert (run.state, run.problem) == ("failed", "sweep: RuntimeError: out of order")
+    assert (run.state, run.problem) == (
+        "failed",
+        PART_FAILED(part="sweep", type="RuntimeError", text="out of order"),
+    )
     assert run is not None
     assert (run.deleted, FailureProtocol.objects.count()) == (18, 0)
