@@ -6,13 +6,16 @@ from console.audit import text
 
 text.ACTIONS.declare(
     {
+        "archive.verify": _("read the archive again"),
         "export_protocols": _("export of protocols"),
+        "retention.apply": _("apply retention now"),
     }
 )
-text.COUNTS.declare({"protocols": _("protocols")})
+text.COUNTS.declare({"blocks": _("blocks"), "protocols": _("protocols")})
 text.DETAILS.declare(
     {
         "anew": _("everything anew"),
+        "day": _("day"),
         "fields": _("fields"),
         "file": _("kind of file"),
         "in_setting": _("setting"),

@@ -43,6 +43,7 @@ VALUES = Declared[Mapping[str, Text] | Callable[[Any], Text]]()
 # By the kind of the target.
 PAGES = Declared[TargetPage]()
 
+ACTIONS.declare({"token.issue": _("issue a token")})
 # Of every refusal (`console.audit.log.record_refused`).
 DETAILS.declare({"why": _("why")})
 

@@ -419,8 +419,12 @@ def test_who_may_not_and_what_makes_no_sense_is_refused(house: None, person: Use
             with pytest.raises(CommandError, match="Give a reason"):
                 call_command("erase", *BY_KEY, "--as", "officer", "--reason", nothing, *dry)
     person.user_permissions.clear()
+    assert not AuditEntry.objects.exists(), "wrongly asked is no attempt"
     with pytest.raises(CommandError, match="may not erase"):
         erase(*BY_KEY)
+    tried = AuditEntry.objects.get()
+    assert (tried.action, tried.result, tried.by_name) == ("erase", "refused", "officer")
+    assert tried.target == f"erased:{erasing.digest_of(KEY)}"
     with pytest.raises(CommandError, match="no active user"):
         call_command("erase", *BY_KEY, "--as", "nobody", "--reason", "x")
     assert everything().count(SECRET) == before.count(SECRET)

@@ -5,11 +5,13 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 from django.utils import timezone
 
 from agents.models import Server, ServerToken
 from agents.services.secret_files import write_draft
 from agents.services.tokens import issue_server_token
+from console.audit.log import account_of, record
 from console.tokens.models import SERVER_PREFIX, new_secret
 
 
@@ -31,7 +33,10 @@ class Command(BaseCommand):
         secret = new_secret(SERVER_PREFIX)
         # Before the token is valid: one that is in no file would end an older one, which a KMA may use.
         draft = _draft(path, secret) if path else None
-        issue_server_token(server, now=timezone.now(), secret=secret)
+        now, target = timezone.now(), f"server:{server.name}"
+        with transaction.atomic():
+            issue_server_token(server, now=now, secret=secret)
+            record("token.issue", by=None, now=now, target=target, detail=account_of(None))
         if existed:
             self.stderr.write(_told(server, before))
         if path is None or draft is None:

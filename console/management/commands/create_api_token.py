@@ -4,8 +4,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 from django.utils import timezone
 
+from console.audit.log import account_of, record
 from console.tokens.models import ApiToken
 
 
@@ -24,4 +26,8 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['user']!r}.")
         if not user.is_active:
             raise CommandError(f"The user {options['user']!r} is not active.")
-        self.stdout.write(ApiToken.issue(user, options["name"][:100], now=timezone.now()))
+        name, now, target = options["name"][:100], timezone.now(), f"user:{user.get_username()}"
+        with transaction.atomic():
+            secret = ApiToken.issue(user, name, now=now)
+            record("token.issue", by=None, now=now, target=target, detail={"name": name, **account_of(None)})
+        self.stdout.write(secret)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import BrokerError
-from console.audit.log import account, record_refused
+from console.audit.log import account_of, record_refused
 from console.broker import management
 from console.operations.refusals import Refused
 from contract.properties import dead_letter_queue
@@ -88,10 +88,9 @@ class Command(BaseCommand):
         self, plan: Plan, asked: Any, person: User | None, options: dict[str, Any]
     ) -> dict[str, int]:
         moved: dict[str, int] = {}
-        detail = {} if person else {"account": account()}
         said = 0
         for share, count in adopt(
-            plan, asked, by=person, now=timezone.now(), detail=detail, reason=options["reason"]
+            plan, asked, by=person, now=timezone.now(), detail=account_of(person), reason=options["reason"]
         ):
             moved[share.key] = count
             if (total := sum(moved.values())) >= said + WORD_EVERY:

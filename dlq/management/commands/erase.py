@@ -8,8 +8,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from broker.errors import BrokerError
+from console.audit.log import record_refused
 from dlq.commands.rest import person_named
-from dlq.erasing.erasing import Erased, erase, would_erase
+from dlq.erasing.erasing import ACTION, Erased, erase, would_erase
 from dlq.letter_queues import letter_queues
 from dlq.rights import ERASE
 from failures.erasing import Wanted
@@ -41,6 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         wanted, person = _wanted(options), person_named(options["person"])
         if not person.has_perm(ERASE):
+            record_refused(ACTION, by=person, target=f"erased:{wanted.digest}", why="permission denied")
             raise CommandError(f"{person.get_username()} may not erase: the permission {ERASE} is needed.")
         if not options["reason"].strip():
             raise CommandError("Give a reason: it is all that the audit will know of what was erased.")

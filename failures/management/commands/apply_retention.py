@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from console.audit.log import account_of, record
 from failures.models import RetentionRun, RetentionState
 from failures.retention import aged, telling
 from failures.retention.foreseeing import foresee
@@ -40,6 +41,9 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
     def _applied(self) -> Iterator[telling.Row]:
+        # Before anything goes: a command that is killed in between has deleted something.
+        now, target = timezone.now(), "retention:"
+        record("retention.apply", by=None, now=now, target=target, detail=account_of(None))
         run = _worked()
         for figure in run.figures.all():
             yield telling.of_figure(figure)

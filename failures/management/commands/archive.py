@@ -7,8 +7,11 @@ from datetime import date
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
+from django.utils import timezone
 
+from console.audit.log import account_of, record
 from failures.archive import anew, is_on
 from failures.archive.kinds import kinds
 from failures.models import ArchiveBlock, BlockState
@@ -40,10 +43,7 @@ class Command(BaseCommand):
         if options["day"]:
             blocks = blocks.filter(day=options["day"])
         if options["what"] == "verify":
-            written = blocks.filter(written_at__isnull=False)
-            if written.filter(state=BlockState.DAMAGED).exists():
-                anew.ask("somebody put files back")
-            asked = written.update(check_asked=True)
+            asked = _verify(blocks, kind=options["kind"], day=options["day"])
             self.stdout.write(f"{asked} blocks are looked at by the next run: manage.py pipeline run")
             return
         self._tell(blocks, as_json=options["json"])
@@ -62,6 +62,19 @@ class Command(BaseCommand):
             self.stdout.write("{kind} {block}: {problem}".format(**problem))
         if wrong:
             raise SystemExit(1)
+
+
+@transaction.atomic
+def _verify(blocks: QuerySet[ArchiveBlock], *, kind: str, day: date | None) -> int:
+    """How many the next run reads again."""
+    written = blocks.filter(written_at__isnull=False)
+    if written.filter(state=BlockState.DAMAGED).exists():
+        anew.ask("somebody put files back")
+    asked = written.update(check_asked=True)
+    detail = {"kind": kind, "day": day.isoformat() if day else "", **account_of(None)}
+    counts = {"blocks": asked}
+    record("archive.verify", by=None, now=timezone.now(), target="archive:", counts=counts, detail=detail)
+    return asked
 
 
 def _by_day(blocks: QuerySet[ArchiveBlock]) -> QuerySet[Any, Any]:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from agents.services.broker_owner import ForeignBroker, require_own_broker, site_id
 from broker import site_claim
 from broker.errors import BrokerError
-from console.audit.log import record
+from console.audit.log import account_of, record
 from console.audit.models import AuditResult
 from console.broker import management
 
@@ -48,7 +48,8 @@ class Command(BaseCommand):
         site, before = site_id(), site_claim.owner_or_unreadable(management())
         if before == str(site):
             return
-        target, detail = f"broker:{settings.MA_BROKER_STOMP.url}", {"site": str(site), "before": before}
+        target = f"broker:{settings.MA_BROKER_STOMP.url}"
+        detail = {"site": str(site), "before": before, **account_of(None)}
         record("adopt_broker", by=None, now=timezone.now(), target=target, reason=reason, detail=detail)
         try:
             site_claim.replace_owner(management(), site)
