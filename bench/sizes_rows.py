@@ -35,7 +35,7 @@ from dlq.models import (
     SliceState,
 )
 from dlq.reading import letter_row
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureGroup, FingerprintHour
 from failures.retention.turns import work
 from failures.tallies.folding import fold

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from dlq.models import DeadLetter
-from failures.hygiene import fit
+from failures.intake.sanitize import fit
 from failures.models import FailureProtocol
 
 Case = tuple[str, str]

@@ -32,7 +32,7 @@ from contract.messages import (
 )
 from contract.outcomes import Disposition, Outcome
 from contract.text import storable
-from failures.hygiene import ends, fit, plain, whole
+from failures.intake.sanitize import ends, fit, plain, whole
 from failures.models import FailureProtocol, RecoveredMessage
 from failures.models.protocol import OUTCOMES
 

@@ -17,11 +17,10 @@ from agents.api.authentication import IsServer, ServerTokenAuthentication, token
 from console.filters import InstantFilter
 from console.rest.serializers import check_clear
 from contract.messages import MAX_BATCH_BYTES
-from failures.api.intake import check, take
-from failures.api.parsing import RecordParser
 from failures.finding.cursors import Place, place_in
 from failures.finding.filters import NamesFilter, ProtocolFilter
 from failures.finding.pages import WHOLE_ONLY, listed, protocols_at
+from failures.intake.api import RecordParser, check, take
 from failures.models import FailureProtocol
 
 PAGE_SIZE, LARGEST_PAGE = 100, 500

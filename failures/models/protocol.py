@@ -104,7 +104,7 @@ class FailureProtocol(models.Model):
     received_at = models.DateTimeField(_("received"), default=timezone.now)
     durable = models.BooleanField(_("durable"), default=True, db_default=True)
     # False: this server has no such run here, as after a database was put back from a copy
-    # (`failures.attribution`).
+    # (`failures.intake.attribution`).
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:

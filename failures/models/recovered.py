@@ -15,7 +15,7 @@ class RecoveredMessage(models.Model):
     occurred_at = models.DateTimeField(_("occurred"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
     # False: this server has no such run here, as after a database was put back from a copy
-    # (`failures.attribution`).
+    # (`failures.intake.attribution`).
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:

@@ -20,11 +20,11 @@ class SpoolMark(models.Model):
     unknown_names = models.JSONField(_("their names"), default=list)
     # Numbers that were passed over: a spool sends in order, so these records do not come any more, and one
     # that does is known like one that retention has deleted. `gaps` are [first, last] of the newest: see
-    # `failures.gaps`.
+    # `failures.intake.gaps`.
     never_came = models.BigIntegerField(_("records that never came"), default=0)
     gaps = models.JSONField(_("their numbers"), default=list)
     passed_at = models.DateTimeField(_("last passed over"), null=True, editable=False)
-    # The last time that records which had been stored were not here any more: see `failures.lost`.
+    # The last time that records which had been stored were not here any more: see `failures.intake.spools`.
     lost_at = models.DateTimeField(_("asked for again"), null=True, editable=False)
     lost_from = models.BigIntegerField(_("from number"), null=True, editable=False)
     lost_to = models.BigIntegerField(_("to number"), null=True, editable=False)
@@ -53,7 +53,7 @@ class SpoolMark(models.Model):
 
 
 class SetAside(models.TextChoices):
-    """Why a record that is as agreed was not stored: see `failures.attribution`."""
+    """Why a record that is as agreed was not stored: see `failures.intake.attribution`."""
 
     ANOTHER_SERVER = "another_server", _("about a run of another server")
     NEVER_RAN = "never_ran", _("outcome of a replay, from a server that never ran its setting")

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 from console.ui.page import link, needs, page
 from contract.properties import BROKERS_OWN
 from contract.records import REFUSED, derived_id
-from failures.conflicts import conflicts_of
 from failures.fingerprints.parts import known_in
+from failures.intake.conflicts import conflicts_of
 from failures.links import fingerprint_url
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import case_url

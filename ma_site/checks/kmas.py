@@ -11,7 +11,7 @@ from agents.services.demo import POOL as DEMO_POOL
 from agents.services.demo import SAMPLE_PREFIXES
 from agents.services.expected import is_expected
 from agents.services.withholding import settings_not_allowed, withheld_runs
-from failures import lost
+from failures.intake import spools
 from ma_site.checks.finding import Finding, bad, good, register
 
 # Names of agents that are looked at per server.
@@ -56,14 +56,14 @@ def check(now: datetime) -> Iterator[Finding]:
 
 
 def _missing(now: datetime) -> Iterator[Finding]:
-    for mark in lost.still_lost(now):
+    for mark in spools.still_lost(now):
         yield bad(
             f"{mark.server.name}: records {mark.stored_up_to + 1} to {mark.lost_to} of its spool were stored "
             f"and are "
             "not in the database any more",
             f"Let its KMA run: it sends again what it still has. {mark.server.name} has more on its page.",
         )
-    for mark in lost.passed_over(now):
+    for mark in spools.passed_over(now):
         first, last = mark.gaps[-1]
         yield bad(
             f"{mark.server.name}: {mark.never_came} records of its spool never came, the latest {first} to "

@@ -20,7 +20,7 @@ from dlq.models import DeadLetter, EditState, LetterEdit, ReplayJob, ReplaySlice
 from dlq.preflight import CODES
 from dlq.replay.jobs import create_job
 from dlq.replay.options import Options
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from kma.identity import identify
 from tests.dlq.stage import Stage
 from tests.services import ArtemisService, throw_away_folder

@@ -13,7 +13,7 @@ from console.processes import ProcessHeartbeat
 from contract.typed import Typed
 from dlq import index
 from dlq.models import DeadLetter
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 from tests.web import reports

@@ -13,7 +13,7 @@ from agents.models import Run, SignInCounter
 from agents.services import sign_ins
 from dlq.models import ItemState, ReplayItem, ReplayJob, ReplaySlice
 from dlq.replay import counting, joining
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 

@@ -26,7 +26,7 @@ from dlq.reasons import TRIPPED
 from dlq.replay import ladder
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from kma.identity import identify
 from tests.dlq.stage import Stage
 from tests.web import reports

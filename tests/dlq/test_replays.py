@@ -18,7 +18,7 @@ from dlq.letter_queues import LetterQueues, WalkIncomplete
 from dlq.models import DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, SliceState
 from dlq.replay import planning, steps
 from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.dlq.stage import Stage
 from tests.web import reports
 

@@ -18,7 +18,7 @@ from dlq.reading import origin_of
 from dlq.replay import steps
 from dlq.replay.jobs import create_job
 from dlq.replay.options import Options
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.dlq.stage import DLA, Seen, Stage
 from tests.web import reports
 

@@ -23,7 +23,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "agents/services/final_states.py": ("test_final_states",),
     "failures/comparing.py": ("test_comparing",),
     "failures/odd_server.py": ("test_comparing",),
-    "failures/gaps.py": ("test_gaps",),
+    "failures/intake/gaps.py": ("test_gaps",),
     "failures/tally.py": ("test_what_if",),
     "failures/what_if.py": ("test_what_if",),
     "dlq/judging.py": ("test_judging",),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failures.gaps import gaps, newest, size
+from failures.intake.gaps import gaps, newest, size
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from contract.messages import (
     RunState,
     SpoolReport,
 )
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import reports
 
 OFFERED = (OfferedAgent("demo.orders", "message"), OfferedAgent("demo.report", "standalone"))

@@ -29,7 +29,7 @@ from contract.messages import (
     RecordRun,
 )
 from contract.reasons import CONNECTION_LOST, NO_ANSWER, Reason
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.retention.aged import AGED, ANSWERS
 from tests.web.rows import api_client, heartbeat, make_alive, make_person, make_setting
 from tests.web.teams import teammate

@@ -16,7 +16,7 @@ from agents.services.desired import desired_state
 from agents.services.roles import make_groups
 from contract.outcomes import AfterLast
 from contract.records import REFUSED, derived_id
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.pages import Elements

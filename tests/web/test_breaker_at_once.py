@@ -11,7 +11,7 @@ from agents.services.settings import disable_setting
 from agents.services.tripping import evaluate
 from console.operations.refusals import Refused
 from console.reasons import said
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool
 from tests.web.rows import NOW, make_alive, make_setting

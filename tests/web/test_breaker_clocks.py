@@ -12,7 +12,7 @@ from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import start_activation
 from console.reasons import said
 from contract.messages import BreakerCounts
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool
 from tests.web.rows import NOW, make_alive, make_setting

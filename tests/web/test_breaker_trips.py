@@ -22,7 +22,7 @@ from agents.services.heartbeats import accept_heartbeat
 from agents.services.settings import enable_setting
 from agents.services.tending import tend
 from contract.messages import BreakerCounts, RunReport, RunState
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool
 from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting

@@ -13,7 +13,7 @@ from broker.port import BodyKind
 from contract.typed import Typed
 from dlq.models import DeadLetter
 from dlq.pages.case import case_of
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 

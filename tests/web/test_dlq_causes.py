@@ -11,7 +11,7 @@ from agents import known_attempts
 from agents.models import Acknowledgement, Run
 from console.reasons import Reason
 from dlq.models import DeadLetter
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 

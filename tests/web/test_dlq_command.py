@@ -22,7 +22,7 @@ from dlq.export import EXPORTED, lines
 from dlq.models import DeadLetter
 from dlq.reading import letter_row
 from dlq.terminal import safe
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 

@@ -42,7 +42,7 @@ from dlq.search import matching, rebuild
 from dlq.search.storing import catch_up
 from dlq.search.tables import TABLE
 from failures import erasing
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 from failures.unresolved import unresolved
 from tests.web import letters, reports

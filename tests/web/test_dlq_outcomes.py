@@ -14,7 +14,7 @@ from agents.models import Run
 from contract.wire import dump
 from dlq.models import LetterReport, ReplayJob
 from dlq.replay import joining
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import SpoolMark
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool

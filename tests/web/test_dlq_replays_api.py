@@ -13,7 +13,7 @@ from console.audit.models import AuditEntry
 from dlq.models import DeadLetter, ReplayItem, ReplayJob
 from dlq.preflight import CODES
 from dlq.replay.jobs import LARGEST_SELECTION, ReplayRefused, give_back_letters
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 from tests.web.test_failures_intake_at_once import at_once

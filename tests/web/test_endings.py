@@ -14,7 +14,7 @@ from agents.services.endings import end_activations, set_ending
 from agents.services.starting import start_activation
 from contract.messages import Content, RunState
 from dlq.models import LetterReport
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web.reports import AT, Spool, closing, message, protocol, recovered, run_of
 from tests.web.rows import NOW, make_alive, make_setting
 

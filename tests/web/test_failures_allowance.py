@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agents.models import Run, ServerToken
 from contract.wire import dump
-from failures.allowance import MINUTE, MOST, Charge, Debt, Limits, TooFast
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
+from failures.intake.rate_limit import MINUTE, MOST, Charge, Debt, Limits, TooFast
 from failures.models import FailureProtocol, IntakeDebt, SpoolMark
 from tests.web import reports
 from tests.web.reports import Spool
@@ -104,9 +104,7 @@ def test_a_token_that_owes_too_much_is_refused_before_its_body_is_read(
     settings.MA_INTAKE_ROWS_PER_MINUTE = 1
     token, spool = reports.bearer_of_server(run.server), Spool()
     assert post(client, run, spool, token, 10).status_code == 200
-    monkeypatch.setattr(
-        "failures.api.parsing.RecordParser.parse", lambda *_: pytest.fail("the body was read")
-    )
+    monkeypatch.setattr("failures.intake.api.RecordParser.parse", lambda *_: pytest.fail("the body was read"))
     assert post(client, run, spool, token).status_code == 429
 
 
@@ -126,7 +124,7 @@ def test_what_is_not_stored_is_not_owed(client: Client, run: Run, monkeypatch: p
     def fail(*_: Any) -> None:
         raise ValueError
 
-    monkeypatch.setattr("failures.intake.hand_on", fail)
+    monkeypatch.setattr("failures.intake.batch.hand_on", fail)
     assert post(client, run, Spool(), reports.bearer_of_server(run.server)).status_code == 500
     assert not IntakeDebt.objects.exists()
 

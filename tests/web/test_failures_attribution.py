@@ -12,7 +12,7 @@ from agents.alerts.evaluating import evaluate
 from agents.models import Alert, LaunchSetting, Run, Server
 from contract.messages import RecordRun
 from dlq.models import ReplayJob
-from failures import writing
+from failures.intake import rows
 from failures.models import FailureProtocol, RefusedRecord, SpoolMark
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
@@ -203,7 +203,7 @@ def test_a_spool_that_lost_records_gets_them_stored_though_the_epoch_is_anothers
 def test_what_is_set_aside_is_bounded_and_counted_on(
     client: Client, run: Run, stranger: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "MOST_SET_ASIDE", 3)
+    monkeypatch.setattr(rows, "MOST_SET_ASIDE", 3)
     of, spool = as_server(reports.run_of(run), stranger), Spool(stranger.name)
 
     for _ in range(2):

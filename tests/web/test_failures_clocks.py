@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents.models import Run
 from contract.messages import RecordBatch
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
 from failures.pages.skew import skew_of
 from tests.web import reports

@@ -12,7 +12,7 @@ from agents.services.outcomes import record_outcomes
 from contract.messages import Closing, Content, Record, RecordBatch, RecordReceipt, RunState
 from dlq.models import LetterReport
 from failures.erasing import erase_protocols, erase_recovered
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
 from tests.web import reports
 from tests.web.factories import World

@@ -13,7 +13,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from console.audit.models import AuditEntry
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import AT, Spool
 

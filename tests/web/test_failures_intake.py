@@ -22,7 +22,7 @@ from contract.messages import (
     RunState,
 )
 from contract.wire import dump
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord, SpoolMark
 from tests.web import reports
 from tests.web.reports import AT, Spool
@@ -351,7 +351,7 @@ def test_what_was_superseded_is_told(client: Client, run: Run) -> None:
 @pytest.mark.parametrize(
     "problem", [OperationalError("database is locked"), InterfaceError("connection is closed")]
 )
-@pytest.mark.parametrize("where", ["failures.intake._locked_mark", "agents.services.tokens.digest_of"])
+@pytest.mark.parametrize("where", ["failures.intake.batch._locked_mark", "agents.services.tokens.digest_of"])
 def test_a_database_that_is_away_is_503_with_a_time(
     client: Client, run: Run, monkeypatch: pytest.MonkeyPatch, where: str, problem: Exception
 ) -> None:

@@ -13,8 +13,8 @@ from django.db import OperationalError, connection
 
 from agents.models import Run, ServerToken
 from contract.messages import RecordBatch, RecordReceipt
-from failures.allowance import Charge, Limits, TooFast
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
+from failures.intake.rate_limit import Charge, Limits, TooFast
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
 from tests.web import reports
 from tests.web.reports import AT, Spool

@@ -10,7 +10,7 @@ from django.utils import timezone
 from agents import known_attempts as provided
 from agents.models import LaunchSetting, Run
 from failures import known_attempts
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.reports import Spool

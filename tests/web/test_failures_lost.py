@@ -14,8 +14,8 @@ from agents.models import Activation, Run, Server, ServerToken
 from agents.services.heartbeats import accept_heartbeat
 from contract.messages import RecordBatch, SpoolReport
 from contract.wire import dump
-from failures.allowance import Charge, Limits
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
+from failures.intake.rate_limit import Charge, Limits
 from failures.models import FailureProtocol, IntakeDebt, SpoolMark
 from tests.web import reports
 from tests.web.factories import World

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from agents.models import Run
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import AT, Spool
 

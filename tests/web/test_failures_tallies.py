@@ -13,7 +13,7 @@ from django.db.models.functions import Greatest
 
 from agents.models import LaunchSetting, Run
 from contract.messages import Protocol
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import (
     FailureDelta,
     FailureGroup,

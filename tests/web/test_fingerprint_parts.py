@@ -14,7 +14,7 @@ from console.operations.refusals import Refused
 from failures import erasing
 from failures.fingerprints import book, merging, parts
 from failures.fingerprints.parts import known_in
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.links import fingerprint_url
 from failures.models import FailureGroup, FailureProtocol, Fingerprint, FingerprintAct, FingerprintChange
 from failures.tallies.folding import fold_all

@@ -14,7 +14,7 @@ from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import start_activation
 from console.reasons import said
 from contract.messages import Content, RunState
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.reports import Spool, closing, message, protocol, recovered, run_of
 from tests.web.rows import NOW, make_alive, make_setting

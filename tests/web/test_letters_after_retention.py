@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.models import Activation, Run
 from console.processes import record_heartbeat
 from dlq.models import DeadLetter, LetterState
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RetentionFigure
 from failures.retention.turns import work
 from tests.web import letters, reports

@@ -6,7 +6,7 @@ from django.conf import settings
 from agents.models import Run
 from contract.messages import Content
 from dlq.models.letter import BIN_QUEUE
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.factories import World, make_letter

@@ -14,7 +14,7 @@ from hypothesis.extra.django import TestCase
 from agents.models import Activation, LaunchSetting, Pool, Run, Server
 from console.processes import record_heartbeat
 from contract.outcomes import Outcome
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure, RetentionRun
 from failures.reasons import PART_FAILED
 from failures.retention import chunks, keepers, pace, picking, turns

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from console.processes import record_heartbeat
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
 from failures.retention import checkpoints, chunks, pace, turns
 from failures.retention.running import LEASE, LeaseLost, Turn, take_turn

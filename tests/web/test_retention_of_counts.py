@@ -13,7 +13,7 @@ from contract.messages import RecordRun
 from contract.properties import dead_letter_queue
 from dlq.models import DeadLetter, Note
 from failures.fingerprints import book, merging
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
 from failures.retention import chunks, counts, pace
 from failures.retention.turns import work

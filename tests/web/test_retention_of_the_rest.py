@@ -12,7 +12,7 @@ from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, 
 from console.audit.log import record
 from console.audit.models import AuditEntry
 from dlq.models import DeadLetter, JobState, ReplayItem, ReplayJob, ReplaySlice
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureGroup, FailureProtocol, RetentionRun
 from failures.retention import activations, chunks, pace
 from failures.retention.turns import work

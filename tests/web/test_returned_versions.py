@@ -19,7 +19,7 @@ from agents.alerts.kinds import kind_of
 from agents.models import Alert, Run
 from contract.messages import Protocol
 from failures.fingerprints import book, merging, parts
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.links import fingerprint_url
 from failures.models import FailureGroup, Fingerprint, KnownError
 from failures.tallies.folding import fold_all

@@ -19,7 +19,7 @@ from agents.services.setting_removal import finish_removals, remove_setting
 from broker.memory_adapter import MemoryBroker
 from console import broker as broker_service
 from failures import detaching
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.retention_rows import NOW, activation, protocols, run_of

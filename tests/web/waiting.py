@@ -22,7 +22,7 @@ from dlq.models.waiting import WaitingAction
 from dlq.waiting import steps
 from dlq.waiting.asking import Selection, listed
 from dlq.waiting.operations import BY_KIND
-from failures.intake import accept_batch
+from failures.intake.batch import accept_batch
 from tests.broker.houses import eventually
 from tests.web import reports
 

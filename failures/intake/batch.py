@@ -30,10 +30,11 @@ from contract.messages import (
     ReplayOutcome,
     check_version,
 )
-from failures import attribution, closings, counting, gaps, lost, records, writing
-from failures.allowance import Charge
-from failures.conflicts import keep_conflicts
-from failures.hygiene import BIGGEST, fit
+from failures import closings, counting, records
+from failures.intake import attribution, gaps, rows, spools
+from failures.intake.conflicts import keep_conflicts
+from failures.intake.rate_limit import Charge
+from failures.intake.sanitize import BIGGEST, fit
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
 from failures.records import Known, ReadRecord
 from failures.sinks import StoredOutcome, hand_on, known_outcomes, register_letter_outcome, register_protocols
@@ -88,7 +89,7 @@ def accept_batch(
     with transaction.atomic(durable=True):
         mark = _locked_mark(server, batch, now)
         if batch.after is not None and mark.stored_up_to < batch.after:
-            lost.note(mark, batch.after, now)
+            spools.note(mark, batch.after, now)
             return RecordReceipt(stored_up_to=mark.stored_up_to)
         if charge is not None:
             charge.take(len(batch.records), now)
@@ -223,7 +224,7 @@ def _store(
         for record, content in readable
         if isinstance(content, Recovered)
     ]
-    unstored = writing.insert(protocols) | writing.insert(recovered)
+    unstored = rows.insert(protocols) | rows.insert(recovered)
     if unstored:
         # A copy of the spool may have brought one at this instant: then it is known, not refused.
         meanwhile = _stored_ids(pair for pair in readable if pair[0].id in unstored)
@@ -233,8 +234,8 @@ def _store(
             for record, _ in readable
             if record.id in unstored.keys() - meanwhile
         ]
-    writing.keep_refused(server, spool, refused, now)
-    writing.keep_set_aside(server, spool, set_aside, now)
+    rows.keep_refused(server, spool, refused, now)
+    rows.keep_set_aside(server, spool, set_aside, now)
     note(row for row in protocols if row.pk not in unstored)
 
     stored = [(record, content) for record, content in readable if record.id not in unstored]
@@ -283,7 +284,9 @@ def _stored_ids(readable: Iterable[ReadRecord]) -> set[UUID]:
         RecoveredMessage.objects.all(),
         InterruptionRow.objects.all(),
     )
-    known, *others = (rows.filter(pk__among=ids).order_by().values_list("pk", flat=True) for rows in kinds)
+    known, *others = (
+        of_kind.filter(pk__among=ids).order_by().values_list("pk", flat=True) for of_kind in kinds
+    )
     return {*known.union(*others, all=True), *known_outcomes(ids), *_stored_of_deliveries(pairs)}
 
 

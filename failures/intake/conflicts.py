@@ -15,11 +15,11 @@ from agents.services.interruptions import told_columns
 from contract.errors import ContractError
 from contract.messages import KINDS, Closing, Interruption, Protocol, Record, Recovered, ReplayOutcome
 from failures import closings, records
-from failures.hygiene import fit
+from failures.intake.rows import LONGEST_CONTENT, as_text
+from failures.intake.sanitize import fit
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
 from failures.models.protocol import ERASED
 from failures.sinks import known_outcomes
-from failures.writing import LONGEST_CONTENT, as_text
 
 log = structlog.get_logger(__name__)
 

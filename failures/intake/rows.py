@@ -13,7 +13,7 @@ from agents.models import Server
 from contract.errors import ContractError
 from contract.messages import Record
 from failures import bulk
-from failures.hygiene import fit, plain
+from failures.intake.sanitize import fit, plain
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 
 log = structlog.get_logger(__name__)

@@ -10,7 +10,7 @@ import structlog
 from django.db.models import F, Q, QuerySet
 
 from agents.models import Server
-from failures.hygiene import BIGGEST
+from failures.intake.sanitize import BIGGEST
 from failures.models import SpoolMark
 
 TOLD_FOR = timedelta(days=1)  # by the doctor: what does not come within a day does not come
