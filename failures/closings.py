@@ -5,7 +5,8 @@ from uuid import UUID
 
 from agents.models import Run, RunPhase
 from contract.messages import Closing
-from failures.records import ReadRecord, RunKey, run_key
+from failures.intake.kinds.record_kind import RunKey, run_key
+from failures.records import ReadRecord
 
 
 def repeated(readable: Iterable[ReadRecord], runs: Mapping[RunKey, Run]) -> set[UUID]:

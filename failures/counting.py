@@ -2,32 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from agents.services.lateness import note_late
 from agents.services.outcomes import record_outcomes
 from contract.messages import Closing, Protocol, Record, Recovered
-from contract.outcomes import Outcome
 from failures import records
-from failures.records import Known, ReadRecord, RunKey
+from failures.intake.kinds.record_kind import BatchContext, RunKey, RunTotals, run_key
+from failures.records import ReadRecord
 
 
-@dataclass
-class _Counts:
-    failed: int = 0
-    temporary: int = 0
-    recovered: int = 0
-    stored: int = 0
-    closing: Closing | None = None
-
-
-def count(known: Known, stored: Sequence[ReadRecord], refused: Sequence[Record], now: datetime) -> None:
+def count(
+    known: BatchContext, stored: Sequence[ReadRecord], refused: Sequence[Record], now: datetime
+) -> None:
     """A refused record counts among a run's stored ones: its closing record counts it too, and it will never
     come."""
-    counts: dict[RunKey, _Counts] = defaultdict(_Counts)
+    counts: dict[RunKey, RunTotals] = defaultdict(RunTotals)
     for _, content in stored:
-        _add(content, counts[records.run_key(content)])
+        _add(content, counts[run_key(content)])
     for record in refused:
         if (key := records.raw_run_key(record)) is not None:
             counts[key].stored += 1
@@ -46,7 +38,7 @@ def count(known: Known, stored: Sequence[ReadRecord], refused: Sequence[Record],
         )
 
 
-def _count_astray(known: Known, counts: dict[RunKey, _Counts], now: datetime) -> None:
+def _count_astray(known: BatchContext, counts: dict[RunKey, RunTotals], now: datetime) -> None:
     """Of activations that are known, but not that run of them: late all the same, where they have ended."""
     for activation, epoch in sorted(counts):
         if activation in known.activations and (activation, epoch) not in known.runs:
@@ -54,13 +46,13 @@ def _count_astray(known: Known, counts: dict[RunKey, _Counts], now: datetime) ->
             note_late(activation, astray.stored, astray.failed, astray.temporary, astray.closing, now)
 
 
-def _add(content: records.RunRecord, counts: _Counts) -> None:
+def _add(content: records.RunRecord, counts: RunTotals) -> None:
     if isinstance(content, Closing):
         counts.closing = content
         return
+    if isinstance(content, Protocol):
+        records.PROTOCOLS.add(content, counts)
+        return
     counts.stored += 1
-    if isinstance(content, Protocol) and content.outcome != Outcome.NOTED.value:
-        counts.temporary += content.temporary
-        counts.failed += not content.temporary
-    elif isinstance(content, Recovered):
+    if isinstance(content, Recovered):
         counts.recovered += 1

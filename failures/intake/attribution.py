@@ -11,14 +11,15 @@ a spool that has lost something nothing is set aside. A hostile server may claim
 doubt by it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from agents.models import LaunchSetting, Run, Server
+from agents.models import LaunchSetting, Run
 from contract.messages import ReplayOutcome
+from failures.intake.kinds.record_kind import BatchContext, RunKey, run_key
 from failures.models.spool import SetAside
-from failures.records import Known, ReadRecord, RunKey, RunRecord, run_key
+from failures.records import ReadRecord, RunRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,9 @@ class Others:
     has_lost: bool = False
 
 
-def is_verified(content: RunRecord, known: Known) -> bool:
-    of_setting = known.activations.get(content.run.activation) == content.run.setting
-    return of_setting and run_key(content) in known.runs
-
-
-def reason_to_set_aside(content: RunRecord, known: Known, others: Others) -> SetAside | None:
+def reason_to_set_aside(content: RunRecord, known: BatchContext, others: Others) -> SetAside | None:
     """None: it is stored. Pure."""
-    if others.has_lost or is_verified(content, known):
+    if others.has_lost or known.is_verified(content):
         return None
     had = any(activation == content.run.activation for activation, _ in known.runs)
     if run_key(content) in others.runs and not had:
@@ -52,25 +48,25 @@ def reason_to_set_aside(content: RunRecord, known: Known, others: Others) -> Set
 
 
 def to_set_aside(
-    readable: Iterable[ReadRecord], known: Known, server: Server, *, has_lost: bool
+    readable: Iterable[ReadRecord], known: BatchContext, *, has_lost: bool
 ) -> dict[UUID, SetAside]:
     """{record: why}. Asks nothing where every record is verified, as nearly always."""
-    doubtful = [(record.id, content) for record, content in readable if not is_verified(content, known)]
+    doubtful = [(record.id, content) for record, content in readable if not known.is_verified(content)]
     if not doubtful:
         return {}
-    others = _others([content for _, content in doubtful], known.activations, server, has_lost=has_lost)
+    others = _others([content for _, content in doubtful], known, has_lost=has_lost)
     found = {pk: reason_to_set_aside(content, known, others) for pk, content in doubtful}
     return {pk: why for pk, why in found.items() if why is not None}
 
 
-def _others(
-    contents: Iterable[RunRecord], known: Mapping[UUID, str], server: Server, *, has_lost: bool
-) -> Others:
+def _others(contents: Iterable[RunRecord], known: BatchContext, *, has_lost: bool) -> Others:
     contents = list(contents)
-    activations = {content.run.activation for content in contents if content.run.activation in known}
-    runs = Run.objects.filter(activation__in=activations).exclude(server=server).order_by()
+    activations = {
+        content.run.activation for content in contents if content.run.activation in known.activations
+    }
+    runs = Run.objects.filter(activation__in=activations).exclude(server=known.server).order_by()
     keys = {content.run.setting for content in contents if isinstance(content, ReplayOutcome)}
-    ran = Run.objects.filter(server=server, activation__setting__key__in=keys).order_by()
+    ran = Run.objects.filter(server=known.server, activation__setting__key__in=keys).order_by()
     settings = LaunchSetting.objects.filter(key__in=keys).order_by()
     return Others(
         settings=set(settings.values_list("key", flat=True)) if keys else frozenset(),

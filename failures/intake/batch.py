@@ -2,7 +2,7 @@
 once."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -33,10 +33,11 @@ from contract.messages import (
 from failures import closings, counting, records
 from failures.intake import attribution, gaps, rows, spools
 from failures.intake.conflicts import keep_conflicts
+from failures.intake.kinds.record_kind import BatchContext, Item, run_key
 from failures.intake.rate_limit import Charge
 from failures.intake.sanitize import BIGGEST, fit
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
-from failures.records import Known, ReadRecord
+from failures.records import PROTOCOLS, ReadRecord
 from failures.sinks import StoredOutcome, hand_on, known_outcomes, register_letter_outcome, register_protocols
 from failures.tallies.noting import note
 
@@ -203,24 +204,25 @@ def _store(
     """What became of records that the mark does not know."""
     spool = mark.spool
     readable, refused, again = _read(fresh)
-    known = _look_up(server, [content for _, content in readable], refused)
+    context = BatchContext(server, spool, now, skew)
+    known = _look_up(context, [content for _, content in readable], refused)
     stored_before = _stored_ids(readable)
     stored_before |= closings.repeated(
         (pair for pair in readable if pair[0].id not in stored_before), known.runs
     )
     again += [record for record, _ in readable if record.id in stored_before]
     readable = [(record, content) for record, content in readable if record.id not in stored_before]
-    foreign = attribution.to_set_aside(readable, known, server, has_lost=mark.lost_at is not None)
+    foreign = attribution.to_set_aside(readable, known, has_lost=mark.lost_at is not None)
     set_aside = [(record, foreign[record.id].value) for record, _ in readable if record.id in foreign]
     readable = [(record, content) for record, content in readable if record.id not in foreign]
 
     protocols = [
-        records.protocol_row(record, spool, content, known, now, skew)
+        PROTOCOLS.row(Item(record, PROTOCOLS, content), known)
         for record, content in readable
         if isinstance(content, Protocol)
     ]
     recovered = [
-        records.recovered_row(record, content, now, verified=attribution.is_verified(content, known))
+        records.recovered_row(record, content, now, verified=known.is_verified(content))
         for record, content in readable
         if isinstance(content, Recovered)
     ]
@@ -249,7 +251,7 @@ def _store(
         open_deliveries.accept(server, waiting, now)
     counting.count(known, stored, [record for record, _ in refused], now)
     outcomes = [
-        StoredOutcome(record.id, content, attribution.is_verified(content, known))
+        StoredOutcome(record.id, content, known.is_verified(content))
         for record, content in stored
         if isinstance(content, ReplayOutcome)
     ]
@@ -296,13 +298,13 @@ def _stored_of_deliveries(readable: Iterable[ReadRecord]) -> set[UUID]:
     return open_deliveries.known_records(ids) if ids else set()
 
 
-def _look_up(server: Server, contents: Sequence[records.RunRecord], refused: Refused) -> Known:
-    keys = {records.run_key(content) for content in contents}
+def _look_up(context: BatchContext, contents: Sequence[records.RunRecord], refused: Refused) -> BatchContext:
+    keys = {run_key(content) for content in contents}
     keys |= {key for record, _ in refused if (key := records.raw_run_key(record)) is not None}
     activations = {activation for activation, _ in keys}
-    runs = Run.objects.filter(server=server, activation__in=activations)
-    return Known(
-        server=server,
+    runs = Run.objects.filter(server=context.server, activation__in=activations)
+    return replace(
+        context,
         settings=LaunchSetting.objects.in_bulk(
             {content.run.setting for content in contents}, field_name="key"
         ),

@@ -15,6 +15,7 @@ from agents.services.interruptions import told_columns
 from contract.errors import ContractError
 from contract.messages import KINDS, Closing, Interruption, Protocol, Record, Recovered, ReplayOutcome
 from failures import closings, records
+from failures.intake.kinds.record_kind import RunKey, run_key
 from failures.intake.rows import LONGEST_CONTENT, as_text
 from failures.intake.sanitize import fit
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
@@ -36,7 +37,7 @@ class _Stored:
     interruptions: Mapping[UUID, InterruptionRow]
     outcomes: Mapping[UUID, Any]
     numbers: Mapping[int, UUID]
-    closed: Mapping[records.RunKey, Run]
+    closed: Mapping[RunKey, Run]
 
 
 def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: datetime) -> list[Record]:
@@ -69,7 +70,7 @@ def _look_up(server: Server, spool: UUID, again: Sequence[Record]) -> _Stored:
     )
 
 
-def _closed(server: Server, again: Sequence[Record]) -> dict[records.RunKey, Run]:
+def _closed(server: Server, again: Sequence[Record]) -> dict[RunKey, Run]:
     of_closings = (record for record in again if KINDS.get(record.kind) is Closing)
     keys = {key for record in of_closings if (key := records.raw_run_key(record)) is not None}
     if not keys:
@@ -92,7 +93,7 @@ def _differs(record: Record, stored: _Stored) -> UUID | None:
     return _closed_otherwise(record, stored.closed) or stored.numbers.get(record.number)
 
 
-def _closed_otherwise(record: Record, closed: Mapping[records.RunKey, Run]) -> UUID | None:
+def _closed_otherwise(record: Record, closed: Mapping[RunKey, Run]) -> UUID | None:
     """The activation whose run was closed with other totals: a closing record has no row of its own."""
     if KINDS.get(record.kind) is not Closing or not closed:
         return None
@@ -100,7 +101,7 @@ def _closed_otherwise(record: Record, closed: Mapping[records.RunKey, Run]) -> U
         content = records.read(record)
     except ContractError:
         return None
-    run = closed.get(records.run_key(content))
+    run = closed.get(run_key(content))
     return (
         run.activation_id if run and isinstance(content, Closing) and closings.differs(content, run) else None
     )
@@ -117,7 +118,7 @@ def _same(record: Record, row: Any) -> bool:
     except ContractError:
         return False
     if isinstance(content, Protocol) and isinstance(row, FailureProtocol):
-        return _equal(records.protocol_columns(content), row)
+        return _equal(records.PROTOCOLS.columns(content), row)
     if isinstance(content, Recovered) and isinstance(row, RecoveredMessage):
         return _equal(records.recovered_columns(content), row)
     if isinstance(content, Interruption) and isinstance(row, InterruptionRow):

@@ -1,0 +1,1 @@
+"""Kinds of records, each with what is checked, stored and counted of it."""

@@ -1,0 +1,84 @@
+"""What every kind of record answers, and what it is given for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from agents.models import LaunchSetting, Run, Server
+from contract.messages import Closing, Content, MessageIdentity, Record
+from failures.intake.sanitize import whole
+
+C = TypeVar("C", bound=Content)
+RunKey = tuple[UUID, int]
+
+
+def run_key(content: Content) -> RunKey:
+    return content.run.activation, content.run.epoch
+
+
+def check_message(message: MessageIdentity) -> None:
+    """Raises ContractError."""
+    for name in ("delivery_count", "attempt", "body_size"):
+        whole(getattr(message, name), f"content.message.{name}")
+    if message.dead_letter_id is not None:
+        whole(message.dead_letter_id, "content.message.dead_letter_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[C]):
+    """A record that is as agreed."""
+
+    record: Record
+    kind: "RecordKind[C]"
+    content: C
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContext:
+    """A batch, and what of the records' names the MA knows, looked up once. `activations`: {id: key of its
+    setting}. `skew`: seconds by which the KMA's clock was ahead of ours when it sent the batch."""
+
+    server: Server
+    spool: UUID
+    now: datetime
+    skew: float | None = None
+    settings: Mapping[str, LaunchSetting] = field(default_factory=dict)
+    activations: Mapping[UUID, str] = field(default_factory=dict)
+    runs: Mapping[RunKey, Run] = field(default_factory=dict)
+
+    def is_of_setting(self, content: Content) -> bool:
+        """Of another setting than the record says it is none of this one."""
+        return self.activations.get(content.run.activation) == content.run.setting
+
+    def is_verified(self, content: Content) -> bool:
+        """See `failures.intake.attribution`."""
+        return self.is_of_setting(content) and run_key(content) in self.runs
+
+
+@dataclass
+class RunTotals:
+    """What a batch adds to a run. `stored`: records of every kind but the closing one."""
+
+    failed: int = 0
+    temporary: int = 0
+    recovered: int = 0
+    stored: int = 0
+    closing: Closing | None = None
+
+
+class RecordKind(Generic[C]):
+    """One instance serves all batches. What it does not override holds for most kinds."""
+
+    contents: tuple[type[C], ...]
+
+    def check(self, content: C) -> None:
+        """Raises ContractError for what cannot be stored."""
+
+    def columns(self, content: C) -> dict[str, Any]:
+        """Returns what the row says of what its KMA said: the same record has the same, whenever it comes."""
+        return {}
+
+    def add(self, content: C, totals: RunTotals) -> None:
+        totals.stored += 1
