@@ -53,6 +53,7 @@ def _add(content: records.RunRecord, counts: RunTotals) -> None:
     if isinstance(content, Protocol):
         records.PROTOCOLS.add(content, counts)
         return
-    counts.stored += 1
     if isinstance(content, Recovered):
-        counts.recovered += 1
+        records.RECOVERED.add(content, counts)
+        return
+    counts.stored += 1

@@ -3,11 +3,9 @@ stored."""
 
 import uuid
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 from contract import wire
-from contract.acknowledging import read_id
 from contract.breaker import TripReason
 from contract.errors import ContractError
 from contract.messages import (
@@ -23,15 +21,15 @@ from contract.messages import (
     Recovered,
     ReplayOutcome,
 )
+from failures.intake.kinds.messages import Acknowledgements, RecoveredMessages
 from failures.intake.kinds.protocols import Protocols
 from failures.intake.kinds.record_kind import RunKey, check_message
 from failures.intake.sanitize import fit, whole
-from failures.models import RecoveredMessage
 
 RESULTS = ("handled", "failed")
 REASONS = tuple(reason.value for reason in TripReason)
 BIGGEST_COUNT = 2**31 - 1
-PROTOCOLS = Protocols()
+PROTOCOLS, RECOVERED, ACKNOWLEDGEMENTS = Protocols(), RecoveredMessages(), Acknowledgements()
 
 RunRecord = (
     Protocol
@@ -63,16 +61,18 @@ def read(record: Record) -> RunRecord:
         raise ContractError("kind", f"{fit(record.kind, 60)!r} is not known")
     content = wire.load(kind, record.content, "content")
     _check_run(content.run)
-    if isinstance(content, (Recovered, ReplayOutcome)):
-        check_message(content.message)
     if isinstance(content, Protocol):
         PROTOCOLS.check(content)
-    elif isinstance(content, ReplayOutcome) and content.result not in RESULTS:
-        raise ContractError("content.result", f"must be one of {', '.join(RESULTS)}")
+    elif isinstance(content, Recovered):
+        RECOVERED.check(content)
+    elif isinstance(content, ReplayOutcome):
+        check_message(content.message)
+        if content.result not in RESULTS:
+            raise ContractError("content.result", f"must be one of {', '.join(RESULTS)}")
     elif isinstance(content, Interruption):
         _check_interruption(content)
     elif isinstance(content, (AcknowledgementOpened, AcknowledgementEnded)):
-        _check_delivery(content)
+        ACKNOWLEDGEMENTS.check(content)
     elif isinstance(content, Closing):
         for name in ("records", "handled", "failed", "temporary", "restarts"):
             whole(getattr(content, name), f"content.{name}")
@@ -88,17 +88,6 @@ def unknown(record: Record) -> Iterator[str]:
 
 def _check_run(run: RecordRun) -> None:
     whole(run.epoch, "content.run.epoch")
-
-
-def _check_delivery(content: AcknowledgementOpened | AcknowledgementEnded) -> None:
-    """A server speaks of the deliveries of its own runs only."""
-    try:
-        parts = read_id(content.acknowledgement)
-    except ValueError as error:
-        raise ContractError("content.acknowledgement", str(error)) from None
-    run = content.run
-    if (parts.server, parts.activation, parts.epoch) != (run.server, run.activation, run.epoch):
-        raise ContractError("content.acknowledgement", "is of another run")
 
 
 def _check_interruption(interruption: Interruption) -> None:
@@ -124,21 +113,4 @@ def outcome_columns(outcome: ReplayOutcome) -> dict[str, Any]:
         "activation_uuid": run.activation,
         "attempt": message.attempt,
         "occurred_at": outcome.occurred_at,
-    }
-
-
-def recovered_row(
-    record: Record, recovered: Recovered, now: datetime, *, verified: bool = True
-) -> RecoveredMessage:
-    return RecoveredMessage(id=record.id, received_at=now, verified=verified, **recovered_columns(recovered))
-
-
-def recovered_columns(recovered: Recovered) -> dict[str, Any]:
-    return {
-        "setting_key": fit(recovered.run.setting, 200),
-        "activation_uuid": recovered.run.activation,
-        "server_name": fit(recovered.run.server, 63),
-        "message_key": fit(recovered.message.key, 255),
-        "attempt": recovered.message.attempt,
-        "occurred_at": recovered.occurred_at,
     }

@@ -37,7 +37,7 @@ from failures.intake.kinds.record_kind import BatchContext, Item, run_key
 from failures.intake.rate_limit import Charge
 from failures.intake.sanitize import BIGGEST, fit
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
-from failures.records import PROTOCOLS, ReadRecord
+from failures.records import PROTOCOLS, RECOVERED, ReadRecord
 from failures.sinks import StoredOutcome, hand_on, known_outcomes, register_letter_outcome, register_protocols
 from failures.tallies.noting import note
 
@@ -222,7 +222,7 @@ def _store(
         if isinstance(content, Protocol)
     ]
     recovered = [
-        records.recovered_row(record, content, now, verified=known.is_verified(content))
+        RECOVERED.row(Item(record, RECOVERED, content), known)
         for record, content in readable
         if isinstance(content, Recovered)
     ]

@@ -120,7 +120,7 @@ def _same(record: Record, row: Any) -> bool:
     if isinstance(content, Protocol) and isinstance(row, FailureProtocol):
         return _equal(records.PROTOCOLS.columns(content), row)
     if isinstance(content, Recovered) and isinstance(row, RecoveredMessage):
-        return _equal(records.recovered_columns(content), row)
+        return _equal(records.RECOVERED.columns(content), row)
     if isinstance(content, Interruption) and isinstance(row, InterruptionRow):
         return _equal(told_columns(content), row)
     if isinstance(content, ReplayOutcome) and not isinstance(row, KEPT_HERE):

@@ -32,6 +32,7 @@ _PROTOCOL: Callable[..., FailureProtocol] = FailureProtocol
 
 class Protocols(RecordKind[Protocol]):
     contents = (Protocol,)
+    rows = FailureProtocol.objects.all()
 
     def check(self, content: Protocol) -> None:
         plain(content.message.properties)

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from agents.models import LaunchSetting, Run, Server
 from contract.messages import Closing, Content, MessageIdentity, Record
 from failures.intake.sanitize import whole
@@ -72,6 +74,8 @@ class RecordKind(Generic[C]):
     """One instance serves all batches. What it does not override holds for most kinds."""
 
     contents: tuple[type[C], ...]
+    # Rows whose key is the id of the record; None: it has no row of its own.
+    rows: QuerySet[Any] | None = None
 
     def check(self, content: C) -> None:
         """Raises ContractError for what cannot be stored."""
@@ -79,6 +83,16 @@ class RecordKind(Generic[C]):
     def columns(self, content: C) -> dict[str, Any]:
         """Returns what the row says of what its KMA said: the same record has the same, whenever it comes."""
         return {}
+
+    def row(self, item: Item[C], batch: BatchContext) -> Any:
+        """Returns a new one, not saved."""
+        assert self.rows is not None
+        return self.rows.model(
+            id=item.record.id,
+            received_at=batch.now,
+            verified=batch.is_verified(item.content),
+            **self.columns(item.content),
+        )
 
     def add(self, content: C, totals: RunTotals) -> None:
         totals.stored += 1

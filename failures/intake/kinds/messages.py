@@ -1,0 +1,53 @@
+"""Records about single messages: handled well after a failure, or left open until somebody answers."""
+
+from typing import Any
+
+from agents.services.open_deliveries import Told
+from contract.acknowledging import read_id
+from contract.errors import ContractError
+from contract.messages import AcknowledgementEnded, AcknowledgementOpened, Recovered
+from failures.intake.kinds.record_kind import (
+    RecordKind,
+    RunTotals,
+    check_message,
+)
+from failures.intake.sanitize import fit
+from failures.models import RecoveredMessage
+
+
+class RecoveredMessages(RecordKind[Recovered]):
+    contents = (Recovered,)
+    rows = RecoveredMessage.objects.all()
+
+    def check(self, content: Recovered) -> None:
+        check_message(content.message)
+
+    def columns(self, content: Recovered) -> dict[str, Any]:
+        return {
+            "setting_key": fit(content.run.setting, 200),
+            "activation_uuid": content.run.activation,
+            "server_name": fit(content.run.server, 63),
+            "message_key": fit(content.message.key, 255),
+            "attempt": content.message.attempt,
+            "occurred_at": content.occurred_at,
+        }
+
+    def add(self, content: Recovered, totals: RunTotals) -> None:
+        super().add(content, totals)
+        totals.recovered += 1
+
+
+class Acknowledgements(RecordKind[Told]):
+    """Deliveries that wait for an answer; a row has the ids of the records that began and ended it."""
+
+    contents = (AcknowledgementOpened, AcknowledgementEnded)
+
+    def check(self, content: Told) -> None:
+        """A server speaks of the deliveries of its own runs only."""
+        try:
+            parts = read_id(content.acknowledgement)
+        except ValueError as error:
+            raise ContractError("content.acknowledgement", str(error)) from None
+        run = content.run
+        if (parts.server, parts.activation, parts.epoch) != (run.server, run.activation, run.epoch):
+            raise ContractError("content.acknowledgement", "is of another run")
