@@ -48,7 +48,7 @@ def _count_astray(known: BatchContext, counts: dict[RunKey, RunTotals], now: dat
 
 def _add(content: records.RunRecord, counts: RunTotals) -> None:
     if isinstance(content, Closing):
-        counts.closing = content
+        records.CLOSINGS.add(content, counts)
         return
     if isinstance(content, Protocol):
         records.PROTOCOLS.add(content, counts)

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from contract import wire
-from contract.breaker import TripReason
 from contract.errors import ContractError
 from contract.messages import (
     KINDS,
-    MAX_EVIDENCE,
     AcknowledgementEnded,
     AcknowledgementOpened,
     Closing,
@@ -24,12 +22,12 @@ from contract.messages import (
 from failures.intake.kinds.messages import Acknowledgements, RecoveredMessages
 from failures.intake.kinds.protocols import Protocols
 from failures.intake.kinds.record_kind import RunKey, check_message
+from failures.intake.kinds.runs import Closings, Interruptions
 from failures.intake.sanitize import fit, whole
 
 RESULTS = ("handled", "failed")
-REASONS = tuple(reason.value for reason in TripReason)
-BIGGEST_COUNT = 2**31 - 1
 PROTOCOLS, RECOVERED, ACKNOWLEDGEMENTS = Protocols(), RecoveredMessages(), Acknowledgements()
+INTERRUPTIONS, CLOSINGS = Interruptions(), Closings()
 
 RunRecord = (
     Protocol
@@ -70,12 +68,11 @@ def read(record: Record) -> RunRecord:
         if content.result not in RESULTS:
             raise ContractError("content.result", f"must be one of {', '.join(RESULTS)}")
     elif isinstance(content, Interruption):
-        _check_interruption(content)
+        INTERRUPTIONS.check(content)
     elif isinstance(content, (AcknowledgementOpened, AcknowledgementEnded)):
         ACKNOWLEDGEMENTS.check(content)
     elif isinstance(content, Closing):
-        for name in ("records", "handled", "failed", "temporary", "restarts"):
-            whole(getattr(content, name), f"content.{name}")
+        CLOSINGS.check(content)
     return content
 
 
@@ -88,16 +85,6 @@ def unknown(record: Record) -> Iterator[str]:
 
 def _check_run(run: RecordRun) -> None:
     whole(run.epoch, "content.run.epoch")
-
-
-def _check_interruption(interruption: Interruption) -> None:
-    if interruption.reason not in REASONS:
-        raise ContractError("content.reason", f"must be one of {', '.join(REASONS)}")
-    if len(interruption.evidence) > MAX_EVIDENCE:
-        raise ContractError("content.evidence", f"holds more than {MAX_EVIDENCE} ids")
-    whole(interruption.max_failures, "content.max_failures", least=1, most=BIGGEST_COUNT)
-    for name in ("same", "any"):
-        whole(getattr(interruption.counts, name), f"content.counts.{name}", most=BIGGEST_COUNT)
 
 
 def outcome_columns(outcome: ReplayOutcome) -> dict[str, Any]:

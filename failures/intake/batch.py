@@ -20,6 +20,7 @@ from contract.messages import (
     MAX_RECORDS,
     AcknowledgementEnded,
     AcknowledgementOpened,
+    Closing,
     Interruption,
     Protocol,
     Record,
@@ -30,14 +31,14 @@ from contract.messages import (
     ReplayOutcome,
     check_version,
 )
-from failures import closings, counting, records
+from failures import counting, records
 from failures.intake import attribution, gaps, rows, spools
 from failures.intake.conflicts import keep_conflicts
 from failures.intake.kinds.record_kind import BatchContext, Item, run_key
 from failures.intake.rate_limit import Charge
 from failures.intake.sanitize import BIGGEST, fit
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
-from failures.records import PROTOCOLS, RECOVERED, ReadRecord
+from failures.records import CLOSINGS, PROTOCOLS, RECOVERED, ReadRecord
 from failures.sinks import StoredOutcome, hand_on, known_outcomes, register_letter_outcome, register_protocols
 from failures.tallies.noting import note
 
@@ -207,9 +208,12 @@ def _store(
     context = BatchContext(server, spool, now, skew)
     known = _look_up(context, [content for _, content in readable], refused)
     stored_before = _stored_ids(readable)
-    stored_before |= closings.repeated(
-        (pair for pair in readable if pair[0].id not in stored_before), known.runs
-    )
+    again_closed = [
+        Item(record, CLOSINGS, content)
+        for record, content in readable
+        if isinstance(content, Closing) and record.id not in stored_before
+    ]
+    stored_before |= CLOSINGS.repeated(again_closed, known)
     again += [record for record, _ in readable if record.id in stored_before]
     readable = [(record, content) for record, content in readable if record.id not in stored_before]
     foreign = attribution.to_set_aside(readable, known, has_lost=mark.lost_at is not None)

@@ -2,6 +2,7 @@
 kept."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,12 +11,11 @@ from uuid import UUID
 import structlog
 
 from agents.models import Interruption as InterruptionRow
-from agents.models import Run, Server
-from agents.services.interruptions import told_columns
+from agents.models import Server
 from contract.errors import ContractError
 from contract.messages import KINDS, Closing, Interruption, Protocol, Record, Recovered, ReplayOutcome
-from failures import closings, records
-from failures.intake.kinds.record_kind import RunKey, run_key
+from failures import records
+from failures.intake.kinds.record_kind import BatchContext, Item
 from failures.intake.rows import LONGEST_CONTENT, as_text
 from failures.intake.sanitize import fit
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
@@ -29,15 +29,15 @@ KEPT_HERE = (FailureProtocol, RecoveredMessage, InterruptionRow)
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Rows that have the ids of the records, the ids of protocols that have their numbers, and the runs that
-    they close."""
+    """Rows that have the ids of the records, the ids of protocols that have their numbers, and the
+    activations whose runs they close otherwise."""
 
     protocols: Mapping[UUID, FailureProtocol]
     recoveries: Mapping[UUID, RecoveredMessage]
     interruptions: Mapping[UUID, InterruptionRow]
     outcomes: Mapping[UUID, Any]
     numbers: Mapping[int, UUID]
-    closed: Mapping[RunKey, Run]
+    closed: Mapping[int, UUID]
 
 
 def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: datetime) -> list[Record]:
@@ -45,7 +45,7 @@ def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: da
     is stored; each is kept once. What retention has deleted meanwhile cannot be compared: it is known."""
     if not again:
         return []
-    stored = _look_up(server, spool, again)
+    stored = _look_up(server, spool, again, now)
     found = [(record, stored_id) for record in again if (stored_id := _differs(record, stored)) is not None]
     RecordConflict.objects.bulk_create(
         [_row(server, spool, record, stored_id, now) for record, stored_id in found], ignore_conflicts=True
@@ -57,7 +57,7 @@ def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: da
     return [record for record, _ in found]
 
 
-def _look_up(server: Server, spool: UUID, again: Sequence[Record]) -> _Stored:
+def _look_up(server: Server, spool: UUID, again: Sequence[Record], now: datetime) -> _Stored:
     ids = {record.id for record in again}
     numbered = FailureProtocol.objects.filter(spool=spool, number__in={record.number for record in again})
     return _Stored(
@@ -66,17 +66,8 @@ def _look_up(server: Server, spool: UUID, again: Sequence[Record]) -> _Stored:
         InterruptionRow.objects.in_bulk(ids),
         known_outcomes(ids),
         dict(numbered.order_by().values_list("number", "pk")),
-        _closed(server, again),
+        _closed_otherwise(server, spool, now, again),
     )
-
-
-def _closed(server: Server, again: Sequence[Record]) -> dict[RunKey, Run]:
-    of_closings = (record for record in again if KINDS.get(record.kind) is Closing)
-    keys = {key for record in of_closings if (key := records.raw_run_key(record)) is not None}
-    if not keys:
-        return {}
-    runs = Run.objects.filter(server=server, activation__in={activation for activation, _ in keys})
-    return {(run.activation_id, run.epoch): run for run in runs.exclude(closing_records=None)}
 
 
 def _differs(record: Record, stored: _Stored) -> UUID | None:
@@ -90,21 +81,22 @@ def _differs(record: Record, stored: _Stored) -> UUID | None:
     row = next((rows[record.id] for rows in kinds if record.id in rows), None)
     if row is not None:
         return None if _erased(row) or _same(record, row) else record.id
-    return _closed_otherwise(record, stored.closed) or stored.numbers.get(record.number)
+    return stored.closed.get(id(record)) or stored.numbers.get(record.number)
 
 
-def _closed_otherwise(record: Record, closed: Mapping[RunKey, Run]) -> UUID | None:
-    """The activation whose run was closed with other totals: a closing record has no row of its own."""
-    if KINDS.get(record.kind) is not Closing or not closed:
-        return None
-    try:
-        content = records.read(record)
-    except ContractError:
-        return None
-    run = closed.get(run_key(content))
-    return (
-        run.activation_id if run and isinstance(content, Closing) and closings.differs(content, run) else None
-    )
+def _closed_otherwise(server: Server, spool: UUID, now: datetime, again: Sequence[Record]) -> dict[int, UUID]:
+    """{id(record): activation} of closing records: they have no row of their own."""
+    items = []
+    for record in again:
+        if KINDS.get(record.kind) is Closing:
+            with suppress(ContractError):
+                content = records.read(record)
+                assert isinstance(content, Closing)
+                items.append(Item(record, records.CLOSINGS, content))
+    if not items:
+        return {}
+    found = records.CLOSINGS.stored_otherwise(items, BatchContext(server, spool, now))
+    return {id(record): activation for record, activation in found}
 
 
 def _erased(row: Any) -> bool:
@@ -122,7 +114,7 @@ def _same(record: Record, row: Any) -> bool:
     if isinstance(content, Recovered) and isinstance(row, RecoveredMessage):
         return _equal(records.RECOVERED.columns(content), row)
     if isinstance(content, Interruption) and isinstance(row, InterruptionRow):
-        return _equal(told_columns(content), row)
+        return _equal(records.INTERRUPTIONS.columns(content), row)
     if isinstance(content, ReplayOutcome) and not isinstance(row, KEPT_HERE):
         return _equal(records.outcome_columns(content), row)
     return False

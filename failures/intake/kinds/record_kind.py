@@ -1,6 +1,6 @@
 """What every kind of record answers, and what it is given for it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -93,6 +93,16 @@ class RecordKind(Generic[C]):
             verified=batch.is_verified(item.content),
             **self.columns(item.content),
         )
+
+    def repeated(self, items: Sequence[Item[C]], batch: BatchContext) -> set[UUID]:
+        """Returns the ids of records that are known, though no row has their id."""
+        return set()
+
+    def stored_otherwise(
+        self, items: Sequence[Item[C]], batch: BatchContext
+    ) -> Iterator[tuple[Record, UUID]]:
+        """Yields records without a row of their own in whose place something else is stored, and its id."""
+        yield from ()
 
     def add(self, content: C, totals: RunTotals) -> None:
         totals.stored += 1
