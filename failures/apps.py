@@ -21,7 +21,7 @@ class FailuresConfig(AppConfig):
         from failures.archive import erasing as in_archive
         from failures.archive import keeping, statements
         from failures.finding import letter_case
-        from failures.intake.spools import behind
+        from failures.intake.spools import stored_up_to
         from failures.known_attempts import known_attempts
         from failures.retention import activations, aged, counts, keepers, turns
         from failures.retention.own_keepers import attempts_are_counted_since, counted_attempts
@@ -33,7 +33,7 @@ class FailuresConfig(AppConfig):
         foreign_reports.register_kind()
         provided.register(known_attempts)
         counted.register(unresolved)
-        spools.register(behind)
+        spools.register(stored_up_to)
         referrers.register(detaching.REFERRER)
         keepers.register("attempts", counted_attempts, attempts_are_counted_since)
         statements.register_kinds()

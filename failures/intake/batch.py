@@ -32,11 +32,11 @@ from contract.messages import (
     check_version,
 )
 from failures import counting, records
-from failures.intake import attribution, gaps, rows, spools
+from failures.intake import attribution, rows, spools
 from failures.intake.conflicts import keep_conflicts
 from failures.intake.kinds.record_kind import BatchContext, Item, run_key
 from failures.intake.rate_limit import Charge
-from failures.intake.sanitize import BIGGEST, fit
+from failures.intake.sanitize import BIGGEST
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
 from failures.records import CLOSINGS, PROTOCOLS, RECOVERED, ReadRecord
 from failures.sinks import StoredOutcome, hand_on, known_outcomes, register_letter_outcome, register_protocols
@@ -48,7 +48,6 @@ log = structlog.get_logger(__name__)
 
 Refused = list[tuple[Record, str]]
 OF_DELIVERIES = (AcknowledgementOpened, AcknowledgementEnded)
-MOST_NAMES = 20  # of fields that were not understood, kept per spool
 
 
 class ForeignReport(Exception):
@@ -91,7 +90,7 @@ def accept_batch(
     with transaction.atomic(durable=True):
         mark = _locked_mark(server, batch, now)
         if batch.after is not None and mark.stored_up_to < batch.after:
-            spools.note(mark, batch.after, now)
+            spools.note_restored(mark, batch.after, now)
             return RecordReceipt(stored_up_to=mark.stored_up_to)
         if charge is not None:
             charge.take(len(batch.records), now)
@@ -100,7 +99,7 @@ def accept_batch(
         again = [*_stale(batch, fresh), *taken.again]
         conflicts = keep_conflicts(server, batch.spool, again, now)
         ununderstood = [*unknown, *(name for record in fresh for name in records.unknown(record))]
-        _move(mark, fresh, ununderstood, now, len(taken.set_aside))
+        spools.move(mark, [record.number for record in fresh], ununderstood, len(taken.set_aside), now)
     return RecordReceipt(
         stored_up_to=mark.stored_up_to,
         new=len(taken.new),
@@ -116,36 +115,6 @@ def accept_batch(
 
 def _numbers(of: Iterable[Record]) -> tuple[int, ...]:
     return tuple(sorted(record.number for record in of))
-
-
-def _move(
-    mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now: datetime, set_aside: int
-) -> None:
-    """Notes how far the spool is stored, what of it never came and what was ignored, once per batch."""
-    changed = []
-    if passed := list(gaps.gaps(mark.stored_up_to, [record.number for record in fresh])):
-        log.warning(
-            "records never came",
-            server=mark.server.name,
-            spool=str(mark.spool),
-            numbers=passed[: gaps.MOST_GAPS],
-        )
-        mark.never_came, mark.gaps = mark.never_came + gaps.size(passed), gaps.newest(mark.gaps, passed)
-        mark.passed_at = now
-        changed += ["never_came", "gaps", "passed_at"]
-    if fresh:
-        mark.stored_up_to, mark.updated_at = fresh[-1].number, now
-        changed += ["stored_up_to", "updated_at"]
-    if unknown:
-        names = sorted({fit(name, 100) for name in unknown})[:MOST_NAMES]
-        log.warning("unknown fields ignored", server=mark.server.name, fields=len(unknown), names=names)
-        mark.unknown_fields, mark.unknown_names = mark.unknown_fields + len(unknown), names
-        changed += ["unknown_fields", "unknown_names"]
-    if set_aside:
-        mark.set_aside, mark.set_aside_at = mark.set_aside + set_aside, now
-        changed += ["set_aside", "set_aside_at"]
-    if changed:
-        mark.save(update_fields=changed)
 
 
 def _check(server: Server, batch: RecordBatch) -> None:

@@ -1,8 +1,11 @@
-"""Records that were stored and are not here any more: the database was put back from a copy, or another
-server of it took over that had not got the last commits. The mark of the spool went back with them, so the
-KMA's own is higher; what it still has it sends again (`kma.delivered`).
+"""How far a spool is stored, and what of it is missing.
+
+Records that were stored may not be here any more: the database was put back from a copy, or another server of
+it took over that had not got the last commits. The mark of the spool went back with them, so the KMA's own is
+higher; what it still has it sends again (`kma.delivered`).
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -10,15 +13,17 @@ import structlog
 from django.db.models import F, Q, QuerySet
 
 from agents.models import Server
-from failures.intake.sanitize import BIGGEST
+from failures.intake import gaps
+from failures.intake.sanitize import BIGGEST, fit
 from failures.models import SpoolMark
 
+MOST_NAMES = 20  # of fields that were not understood, kept per spool
 TOLD_FOR = timedelta(days=1)  # by the doctor: what does not come within a day does not come
 
 log = structlog.get_logger(__name__)
 
 
-def behind(server: Server, spool: UUID, told: int, now: datetime) -> int | None:
+def stored_up_to(server: Server, spool: UUID, told: int, now: datetime) -> int | None:
     """For `agents.spools`: how much of the spool is stored, None where that is all that its KMA was told."""
     if not 0 < told <= BIGGEST:
         return None
@@ -27,11 +32,11 @@ def behind(server: Server, spool: UUID, told: int, now: datetime) -> int | None:
         return 0  # its row is for the first batch to make: who only speaks leaves none
     if mark.server_id != server.pk or mark.stored_up_to >= told:
         return None
-    note(mark, told, now)
+    note_restored(mark, told, now)
     return mark.stored_up_to
 
 
-def note(mark: SpoolMark, told: int, now: datetime) -> None:
+def note_restored(mark: SpoolMark, told: int, now: datetime) -> None:
     """Once per loss, however often its KMA is asked, unless the records have come meanwhile."""
     first = mark.stored_up_to + 1
     same = Q(lost_from=first, lost_to=told, lost_at__isnull=False)
@@ -46,7 +51,7 @@ def note(mark: SpoolMark, told: int, now: datetime) -> None:
         )
 
 
-def still_lost(now: datetime) -> QuerySet[SpoolMark]:
+def still_missing(now: datetime) -> QuerySet[SpoolMark]:
     """Spools of which something that was stored is not here again."""
     rows = SpoolMark.objects.filter(lost_to__gt=F("stored_up_to"), lost_at__gt=now - TOLD_FOR)
     return rows.select_related("server").order_by("server__name", "spool")
@@ -59,3 +64,34 @@ def passed_over(now: datetime) -> QuerySet[SpoolMark]:
         .select_related("server")
         .order_by("server__name", "spool")
     )
+
+
+def move(
+    mark: SpoolMark, numbers: Sequence[int], unknown: Sequence[str], set_aside: int, now: datetime
+) -> None:
+    """Notes how far the spool is stored, what of it never came and what was ignored, once per batch.
+    `numbers` are above the mark and ascending."""
+    changed = []
+    if passed := list(gaps.gaps(mark.stored_up_to, numbers)):
+        log.warning(
+            "records never came",
+            server=mark.server.name,
+            spool=str(mark.spool),
+            numbers=passed[: gaps.MOST_GAPS],
+        )
+        mark.never_came, mark.gaps = mark.never_came + gaps.size(passed), gaps.newest(mark.gaps, passed)
+        mark.passed_at = now
+        changed += ["never_came", "gaps", "passed_at"]
+    if numbers:
+        mark.stored_up_to, mark.updated_at = numbers[-1], now
+        changed += ["stored_up_to", "updated_at"]
+    if unknown:
+        names = sorted({fit(name, 100) for name in unknown})[:MOST_NAMES]
+        log.warning("unknown fields ignored", server=mark.server.name, fields=len(unknown), names=names)
+        mark.unknown_fields, mark.unknown_names = mark.unknown_fields + len(unknown), names
+        changed += ["unknown_fields", "unknown_names"]
+    if set_aside:
+        mark.set_aside, mark.set_aside_at = mark.set_aside + set_aside, now
+        changed += ["set_aside", "set_aside_at"]
+    if changed:
+        mark.save(update_fields=changed)

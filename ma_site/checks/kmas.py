@@ -56,7 +56,7 @@ def check(now: datetime) -> Iterator[Finding]:
 
 
 def _missing(now: datetime) -> Iterator[Finding]:
-    for mark in spools.still_lost(now):
+    for mark in spools.still_missing(now):
         yield bad(
             f"{mark.server.name}: records {mark.stored_up_to + 1} to {mark.lost_to} of its spool were stored "
             f"and are "
