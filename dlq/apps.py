@@ -26,13 +26,13 @@ class DlqConfig(AppConfig):
             indexed_before,
             of_dead_letters,
         )
-        from dlq.replay.joining import outcomes_arrived, reports_of
+        from dlq.replay.joining import ReplayOutcomes
         from dlq.returned import handled_well
         from dlq.waiting import alerting
+        from failures.hooks import protocols_stored, record_kinds
         from failures.known_attempts import register_endings
         from failures.retention import aged, counts, keepers, turns
         from failures.retention.activations import register_referred
-        from failures.sinks import register_known_outcomes, register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
 
         alert_sources.register_kinds()
@@ -40,9 +40,8 @@ class DlqConfig(AppConfig):
         rights.register()
         editing.register()
         taken_keys.register(key_problem)
-        register_letter_outcome(outcomes_arrived)
-        register_known_outcomes(reports_of)
-        register_protocols(protocols_arrived)
+        record_kinds.implement(ReplayOutcomes)
+        protocols_stored.implement(protocols_arrived)
         register_endings(deaths)
         register_returned(handled_well)
         keepers.register("index", before_the_index, indexed_before)

@@ -65,8 +65,7 @@ def _latest(cases: Collection[Case]) -> list[FailureProtocol]:
 
 
 def protocols_arrived(protocols: Sequence[FailureProtocol], now: datetime) -> None:
-    """The sink for protocols; called inside the intake's transaction. Looks again after it, as
-    `explain_stored`."""
+    """Called inside the intake's transaction. Looks again after it, as `explain_stored`."""
     _explain_by(protocols)
     transaction.on_commit(lambda: _explain_by(protocols), robust=True)
 

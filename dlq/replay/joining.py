@@ -4,10 +4,14 @@ left."""
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
+from contract.errors import ContractError
+from contract.messages import ReplayOutcome
 from dlq.models import (
     DeadLetter,
     ItemState,
@@ -19,10 +23,11 @@ from dlq.models import (
     SliceState,
 )
 from dlq.models.replay import DELIVERING
+from dlq.models.report import LetterResult
 from dlq.replay import counting, marking, movers
 from dlq.replay.outcomes import Death, Fate, Given, Report, fates
-from failures.records import outcome_columns
-from failures.sinks import StoredOutcome
+from failures.intake.kinds.record_kind import BatchContext, Item, RecordKind, StoreResult, check_message
+from failures.intake.sanitize import fit
 
 Case = tuple[str, str]
 ASKED_AT_ONCE = 1000
@@ -42,22 +47,43 @@ NEEDED = (
 )
 
 
-def outcomes_arrived(outcomes: Sequence[StoredOutcome], now: datetime) -> None:
-    """The sink for what KMAs say of returned messages; called inside the intake's transaction."""
-    reports = [_report(stored, now) for stored in outcomes if stored.outcome.message.key]
+class ReplayOutcomes(RecordKind[ReplayOutcome]):
+    """What KMAs say of returned messages, among the records of their spools."""
+
+    contents = (ReplayOutcome,)
+    rows = LetterReport.objects.all()
+    needs_own_run = True
+
+    def check(self, content: ReplayOutcome) -> None:
+        check_message(content.message)
+        if content.result not in LetterResult.values:
+            raise ContractError("content.result", f"must be one of {', '.join(LetterResult.values)}")
+
+    def columns(self, content: ReplayOutcome) -> dict[str, Any]:
+        run, message = content.run, content.message
+        return {
+            "setting_key": fit(run.setting, 200),
+            "message_key": fit(message.key, 255),
+            "letter_queue": fit(message.dead_letter_queue, 300),
+            "letter_id": message.dead_letter_id,
+            "result": content.result,
+            "server_name": fit(run.server, 63),
+            "activation_uuid": run.activation,
+            "attempt": message.attempt,
+            "occurred_at": content.occurred_at,
+        }
+
+    def store(self, items: Sequence[Item[ReplayOutcome]], batch: BatchContext) -> StoreResult:
+        reports = [self.row(item, batch) for item in items if item.content.message.key]
+        # Jobs of replays are locked after the runs.
+        batch.after_runs.append(partial(reports_arrived, reports, batch.now))
+        return StoreResult()
+
+
+def reports_arrived(reports: Sequence[LetterReport], now: datetime) -> None:
+    """Called inside the intake's transaction, once its runs are locked."""
     LetterReport.objects.bulk_create(reports, ignore_conflicts=True)
     settle({(report.setting_key, report.message_key) for report in reports if report.verified}, now)
-
-
-def reports_of(ids: Collection[UUID]) -> Mapping[UUID, LetterReport]:
-    """Those that are here, for the intake: a record that comes again is known."""
-    return {report.pk: report for report in LetterReport.objects.filter(pk__among=ids)}
-
-
-def _report(stored: StoredOutcome, now: datetime) -> LetterReport:
-    return LetterReport(
-        id=stored.id, received_at=now, verified=stored.verified, **outcome_columns(stored.outcome)
-    )
 
 
 def settle(

@@ -1,53 +1,36 @@
 """Taking the records of a KMA's spool: each is stored exactly once, whatever is sent again, and by whom at
 once."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
-import structlog
 from django.db import transaction
-from django.db.models import QuerySet
 
 from agents.models import Activation, LaunchSetting, Run, Server
-from agents.models import Interruption as InterruptionRow
-from agents.services import open_deliveries
-from agents.services.interruptions import accept_interruption
+from agents.services.lateness import note_late
+from agents.services.outcomes import record_outcomes
 from contract.errors import ContractError
-from contract.messages import (
-    MAX_RECORDS,
-    AcknowledgementEnded,
-    AcknowledgementOpened,
-    Closing,
-    Interruption,
-    Protocol,
-    Record,
-    RecordBatch,
-    RecordReceipt,
-    Recovered,
-    Refusal,
-    ReplayOutcome,
-    check_version,
-)
-from failures import counting, records
-from failures.intake import attribution, rows, spools
+from contract.messages import MAX_RECORDS, Record, RecordBatch, RecordReceipt, Refusal, check_version
+from failures.hooks import record_kinds
+from failures.intake import rows, spools
+from failures.intake.attribution import to_set_aside
 from failures.intake.conflicts import keep_conflicts
-from failures.intake.kinds.record_kind import BatchContext, Item, run_key
+from failures.intake.kinds.messages import Acknowledgements, RecoveredMessages
+from failures.intake.kinds.protocols import Protocols
+from failures.intake.kinds.record_kind import BatchContext, Item, KindTable, RunKey, RunTotals, run_key
+from failures.intake.kinds.runs import Closings, Interruptions
 from failures.intake.rate_limit import Charge
-from failures.intake.sanitize import BIGGEST
-from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
-from failures.records import CLOSINGS, PROTOCOLS, RECOVERED, ReadRecord
-from failures.sinks import StoredOutcome, hand_on, known_outcomes, register_letter_outcome, register_protocols
-from failures.tallies.noting import note
+from failures.intake.rows import Refused
+from failures.intake.sanitize import BIGGEST, whole
+from failures.models import SpoolMark
 
-__all__ = ["ForeignReport", "TooManyRecords", "accept_batch", "register_letter_outcome", "register_protocols"]
-
-log = structlog.get_logger(__name__)
-
-Refused = list[tuple[Record, str]]
-OF_DELIVERIES = (AcknowledgementOpened, AcknowledgementEnded)
+# In the order of storing: an interruption finds the protocols that are its evidence.
+KINDS = (Protocols(), RecoveredMessages(), Interruptions(), Acknowledgements(), Closings())
 
 
 class ForeignReport(Exception):
@@ -58,16 +41,21 @@ class TooManyRecords(Exception):
     """More than MAX_RECORDS: refuse it whole; the KMA sends less at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+@dataclass
+class _Sorted:
     """What became of records that the mark does not know; `again`: known by their ids; `set_aside`: with the
     code."""
 
-    new: Sequence[ReadRecord] = ()
+    new: Sequence[Item[Any]] = ()
     refused: Refused = field(default_factory=list)
-    again: Sequence[Record] = ()
+    again: list[Record] = field(default_factory=list)
     superseded: Sequence[Record] = ()
     set_aside: Refused = field(default_factory=list)
+
+
+@cache
+def all_kinds() -> KindTable:
+    return KindTable((*KINDS, *record_kinds()))
 
 
 def accept_batch(
@@ -87,6 +75,7 @@ def accept_batch(
     """
     _check(server, batch)
     skew = None if batch.sent_at is None else round((batch.sent_at - now).total_seconds(), 3)
+    context, kinds = BatchContext(server, batch.spool, now, skew), all_kinds()
     with transaction.atomic(durable=True):
         mark = _locked_mark(server, batch, now)
         if batch.after is not None and mark.stored_up_to < batch.after:
@@ -95,21 +84,21 @@ def accept_batch(
         if charge is not None:
             charge.take(len(batch.records), now)
         fresh = _fresh(batch, mark)
-        taken = _store(server, mark, fresh, now, skew) if fresh else _Taken()
-        again = [*_stale(batch, fresh), *taken.again]
-        conflicts = keep_conflicts(server, batch.spool, again, now)
-        ununderstood = [*unknown, *(name for record in fresh for name in records.unknown(record))]
-        spools.move(mark, [record.number for record in fresh], ununderstood, len(taken.set_aside), now)
+        found = _store(kinds, context, mark, fresh) if fresh else _Sorted()
+        again = [*_stale(batch, fresh), *found.again]
+        conflicts = keep_conflicts(kinds, context, again)
+        ununderstood = [*unknown, *(name for record in fresh for name in kinds.unknown_fields(record))]
+        spools.move(mark, [record.number for record in fresh], ununderstood, len(found.set_aside), now)
     return RecordReceipt(
         stored_up_to=mark.stored_up_to,
-        new=len(taken.new),
+        new=len(found.new),
         known=len(again),
         refused=tuple(
-            Refusal(record.number, reason) for record, reason in [*taken.refused, *taken.set_aside]
+            Refusal(record.number, reason) for record, reason in [*found.refused, *found.set_aside]
         ),
         known_numbers=_numbers(again),
         conflicts=_numbers(conflicts),
-        superseded=_numbers(taken.superseded),
+        superseded=_numbers(found.superseded),
     )
 
 
@@ -168,119 +157,100 @@ def _stale(batch: RecordBatch, fresh: Sequence[Record]) -> list[Record]:
     return [record for record in batch.records if id(record) not in taken]
 
 
-def _store(
-    server: Server, mark: SpoolMark, fresh: Sequence[Record], now: datetime, skew: float | None
-) -> _Taken:
-    """What became of records that the mark does not know."""
-    spool = mark.spool
-    readable, refused, again = _read(fresh)
-    context = BatchContext(server, spool, now, skew)
-    known = _look_up(context, [content for _, content in readable], refused)
-    stored_before = _stored_ids(readable)
-    again_closed = [
-        Item(record, CLOSINGS, content)
-        for record, content in readable
-        if isinstance(content, Closing) and record.id not in stored_before
+def _store(kinds: KindTable, context: BatchContext, mark: SpoolMark, fresh: Sequence[Record]) -> _Sorted:
+    items, found = _read(kinds, fresh)
+    batch = _with_names(context, items, found.refused)
+    known = _known(kinds, items, batch)
+    found.again += [item.record for item in items if item.record.id in known]
+    items = [item for item in items if item.record.id not in known]
+    doubtful = [item for item in items if mark.lost_at is None and not batch.is_verified(item.content)]
+    foreign = to_set_aside(doubtful, batch) if doubtful else {}
+    found.set_aside = [
+        (item.record, foreign[item.record.id].value) for item in doubtful if item.record.id in foreign
     ]
-    stored_before |= CLOSINGS.repeated(again_closed, known)
-    again += [record for record, _ in readable if record.id in stored_before]
-    readable = [(record, content) for record, content in readable if record.id not in stored_before]
-    foreign = attribution.to_set_aside(readable, known, has_lost=mark.lost_at is not None)
-    set_aside = [(record, foreign[record.id].value) for record, _ in readable if record.id in foreign]
-    readable = [(record, content) for record, content in readable if record.id not in foreign]
-
-    protocols = [
-        PROTOCOLS.row(Item(record, PROTOCOLS, content), known)
-        for record, content in readable
-        if isinstance(content, Protocol)
+    items = [item for item in items if item.record.id not in foreign]
+    results = [kind.store(own, batch) for kind, own in kinds.by_kind(items)]
+    found.superseded = [record for result in results for record in result.superseded]
+    unstored = {pk: reason for result in results for pk, reason in result.unstored.items()}
+    # A copy of the spool may have brought one at this instant: then it is known, not refused.
+    meanwhile = kinds.stored(unstored)
+    found.again += [item.record for item in items if item.record.id in meanwhile]
+    found.refused += [
+        (item.record, unstored[item.record.id])
+        for item in items
+        if item.record.id in unstored.keys() - meanwhile
     ]
-    recovered = [
-        RECOVERED.row(Item(record, RECOVERED, content), known)
-        for record, content in readable
-        if isinstance(content, Recovered)
-    ]
-    unstored = rows.insert(protocols) | rows.insert(recovered)
-    if unstored:
-        # A copy of the spool may have brought one at this instant: then it is known, not refused.
-        meanwhile = _stored_ids(pair for pair in readable if pair[0].id in unstored)
-        again += [record for record, _ in readable if record.id in meanwhile]
-        refused += [
-            (record, unstored[record.id])
-            for record, _ in readable
-            if record.id in unstored.keys() - meanwhile
-        ]
-    rows.keep_refused(server, spool, refused, now)
-    rows.keep_set_aside(server, spool, set_aside, now)
-    note(row for row in protocols if row.pk not in unstored)
-
-    stored = [(record, content) for record, content in readable if record.id not in unstored]
-    superseded = [
-        record
-        for record, content in stored
-        if isinstance(content, Interruption) and not accept_interruption(server, record.id, content, now)
-    ]
-    waiting = [(record.id, content) for record, content in stored if isinstance(content, OF_DELIVERIES)]
-    if waiting:
-        open_deliveries.accept(server, waiting, now)
-    counting.count(known, stored, [record for record, _ in refused], now)
-    outcomes = [
-        StoredOutcome(record.id, content, known.is_verified(content))
-        for record, content in stored
-        if isinstance(content, ReplayOutcome)
-    ]
-    hand_on(outcomes, [row for row in protocols if row.pk not in unstored], now)
-    return _Taken(stored, refused, again, superseded, set_aside)
+    rows.keep_refused(batch, found.refused)
+    rows.keep_set_aside(batch, found.set_aside)
+    found.new = [item for item in items if item.record.id not in unstored]
+    _add_to_runs(batch, found.new, found.refused)
+    for follow in batch.after_runs:
+        follow()
+    return found
 
 
-def _read(fresh: Iterable[Record]) -> tuple[list[ReadRecord], Refused, list[Record]]:
-    """(readable, refused, again): of two records with one UUID the first counts."""
-    readable: dict[UUID, ReadRecord] = {}
-    refused: Refused = []
-    again: list[Record] = []
+def _read(kinds: KindTable, fresh: Iterable[Record]) -> tuple[list[Item[Any]], _Sorted]:
+    """Of two records with one UUID the first counts."""
+    items: dict[UUID, Item[Any]] = {}
+    found = _Sorted()
     for record in fresh:
-        if record.id in readable:
-            again.append(record)
+        if record.id in items:
+            found.again.append(record)
             continue
         try:
-            readable[record.id] = (record, records.read(record))
+            items[record.id] = kinds.read(record)
         except ContractError as error:
-            refused.append((record, str(error)))
-    return list(readable.values()), refused, again
+            found.refused.append((record, str(error)))
+    return list(items.values()), found
 
 
-def _stored_ids(readable: Iterable[ReadRecord]) -> set[UUID]:
-    """Records that are here under another number: a spool that was copied, or a UUID that was used twice."""
-    pairs = list(readable)
-    ids = [record.id for record, _ in pairs]
-    if not ids:
-        return set()
-    kinds: tuple[QuerySet[Any], ...] = (
-        FailureProtocol.objects.all(),
-        RecoveredMessage.objects.all(),
-        InterruptionRow.objects.all(),
-    )
-    known, *others = (
-        of_kind.filter(pk__among=ids).order_by().values_list("pk", flat=True) for of_kind in kinds
-    )
-    return {*known.union(*others, all=True), *known_outcomes(ids), *_stored_of_deliveries(pairs)}
-
-
-def _stored_of_deliveries(readable: Iterable[ReadRecord]) -> set[UUID]:
-    """Asked only where there are any: few settings leave deliveries open."""
-    ids = [record.id for record, content in readable if isinstance(content, OF_DELIVERIES)]
-    return open_deliveries.known_records(ids) if ids else set()
-
-
-def _look_up(context: BatchContext, contents: Sequence[records.RunRecord], refused: Refused) -> BatchContext:
-    keys = {run_key(content) for content in contents}
-    keys |= {key for record, _ in refused if (key := records.raw_run_key(record)) is not None}
+def _with_names(context: BatchContext, items: Sequence[Item[Any]], refused: Refused) -> BatchContext:
+    keys = {run_key(item.content) for item in items}
+    keys |= {key for record, _ in refused if (key := _raw_run_key(record)) is not None}
     activations = {activation for activation, _ in keys}
     runs = Run.objects.filter(server=context.server, activation__in=activations)
+    settings = {item.content.run.setting for item in items}
     return replace(
         context,
-        settings=LaunchSetting.objects.in_bulk(
-            {content.run.setting for content in contents}, field_name="key"
-        ),
+        settings=LaunchSetting.objects.in_bulk(settings, field_name="key"),
         activations=dict(Activation.objects.filter(pk__in=activations).values_list("pk", "setting__key")),
         runs={(run.activation_id, run.epoch): run for run in runs},
     )
+
+
+def _raw_run_key(record: Record) -> RunKey | None:
+    """The run that a refused record speaks of, if that much of it can be read."""
+    run = record.content.get("run")
+    if not isinstance(run, dict):
+        return None
+    try:
+        return UUID(str(run.get("activation"))), whole(int(run.get("epoch", "")), "epoch")
+    except (ValueError, TypeError):
+        return None
+
+
+def _known(kinds: KindTable, items: Sequence[Item[Any]], batch: BatchContext) -> set[UUID]:
+    """Records that are here under another number."""
+    known = kinds.stored([item.record.id for item in items])
+    others = [item for item in items if item.record.id not in known]
+    return known.union(*(kind.repeated(own, batch) for kind, own in kinds.by_kind(others)))
+
+
+def _add_to_runs(batch: BatchContext, stored: Sequence[Item[Any]], refused: Refused) -> None:
+    """A refused record counts among a run's stored ones: its closing record counts it too, and it will never
+    come."""
+    totals: dict[RunKey, RunTotals] = defaultdict(RunTotals)
+    for item in stored:
+        item.kind.add(item.content, totals[run_key(item.content)])
+    for record, _ in refused:
+        if (key := _raw_run_key(record)) is not None:
+            totals[key].stored += 1
+    for activation, epoch in sorted(totals):
+        # Of activations that are known, but not that run of them: late all the same, where they have ended.
+        if activation in batch.activations and (activation, epoch) not in batch.runs:
+            astray = totals[activation, epoch]
+            note_late(activation, astray.stored, astray.failed, astray.temporary, astray.closing, batch.now)
+    # In the order of the rows' keys, so that two intakes never wait for each other in a circle.
+    for key, run in sorted(batch.runs.items(), key=lambda pair: pair[1].pk):
+        if key in totals:
+            record_outcomes(run, **vars(totals[key]), now=batch.now)

@@ -2,22 +2,22 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 import structlog
 from django.db import DataError, IntegrityError, transaction
 
-from agents.models import Server
 from contract.errors import ContractError
 from contract.messages import Record
 from failures import bulk
+from failures.intake.kinds.record_kind import BatchContext
 from failures.intake.sanitize import fit, plain
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 
 log = structlog.get_logger(__name__)
 
+Refused = list[tuple[Record, str]]  # with the reason or the code
 Row = TypeVar("Row", FailureProtocol, RecoveredMessage)
 
 LONGEST_CONTENT = 64 * 1024
@@ -26,7 +26,7 @@ MOST_SET_ASIDE = 1000  # of one server: a stolen token fills no disk
 OF_A_VALUE = (DataError, IntegrityError, ValueError, TypeError, OverflowError)
 
 
-def insert(rows: Sequence[Row]) -> dict[UUID, str]:
+def insert_each(rows: Sequence[Row]) -> dict[UUID, str]:
     """Inserts all, or where the database refuses, one by one: what could not be stored, with the reason."""
     if not rows:
         return {}
@@ -46,41 +46,47 @@ def insert(rows: Sequence[Row]) -> dict[UUID, str]:
     return unstored
 
 
-def keep_set_aside(
-    server: Server, spool: UUID, set_aside: Sequence[tuple[Record, str]], now: datetime
-) -> None:
+def keep_set_aside(batch: BatchContext, set_aside: Refused) -> None:
     """The first of them, up to a bound for each server; `SpoolMark.set_aside` counts all. Two spools of a
     server at once may pass the bound by what they bring."""
     if not set_aside:
         return
-    kept = RefusedRecord.objects.filter(server=server).exclude(code="").order_by()[:MOST_SET_ASIDE].count()
-    _keep(server, spool, [(record, "", code) for record, code in set_aside[: MOST_SET_ASIDE - kept]], now)
+    kept = (
+        RefusedRecord.objects.filter(server=batch.server).exclude(code="").order_by()[:MOST_SET_ASIDE].count()
+    )
+    _keep(batch, [(record, "", code) for record, code in set_aside[: MOST_SET_ASIDE - kept]])
 
 
-def keep_refused(server: Server, spool: UUID, refused: Sequence[tuple[Record, str]], now: datetime) -> None:
-    _keep(server, spool, [(record, reason, "") for record, reason in refused], now)
+def keep_refused(batch: BatchContext, refused: Refused) -> None:
+    _keep(batch, [(record, reason, "") for record, reason in refused])
 
 
-def _keep(server: Server, spool: UUID, refused: Sequence[tuple[Record, str, str]], now: datetime) -> None:
+def _keep(batch: BatchContext, refused: Sequence[tuple[Record, str, str]]) -> None:
     """(record, reason, code)"""
     rows = [
         RefusedRecord(
-            spool=spool,
+            spool=batch.spool,
             number=record.number,
             record_id=record.id,
-            server=server,
+            server=batch.server,
             kind=fit(record.kind, 60),
             reason=fit(reason, 2000),
             code=code,
             content=fit(as_text(record.content), LONGEST_CONTENT),
-            received_at=now,
+            received_at=batch.now,
         )
         for record, reason, code in refused
     ]
     RefusedRecord.objects.bulk_create(rows, ignore_conflicts=True)
     for row in rows:
         why = row.code or row.reason
-        log.warning("record refused", server=server.name, spool=str(spool), number=row.number, reason=why)
+        log.warning(
+            "record refused",
+            server=batch.server.name,
+            spool=str(batch.spool),
+            number=row.number,
+            reason=why,
+        )
 
 
 def as_text(content: Any) -> str:

@@ -35,7 +35,6 @@ from dlq.reading import origin_of
 from dlq.replay import joining
 from dlq.sweep import Sweep
 from dlq.walking import Walk
-from failures.sinks import StoredOutcome
 from tests.dlq.dying import NONE, Died, Instructions, Trouble, Wire
 from tests.web import reports
 
@@ -98,7 +97,7 @@ class World:
         self.instructions = Instructions()
         self.unfed: dict[int, bytes] = {}
         self.fed: list[bytes] = []
-        self.reports: list[StoredOutcome] = []
+        self.reports: list[LetterReport] = []
         self.walks: list[Walk] = []
         self._asked: list[str] = []
         self._tags = 0
@@ -259,7 +258,7 @@ class World:
             result="handled" if result == "handled" else "failed",
             occurred_at=timezone.now(),
         )
-        self.reports.append(StoredOutcome(uuid4(), content))
+        self.reports.append(LetterReport(id=uuid4(), **joining.ReplayOutcomes().columns(content)))
 
     def _returned(self, reference: Reference) -> Returned | None:
         origin = origin_of(reference.message)
@@ -268,10 +267,10 @@ class World:
                 return returned
         return None
 
-    def reports_arrive(self, chosen: Sequence[StoredOutcome], trouble: Trouble = NONE) -> None:
+    def reports_arrive(self, chosen: Sequence[LetterReport], trouble: Trouble = NONE) -> None:
         def intake() -> None:
             with transaction.atomic():
-                joining.outcomes_arrived(chosen, timezone.now())
+                joining.reports_arrived(chosen, timezone.now())
 
         lived = self.process(intake, trouble)
         stored = set(LetterReport.objects.values_list("pk", flat=True))

@@ -124,7 +124,7 @@ def test_what_is_not_stored_is_not_owed(client: Client, run: Run, monkeypatch: p
     def fail(*_: Any) -> None:
         raise ValueError
 
-    monkeypatch.setattr("failures.intake.batch.hand_on", fail)
+    monkeypatch.setattr("failures.intake.batch._add_to_runs", fail)
     assert post(client, run, Spool(), reports.bearer_of_server(run.server)).status_code == 500
     assert not IntakeDebt.objects.exists()
 

@@ -1,16 +1,23 @@
 """Records about single messages: handled well after a failure, or left open until somebody answers."""
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
+from agents.services import open_deliveries
 from agents.services.open_deliveries import Told
 from contract.acknowledging import read_id
 from contract.errors import ContractError
 from contract.messages import AcknowledgementEnded, AcknowledgementOpened, Recovered
 from failures.intake.kinds.record_kind import (
+    BatchContext,
+    Item,
     RecordKind,
     RunTotals,
+    StoreResult,
     check_message,
 )
+from failures.intake.rows import insert_each
 from failures.intake.sanitize import fit
 from failures.models import RecoveredMessage
 
@@ -32,6 +39,9 @@ class RecoveredMessages(RecordKind[Recovered]):
             "occurred_at": content.occurred_at,
         }
 
+    def store(self, items: Sequence[Item[Recovered]], batch: BatchContext) -> StoreResult:
+        return StoreResult(insert_each([self.row(item, batch) for item in items]))
+
     def add(self, content: Recovered, totals: RunTotals) -> None:
         super().add(content, totals)
         totals.recovered += 1
@@ -51,3 +61,10 @@ class Acknowledgements(RecordKind[Told]):
         run = content.run
         if (parts.server, parts.activation, parts.epoch) != (run.server, run.activation, run.epoch):
             raise ContractError("content.acknowledgement", "is of another run")
+
+    def repeated(self, items: Sequence[Item[Told]], batch: BatchContext) -> set[UUID]:
+        return open_deliveries.known_records([item.record.id for item in items])
+
+    def store(self, items: Sequence[Item[Told]], batch: BatchContext) -> StoreResult:
+        open_deliveries.accept(batch.server, [(item.record.id, item.content) for item in items], batch.now)
+        return StoreResult()

@@ -2,7 +2,8 @@
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from contract.errors import ContractError
@@ -10,16 +11,20 @@ from contract.fingerprint import fingerprint
 from contract.messages import MAX_TRACEBACK, MessageIdentity, Protocol
 from contract.outcomes import Disposition, Outcome
 from contract.text import storable
+from failures.hooks import protocols_stored
 from failures.intake.kinds.record_kind import (
     BatchContext,
     Item,
     RecordKind,
     RunTotals,
+    StoreResult,
     check_message,
 )
+from failures.intake.rows import insert_each
 from failures.intake.sanitize import ends, fit, plain, whole
 from failures.models import FailureProtocol
 from failures.models.protocol import OUTCOMES
+from failures.tallies.noting import note
 
 LONGEST_FINGERPRINT = 64
 _OUTCOMES = {outcome.value for outcome in OUTCOMES}
@@ -73,6 +78,15 @@ class Protocols(RecordKind[Protocol]):
             "disposition": content.disposition,
             "occurred_at": content.occurred_at,
         }
+
+    def store(self, items: Sequence[Item[Protocol]], batch: BatchContext) -> StoreResult:
+        rows = [self.row(item, batch) for item in items]
+        unstored = insert_each(rows)
+        stored = [row for row in rows if row.pk not in unstored]
+        note(stored)
+        if stored:
+            batch.after_runs.append(partial(protocols_stored, stored, batch.now))
+        return StoreResult(unstored)
 
     def row(self, item: Item[Protocol], batch: BatchContext) -> FailureProtocol:
         run = item.content.run

@@ -1,6 +1,6 @@
 """What every kind of record answers, and what it is given for it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -9,8 +9,10 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from agents.models import LaunchSetting, Run, Server
-from contract.messages import Closing, Content, MessageIdentity, Record
-from failures.intake.sanitize import whole
+from contract import wire
+from contract.errors import ContractError
+from contract.messages import KIND_OF, Closing, Content, MessageIdentity, Record
+from failures.intake.sanitize import fit, whole
 
 C = TypeVar("C", bound=Content)
 RunKey = tuple[UUID, int]
@@ -49,6 +51,8 @@ class BatchContext:
     settings: Mapping[str, LaunchSetting] = field(default_factory=dict)
     activations: Mapping[UUID, str] = field(default_factory=dict)
     runs: Mapping[RunKey, Run] = field(default_factory=dict)
+    # Called in this order once the runs are counted, and so locked: locks of higher apps come after theirs.
+    after_runs: list[Callable[[], object]] = field(default_factory=list)
 
     def is_of_setting(self, content: Content) -> bool:
         """Of another setting than the record says it is none of this one."""
@@ -70,12 +74,23 @@ class RunTotals:
     closing: Closing | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    """`unstored`: the records that the database did not take, with the reason; `superseded`: those that are
+    stored and have no effect."""
+
+    unstored: Mapping[UUID, str] = field(default_factory=dict)
+    superseded: Sequence[Record] = ()
+
+
 class RecordKind(Generic[C]):
     """One instance serves all batches. What it does not override holds for most kinds."""
 
     contents: tuple[type[C], ...]
     # Rows whose key is the id of the record; None: it has no row of its own.
     rows: QuerySet[Any] | None = None
+    # Set aside where it comes from a server that never ran its setting.
+    needs_own_run = False
 
     def check(self, content: C) -> None:
         """Raises ContractError for what cannot be stored."""
@@ -104,5 +119,58 @@ class RecordKind(Generic[C]):
         """Yields records without a row of their own in whose place something else is stored, and its id."""
         yield from ()
 
+    def store(self, items: Sequence[Item[C]], batch: BatchContext) -> StoreResult:
+        """Called inside the intake's transaction: what it raises rolls the whole batch back."""
+        return StoreResult()
+
     def add(self, content: C, totals: RunTotals) -> None:
         totals.stored += 1
+
+
+class KindTable:
+    """All kinds, in their order of storing."""
+
+    def __init__(self, kinds: Iterable[RecordKind[Any]]) -> None:
+        self._kinds = tuple(kinds)
+        self._by_name = {KIND_OF[form]: (kind, form) for kind in self._kinds for form in kind.contents}
+
+    def read(self, record: Record) -> Item[Any]:
+        """Checks the content against its kind and against what columns take. Raises ContractError."""
+        if record.kind not in self._by_name:
+            raise ContractError("kind", f"{fit(record.kind, 60)!r} is not known")
+        kind, form = self._by_name[record.kind]
+        content = wire.load(form, record.content, "content")
+        whole(content.run.epoch, "content.run.epoch")
+        kind.check(content)
+        return Item(record, kind, content)
+
+    def unknown_fields(self, record: Record) -> Iterator[str]:
+        """Names of fields that are ignored, with their kind."""
+        if record.kind in self._by_name:
+            _, form = self._by_name[record.kind]
+            yield from wire.unknown(form, record.content, record.kind)
+
+    def by_kind(self, items: Iterable[Item[Any]]) -> Iterator[tuple[RecordKind[Any], list[Item[Any]]]]:
+        items = list(items)
+        for kind in self._kinds:
+            if own := [item for item in items if item.kind is kind]:
+                yield kind, own
+
+    def stored(self, ids: Collection[UUID]) -> set[UUID]:
+        """Returns the ids that rows of any kind have: a spool was copied, or a UUID was used twice."""
+        if not ids:
+            return set()
+        known, *others = (
+            kind.rows.filter(pk__among=list(ids)).order_by().values_list("pk", flat=True)
+            for kind in self._kinds
+            if kind.rows is not None
+        )
+        return {*known.union(*others, all=True)}
+
+    def stored_rows(self, ids: Collection[UUID]) -> dict[UUID, tuple[RecordKind[Any], Any]]:
+        return {
+            pk: (kind, row)
+            for kind in self._kinds
+            if kind.rows is not None
+            for pk, row in kind.rows.in_bulk(ids).items()
+        }

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from agents.models import Interruption as InterruptionRow
 from agents.models import Run, RunPhase
-from agents.services.interruptions import told_columns
+from agents.services.interruptions import accept_interruption, told_columns
 from contract.breaker import TripReason
 from contract.errors import ContractError
 from contract.messages import MAX_EVIDENCE, Closing, Interruption, Record
-from failures.intake.kinds.record_kind import BatchContext, Item, RecordKind, RunTotals, run_key
+from failures.intake.kinds.record_kind import BatchContext, Item, RecordKind, RunTotals, StoreResult, run_key
 from failures.intake.sanitize import whole
 
 REASONS = tuple(reason.value for reason in TripReason)
@@ -32,6 +32,14 @@ class Interruptions(RecordKind[Interruption]):
 
     def columns(self, content: Interruption) -> dict[str, Any]:
         return told_columns(content)
+
+    def store(self, items: Sequence[Item[Interruption]], batch: BatchContext) -> StoreResult:
+        superseded = [
+            item.record
+            for item in items
+            if not accept_interruption(batch.server, item.record.id, item.content, batch.now)
+        ]
+        return StoreResult(superseded=superseded)
 
 
 class Closings(RecordKind[Closing]):
