@@ -1,26 +1,20 @@
-"""/api/v1/protocols/: KMAs bring records, people look at protocols."""
+"""/api/v1/protocols/ for people."""
 
 from typing import Any
 
 import django_filters
-from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers
-from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
-from agents.api.authentication import IsServer, ServerTokenAuthentication, token_of
 from console.filters import InstantFilter
 from console.rest.serializers import check_clear
-from contract.messages import MAX_BATCH_BYTES
 from failures.finding.cursors import Place, place_in
 from failures.finding.filters import NamesFilter, ProtocolFilter
 from failures.finding.pages import WHOLE_ONLY, listed, protocols_at
-from failures.intake.api import RecordParser, check, take
 from failures.models import FailureProtocol
 
 PAGE_SIZE, LARGEST_PAGE = 100, 500
@@ -96,25 +90,10 @@ def _page_size(request: Request) -> int:
     return int(text)
 
 
-class Protocols(generics.GenericAPIView[FailureProtocol]):
+class ProtocolList(generics.GenericAPIView[FailureProtocol]):
     queryset = FailureProtocol.objects.all()
     serializer_class = ProtocolHeadSerializer
     filter_backends = ()
-    parser_classes = (RecordParser,)
-    body_limit = MAX_BATCH_BYTES
-    body_size = 0
-
-    def _is_intake(self) -> bool:
-        return getattr(self.request, "method", "") == "POST"
-
-    def get_authenticators(self) -> list[BaseAuthentication]:
-        return [ServerTokenAuthentication()] if self._is_intake() else super().get_authenticators()
-
-    def get_permissions(self) -> list[Any]:
-        return [IsServer()] if self._is_intake() else list(super().get_permissions())
-
-    def get_throttles(self) -> list[BaseThrottle]:
-        return [] if self._is_intake() else super().get_throttles()
 
     @extend_schema(
         operation_id="protocols_list",
@@ -146,32 +125,6 @@ class Protocols(generics.GenericAPIView[FailureProtocol]):
                 "results": self.get_serializer(protocols_at(part.places), many=True).data,
             }
         )
-
-    @extend_schema(
-        description="For KMAs: at most 500 records of one spool, in order, plain or gzip. 2xx only "
-        "after the commit. "
-        "429 with Retry-After: the token has sent more rows or bytes than it may in a minute.",
-        request=OpenApiTypes.OBJECT,
-        responses=inline_serializer(
-            "RecordReceipt",
-            {
-                "stored_up_to": serializers.IntegerField(),
-                "new": serializers.IntegerField(),
-                "known": serializers.IntegerField(),
-                "refused": serializers.ListField(child=serializers.DictField()),
-                "version": serializers.IntegerField(),
-                "known_numbers": serializers.ListField(child=serializers.IntegerField()),
-                "conflicts": serializers.ListField(child=serializers.IntegerField()),
-                "superseded": serializers.ListField(child=serializers.IntegerField()),
-            },
-        ),
-    )
-    def post(self, request: Request) -> Response:
-        now = timezone.now()  # before the body: a slow line must not look like a clock that is behind
-        token = token_of(request)
-        check(token, now)
-        data = request.data
-        return Response(take(token, data, self.body_size, now))
 
 
 class OneProtocol(generics.RetrieveAPIView[FailureProtocol]):

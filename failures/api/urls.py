@@ -6,15 +6,21 @@ from rest_framework.routers import SimpleRouter
 from failures.api.export import ExportProtocols
 from failures.api.fingerprints import FingerprintViewSet
 from failures.api.pipeline import Insights, PipelineRunViewSet, views
-from failures.api.protocols import OneProtocol, Protocols
+from failures.api.protocols import OneProtocol, ProtocolList
+from failures.intake.api import RecordIntake
 from failures.saved_filters import OneSavedProtocolFilter, SavedProtocolFilters
 
 router = SimpleRouter()
 router.register("fingerprints", FingerprintViewSet, basename="fingerprint")
 router.register("pipeline-runs", PipelineRunViewSet, basename="pipeline-run")
 
+
+class ProtocolsRoute(RecordIntake, ProtocolList):
+    """KMAs bring records, people look at protocols."""
+
+
 urlpatterns = [
-    path("protocols/", Protocols.as_view(), name="protocols"),
+    path("protocols/", ProtocolsRoute.as_view(), name="protocols"),
     path("protocols/export/", ExportProtocols.as_view(), name="export-protocols"),
     path("protocols/saved/", SavedProtocolFilters.as_view(), name="saved-views"),
     path("protocols/saved/<int:pk>/", OneSavedProtocolFilter.as_view(), name="saved-view"),

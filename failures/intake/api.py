@@ -8,14 +8,24 @@ from datetime import datetime
 from typing import IO, Any
 
 from django.conf import settings
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import Throttled
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
 
+from agents.api.authentication import IsServer, ServerTokenAuthentication, token_of
 from agents.models import ServerToken
 from console.rest.errors import ApiProblem, Forbidden
 from console.rest.parsing import BoundedJsonParser, NotJson, bounded
 from contract import version_3
-from contract.messages import MAX_BATCH_BYTES, MAX_RECORDS, Record, RecordBatch
-from contract.wire import JSON, dump, load, unknown
+from contract.messages import MAX_BATCH_BYTES, MAX_RECORDS, Record, RecordBatch, RecordReceipt
+from contract.wire import dump, load, unknown
 from failures.intake import rate_limit
 from failures.intake.batch import ForeignReport, TooManyRecords, accept_batch
 from failures.intake.rate_limit import Charge, Limits, TooFast
@@ -58,17 +68,66 @@ class BatchTooLarge(ApiProblem):
     default_code = "too_large"
 
 
-def check(token: ServerToken, now: datetime) -> None:
-    """Before the body is read: a token that owes too much costs no parsing. Raises Throttled."""
-    try:
-        rate_limit.check(token, now)
-    except TooFast as error:
-        raise _throttled(error) from error
+class RecordIntake(APIView):
+    """The POST of KMAs; every other method is that of the class beside it."""
+
+    parser_classes = (RecordParser,)
+    body_limit = MAX_BATCH_BYTES
+    body_size = 0
+
+    def _is_intake(self) -> bool:
+        return getattr(self.request, "method", "") == "POST"
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        return [ServerTokenAuthentication()] if self._is_intake() else super().get_authenticators()
+
+    def get_permissions(self) -> list[Any]:
+        return [IsServer()] if self._is_intake() else list(super().get_permissions())
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        return [] if self._is_intake() else super().get_throttles()
+
+    @extend_schema(
+        description="For KMAs: at most 500 records of one spool, in order, plain or gzip. 2xx only "
+        "after the commit. "
+        "429 with Retry-After: the token has sent more rows or bytes than it may in a minute.",
+        request=OpenApiTypes.OBJECT,
+        responses=inline_serializer(
+            "RecordReceipt",
+            {
+                "stored_up_to": serializers.IntegerField(),
+                "new": serializers.IntegerField(),
+                "known": serializers.IntegerField(),
+                "refused": serializers.ListField(child=serializers.DictField()),
+                "version": serializers.IntegerField(),
+                "known_numbers": serializers.ListField(child=serializers.IntegerField()),
+                "conflicts": serializers.ListField(child=serializers.IntegerField()),
+                "superseded": serializers.ListField(child=serializers.IntegerField()),
+            },
+        ),
+    )
+    def post(self, request: Request) -> Response:
+        now = timezone.now()  # before the body: a slow line must not look like a clock that is behind
+        token = token_of(request)
+        try:
+            rate_limit.check(token, now)  # before the body: a token that owes too much costs no parsing
+            data = request.data
+            return Response(dump(_accept(token, data, self.body_size, now)))
+        except TooFast as error:
+            raise Throttled(wait=error.wait.total_seconds(), detail=str(error)) from error
+        except TooManyRecords as error:
+            raise _too_large(str(error)) from error
+        except ForeignReport as error:
+            raise Forbidden(
+                str(error),
+                where="server",
+                what_to_do="Use the token of the server that reports.",
+                code="foreign_report",
+            ) from error
 
 
-def take(token: ServerToken, data: Any, size: int, now: datetime) -> JSON:
-    """The receipt of a body of `size` bytes, asked for at `now`. Raises ApiProblem, Throttled,
-    ContractError."""
+def _accept(token: ServerToken, data: Any, size: int, now: datetime) -> RecordReceipt:
+    """The receipt of a body of `size` bytes, asked for at `now`."""
     if (
         isinstance(data, dict)
         and isinstance(records := data.get("records"), list)
@@ -80,31 +139,13 @@ def take(token: ServerToken, data: Any, size: int, now: datetime) -> JSON:
     charge = Charge(
         token, size, Limits(settings.MA_INTAKE_ROWS_PER_MINUTE, settings.MA_INTAKE_BYTES_PER_MINUTE)
     )
-    try:
-        return dump(
-            accept_batch(token.server, batch, now, charge=charge, unknown=list(unknown(RecordBatch, data)))
-        )
-    except TooManyRecords as error:
-        raise _too_large(str(error)) from error
-    except TooFast as error:
-        raise _throttled(error) from error
-    except ForeignReport as error:
-        raise Forbidden(
-            str(error),
-            where="server",
-            what_to_do="Use the token of the server that reports.",
-            code="foreign_report",
-        ) from error
+    return accept_batch(token.server, batch, now, charge=charge, unknown=list(unknown(RecordBatch, data)))
 
 
 def _of_this_version(record: Record) -> Record:
     kind, content = version_3.record(record.kind, record.content)
     same = kind == record.kind and content is record.content
     return record if same else replace(record, kind=kind, content=content)
-
-
-def _throttled(error: TooFast) -> Throttled:
-    return Throttled(wait=error.wait.total_seconds(), detail=str(error))
 
 
 def _too_large(detail: str) -> BatchTooLarge:
