@@ -62,20 +62,20 @@ def _give_back(setting: Any, every: int | None) -> float:
     from django.contrib.auth.models import User
     from django.utils import timezone
 
+    from console.tasks import run_job
     from dlq.models import Action, DeadLetter, ReplayJob, Scope
     from dlq.replay.jobs import create_job
-    from dlq.tasks import run_replay
 
     person = User.objects.get_or_create(username="bench")[0]
     rows = DeadLetter.objects.filter(setting_key=setting.key).order_by("pk")
     chosen = list(rows.values_list("pk", flat=True))[::every] if every else None
     scope = Scope.SELECTION if every else Scope.ALL
     how: dict[str, Any] = {"action": Action.GIVE_BACK, "scope": scope, "letters": chosen, "by": person}
-    with patch("dlq.replay.jobs.send"):  # no Redis here: this process is the worker
+    with patch("console.jobs.worker.send"):  # no Redis here: this process is the worker
         job = create_job(setting, now=timezone.now(), **how)
     began = time.monotonic()
     while not ReplayJob.objects.filter(pk=job.pk).exclude(finished_at=None).exists():
-        run_replay(str(job.pk))
+        run_job("dlq.replayjob", str(job.pk))
         if time.monotonic() - began > 3600:
             raise RuntimeError("the job does not come to its end")
     seconds = time.monotonic() - began

@@ -71,17 +71,16 @@ def _give_back(setting: object) -> None:
     from django.contrib.auth.models import User
     from django.utils import timezone
 
-    from dlq.letter_queues import letter_queues
+    from console.jobs import worker
+    from console.tasks import run_job
     from dlq.models import OPEN_JOBS, ReplayJob
-    from dlq.replay import jobs, leases, steps
+    from dlq.replay import jobs
 
-    setattr(jobs, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
-    by, queues = User.objects.create_user("bench-heap"), letter_queues()
+    setattr(worker, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
+    by = User.objects.create_user("bench-heap")
     job = jobs.give_back_all(setting, by=by, reason="bench", now=timezone.now())  # type: ignore[arg-type]  # a LaunchSetting
     while ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS).exists():
-        if leases.claim(job.pk, timezone.now()):
-            while steps.run_step(job.pk, queues):
-                pass
+        run_job("dlq.replayjob", str(job.pk))
         time.sleep(0.2)
 
 

@@ -1,9 +1,12 @@
 """What lower apps ask of higher ones, which they must not import. An app declares its hooks in its `hooks`; a
 higher app implements them in a module that it imports when it is ready."""
 
-from collections.abc import Callable
-from typing import Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from console.jobs.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,3 +29,5 @@ class Hook(Generic[P, R]):
 
 # Operations that a dead letter was part of, the latest ones.
 operations_of_letter: Hook[[int], list[UUID]] = Hook()
+# Who works on the jobs of each kind.
+job_workers: Hook[[], "Sequence[Worker[Any]]"] = Hook()

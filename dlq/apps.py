@@ -15,6 +15,7 @@ class DlqConfig(AppConfig):
             audit_codes,  # noqa: F401 - words of what entries hold
             letter_ages,
             rights,
+            tasks,  # noqa: F401 - workers of its jobs
         )
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing

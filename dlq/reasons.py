@@ -29,7 +29,6 @@ HELD = ReasonKind(
     ),
 )
 REFUSED_BY = ReasonKind("replay.refused_by", _("refused by %(person)s"))
-WORKER_FAILED = ReasonKind("replay.worker_failed", _("%(type)s; the log of the worker has the rest"))
 WHY_STOPPED = {
     "tripped": TRIPPED,
     "disabled": DISABLED,

@@ -1,98 +1,35 @@
 """Celery tasks: short steps that may run twice. The rows of the job are the truth."""
 
 import time
-from datetime import timedelta
-from uuid import UUID
+from collections.abc import Sequence
+from typing import Any
 
 import structlog
 from celery import shared_task
-from django.db.models import Q
 from django.utils import timezone
 
 from broker.errors import BrokerError
-from console.reasons import said
+from console import hooks
+from console.jobs.worker import Worker
 from dlq.binned.expiring import expire
 from dlq.letter_queues import letter_queues
-from dlq.models import ReplayJob
-from dlq.reasons import WORKER_FAILED
-from dlq.replay import steps
-from dlq.replay.checking import LettersHeld
-from dlq.replay.jobs import RUN_TASK, start
-from dlq.replay.leases import WORKABLE
 from dlq.replay.overdue import end_overdue
+from dlq.replay.steps import ReplayWorker
 from dlq.search.rebuild import step
 from dlq.search.storing import catch_up
-from dlq.waiting.tasks import run_waiting, tend_waiting
-from dlq.whole.tasks import fetch_whole, tend_wholes
-
-# Celery looks for tasks here.
-__all__ = [
-    "empty_bin",
-    "end_overdue_outcomes",
-    "fetch_whole",
-    "put_words",
-    "run_replay",
-    "run_waiting",
-    "tend_replays",
-    "tend_waiting",
-    "tend_wholes",
-]
+from dlq.waiting.steps import MessageActionWorker
+from dlq.whole.reading import BodyFetchWorker
 
 log = structlog.get_logger(__name__)
 
-# Seconds that one task works on a job before it lets others have the worker.
-TURN = 20.0
+# Seconds that one task works before it lets others have the worker.
 WORDS_TURN = BIN_TURN = 5.0
 OUTCOMES_TURN = 20.0
-# Jobs that one look at what nobody works on starts.
-STARTED = 20
-# After the broker did not answer.
-PAUSE = timedelta(seconds=5)
-# After a fault of ours.
-LONG_PAUSE = timedelta(seconds=30)
 
 
-@shared_task(name=RUN_TASK)
-def run_replay(job_id: str) -> None:
-    """Works on a job for a while, unless somebody else does."""
-    job = UUID(job_id)
-    if not steps.claim(job, timezone.now()):
-        return
-    end = time.monotonic() + TURN
-    try:
-        queues = letter_queues()
-        while more := steps.run_step(job, queues):
-            if time.monotonic() >= end:
-                break
-    except BrokerError as error:
-        log.info("replay waits for the broker", replay=job_id, reason=str(error))
-        problem = error.reason if isinstance(error, LettersHeld) else said(str(error))
-        steps.release(job, until=timezone.now() + PAUSE, problem=problem)
-        return
-    except Exception as error:
-        # Another try follows: the rows hold what was done. What it says is not shown, for it may quote a
-        # letter.
-        problem = WORKER_FAILED(type=type(error).__name__)
-        steps.release(job, until=timezone.now() + LONG_PAUSE, problem=problem)
-        raise
-    if more:
-        steps.release(job)
-        start(ReplayJob(pk=job))
-
-
-@shared_task(name="dlq.tend_replays")
-def tend_replays() -> None:
-    """Starts jobs that nobody works on: their task was lost, their worker died, or their pause is over."""
-    now = timezone.now()
-    free = Q(lease_until=None) | Q(lease_until__lte=now)
-    jobs = ReplayJob.objects.filter(free, WORKABLE).order_by("created_at")
-    for _ in range(STARTED):
-        job = jobs.first()
-        if job is None:
-            break
-        start(job)
-        # Of each queue one: the others would only be told to wait for it.
-        jobs = jobs.exclude(source_queue=job.source_queue)
+@hooks.job_workers.implement
+def workers() -> Sequence[Worker[Any]]:
+    return ReplayWorker(letter_queues), MessageActionWorker(letter_queues), BodyFetchWorker(letter_queues)
 
 
 @shared_task(name="dlq.end_overdue_outcomes")

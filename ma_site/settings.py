@@ -298,7 +298,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": schedule(10.0),
         "options": {"expires": 10},
     },
-    "tend replays": {"task": "dlq.tend_replays", "schedule": schedule(3.0), "options": {"expires": 3}},
+    "start jobs": {"task": "console.start_jobs", "schedule": schedule(3.0), "options": {"expires": 3}},
     "empty bin": {"task": "dlq.empty_bin", "schedule": schedule(60.0), "options": {"expires": 60}},
     "end overdue outcomes": {
         "task": "dlq.end_overdue_outcomes",
@@ -307,10 +307,8 @@ CELERY_BEAT_SCHEDULE = {
     },
     "put words": {"task": "dlq.put_words", "schedule": schedule(10.0), "options": {"expires": 10}},
     "retention": {"task": "failures.retention", "schedule": schedule(25.0), "options": {"expires": 25}},
-    "tend wholes": {"task": "dlq.tend_wholes", "schedule": schedule(5.0), "options": {"expires": 5}},
     "fold failures": {"task": "failures.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
     "tend pipeline": {"task": "failures.pipeline", "schedule": schedule(10.0), "options": {"expires": 10}},
-    "tend waiting": {"task": "dlq.tend_waiting", "schedule": schedule(3.0), "options": {"expires": 3}},
 }
 
 # -- logging -------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from console.audit.log import LONGEST_REASON
+from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
 from dlq.waiting.asking import LARGEST_SELECTION
 from dlq.waiting.counting import counts_of
@@ -134,10 +135,15 @@ class WaitingActionSerializer(serializers.ModelSerializer[WaitingAction]):
         "not there when it was asked."
     )
 
+    problem = ReasonText()
+    problem_code = ReasonCode("problem")
+    problem_params = ReasonParams("problem")
+
     class Meta:
         model = WaitingAction
         fields = (
             "id", "setting", "action", "part", "all", "reason", "by", "state", "total", "fates", "problem",
+            "problem_code", "problem_params",
             "stopping",
             "created_at", "acted_at", "finished_at",
         )  # fmt: skip

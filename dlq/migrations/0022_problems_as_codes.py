@@ -22,7 +22,7 @@ SENTENCES = (
     (r"(?P<n>\d+) letters stayed where they were", "replay.stayed"),
     (r"(?P<n>\d+) messages of (?P<queue>\S+) are in delivery to another consumer", "replay.held"),
     (r"refused by (?P<person>.+)", "replay.refused_by"),
-    (r"(?P<type>\w+); the log of the worker has the rest", "replay.worker_failed"),
+    (r"(?P<type>\w+); the log of the worker has the rest", "job.worker_failed"),
     (r"It is not in the queue any more\.", "full_body.not_there"),
     (r"It was not found within four minutes: it lies too deep in its queue\.", "full_body.too_deep"),
     (r"It is larger than 100 MB: only the broker keeps that\.", "full_body.too_large"),

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
-from console.reasons import ReasonField
+from console.jobs.job import Job
 from dlq.models.letter import DeadLetter
 
 
@@ -50,15 +50,14 @@ OPEN_JOBS = (JobState.PLANNED, JobState.RUNNING)
 UNFINISHED_JOBS = (JobState.AWAITING, *OPEN_JOBS, JobState.PAUSED)
 
 
-class ReplayJob(models.Model):
+class ReplayJob(Job):
     """One action on dead letters: `setting` is whose they are, `source_queue` where they lie, `target_queue`
     where they go (`target_key`: the setting that gets them, where it is one).
 
     `query` is the filter of the scopes `matching` and `group`, as in the address bar. `letters_up_to` freezes
     a scope that is not a list of letters: those that die later do not belong to it. `planned_to` is how far
     planning came: a number at the broker for the scope `all`, else a row. `planned_at` is set when all slices
-    are written down: nothing moves before. Whoever holds the lease works on it; one that dies lets the lease
-    run out. The lease saves work, it is not what keeps letters safe: every step may run twice.
+    are written down: nothing moves before.
 
     `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which
     letters move (None: always). A `ladder` moves 1, 5, 25, 125, … letters, waits after each step for what
@@ -93,8 +92,6 @@ class ReplayJob(models.Model):
     started_at = models.DateTimeField(_("started"), null=True)
     finished_at = models.DateTimeField(_("finished"), null=True)
     total = models.PositiveIntegerField(_("letters"), default=0)
-    problem = ReasonField(_("problem"))
-    wait_reason = models.TextField(_("waits for"), blank=True)
     walking_since = models.DateTimeField(null=True, editable=False)
     walking_queue = models.CharField(max_length=300, blank=True, editable=False)
     walked = models.PositiveIntegerField(default=0, editable=False)
@@ -126,7 +123,6 @@ class ReplayJob(models.Model):
     planned_to = models.BigIntegerField(null=True, editable=False)
     planned_at = models.DateTimeField(_("planned"), null=True)
     outcomes_ended_at = models.DateTimeField(null=True, editable=False)
-    lease_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("replay")

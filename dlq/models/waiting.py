@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
+from console.jobs.job import Job
 
 
 class WaitingKind(models.TextChoices):
@@ -36,12 +37,11 @@ class WaitingState(models.TextChoices):
 OPEN_ACTIONS = (WaitingState.PLANNED, WaitingState.RUNNING)
 
 
-class WaitingAction(models.Model):
+class WaitingAction(Job):
     """`every`: all messages of the part, `total` of which there were when it was asked; else those of its
     items. `whole`: one operation of the broker for all of them, without items. `planned_all`: no more items
     come; of a whole one, the operation was carried out. `stopping`: somebody wants it to end after what is at
-    hand. `counts`: messages by fate, told when it is over. The lease saves work; what keeps messages safe is
-    that each step may run twice."""
+    hand. `counts`: messages by fate, told when it is over."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
@@ -66,13 +66,11 @@ class WaitingAction(models.Model):
     )
     total = models.PositiveIntegerField(_("messages"), default=0)
     counts = models.JSONField(_("counts"), default=dict)
-    problem = models.TextField(_("problem"), blank=True)
     planned_all = models.BooleanField(default=False, editable=False)
     stopping = models.BooleanField(_("to be stopped"), default=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
     acted_at = models.DateTimeField(_("last asked of the broker"), null=True)
     finished_at = models.DateTimeField(_("finished"), null=True)
-    lease_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("action on waiting messages")

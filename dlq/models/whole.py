@@ -5,7 +5,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from console.reasons import ReasonField
+from console.jobs.job import Job
 from dlq.models.letter import DeadLetter
 
 
@@ -21,7 +21,7 @@ class FetchState(models.TextChoices):
 OPEN_FETCHES = (FetchState.ASKED, FetchState.RUNNING)
 
 
-class WholeFetch(models.Model):
+class WholeFetch(Job):
     """One look through a queue for one letter. `letters` were in the queue when it was asked for, `seen` are
     read so far. A done one holds the whole AMQP message in `encoded` until it is dropped, a day later."""
 
@@ -35,12 +35,10 @@ class WholeFetch(models.Model):
     at = models.DateTimeField(_("at"), default=timezone.now)
     state = models.CharField(_("state"), max_length=10, choices=FetchState.choices, default=FetchState.ASKED)
     ended_at = models.DateTimeField(_("ended"), null=True)
-    lease_until = models.DateTimeField(null=True)
     tries = models.PositiveSmallIntegerField(_("tries"), default=0)
     letters = models.BigIntegerField(_("letters in the queue"), default=0)
     seen = models.BigIntegerField(_("letters read"), default=0)
     encoded = models.BinaryField(null=True)
-    problem = ReasonField(_("problem"))
 
     class Meta:
         verbose_name = _("fetch of a whole letter")

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from console.jobs.worker import ANOTHER
 from console.lists.keyset import BEFORE, PAGE, page_of
 from console.ui.amounts import number
 from console.ui.labels import Button, Shown
@@ -37,7 +38,7 @@ from dlq.pages.shown import JOBS, OUTCOMES
 from dlq.preflight.words import acknowledged, reason
 from dlq.replay.activity import is_walking, reason_to_wait
 from dlq.replay.counting import LEFT
-from dlq.replay.leases import ANOTHER, WORKABLE
+from dlq.replay.leases import WORKABLE
 from dlq.replay.planned import planned_of
 
 # How often the page looks again: while letters move, and while only agents have something to say.
@@ -125,7 +126,7 @@ def _job_before(request: HttpRequest, job: ReplayJob, now: datetime) -> ReplayJo
     if reason_to_wait(job, now) != ANOTHER:
         return None
     held = jobs_for(request.user).filter(WORKABLE, source_queue=job.source_queue, lease_until__gt=now)
-    return held.filter(wait_reason="").exclude(pk=job.pk).first()
+    return held.exclude(holder=None).exclude(pk=job.pk).first()
 
 
 def _pace(job: ReplayJob, remaining: int, now: datetime) -> Pace | None:

@@ -62,9 +62,9 @@ class Found:
         return self.numbers.within(first, last)
 
 
-def present(queue: str, queues: LetterQueues, hold: Callable[[int], bool]) -> Found | None:
-    """The ids that lie in the queue, few bytes each. `hold` is asked from time to time whether to go on after
-    so many; None: it said no. Raises WalkIncomplete, BrokerError.
+def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> Found | None:
+    """The ids that lie in the queue, few bytes each. `renew` is asked from time to time whether to go on
+    after so many; None: it said no. Raises WalkIncomplete, BrokerError.
 
     A walk does not see what another consumer has in delivery. Such a letter is still there: it may come
     back."""
@@ -79,7 +79,7 @@ def present(queue: str, queues: LetterQueues, hold: Callable[[int], bool]) -> Fo
                 some = []
                 if time.monotonic() >= sign:
                     sign = time.monotonic() + SIGN_EVERY
-                    if not hold(seen):
+                    if not renew(seen):
                         return None
         found.add(some)
     except WalkIncomplete as incomplete:

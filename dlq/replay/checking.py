@@ -126,8 +126,8 @@ def walk_moved(job: ReplayJob, queues: LetterQueues) -> bool:
 
 
 def _present(job: ReplayJob, queues: LetterQueues) -> agreement.Found | None:
-    with walking(job, job.source_queue) as hold:
-        return agreement.present(job.source_queue, queues, hold)
+    with walking(job, job.source_queue) as renew:
+        return agreement.present(job.source_queue, queues, renew)
 
 
 @transaction.atomic

@@ -15,10 +15,11 @@ from django.db.models import Case, F, Q, Value, When
 from django.utils.translation import gettext as _
 
 from console.audit.log import Person
+from console.jobs.worker import start
 from contract.text import storable
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, JobState, ReplayJob
 from dlq.reasons import REFUSED_BY
-from dlq.replay.jobs import audit, start
+from dlq.replay.jobs import audit
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.stopping import STOPPING
 

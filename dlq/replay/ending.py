@@ -1,6 +1,6 @@
 """How jobs end: done, failed, stopped, cancelled. Each end is a conditional UPDATE with its audit entry."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from dlq.reasons import STAYED, WHY_STOPPED
 from dlq.replay import counting, evidence, marking, shared_walks
 from dlq.replay.hooks import hooks_of
 from dlq.replay.jobs import audit
-from dlq.replay.leases import WINDING_UP, WORKABLE, hold, walking
+from dlq.replay.leases import WORKABLE, walking
 from dlq.replay.planned import planned_of
 from dlq.replay.routes import TO_A_DEAD_LETTER_QUEUE
 from dlq.walking import Walk
@@ -57,7 +57,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
     state = JobState.FAILED if stuck or (job.problem and not counting.left(job.counts)) else JobState.DONE
     problem = job.problem or (STAYED(n=stuck) if stuck else NO_REASON)
     with transaction.atomic():
-        if _end(job, OPEN_JOBS, now, state=state, problem=problem):
+        if job.end(finished_at=now, state=state, problem=problem):
             result = AuditResult.FAILED if state == JobState.FAILED else AuditResult.DONE
             audit(
                 job, f"replay_{state.value}", by=job.by, now=now, counts=job.counts, result=result,
@@ -82,7 +82,7 @@ def wind_up(job: ReplayJob, now: datetime) -> None:
         return
     job.refresh_from_db(fields=["counts"])
     with transaction.atomic():
-        if _end(job, WINDING_UP, now):
+        if job.end(finished_at=now):
             audit(job, f"replay_{job.state}_done", by=job.by, now=now, counts=job.counts)
 
 
@@ -118,13 +118,8 @@ def _each_planned(job: ReplayJob, do: Callable[[list[int]], None]) -> None:
         with transaction.atomic():
             counting.lock([job.pk])
             do(items)
-        if not hold(job, timezone.now()):
+        if not job.renew(timezone.now()):
             return
-
-
-def _end(job: ReplayJob, states: Sequence[str], now: datetime, **more: str | Reason) -> bool:
-    open_still = ReplayJob.objects.filter(pk=job.pk, state__in=states, finished_at=None)
-    return bool(open_still.update(finished_at=now, lease_until=None, wait_reason="", **more))
 
 
 def index_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
@@ -148,11 +143,11 @@ def _walk_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
         return None
     crash.point("indexing")
     indexing = shared_walks.indexing(_all_moved(job.target_queue))
-    with indexing as came_to_its_end, walking(job, job.target_queue) as hold_walking:
+    with indexing as came_to_its_end, walking(job, job.target_queue) as renew:
         walk = Walk(job.target_queue, queues.dla, queues.management, queues.browser, now)
         try:
             while walk.step(timezone.now()):
-                if not hold_walking(walk.seen):
+                if not renew(walk.seen):
                     return False
         finally:
             walk.close()
@@ -179,6 +174,6 @@ def _waits_for_others(job: ReplayJob, now: datetime) -> bool:
     last = job.slices.aggregate(last=Max("checked_at"))["last"]
     if last is None or now - last > OTHERS_PATIENCE:
         return False
-    waits = Q(lease_until__gt=now) & ~Q(wait_reason="")
+    waits = Q(lease_until__gt=now, holder=None)
     others = ReplayJob.objects.filter(state__in=OPEN_JOBS, target_queue=job.target_queue).exclude(pk=job.pk)
     return others.exclude(waits).filter(Q(planned_at=None) | Exists(_to_come())).exists()

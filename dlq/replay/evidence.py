@@ -74,12 +74,12 @@ def _waiting(job: ReplayJob, queues: LetterQueues) -> Iterator[bytes]:
     try:
         if queues.figures(job.target_queue).count > MOST_READ:
             return
-        with walking(job, job.target_queue) as hold:
+        with walking(job, job.target_queue) as renew:
             seen = 0
             for piece in queues.browser.walk(setting.destination.name, job.target_queue):
                 yield from (encoded for encoded in piece if _came_from(encoded) == job.source_queue)
                 seen += len(piece)
-                hold(seen)
+                renew(seen)
     except BrokerError:
         # It is a help, no more: the job ends without it.
         return

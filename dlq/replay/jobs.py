@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from agents.models import LaunchSetting
 from console.audit.log import Person, record
 from console.audit.models import AuditResult
-from console.task_queue import send
+from console.jobs.worker import start
 from contract.text import storable
 from dlq.finding.told import query_for_all
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState, LetterState, ReplayJob, Scope
@@ -33,13 +33,10 @@ __all__ = [
     "give_back_all",
     "give_back_letters",
     "replayable",
-    "start",
 ]
 
 # Ids in one request of a person; a filter has no such bound.
 LARGEST_SELECTION = 5000
-RUN_TASK = "dlq.run_replay"
-TASK_EXPIRES = 60.0
 # A scope that is no list is counted so far before it is planned.
 COUNTED = 10_000
 # What a second person may have to approve.
@@ -110,11 +107,6 @@ def give_back_letters(
         if impossible := list(left_out.values_list("letter", flat=True)[:SHOWN_IDS]):
             raise _not_all(impossible)
     return job
-
-
-def start(job: ReplayJob) -> None:
-    """Best effort: beat finds a job that nobody works on."""
-    send(RUN_TASK, str(job.pk), expires=TASK_EXPIRES)
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

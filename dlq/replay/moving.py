@@ -37,7 +37,6 @@ from dlq.letter_queues import LetterQueues
 from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState
 from dlq.replay import checking, marking, planning, stopping
 from dlq.replay.hooks import Hooks, hooks_of
-from dlq.replay.leases import hold
 from dlq.replay.pace import SLEPT, Pacer, sleep_until, unsettled
 from dlq.replay.pieces import Planner
 from dlq.replay.planning import Figures, Told
@@ -196,7 +195,7 @@ class Moves:
             "added_before": Coalesce("added_before", Value(before.added)),
         }
         with transaction.atomic():
-            if not hold(self._job, now):
+            if not self._job.renew(now):
                 return False
             ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED).update(**begun)
             if checked := self._checked:

@@ -82,8 +82,8 @@ def present(job: ReplayJob, node_id: str, queues: LetterQueues) -> Numbers | Non
     ):
         return known.numbers
     newest = DeadLetter.objects.aggregate(last=Max("pk"))["last"] or 0
-    with walking(job, job.source_queue) as hold:
-        found = agreement.present(job.source_queue, queues, hold)
+    with walking(job, job.source_queue) as renew:
+        found = agreement.present(job.source_queue, queues, renew)
     crash.point("walked to plan")
     if found is None:
         return None

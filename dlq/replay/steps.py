@@ -3,58 +3,68 @@ elsewhere."""
 
 from collections.abc import Callable
 from datetime import datetime
-from uuid import UUID
+from typing import Any
 
 import structlog
+from django.db.models import Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from broker.errors import AddressUnknown
-from console.reasons import said
+from broker.errors import AddressUnknown, BrokerError
+from console.jobs.worker import Wait, Worker
+from console.reasons import Reason, said
 from dlq import crash
 from dlq.letter_queues import LetterQueues
-from dlq.models import OPEN_JOBS, ReplayJob
+from dlq.models import OPEN_JOBS, JobState, ReplayJob
 from dlq.replay import agreement, checking, ending, shared_walks, stopping
-from dlq.replay.leases import WINDING_UP, claim, hold, release
+from dlq.replay.leases import WINDING_UP, WORKABLE
 from dlq.replay.moving import End, Ended, Moves
 from dlq.replay.pieces import Planner
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.scopes import LISTED
-
-__all__ = ["claim", "release", "run_step"]
 
 log = structlog.get_logger(__name__)
 
 FEED_BEHIND = "feed"
 
 
-def run_step(job_id: UUID, queues: LetterQueues) -> bool:
-    """Works for some seconds on a job that was claimed; whether there is more to do at once. Raises
-    BrokerError."""
-    job = ReplayJob.objects.get(pk=job_id)
-    if not hold(job, timezone.now()):
-        return False
-    if job.state not in (*OPEN_JOBS, *WINDING_UP):  # paused while it was on its way to us
-        return _lost(job)
-    try:
-        if checking.recover(job):
-            return True
-        return _wind_up(job, queues) if job.state in WINDING_UP else _go_on(job, queues)
-    except AddressUnknown as error:
-        ending.give_up(job, said(str(error)), timezone.now())
-        ending.finish(job, timezone.now())
-        return False
+class ReplayWorker(Worker[ReplayJob]):
+    """One job of a queue at a time."""
+
+    model, workable, lane = ReplayJob, WORKABLE, "source_queue"
+
+    def __init__(self, queues: Callable[[], LetterQueues]) -> None:
+        self._queues = queues
+
+    def begun(self, job: ReplayJob, now: datetime) -> dict[str, Any]:
+        columns = {"started_at": Coalesce("started_at", Value(now)), "walking_since": None}
+        return columns | ({"state": JobState.RUNNING} if job.state in OPEN_JOBS else {})
+
+    def problem_of(self, error: BrokerError) -> Reason:
+        return error.reason if isinstance(error, checking.LettersHeld) else super().problem_of(error)
+
+    def step(self, job: ReplayJob) -> bool | Wait:
+        queues = self._queues()
+        try:
+            if checking.recover(job):
+                return True
+            return _wind_up(job, queues) if job.state in WINDING_UP else _go_on(job, queues)
+        except AddressUnknown as error:
+            ending.give_up(job, said(str(error)), timezone.now())
+            ending.finish(job, timezone.now())
+            return False
 
 
-def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool:
+def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
     if checking.walk_moved(job, queues) or ending.move_committed(job, queues):
         return True
     told = checking.ranges_told(job, queues)
     if told is None:
-        return _let_go(job, FEED_BEHIND, timezone.now() + checking.FEED_LOOK)
+        return Wait(timezone.now() + checking.FEED_LOOK, FEED_BEHIND)
     return _indexed(job, queues, ending.wind_up) if told else True
 
 
-def _go_on(job: ReplayJob, queues: LetterQueues) -> bool:
+def _go_on(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
     planner = None
     if job.planned_at is None:
         try:
@@ -87,19 +97,17 @@ def _planner(job: ReplayJob, queues: LetterQueues) -> Planner | None:
             return None
         planner = Planner(job, node, present)
     while planner.step(timezone.now()):
-        if not hold(job, timezone.now()):
+        if not job.renew(timezone.now()):
             break
     return None
 
 
-def _after(job: ReplayJob, queues: LetterQueues, ended: Ended) -> bool:
+def _after(job: ReplayJob, queues: LetterQueues, ended: Ended) -> bool | Wait:
     now = timezone.now()
-    if ended.end is End.TIME:
+    if ended.end in (End.TIME, End.LOST):  # paused, cancelled or another worker's: the engine looks
         return True
     if ended.end is End.WAIT:
-        return _let_go(job, ended.why, ended.until or now)
-    if ended.end is End.LOST:
-        return _lost(job)
+        return Wait(ended.until or now, ended.why)
     if ended.end is End.PAUSE:
         stopping.pause(job, ended.consumers, now)
         return False
@@ -113,7 +121,7 @@ def _after(job: ReplayJob, queues: LetterQueues, ended: Ended) -> bool:
     return _at_the_end(job, queues)
 
 
-def _at_the_end(job: ReplayJob, queues: LetterQueues) -> bool:
+def _at_the_end(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
     """Nothing is left to move: what the figures did not tell is looked at, then the job is over."""
     if checking.walk_moved(job, queues):
         return True
@@ -122,32 +130,15 @@ def _at_the_end(job: ReplayJob, queues: LetterQueues) -> bool:
         return True
     told = checking.ranges_told(job, queues)
     if told is None:
-        return _let_go(job, FEED_BEHIND, timezone.now() + checking.FEED_LOOK)
+        return Wait(timezone.now() + checking.FEED_LOOK, FEED_BEHIND)
     return _indexed(job, queues, ending.finish) if told else True
 
 
-def _indexed(job: ReplayJob, queues: LetterQueues, end: Callable[[ReplayJob, datetime], None]) -> bool:
+def _indexed(job: ReplayJob, queues: LetterQueues, end: Callable[[ReplayJob, datetime], None]) -> bool | Wait:
     """Ends the job once the index knows where its letters went; a walk for several jobs is waited for."""
     found = ending.index_target(job, queues)
     if found is None:
-        return _let_go(job, ending.SHARED_WALK, timezone.now() + ending.WALK_LOOK)
+        return Wait(timezone.now() + ending.WALK_LOOK, ending.SHARED_WALK)
     if found:
         end(job, timezone.now())
-    return False
-
-
-def _let_go(job: ReplayJob, why: str, until: datetime) -> bool:
-    """Until then: nothing is to be done now."""
-    mine = ReplayJob.objects.filter(pk=job.pk, lease_until=job.lease_until)
-    mine.update(lease_until=until, wait_reason=why)
-    return False
-
-
-def _lost(job: ReplayJob) -> bool:
-    """Paused: let go. Cancelled or stopped while it is still ours: wound up at once. Another worker's:
-    nothing."""
-    mine = ReplayJob.objects.filter(pk=job.pk, lease_until=job.lease_until)
-    if mine.filter(state__in=WINDING_UP).exists():
-        return True
-    mine.update(lease_until=None)
     return False

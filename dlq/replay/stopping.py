@@ -87,15 +87,13 @@ def pause(job: ReplayJob, consumers: int, now: datetime) -> bool:
     setting = target_of(job)
     why = {"code": CONSUMERS_OPEN, "consumers": consumers, "servers": servers_of(setting) if setting else []}
     with transaction.atomic():
-        mine = ReplayJob.objects.filter(pk=job.pk, state=JobState.RUNNING, lease_until=job.lease_until)
-        paused = mine.update(
-            state=JobState.PAUSED, paused_at=now, paused_by=None, pause_reason=why, stopping_since=None,
-            lease_until=None, wait_reason="",
-        )  # fmt: skip
+        paused = job.end(
+            state=JobState.PAUSED, paused_at=now, paused_by=None, pause_reason=why, stopping_since=None
+        )
         if paused:
             audit(job, "replay_paused", by=job.by, now=now, detail={"why": why}, counts=job.counts)
         crash.point("stopping pauses")
-    return bool(paused)
+    return paused
 
 
 def servers_of(setting: LaunchSetting) -> list[str]:

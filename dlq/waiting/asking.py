@@ -16,9 +16,9 @@ from broker import waiting
 from broker.port import Management
 from console.audit.log import LONGEST_REASON, record
 from console.broker import management
+from console.jobs.worker import start
 from console.operations.operation import Act
 from console.operations.refusals import Refused, WronglyAsked
-from console.task_queue import send
 from contract.properties import hold_queue
 from contract.text import storable
 from dlq.models.waiting import (
@@ -30,8 +30,6 @@ from dlq.models.waiting import (
 )
 from dlq.waiting.rows import WaitingMessage, waiting_message
 
-RUN_TASK = "dlq.run_waiting"
-TASK_EXPIRES = 60.0
 LARGEST_SELECTION = 1000
 # What can be done with the messages of which part. From the hold queue nothing dies: such a letter would be
 # of no setting.
@@ -217,8 +215,3 @@ def stop(action: WaitingAction, act: Act) -> None:
         if not stopped.update(stopping=True):
             raise Refused("over", _("It is over, or being stopped already."))
         act.record(about=entry_of(action))
-
-
-def start(action: WaitingAction) -> None:
-    """Best effort: beat finds an action that nobody works on."""
-    send(RUN_TASK, str(action.pk), expires=TASK_EXPIRES)

@@ -5,8 +5,9 @@ queue: so a step after a crash does nothing to what was done before it. What bec
 the end: where it was to go, and where it was.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from uuid import UUID
+from typing import Any
 
 import structlog
 from django.db import transaction
@@ -15,9 +16,11 @@ from django.utils import timezone
 
 from agents.services.provisioning import HELD_FOR as PROVISIONING
 from broker import waiting
-from broker.errors import BrokerUnavailable, ManagementFailed
+from broker.errors import ManagementFailed
 from broker.topology import apply, hold_topology
 from console.jobs.locks import lock
+from console.jobs.worker import Wait, Worker
+from console.reasons import said
 from contract.properties import hold_queue
 from dlq import crash
 from dlq.letter_queues import LetterQueues
@@ -27,58 +30,46 @@ from dlq.waiting.asking import listed, tell, write_items
 
 log = structlog.get_logger(__name__)
 
-LEASE = timedelta(seconds=30)
 SLICE = 200
 # Each look-up of held messages is a walk of the hold queue: rather few of them.
 LOOKED_UP = 50_000
 # A letter comes through the feed into the index within a second; longer than this nobody waits for one.
 PATIENCE = timedelta(seconds=20)
+SHORT_PAUSE = timedelta(seconds=1)
 
 
-class NotYet(BrokerUnavailable):
-    """Temporary: something else must happen first. Try again in a moment."""
+class MessageActionWorker(Worker[WaitingAction]):
+    model, workable = WaitingAction, Q(state__in=OPEN_ACTIONS)
+
+    def __init__(self, queues: Callable[[], LetterQueues]) -> None:
+        self._queues = queues
+
+    def begun(self, job: WaitingAction, now: datetime) -> dict[str, Any]:
+        return {"state": WaitingState.RUNNING}
+
+    def step(self, job: WaitingAction) -> bool | Wait:
+        queues = self._queues()
+        if job.whole:
+            return _act_on_all(job, queues)
+        planned = list(job.items.filter(fate=Fate.PLANNED).order_by("pk")[:SLICE])
+        if planned:
+            return _act(job, planned, queues)
+        if not job.planned_all:
+            return _plan(job, queues)
+        if job.items.filter(fate=Fate.ACTED).exists():
+            return _look_up(job, queues)
+        return _finish(job, timezone.now())
 
 
-def claim(action_id: UUID, now: datetime) -> bool:
-    """Takes the action, unless it is over or somebody else works on it."""
-    free = Q(lease_until=None) | Q(lease_until__lte=now)
-    actions = WaitingAction.objects.filter(free, pk=action_id, state__in=OPEN_ACTIONS)
-    return actions.update(state=WaitingState.RUNNING, lease_until=now + LEASE, problem="") == 1
-
-
-def release(action_id: UUID, *, until: datetime | None = None, problem: str = "") -> None:
-    """Lets others take the action, at once or when a pause is over."""
-    WaitingAction.objects.filter(pk=action_id, state__in=OPEN_ACTIONS).update(
-        lease_until=until, problem=problem
-    )
-
-
-def run_step(action_id: UUID, queues: LetterQueues) -> bool:
-    """The next step of an action that was claimed; whether there is more to do. Raises BrokerError."""
-    action = WaitingAction.objects.get(pk=action_id)
-    if action.state not in OPEN_ACTIONS:
-        return False
-    WaitingAction.objects.filter(pk=action.pk).update(lease_until=timezone.now() + LEASE)
-    if action.whole:
-        _act_on_all(action, queues)
-        return False
-    planned = list(action.items.filter(fate=Fate.PLANNED).order_by("pk")[:SLICE])
-    if planned:
-        _act(action, planned, queues)
-    elif not action.planned_all:
-        _plan(action, queues)
-    elif action.items.filter(fate=Fate.ACTED).exists():
-        _look_up(action, queues)
-    else:
-        _finish(action, timezone.now())
-        return False
-    return True
+def _not_yet(why: str) -> Wait:
+    """Something else must happen first."""
+    return Wait(timezone.now() + SHORT_PAUSE, why)
 
 
 # -- plan ----------------------------------------------------------------------------------------------------
 
 
-def _plan(action: WaitingAction, queues: LetterQueues) -> None:
+def _plan(action: WaitingAction, queues: LetterQueues) -> bool:
     """The next messages of the part. As many in all as there were when it was asked: what comes later
     stays."""
     left = max(0, action.total - action.items.count())
@@ -94,12 +85,13 @@ def _plan(action: WaitingAction, queues: LetterQueues) -> None:
     crash.point("waiting_planned")
     if not new:
         WaitingAction.objects.filter(pk=action.pk).update(planned_all=True)
+    return True
 
 
 # -- act -----------------------------------------------------------------------------------------------------
 
 
-def _act(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) -> None:
+def _act(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) -> bool | Wait:
     """Killed before the mark, all of it is done again, to no effect. Under the lock of provisioning: nobody
     takes a queue away while messages move between the subscription and its hold queue."""
     crash.point("waiting_before_act")
@@ -107,18 +99,19 @@ def _act(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) 
         if action.kind in (WaitingKind.HOLD, WaitingKind.RELEASE):
             with lock("provision", PROVISIONING) as free:
                 if not free:
-                    raise NotYet("queues are being made or removed at this moment")
+                    return _not_yet("provision")
                 _ask_broker(action, items, queues)
         else:
             _ask_broker(action, items, queues)
     except ManagementFailed as error:
         _give_up(action, str(error))
-        return
+        return True
     crash.point("waiting_after_act")
     now = timezone.now()
     acted = WaitingItem.objects.filter(pk__in=[item.pk for item in items], fate=Fate.PLANNED)
     acted.update(fate=Fate.ACTED, at=now)
     WaitingAction.objects.filter(pk=action.pk).update(acted_at=now)
+    return True
 
 
 def _ask_broker(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) -> None:
@@ -139,14 +132,16 @@ def _ask_broker(action: WaitingAction, items: list[WaitingItem], queues: LetterQ
         crash.point("waiting_after_one")
 
 
-def _act_on_all(action: WaitingAction, queues: LetterQueues) -> None:
+def _act_on_all(action: WaitingAction, queues: LetterQueues) -> bool:
     """Ends every delay with one operation. Done again after a crash it ends those that began meanwhile as
     well."""
     if not action.stopping:
         waiting.deliver_all_now(queues.management, action.setting_key)
     crash.point("waiting_after_all")
     left = int(queues.management.attribute(f"queue.{action.setting_key}", "ScheduledCount"))
-    _end(action, {Fate.DONE.value: max(0, action.total - left), Fate.STAYED.value: min(left, action.total)})
+    return _end(
+        action, {Fate.DONE.value: max(0, action.total - left), Fate.STAYED.value: min(left, action.total)}
+    )
 
 
 def _give_up(action: WaitingAction, problem: str) -> None:
@@ -154,14 +149,17 @@ def _give_up(action: WaitingAction, problem: str) -> None:
     log.warning("action on waiting messages refused by the broker", action=str(action.pk), reason=problem)
     action.items.filter(fate=Fate.PLANNED).update(fate=Fate.ACTED, at=timezone.now())
     WaitingAction.objects.filter(pk=action.pk).update(
-        planned_all=True, counts={**action.counts, "refused": 1}, acted_at=timezone.now(), problem=problem
+        planned_all=True,
+        counts={**action.counts, "refused": 1},
+        acted_at=timezone.now(),
+        problem=said(problem),
     )
 
 
 # -- look up -------------------------------------------------------------------------------------------------
 
 
-def _look_up(action: WaitingAction, queues: LetterQueues) -> None:
+def _look_up(action: WaitingAction, queues: LetterQueues) -> bool | Wait:
     """Marks what is known of each message. Who waits for the index waits a while, then takes what there
     is."""
     items = action.items.filter(fate=Fate.ACTED).order_by("pk")
@@ -175,8 +173,9 @@ def _look_up(action: WaitingAction, queues: LetterQueues) -> None:
     _mark(stayed, Fate.STAYED, now)
     unknown = [pk for number, pk in acted.items() if number not in found.done and number not in found.stayed]
     if unknown and found.later and now - (action.acted_at or now) < PATIENCE:
-        raise NotYet("letters are on their way into the index")
+        return _not_yet("index")
     _mark(unknown, Fate.LEFT, now)
+    return True
 
 
 def _mark(items: list[int], fate: Fate, now: datetime) -> None:
@@ -185,19 +184,19 @@ def _mark(items: list[int], fate: Fate, now: datetime) -> None:
         chosen.update(fate=fate, at=now)
 
 
-def _finish(action: WaitingAction, now: datetime) -> None:
+def _finish(action: WaitingAction, now: datetime) -> bool:
     counts = dict(action.items.order_by().values_list("fate").annotate(Count("pk")))
-    _end(action, counts)
+    return _end(action, counts)
 
 
-def _end(action: WaitingAction, counts: dict[str, int]) -> None:
+def _end(action: WaitingAction, counts: dict[str, int]) -> bool:
     """Conditional: of two workers one ends it and writes the audit."""
     now, told = timezone.now(), {**action.counts, **counts}
     refused = bool(told.get("refused"))
     state = WaitingState.FAILED if refused else WaitingState.STOPPED if action.stopping else WaitingState.DONE
     crash.point("waiting_before_end")
     with transaction.atomic():
-        open_ones = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS)
-        if open_ones.update(state=state, finished_at=now, lease_until=None, counts=told):
+        if action.end(state=state, finished_at=now, counts=told):
             action.state, action.counts = state, told
             tell(action, now)
+    return False

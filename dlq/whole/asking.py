@@ -8,13 +8,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import Avg
 from django.utils.translation import gettext as _
 
+from console.jobs.job import NOBODY
+from console.jobs.worker import start
 from console.operations.operation import Act
 from console.operations.refusals import Refused
-from console.task_queue import send
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterState, WholeFetch
 
-RUN_TASK = "dlq.fetch_whole"
-TASK_EXPIRES = 60
 # Results kept at a time, on the whole site, and for how long: each may have 100 MB.
 MOST_KEPT = 20
 KEPT = timedelta(days=1)
@@ -97,11 +96,6 @@ def cancel(letter: DeadLetter, act: Act) -> None:
     """Whoever reads stops within seconds. Raises Refused."""
     with transaction.atomic():
         open_ones = WholeFetch.objects.filter(letter=letter, state__in=OPEN_FETCHES)
-        if not open_ones.update(state=FetchState.CANCELLED, ended_at=act.now, lease_until=None):
+        if not open_ones.update(state=FetchState.CANCELLED, ended_at=act.now, **NOBODY):
             raise Refused("ended", _("It is not being fetched."))
         act.record()
-
-
-def start(fetch: WholeFetch) -> None:
-    """Best effort: beat finds one that nobody works on."""
-    send(RUN_TASK, str(fetch.pk), expires=TASK_EXPIRES)

@@ -2,15 +2,17 @@
 is whole: bounded in time, cancelled by its row, begun anew by another worker when this one dies."""
 
 import time
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
 
-import structlog
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
 from broker.errors import BrokerError
-from console.reasons import NO_REASON, Reason, said
+from console.jobs.worker import Worker
+from console.reasons import NO_REASON, Reason
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterQueue, WholeFetch
@@ -19,9 +21,6 @@ from dlq.reasons import NOT_THERE, OTHER_BROKER, TOO_DEEP, TOO_LARGE, TRIED
 from dlq.walking import message_count, telling_of
 from dlq.whole.asking import KEPT
 
-log = structlog.get_logger(__name__)
-
-LEASE = timedelta(seconds=30)
 TRIES = 3
 # Seconds of one try (a task is ended by Celery after 300), and between two notes of how far it is.
 LONGEST, NOTE_EVERY = 240.0, 1.0
@@ -29,52 +28,28 @@ LONGEST, NOTE_EVERY = 240.0, 1.0
 LARGEST = 100 * 1024 * 1024
 
 
-def run(fetch_id: int, queues: LetterQueues) -> None:
-    """Does nothing for one that is over or that somebody else works on. Never raises for the broker."""
-    now = timezone.now()
-    if not _claim(fetch_id, now):
-        return
-    fetch = WholeFetch.objects.select_related("letter").get(pk=fetch_id)
-    try:
-        found, problem = _look(fetch, fetch.letter, queues)
-    except BrokerError as error:
-        log.info("whole letter waits for the broker", fetch=fetch_id, reason=str(error))
-        _mine(fetch_id).update(lease_until=timezone.now() + timedelta(seconds=5), problem=said(str(error)))
-        return
-    ended = timezone.now()
-    crash.point("whole: read, not stored")
-    if found is not None:
-        _mine(fetch_id).update(
-            state=FetchState.DONE, encoded=found, ended_at=ended, lease_until=None, problem=NO_REASON
-        )
-    elif problem:
-        _mine(fetch_id).update(state=FetchState.FAILED, ended_at=ended, lease_until=None, problem=problem)
+class BodyFetchWorker(Worker[WholeFetch]):
+    """A step is a whole try."""
 
+    model, workable, order = WholeFetch, Q(state__in=OPEN_FETCHES), "pk"
 
-def tend(now: datetime) -> list[WholeFetch]:
-    """Those that nobody works on; what is old is dropped, what was tried too often is given up."""
-    free = Q(lease_until=None) | Q(lease_until__lte=now)
-    waiting = WholeFetch.objects.filter(free, state__in=OPEN_FETCHES)
-    waiting.filter(tries__gte=TRIES).update(
-        state=FetchState.FAILED, ended_at=now, lease_until=None, problem=TRIED()
-    )
-    WholeFetch.objects.filter(state=FetchState.DONE, ended_at__lt=now - KEPT).update(
-        state=FetchState.DROPPED, encoded=None
-    )
-    return list(waiting.defer("encoded").order_by("pk")[:5])
+    def __init__(self, queues: Callable[[], LetterQueues]) -> None:
+        self._queues = queues
 
+    def begun(self, job: WholeFetch, now: datetime) -> dict[str, Any]:
+        return {"state": FetchState.RUNNING, "tries": job.tries + 1, "seen": 0}
 
-def _claim(fetch_id: int, now: datetime) -> bool:
-    free = Q(lease_until=None) | Q(lease_until__lte=now)
-    row = WholeFetch.objects.filter(free, pk=fetch_id, state__in=OPEN_FETCHES, tries__lt=TRIES).first()
-    if row is None:
+    def step(self, job: WholeFetch) -> bool:
+        found, problem = _look(job, job.letter, self._queues()) if job.tries <= TRIES else (None, TRIED())
+        crash.point("whole: read, not stored")
+        state = FetchState.FAILED if found is None else FetchState.DONE
+        if found is not None or problem:
+            job.end(state=state, encoded=found, ended_at=timezone.now(), problem=problem)
         return False
-    mine = WholeFetch.objects.filter(free, pk=fetch_id, state__in=OPEN_FETCHES, tries=row.tries)
-    return mine.update(state=FetchState.RUNNING, tries=row.tries + 1, lease_until=now + LEASE, seen=0) == 1
 
-
-def _mine(fetch_id: int) -> QuerySet[WholeFetch]:
-    return WholeFetch.objects.filter(pk=fetch_id, state=FetchState.RUNNING)
+    def tidy(self, now: datetime) -> None:
+        old = WholeFetch.objects.filter(state=FetchState.DONE, ended_at__lt=now - KEPT)
+        old.update(state=FetchState.DROPPED, encoded=None)
 
 
 def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[bytes | None, Reason]:
@@ -98,7 +73,7 @@ def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[
             seen += len(piece)
             if time.monotonic() >= next_note:
                 next_note = time.monotonic() + NOTE_EVERY
-                if not _mine(fetch.pk).update(seen=seen, lease_until=timezone.now() + LEASE):
+                if not fetch.renew(timezone.now(), seen=seen):
                     return None, NO_REASON
                 crash.point("whole: read a piece")
             if time.monotonic() >= end:

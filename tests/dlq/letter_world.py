@@ -23,11 +23,11 @@ from broker.memory_filters import Predicate
 from broker.memory_store import Reference, Store, StoredQueue
 from broker.port import Delivery, Message, Settle
 from broker.topology import apply, base_topology, setting_topology
+from console.tasks import start_jobs
 from contract.identity import message_key
 from contract.messages import ReplayOutcome
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
-from dlq import tasks
 from dlq.feed import Feed, Inbox
 from dlq.letter_queues import LetterQueues
 from dlq.models import LetterReport, ReplayJob
@@ -192,7 +192,7 @@ class World:
 
     # -- jobs ------------------------------------------------------------------------------------------------
 
-    def asked_to_run(self, task: str, job: str, **_: Any) -> bool:
+    def asked_to_run(self, task: str, kind: str, job: str, **_: Any) -> bool:
         self._asked.append(job)
         return True
 
@@ -202,7 +202,7 @@ class World:
         past = timezone.now() - timedelta(seconds=1)
         ReplayJob.objects.filter(lease_until__gt=past).update(lease_until=past)
         self._asked.clear()
-        tasks.tend_replays()
+        start_jobs()
         return list(self._asked)
 
     def bring_everything(self) -> None:

@@ -28,9 +28,9 @@ from dlq.editing.bulk import edit_by_rule, rule_for
 from dlq.feed import Feed, Inbox
 from dlq.models import DeadLetter
 from dlq.preflight import CODES
-from dlq.replay import jobs
+from console.jobs import worker
 
-jobs.send = lambda *_, **__: True
+worker.send = lambda *_, **__: True
 pool, destination = Pool.objects.create(name="p"), Destination.objects.create(name="t.{key}")
 setting = LaunchSetting.objects.create(key="{key}", agent="a", pool=pool, destination=destination)
 inbox, account = Inbox(), settings.MA_BROKER_AMQP
@@ -48,17 +48,18 @@ WORK = """
 import json
 from django.utils import timezone
 from django.contrib.auth.models import User
-from dlq import tasks
+from console.jobs import worker
 from dlq.asking import Wish, look
 from dlq.models import DeadLetter, LetterEdit, ReplayItem, ReplayJob
-from dlq.replay import control, jobs
+from dlq.replay import control
+from tests.dlq.jobs import run_replay
 
-jobs.send = lambda *_, **__: True
+worker.send = lambda *_, **__: True
 if {cancelled}:
     control.cancel(ReplayJob.objects.get(), by=User.objects.get(), now=timezone.now())
 for _turn in range(20):
     ReplayJob.objects.update(lease_until=None)
-    tasks.run_replay(str(ReplayJob.objects.get().pk))
+    run_replay(str(ReplayJob.objects.get().pk))
     if ReplayJob.objects.get().finished_at:
         break
 wish = Wish(ReplayJob.objects.get().setting, "put_back", "all")

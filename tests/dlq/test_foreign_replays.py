@@ -7,13 +7,13 @@ from django.utils import timezone
 
 from broker.port import Settle
 from dlq.models import DeadLetter, ReplayJob
-from dlq.replay import steps
 from dlq.replay.jobs import create_job
 from dlq.replay.options import Options
 from kma.received import Received
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent
 from tests.broker.jms.test_foreign_clients import KINDS, LARGE, SMALL, body_of
+from tests.dlq.jobs import carry_out, replays
 from tests.dlq.stage import Stage
 from tests.web import reports
 
@@ -23,7 +23,7 @@ NUMBERS = [(kind, 10 * n + m, size) for n, kind in enumerate(KINDS) for m, size 
 
 @pytest.fixture(autouse=True)
 def no_celery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: True)
+    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
 
 
 def what_came(encoded: list[bytes]) -> dict[Any, tuple[str, Any, dict[str, Any]]]:
@@ -54,9 +54,7 @@ def test_letters_of_every_kind_and_size_come_again_as_they_were(stage: Stage, pr
     job = create_job(setting, action="give_back", scope="all", by=by, now=timezone.now(), options=options)
     while job.finished_at is None:
         ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
-        assert steps.claim(job.pk, timezone.now())
-        while steps.run_step(job.pk, stage.queues):
-            pass
+        carry_out(replays(stage.queues), job)
         job.refresh_from_db()
     assert stage.count(key) == len(sent) and stage.count(f"DLQ.{key}") == 0
 

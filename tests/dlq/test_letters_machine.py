@@ -47,6 +47,7 @@ from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import TO_A_SUBSCRIPTION
 from dlq.replay.scopes import LISTED
 from tests.dlq.dying import NONE, Threads, Trouble
+from tests.dlq.jobs import run_replay
 from tests.dlq.letter_world import BIN, KEYS, LOOKED_AFTER, Death, World
 
 HISTORIES = int(os.environ.get("MA_TEST_HISTORIES", "40"))
@@ -199,7 +200,7 @@ class History:
     def a_worker_works(self) -> None:
         if jobs := self.world.jobs_to_do():
             job = self.chance.choice(jobs)
-            self.world.process(lambda: tasks.run_replay(job), self._trouble(120, 12))
+            self.world.process(lambda: run_replay(job), self._trouble(120, 12))
 
     def a_walk_goes_on(self) -> None:
         if self.world.walks and self.chance.random() < 0.8:
@@ -258,7 +259,7 @@ class History:
                     job, by=self.world.other, now=timezone.now()
                 )
             for job_id in self.world.jobs_to_do():
-                tasks.run_replay(job_id)
+                run_replay(job_id)
             if not self.world.jobs_to_do():
                 break
             for key in KEYS:
@@ -362,7 +363,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_said_wrongly(
         with _undone_afterwards():
             history = History(seed)
             monkeypatch.setattr(tasks, "letter_queues", lambda world=history.world: world.queues)
-            monkeypatch.setattr("dlq.replay.jobs.send", history.world.asked_to_run)
+            monkeypatch.setattr("console.jobs.worker.send", history.world.asked_to_run)
             monkeypatch.setattr("dlq.replay.moving.ThreadPoolExecutor", Threads(history.chance))
             try:
                 history.happen()

@@ -14,6 +14,7 @@ from dlq.models import JobState, ReplayJob
 from dlq.replay.control import approve
 from dlq.replay.jobs import create_job
 from dlq.replay.options import Options
+from tests.dlq.jobs import run_replay
 from tests.dlq.letter_world import KEYS, World
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +25,7 @@ KEY = KEYS[0]
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     monkeypatch.setattr(tasks, "letter_queues", lambda: world.queues)
-    monkeypatch.setattr("dlq.replay.jobs.send", world.asked_to_run)
+    monkeypatch.setattr("console.jobs.worker.send", world.asked_to_run)
     monkeypatch.setattr("dlq.feed.PAUSE", 0.0)
     return world
 
@@ -45,7 +46,7 @@ def all_of(world: World, options: Options) -> ReplayJob:
 def turn(world: World, job: ReplayJob) -> ReplayJob:
     """One turn of a worker, when nobody waits for a time any more."""
     for each in world.jobs_to_do():
-        tasks.run_replay(each)
+        run_replay(each)
     job.refresh_from_db()
     return job
 

@@ -24,6 +24,7 @@ from dlq import tasks
 from dlq.asking import Wish, begin
 from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
 from dlq.preflight import CODES
+from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Stage
 from tests.web.reports import bearer_of
 from tests.web.rows import make_alive, make_setting
@@ -109,7 +110,7 @@ class Scene:
     def worker(self, job: ReplayJob) -> ReplayJob:
         """What beat does: it sends a worker whenever nobody holds the job."""
         ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
-        tasks.run_replay(str(job.pk))
+        run_replay(str(job.pk))
         job.refresh_from_db()
         return job
 

@@ -28,6 +28,7 @@ from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from failures.intake.batch import accept_batch
 from kma.identity import identify
+from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Stage
 from tests.web import reports
 from tests.web.rows import heartbeat, make_alive, make_setting
@@ -87,7 +88,7 @@ class Scene:
     def turn(self, job: ReplayJob) -> ReplayJob:
         """Of a worker, when what is waited for may be there."""
         ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
-        tasks.run_replay(str(job.pk))
+        run_replay(str(job.pk))
         job.refresh_from_db()
         return job
 

@@ -12,13 +12,17 @@ from agents.models import Run
 from broker.errors import BrokerTimeout, BrokerUnavailable
 from broker.port import Message, Settle
 from console.audit.models import AuditEntry
+from console.jobs.worker import claim
+from console.reasons import NO_REASON, said
+from console.tasks import start_jobs
 from contract.typed import Typed
 from dlq import tasks
 from dlq.letter_queues import LetterQueues, WalkIncomplete
 from dlq.models import DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, SliceState
-from dlq.replay import planning, steps
+from dlq.replay import planning
 from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
 from failures.intake.batch import accept_batch
+from tests.dlq.jobs import carry_out, replays, run_replay, taken
 from tests.dlq.stage import Stage
 from tests.web import reports
 
@@ -64,9 +68,7 @@ class Scene:
         )
 
     def run(self, job: ReplayJob, queues: LetterQueues | None = None) -> ReplayJob:
-        assert steps.claim(job.pk, timezone.now())
-        while steps.run_step(job.pk, queues or self.stage.queues):
-            pass
+        carry_out(replays(queues or self.stage.queues), job)
         job.refresh_from_db()
         return job
 
@@ -79,7 +81,7 @@ class Scene:
 def no_celery(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What would have been sent to a worker."""
     sent: list[str] = []
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: sent.append(job))
+    monkeypatch.setattr("console.jobs.worker.send", lambda task, kind, job, **_: sent.append(job))
     return sent
 
 
@@ -247,11 +249,12 @@ def test_a_letter_that_dies_again_before_its_move_is_told_is_joined_all_the_same
     scene = Scene(stage, 1)
     job = scene.all()
     broken: Any = Broken(stage.queues, "after")
-    assert steps.claim(job.pk, timezone.now())
+    worker = replays(broken)
+    mine = taken(worker, job)
     with pytest.raises(BrokerUnavailable):
-        steps.run_step(job.pk, broken)
+        worker.step(mine)
     (again,) = scene.fail(1)
-    steps.release(job.pk)
+    mine.release()
     scene.run(job)
     item = job.items.get()
     assert (item.state, item.outcome, item.died_as) == ("given_back", Outcome.DEAD_AGAIN, again)
@@ -285,15 +288,16 @@ class Broken:
 def test_a_broken_move_is_told_by_the_next_try(stage: Stage, when: str, left: tuple[int, int]) -> None:
     scene = Scene(stage, 3)
     job = scene.all()
-    assert steps.claim(job.pk, timezone.now())
     broken: Any = Broken(stage.queues, when)
+    worker = replays(broken)
+    mine = taken(worker, job)
     if when == "unheard":
-        steps.run_step(job.pk, broken)
+        worker.step(mine)
     else:
         with pytest.raises(BrokerUnavailable):
-            steps.run_step(job.pk, broken)
+            worker.step(mine)
     assert (scene.counts(), job.items.filter(state="planned").count()) == (left, 3)
-    steps.release(job.pk)
+    mine.release()
     scene.run(job)
     assert (job.state, scene.counts()) == (JobState.DONE, (3, 0))
     assert list(job.items.values_list("state", flat=True)) == ["given_back"] * 3
@@ -303,21 +307,27 @@ def test_a_worker_that_is_silent_too_long_is_followed_by_another(stage: Stage) -
     scene = Scene(stage, 3)
     job = scene.all()
     now = timezone.now()
-    assert steps.claim(job.pk, now)
-    assert not steps.claim(job.pk, timezone.now())
+    worker = replays(stage.queues)
+    silent = taken(worker, job)
+    assert claim(worker, job.pk, timezone.now()) is None
     ReplayJob.objects.filter(pk=job.pk).update(lease_until=now - timedelta(seconds=1))
     scene.run(job)
     assert (job.state, scene.counts()) == (JobState.DONE, (3, 0))
+    assert not silent.renew(now) and not silent.end(state=JobState.FAILED)
+    silent.release(problem=said("it was away"))
+    job.refresh_from_db()
+    assert (job.state, job.problem) == (JobState.DONE, NO_REASON), "who comes back changes nothing"
 
 
 def test_two_jobs_never_move_letters_of_one_queue_at_once(stage: Stage) -> None:
     scene = Scene(stage, 2)
     first, second = scene.some(scene.letters[0]), scene.some(scene.letters[1])
-    assert steps.claim(first.pk, timezone.now())
-    assert not steps.claim(second.pk, timezone.now())
+    worker = replays(stage.queues)
+    mine = taken(worker, first)
+    assert claim(worker, second.pk, timezone.now()) is None
     second.refresh_from_db()
     assert second.wait_reason == "another_job"
-    steps.release(first.pk)
+    mine.release()
     assert scene.run(second).state == JobState.DONE
     assert scene.run(first).state == JobState.DONE
     assert scene.counts() == (2, 0)
@@ -349,17 +359,17 @@ class Blind:
 def test_beat_starts_jobs_whose_task_was_lost(stage: Stage, no_celery: list[str]) -> None:
     scene = Scene(stage, 2)
     first, second = scene.some(scene.letters[0]), scene.some(scene.letters[1])
-    steps.claim(second.pk, timezone.now())
+    taken(replays(stage.queues), second)
     no_celery.clear()
-    tasks.tend_replays()
+    start_jobs()
     assert no_celery == [str(first.pk)]
     ReplayJob.objects.filter(pk=second.pk).update(lease_until=timezone.now())
     no_celery.clear()
-    tasks.tend_replays()
+    start_jobs()
     assert no_celery == [str(first.pk)], "one of a queue at a time, the older one first"
-    tasks.run_replay(str(first.pk))
+    run_replay(str(first.pk))
     no_celery.clear()
-    tasks.tend_replays()
+    start_jobs()
     assert no_celery == [str(second.pk)]
 
 
@@ -370,7 +380,7 @@ def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(
     job = scene.all()
     broken: Any = Broken(stage.queues, "before")
     monkeypatch.setattr(tasks, "letter_queues", lambda: broken)
-    tasks.run_replay(str(job.pk))
+    run_replay(str(job.pk))
     job.refresh_from_db()
     assert (job.state, scene.counts(), str(job.problem)) == (
         JobState.RUNNING,
@@ -378,9 +388,9 @@ def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(
         "the connection is lost",
     )
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
-    tasks.run_replay(str(job.pk))
+    run_replay(str(job.pk))
     assert scene.counts() == (0, 2), "its pause is not over"
     ReplayJob.objects.filter(pk=job.pk).update(lease_until=timezone.now())
-    tasks.run_replay(str(job.pk))
+    run_replay(str(job.pk))
     job.refresh_from_db()
     assert (job.state, scene.counts(), str(job.problem)) == (JobState.DONE, (2, 0), "")

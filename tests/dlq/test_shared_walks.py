@@ -16,6 +16,7 @@ from contract.typed import Typed
 from dlq import tasks
 from dlq.models import Action, DeadLetter, ItemState, JobState, ReplayItem, ReplayJob, Scope
 from dlq.replay.jobs import create_job
+from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Stage
 from tests.web.rows import make_setting
 
@@ -74,7 +75,7 @@ class Scene:
 
     def turn(self, job: ReplayJob) -> None:
         ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
-        tasks.run_replay(str(job.pk))
+        run_replay(str(job.pk))
         job.refresh_from_db()
         time.sleep(0.05)
 
@@ -83,7 +84,7 @@ class Scene:
 def scene(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Scene:
     browser = CountingBrowser(stage.queues.browser)
     monkeypatch.setattr(tasks, "letter_queues", lambda: replace(stage.queues, browser=browser))
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: True)
+    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
     return Scene(stage, browser)
 
 

@@ -15,10 +15,10 @@ from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq.models import DeadLetter, ReplayJob
 from dlq.reading import origin_of
-from dlq.replay import steps
 from dlq.replay.jobs import create_job
 from dlq.replay.options import Options
 from failures.intake.batch import accept_batch
+from tests.dlq.jobs import carry_out, replays, taken
 from tests.dlq.stage import DLA, Seen, Stage
 from tests.web import reports
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def no_celery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: True)
+    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
 
 
 class Scene:
@@ -58,9 +58,7 @@ class Scene:
         """A worker, as often as beat would send one, until the job is over."""
         while job.finished_at is None:
             ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
-            assert steps.claim(job.pk, timezone.now())
-            while steps.run_step(job.pk, self.stage.queues):
-                pass
+            carry_out(replays(self.stage.queues), job)
             job.refresh_from_db()
         return job
 
@@ -124,8 +122,8 @@ def at_work(stranger: Stranger) -> Iterator[None]:
 def test_what_a_stranger_took_is_not_told_as_replayed_and_nothing_waits(stage: Stage) -> None:
     scene = Scene(stage, 240)
     job, stranger = scene.ask(per_second=25), Stranger(scene, 72)
-    assert steps.claim(job.pk, timezone.now())
-    steps.run_step(job.pk, stage.queues)  # some seconds, in which a part of it moves
+    worker = replays(stage.queues)
+    worker.step(taken(worker, job))  # some seconds, in which a part of it moves
     with at_work(stranger):
         scene.work(job)
     went = scene.handle()

@@ -14,21 +14,25 @@ from broker.errors import BrokerUnavailable
 from broker.port import Message, Settle
 from broker.topology import queue_figures
 from console.audit.models import AuditEntry
+from console.jobs.worker import held, run
 from console.operations.operation import perform
 from console.operations.refusals import Refused
+from console.reasons import NO_REASON, said
+from console.tasks import start_jobs
 from contract.properties import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
+from dlq import tasks
 from dlq.masking import Masks
 from dlq.models import DeadLetter
 from dlq.models.waiting import Fate, WaitingAction, WaitingState
-from dlq.replay import steps as replaying
 from dlq.replay.jobs import give_back_all
-from dlq.waiting import asking, steps, tasks
+from dlq.waiting import asking, steps
 from dlq.waiting.asking import Selection, listed
 from dlq.waiting.bodies import Heads
 from dlq.waiting.operations import BY_KIND, CancelAction
 from tests.broker.houses import eventually
+from tests.dlq.jobs import actions, carry_out, replays, run_waiting, taken
 from tests.dlq.stage import Seen, Stage
 from tests.web import reports
 
@@ -77,9 +81,7 @@ class Scene:
         return action
 
     def run(self, action: WaitingAction) -> WaitingAction:
-        assert steps.claim(action.pk, timezone.now())
-        while steps.run_step(action.pk, self.stage.queues):
-            pass
+        carry_out(actions(self.stage.queues), action)
         action.refresh_from_db()
         return action
 
@@ -92,7 +94,7 @@ def on_stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The broker of the stage; what would have been sent to a worker."""
     sent: list[str] = []
     monkeypatch.setattr(asking, "management", lambda: stage.management)
-    monkeypatch.setattr(asking, "send", lambda task, action, **_: sent.append(action))
+    monkeypatch.setattr("console.jobs.worker.send", lambda task, kind, action, **_: sent.append(action))
     return sent
 
 
@@ -122,19 +124,19 @@ def test_what_is_sent_to_the_dead_letters_is_a_letter_of_the_setting_with_its_st
     scene = Scene(stage, waiting=2, delayed=1)
     numbers = [scene.numbers("waiting")[0], *scene.numbers("delayed")]
     one = scene.ask("to_dlq", "waiting", numbers[:1])
-    steps.claim(one.pk, timezone.now())
-    with pytest.raises(steps.NotYet):
-        while steps.run_step(one.pk, stage.queues):
-            pass
-    steps.release(one.pk)
+    run(actions(stage.queues), one.pk)
+    one.refresh_from_db()
+    assert (one.state, one.wait_reason) == (WaitingState.RUNNING, "index")
+    WaitingAction.objects.update(lease_until=None)
     letters = DeadLetter.objects.filter(setting_key=scene.key)
     stage.follow(lambda: letters.count() == 1)
     assert scene.run(one).counts == {"done": 1}
     two = scene.ask("to_dlq", "delayed", numbers[1:])
-    steps.claim(two.pk, timezone.now())
-    steps.run_step(two.pk, stage.queues)
+    worker = actions(stage.queues)
+    mine = taken(worker, two)
+    worker.step(mine)
     stage.follow(lambda: letters.count() == 2)
-    steps.release(two.pk)
+    mine.release()
     assert scene.run(two).counts == {"done": 1}
     assert (stage.count(f"DLQ.{scene.key}"), scene.figures().messages) == (2, 1)
     assert sorted(letters.values_list("orig_message_id", flat=True)) == sorted(numbers)
@@ -180,11 +182,12 @@ def test_an_action_that_is_stopped_leaves_the_rest_where_it_was(
     monkeypatch.setattr(steps, "SLICE", 4)
     scene = Scene(stage, waiting=10)
     action = scene.ask("hold", "waiting")
-    steps.claim(action.pk, timezone.now())
+    worker = actions(stage.queues)
+    mine = taken(worker, action)
     for _ in range(2):
-        steps.run_step(action.pk, stage.queues)
+        worker.step(mine)
     perform(CancelAction, action, scene.person)
-    steps.release(action.pk)
+    mine.release()
     scene.run(action)
     assert (action.state, action.counts, scene.held(), scene.figures().messages) == (
         "stopped",
@@ -240,21 +243,21 @@ def _are_there(letters: QuerySet[DeadLetter], count: int) -> bool:
 def test_what_was_sent_to_the_dead_letters_is_given_back_like_any_other(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: None)
+    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
     scene = Scene(stage, waiting=1, delayed=1)
     letters = DeadLetter.objects.filter(setting_key=scene.key)
     for dead, part in enumerate(("waiting", "delayed")):
         action = scene.ask("to_dlq", part)
-        steps.claim(action.pk, timezone.now())
+        worker = actions(stage.queues)
+        mine = taken(worker, action)
         while action.items.filter(fate=Fate.ACTED).count() < 1:
-            steps.run_step(action.pk, stage.queues)
+            mine.refresh_from_db()
+            worker.step(mine)
         stage.follow(partial(_are_there, letters, dead + 1))
-        steps.release(action.pk)
+        mine.release()
         assert scene.run(action).counts == {"done": 1}
     job = give_back_all(scene.setting, by=scene.person, reason="mended", now=timezone.now())
-    assert replaying.claim(job.pk, timezone.now())
-    while replaying.run_step(job.pk, stage.queues):
-        pass
+    carry_out(replays(stage.queues), job)
     figures = scene.figures()
     assert (stage.count(f"DLQ.{scene.key}"), figures.messages, figures.scheduled) == (0, 2, 0)
     assert set(letters.values_list("state", flat=True)) == {"given_back"}
@@ -276,19 +279,20 @@ def test_with_agents_at_work_each_message_is_handled_or_held_never_both(stage: S
     consumer.start()
     try:
         handle()
-        assert steps.claim(action.pk, timezone.now())
-        while steps.run_step(action.pk, stage.queues):
+        worker = actions(stage.queues)
+        mine = taken(worker, action)
+        while (found := held(worker, mine, timezone.now())) and worker.step(found):
             if scene.figures().messages > 3:
                 handle()
     finally:
         consumer.stop()
     action.refresh_from_db()
-    held = stage.ids(hold_queue(scene.key), "MA.hold")
+    kept = stage.ids(hold_queue(scene.key), "MA.hold")
     eventually(lambda: scene.figures().delivering == 0)
     waiting = stage.ids(scene.key, f"t.{scene.key}")
-    assert len(held) == action.counts["done"] > 0
-    assert sorted({*handled, *held, *waiting}) == sorted([*handled, *held, *waiting])
-    assert len(handled) + len(held) + len(waiting) == 250
+    assert len(kept) == action.counts["done"] > 0
+    assert sorted({*handled, *kept, *waiting}) == sorted([*handled, *kept, *waiting])
+    assert len(handled) + len(kept) + len(waiting) == 250
 
 
 def test_nothing_is_asked_for_twice_at_the_same_time(stage: Stage) -> None:
@@ -342,19 +346,19 @@ def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(
         raise BrokerUnavailable("the connection is lost")
 
     monkeypatch.setattr(tasks, "letter_queues", away)
-    tasks.run_waiting(str(action.pk))
+    run_waiting(str(action.pk))
     action.refresh_from_db()
     assert (action.state, action.problem, scene.figures().messages) == (
         "running",
-        "the connection is lost",
+        said("the connection is lost"),
         2,
     )
-    tasks.tend_waiting()
+    start_jobs()
     assert on_stage == []
     WaitingAction.objects.filter(pk=action.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    tasks.tend_waiting()
+    start_jobs()
     assert on_stage == [str(action.pk)]
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
-    tasks.run_waiting(str(action.pk))
+    run_waiting(str(action.pk))
     action.refresh_from_db()
-    assert (action.state, action.problem, scene.held()) == ("done", "", 2)
+    assert (action.state, action.problem, scene.held()) == ("done", NO_REASON, 2)

@@ -41,7 +41,7 @@ from dlq.models import WaitingAction
 from dlq.models.waiting import OPEN_ACTIONS
 from dlq.waiting.asking import Selection
 from dlq.waiting.operations import BY_KIND
-from dlq.waiting.tasks import run_waiting
+from tests.dlq.jobs import run_waiting
 from tests.web import reports
 
 key, kind, part, places, most, listed = {arguments!r}

@@ -13,10 +13,11 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from console.jobs.worker import claim
 from dlq import tasks
 from dlq.commands.rest import ask
 from dlq.models import JobState, ReplayJob
-from dlq.replay import steps
+from tests.dlq.jobs import replays, run_replay
 from tests.dlq.stage import Stage
 from tests.dlq.test_shared_walks import EACH, JOBS, CountingBrowser, Scene
 
@@ -43,7 +44,7 @@ def scene(stage: Stage, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Scene
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
     browser = InterruptedBrowser(stage.queues.browser)
     monkeypatch.setattr(tasks, "letter_queues", lambda: replace(stage.queues, browser=browser))
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: True)
+    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
     monkeypatch.setattr("dlq.replay.agreement.AT_ONCE", 10)
     monkeypatch.setattr("dlq.replay.agreement.SIGN_EVERY", 0.0)
     return Scene(stage, browser)
@@ -72,7 +73,7 @@ def test_while_a_job_walks_its_queue_it_and_the_one_behind_it_say_why_nothing_mo
     during: dict[str, Any] = {"before": asked(scene.by, second)["wait_reason"]}
 
     def look() -> None:
-        tasks.run_replay(str(second.pk))  # a worker that is free takes it up
+        run_replay(str(second.pk))  # a worker that is free takes it up
         during["rest"] = [asked(scene.by, job) for job in (first, second)]
         during["pages"] = [page(scene.by, job) for job in (first, second)]
         during["command"] = shown(first)
@@ -103,6 +104,6 @@ def test_a_walk_whose_worker_died_is_not_said_to_go_on(scene: Scene) -> None:
     )
     dead = asked(scene.by, job)
     assert (dead["wait_reason"], dead["walk"]) == ("queued", None)
-    assert steps.claim(job.pk, now)
+    assert claim(replays(scene.stage.queues), job.pk, now)
     job.refresh_from_db()
     assert job.walking_since is None

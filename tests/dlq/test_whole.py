@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from broker.amqp_codec import decode
 from broker.port import Message, Settle
+from console.jobs.worker import run
 from console.operations.operation import perform
 from contract.typed import Typed
 from dlq.models import DeadLetter, FetchState, WholeFetch
@@ -15,6 +16,7 @@ from dlq.reasons import NOT_THERE, TRIED
 from dlq.whole import reading
 from dlq.whole.asking import KEPT
 from dlq.whole.operations import CancelFetch, FetchBody
+from dlq.whole.reading import BodyFetchWorker
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 from tests.web import reports
@@ -48,7 +50,7 @@ def fetch_of(letter: DeadLetter) -> WholeFetch:
 def test_the_whole_of_a_letter_is_fetched_from_its_queue(stage: Stage) -> None:
     letter = large_letter(stage)
     fetch = fetch_of(letter)
-    reading.run(fetch.pk, stage.queues)
+    run(BodyFetchWorker(lambda: stage.queues), fetch.pk)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.tries, fetch.lease_until) == (FetchState.DONE, 1, None)
     assert fetch.encoded is not None and decode(bytes(fetch.encoded)).body == Typed("string", LARGE)
@@ -59,7 +61,7 @@ def test_what_has_left_its_queue_is_said_to_be_gone(stage: Stage) -> None:
     letter = large_letter(stage)
     fetch = fetch_of(letter)
     stage.management.call(f"queue.{letter.queue}", "removeAllMessages")
-    reading.run(fetch.pk, stage.queues)
+    run(BodyFetchWorker(lambda: stage.queues), fetch.pk)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.problem) == (FetchState.FAILED, NOT_THERE())
 
@@ -74,17 +76,16 @@ def test_a_cancelled_fetch_stores_nothing(stage: Stage, monkeypatch: pytest.Monk
         return found(*arguments)
 
     monkeypatch.setattr(reading, "_look", cancelled_meanwhile)
-    reading.run(fetch.pk, stage.queues)
+    run(BodyFetchWorker(lambda: stage.queues), fetch.pk)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.encoded) == (FetchState.CANCELLED, None)
 
 
 RUN = """
-from dlq.letter_queues import letter_queues
+from console.tasks import run_job
 from dlq.models import WholeFetch
-from dlq.whole import reading
 WholeFetch.objects.update(lease_until=None)
-reading.run(WholeFetch.objects.get().pk, letter_queues())
+run_job("dlq.wholefetch", str(WholeFetch.objects.get().pk))
 """
 ASKED = """
 from console.operations.operation import perform
@@ -117,13 +118,13 @@ def test_a_killed_fetch_is_begun_anew(stage: Stage, tmp_path: Path) -> None:
 def test_what_is_old_is_dropped_and_what_broke_off_three_times_is_given_up(stage: Stage) -> None:
     letter = large_letter(stage)
     fetch = fetch_of(letter)
-    now = timezone.now()
-    assert reading.tend(now) == [fetch]
+    worker, now = BodyFetchWorker(lambda: stage.queues), timezone.now()
+    assert list(worker.free(now)) == [fetch]
     WholeFetch.objects.update(tries=reading.TRIES, lease_until=now)
-    assert reading.tend(now) == []
+    run(worker, fetch.pk)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.problem) == (FetchState.FAILED, TRIED())
     WholeFetch.objects.update(state=FetchState.DONE, encoded=b"x", ended_at=now - KEPT * 2)
-    reading.tend(now)
+    worker.tidy(now)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.encoded) == (FetchState.DROPPED, None)

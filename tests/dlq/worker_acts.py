@@ -20,6 +20,8 @@ from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from broker.port import Settle
 from console.audit.models import AuditEntry
 from console.broker import management
+from console.jobs import worker
+from console.tasks import start_jobs
 from dlq import sweep, tasks
 from dlq.asking import Wish, begin
 from dlq.erasing import erasing
@@ -36,6 +38,7 @@ from dlq.replay.refusal import ReplayRefused
 from dlq.search.tables import TABLE
 from dlq.walking import index_queue, message_count
 from failures.erasing import Wanted
+from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Seen
 
 DLA = "MA.DLA"
@@ -48,7 +51,7 @@ def _small(size: int = 2) -> None:
     planning.SLICE = size  # type: ignore[attr-defined]
     # A move by ids takes several transactions of the broker.
     moves.FLUSH = max(1, size // 5)
-    jobs.send = control.start = lambda *_, **__: True  # type: ignore[assignment,attr-defined]
+    worker.send = lambda *_, **__: True  # type: ignore[attr-defined]
 
 
 def prepare(key: str, count: int) -> list[int]:
@@ -200,7 +203,7 @@ def work(job: str, turns: int = 20, *, vanishing: bool = False, stolen_of: int =
         _let_one_vanish()
     for _ in range(turns):
         ReplayJob.objects.filter(pk=job).update(lease_until=None)
-        tasks.run_replay(job)
+        run_replay(job)
         if ReplayJob.objects.filter(pk=job).exclude(finished_at=None).exists():
             break
     return tell(job)
@@ -264,19 +267,19 @@ def states(job: str, hours: float = 0) -> dict[str, list[str]]:
 def tend(asked: list[str], size: int = 2) -> list[dict[str, Any]]:
     """Beat and its worker, until these jobs are over; nobody takes a job from anybody who has it."""
     _small(size)
-    tasks.PAUSE = timedelta(seconds=0.3)
+    worker.PAUSE = timedelta(seconds=0.3)
     sent: list[str] = []
 
-    def asked_to_run(_: str, job: str, **__: Any) -> bool:
+    def asked_to_run(task: str, kind: str, job: str, **__: Any) -> bool:
         sent.append(job)
         return True
 
-    jobs.send = asked_to_run  # type: ignore[assignment,attr-defined]
+    worker.send = asked_to_run  # type: ignore[assignment,attr-defined]
     while ReplayJob.objects.filter(pk__in=asked, finished_at=None).exists():
         sent.clear()
-        tasks.tend_replays()
+        start_jobs()
         for job in list(sent):
-            tasks.run_replay(job)
+            run_replay(job)
         time.sleep(0.02)
     return [tell(job) for job in asked]
 

@@ -44,11 +44,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Jobs that a worker was told of: here is none."""
     told: list[str] = []
 
-    def send(task: str, job: str, **_: object) -> None:
+    def send(task: str, kind: str, job: str, **_: object) -> None:
         slow_calls.note("sends a task")
         told.append(job)
 
-    monkeypatch.setattr("dlq.replay.jobs.send", send)
+    monkeypatch.setattr("console.jobs.worker.send", send)
     return told
 
 

@@ -1,5 +1,6 @@
 """What a job is about: never more than was meant, and what it was when somebody asked."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,19 +10,22 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting, PoolGrant
+from broker.errors import BrokerUnavailable
 from console.audit.models import AuditEntry
+from console.jobs.worker import held
 from console.reasons import said
-from dlq import tasks
+from console.tasks import start_jobs
 from dlq.finding.filters import PAGE_OWN
 from dlq.models import Action, DeadLetter, JobState, KnownFault, ReplayJob, Scope
+from dlq.reasons import FAILING
 from dlq.replay import ending
 from dlq.replay.jobs import create_job
-from dlq.replay.leases import claim
 from dlq.replay.options import Options
 from dlq.replay.pacing import rate_allows
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.scopes import frozen
-from dlq.replay.steps import run_step
+from dlq.replay.steps import ReplayWorker
+from tests.dlq.jobs import run_replay
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
@@ -136,19 +140,47 @@ def test_jobs_that_wait_for_one_queue_keep_no_other_from_its_turn(
         ReplayJob.objects.create(setting=orders, source_queue="DLQ.orders", **waiting)
     late = ReplayJob.objects.create(setting=other, source_queue="DLQ.invoices", **waiting)
     sent.clear()
-    tasks.tend_replays()
+    start_jobs()
     assert str(late.pk) in sent and len(sent) == 2
 
 
+def paused(found: Callable[..., Any]) -> Callable[..., Any]:
+    def first(*arguments: Any) -> Any:
+        ReplayJob.objects.update(state=JobState.PAUSED)
+        return found(*arguments)
+
+    return first
+
+
 @pytest.mark.both_databases
-def test_a_job_that_was_paused_on_the_way_to_its_worker_is_let_go(orders: LaunchSetting, root: User) -> None:
+def test_a_job_that_was_paused_on_the_way_to_its_worker_is_let_go(
+    orders: LaunchSetting, root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
-    assert claim(job.pk, timezone.now())
-    ReplayJob.objects.filter(pk=job.pk).update(state=JobState.PAUSED)
-    assert not run_step(job.pk, None)  # type: ignore[arg-type]  # nothing is asked of the broker
+    monkeypatch.setattr("console.jobs.worker.held", paused(held))
+    run_replay(str(job.pk))  # nothing is asked of the broker
     job.refresh_from_db()
-    assert job.lease_until is None
+    assert (job.state, job.holder, job.lease_until) == (JobState.PAUSED, None, None)
+
+
+@pytest.mark.both_databases
+def test_why_a_job_ends_is_kept_while_the_broker_is_away(
+    orders: LaunchSetting, root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters.dead("orders", 10)
+    job = asked(orders, root, "", scope=Scope.ALL)
+    ReplayJob.objects.update(state=JobState.STOPPED, problem=FAILING())
+
+    def away(*_: object) -> bool:
+        raise BrokerUnavailable("the connection is lost")
+
+    monkeypatch.setattr(ReplayWorker, "step", away)
+    for _ in range(2):
+        ReplayJob.objects.update(lease_until=None)
+        run_replay(str(job.pk))
+        job.refresh_from_db()
+        assert (job.problem, job.holder, job.lease_until is None) == (FAILING(), None, False)
 
 
 @pytest.mark.both_databases
@@ -161,9 +193,9 @@ def test_a_fault_of_ours_is_shown_and_the_job_tried_again(
     def fails(*_: object) -> bool:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr("dlq.tasks.steps.run_step", fails)
+    monkeypatch.setattr(ReplayWorker, "step", fails)
     with pytest.raises(ZeroDivisionError):
-        tasks.run_replay(str(job.pk))
+        run_replay(str(job.pk))
     job.refresh_from_db()
     assert (
         str(job.problem) == "ZeroDivisionError; the log of the worker has the rest"

@@ -15,12 +15,12 @@ from django.test import Client
 from agents.services import queue_counts as figures
 from console import broker
 from contract.wire import dump
-from dlq import tasks
 from dlq.models import ReplayJob
 from dlq.preflight import CODES
 from failures import bulk
 from failures.models import FailureProtocol
 from tests.architecture.ratchet import TO_THE_JOB, TO_THE_MOVE, TO_THE_ROWS, assert_no_worse
+from tests.dlq.jobs import run_replay
 from tests.dlq.letter_world import KEYS, World
 from tests.web import reports
 from tests.web.executed_files import ExecutedFiles
@@ -67,7 +67,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     monkeypatch.setattr(broker, "_connection", Moving(world.management))
     monkeypatch.setattr(broker, "_process", os.getpid())
-    monkeypatch.setattr("dlq.replay.jobs.send", world.asked_to_run)
+    monkeypatch.setattr("console.jobs.worker.send", world.asked_to_run)
     monkeypatch.setattr("dlq.replay.moving.ThreadPoolExecutor", AtOnce)
     return world
 
@@ -93,7 +93,7 @@ def moved(job: ReplayJob) -> list[str]:
     """As the worker that gets the task."""
     broker.management().counted = counted = ExecutedFiles()  # type: ignore[attr-defined]  # a `Moving`
     counted.start()
-    tasks.run_replay(str(job.pk))
+    run_replay(str(job.pk))
     assert not counted.running
     job.refresh_from_db()
     assert (job.state, job.counts["given_back"]) == ("done", 1)

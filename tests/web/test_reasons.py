@@ -14,6 +14,7 @@ from django.utils import translation
 
 from agents import reasons
 from agents.models import Acknowledgement, Activation, Pool, Run, Server, StateChange
+from console.jobs.worker import WORKER_FAILED
 from console.reasons import NO_REASON, Reason, ReasonKind, said
 from contract import reasons as reported
 from dlq import reasons as of_dlq
@@ -274,7 +275,7 @@ def test_problems_of_queues_and_jobs_keep_what_they_said(
         "12 messages of DLQ.a are in delivery to another consumer": of_dlq.HELD(n=12, queue="DLQ.a"),
         "the broker has no such queue": of_dlq.NO_QUEUE(),
         "the setting tripped": of_dlq.TRIPPED(),
-        "KeyError; the log of the worker has the rest": of_dlq.WORKER_FAILED(type="KeyError"),
+        "KeyError; the log of the worker has the rest": WORKER_FAILED(type="KeyError"),
         "AMQ119017: no queue": Reason("legacy.text", {"text": "AMQ119017: no queue"}),
         "": NO_REASON,
     }

@@ -19,11 +19,11 @@ from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq.letter_queues import LetterQueues
 from dlq.models.waiting import WaitingAction
-from dlq.waiting import steps
 from dlq.waiting.asking import Selection, listed
 from dlq.waiting.operations import BY_KIND
 from failures.intake.batch import accept_batch
 from tests.broker.houses import eventually
+from tests.dlq.jobs import actions, carry_out
 from tests.web import reports
 
 DLA = "MA.DLA"
@@ -77,7 +77,7 @@ class WaitingHouse:
         monkeypatch.setattr("dlq.waiting.asking.management", lambda: self.management)
         monkeypatch.setattr("dlq.waiting.bodies.management", lambda: self.management)
         monkeypatch.setattr("dlq.waiting.bodies.AmqpBrowser", lambda account, timeout: self.browser)
-        monkeypatch.setattr("dlq.waiting.asking.send", lambda task, action, **_: None)
+        monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
 
     def publish(self, *names: str, body: str = "", **properties: Typed) -> None:
         for name in names:
@@ -136,9 +136,7 @@ class WaitingHouse:
     def work(self) -> WaitingAction:
         """What a worker does with the newest action, to its end."""
         action = WaitingAction.objects.latest("created_at")
-        assert steps.claim(action.pk, timezone.now())
-        while steps.run_step(action.pk, self.queues):
-            pass
+        carry_out(actions(self.queues), action)
         action.refresh_from_db()
         return action
 

@@ -1,0 +1,174 @@
+"""The one engine of jobs: takes a job that nobody works on, and does its steps for a while.
+
+The row of the job is the truth; a task only makes it sooner, and beat finds what was lost with it. Killed
+between two steps, the lease runs out and another worker goes on with what the rows say.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Generic, TypeVar, cast
+from uuid import uuid4
+
+import structlog
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from broker.errors import BrokerError
+from console.jobs.job import RETRY, Job
+from console.reasons import NO_REASON, Reason, ReasonKind, said
+from console.task_queue import send
+
+log = structlog.get_logger(__name__)
+
+RUN_TASK = "console.run_job"
+TASK_EXPIRES = 60.0
+# Seconds that one task works on a job before it lets others have the worker.
+TURN = 20.0
+# After the broker did not answer, and after a fault of ours.
+PAUSE, LONG_PAUSE = timedelta(seconds=5), timedelta(seconds=30)
+# Jobs of a kind that one look at what nobody works on starts.
+STARTED = 20
+# Why a job is not taken: another one of its lane is worked on.
+ANOTHER = "another_job"
+WORKER_FAILED = ReasonKind("job.worker_failed", _("%(type)s; the log of the worker has the rest"))
+
+J = TypeVar("J", bound=Job)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing is to be done before then. `why` is a stable word."""
+
+    until: datetime
+    why: str
+
+
+class Worker(ABC, Generic[J]):
+    """What is done with the jobs of one kind. `workable`: what may be taken up. `lane`: a column; of the jobs
+    that are equal in it one is worked on at a time. `order`: who comes first."""
+
+    model: ClassVar[type[Job]]
+    workable: ClassVar[Q]
+    lane: ClassVar[str] = ""
+    order: ClassVar[str] = "created_at"
+
+    @abstractmethod
+    def step(self, job: J) -> bool | Wait:
+        """Works for some seconds; whether there is more to do at once. May run twice. Raises BrokerError."""
+
+    def begun(self, job: J, now: datetime) -> dict[str, Any]:
+        """Columns of a job that is taken up, as it was before."""
+        return {}
+
+    def problem_of(self, error: BrokerError) -> Reason:
+        return said(str(error))
+
+    def tidy(self, now: datetime) -> None:
+        """Before jobs are started: what is over is ended and forgotten."""
+
+    def rows(self) -> QuerySet[J]:
+        return cast("QuerySet[J]", self.model.objects.filter(self.workable))
+
+    def free(self, now: datetime) -> QuerySet[J]:
+        """Those that nobody works on, and whose pause is over."""
+        return self.rows().filter(Q(lease_until=None) | Q(lease_until__lte=now))
+
+
+def start(job: Job) -> None:
+    """Best effort: beat finds a job that nobody works on."""
+    send(RUN_TASK, kind_of(job), str(job.pk), expires=TASK_EXPIRES)
+
+
+def kind_of(job: Job | type[Job]) -> str:
+    return job._meta.label_lower
+
+
+def start_due(worker: Worker[J], now: datetime) -> None:
+    """Starts jobs that nobody works on: their task was lost, their worker died, or their pause is over."""
+    worker.tidy(now)
+    for job in _due(worker, now):
+        start(job)
+
+
+def _due(worker: Worker[J], now: datetime) -> Iterator[J]:
+    jobs = worker.free(now).order_by(worker.order)
+    if not worker.lane:
+        yield from jobs[:STARTED]
+        return
+    for _number in range(STARTED):
+        job = jobs.first()
+        if job is None:
+            return
+        yield job
+        # Of each lane one: the others would only be told to wait for it.
+        jobs = jobs.exclude(**{worker.lane: getattr(job, worker.lane)})
+
+
+@transaction.atomic
+def claim(worker: Worker[J], pk: Any, now: datetime) -> J | None:
+    """The job, held by whoever calls; None: it is over, somebody works on it, or on another one of its lane.
+
+    Two workers that claim two jobs of a lane lock the same rows in the same order: the second sees the
+    first."""
+    found = worker.rows().filter(pk=pk).first()
+    if found is None:
+        return None
+    lane = {worker.lane: getattr(found, worker.lane)} if worker.lane else {"pk": pk}
+    locked = worker.rows().filter(**lane).order_by("pk").select_for_update()
+    jobs = {each.pk: each for each in locked.only("state", "holder", "lease_until", "wait_reason")}
+    job = jobs.pop(found.pk, None)
+    if job is None:
+        return None
+    columns: dict[str, Any] = {"problem": NO_REASON} if job.wait_reason == RETRY else {}
+    mine = worker.free(now).filter(pk=job.pk)
+    if any(each.holder and each.lease_until and each.lease_until > now for each in jobs.values()):
+        mine.update(wait_reason=ANOTHER, **columns)
+        return None
+    columns |= {"holder": uuid4(), "lease_until": now + job.lease, "wait_reason": ""}
+    if not mine.update(**columns, **worker.begun(job, now)):
+        return None
+    return worker.rows().get(pk=job.pk)
+
+
+def held(worker: Worker[J], job: J, now: datetime) -> J | None:
+    """The job as it is now, held for another lease; None: it is not ours any more, or not to be worked
+    on."""
+    found = worker.rows().filter(pk=job.pk, holder=job.holder).first()
+    return found if found is not None and found.renew(now) else None
+
+
+def run(worker: Worker[J], pk: Any) -> None:
+    """Works on a job for a while, unless somebody else does."""
+    job = claim(worker, pk, timezone.now())
+    if job is None:
+        return
+    end = time.monotonic() + TURN
+    try:
+        while (found := held(worker, job, timezone.now())) is not None:
+            job = found
+            more = worker.step(job)
+            if isinstance(more, Wait):
+                job.release(until=more.until, wait_reason=more.why)
+                return
+            if not more:
+                break
+            if time.monotonic() >= end:
+                job.release()
+                start(job)
+                return
+    except BrokerError as error:
+        log.info("job waits for the broker", kind=kind_of(job), job=str(pk), reason=str(error))
+        job.release(until=timezone.now() + PAUSE, problem=worker.problem_of(error))
+        return
+    except Exception as error:
+        # Another try follows: the rows hold what was done. What it says is not shown, for it may quote a
+        # message.
+        problem = WORKER_FAILED(type=type(error).__name__)
+        job.release(until=timezone.now() + LONG_PAUSE, problem=problem)
+        raise
+    job.release()

@@ -1,0 +1,40 @@
+"""Carrying out jobs as a worker does."""
+
+from functools import partial
+from typing import TypeVar
+
+from django.utils import timezone
+
+from console.jobs.job import Job
+from console.jobs.worker import Worker, claim, held
+from console.tasks import run_job
+from dlq.letter_queues import LetterQueues
+from dlq.replay.steps import ReplayWorker
+from dlq.waiting.steps import MessageActionWorker
+
+J = TypeVar("J", bound=Job)
+
+run_replay = partial(run_job, "dlq.replayjob")
+run_waiting = partial(run_job, "dlq.waitingaction")
+
+
+def replays(queues: LetterQueues) -> ReplayWorker:
+    return ReplayWorker(lambda: queues)
+
+
+def actions(queues: LetterQueues) -> MessageActionWorker:
+    return MessageActionWorker(lambda: queues)
+
+
+def taken(worker: Worker[J], job: J) -> J:
+    found = claim(worker, job.pk, timezone.now())
+    assert found is not None
+    return found
+
+
+def carry_out(worker: Worker[J], job: J) -> J:
+    """Every step that there is to do now; what it gives holds the job still."""
+    mine = taken(worker, job)
+    while (found := held(worker, mine, timezone.now())) is not None and worker.step(found) is True:
+        mine = found
+    return mine
