@@ -64,6 +64,7 @@ def test_the_page_says_what_it_costs_how_far_it_is_and_gives_the_bytes(
         "octet-stream"
     )
     assert actions() == [("body.fetch", "done"), ("body.cancel", "done"), ("body.download", "done")]
+    assert {*AuditEntry.objects.values_list("letter", "scope")} == {(letter.pk, "one")}
 
 
 def test_rest_does_the_same(operator: User, letter: DeadLetter) -> None:
@@ -88,6 +89,7 @@ def test_masked_fields_are_not_told_by_fetching_it_whole(operator: User, letter:
     assert signed_in(operator).get(f"/letters/{letter.pk}/whole/body/").status_code == 403
     assert api_client(operator).get(f"/api/v1/dead-letters/{letter.pk}/whole/body/").status_code == 403
     assert actions() == [("body.download", "refused")] * 2
+    assert {*AuditEntry.objects.values_list("letter", "setting_key")} == {(letter.pk, "orders")}
 
 
 def test_who_may_not_see_the_letter_gets_nothing(outsider: User, letter: DeadLetter) -> None:
