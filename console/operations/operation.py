@@ -70,13 +70,15 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a page asks before it is done. `shown` goes to the template. `refusal`: what asking has found."""
+    """What a page asks before it is done. `shown` goes to the template. `refusal`: what asking has found.
+    `button`: where the label among other buttons says too little here."""
 
     title: Text
     texts: Sequence[Text] = ()
     shown: Mapping[str, Any] = field(default_factory=dict)
     refusal: Refused | None = None
     initial: Mapping[str, Any] = field(default_factory=dict)
+    button: Text = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class OperationPage(View):
             crumbs=on.crumbs(obj),
             question={
                 "texts": question.texts,
-                "button": operation.label,
+                "button": question.button or operation.label,
                 "icon": operation.icon,
                 "tone": operation.tone,
                 "back": on.url(obj),

@@ -73,15 +73,20 @@ def _asked(request: HttpRequest, key: str, kind: str, chosen: Selection) -> Http
     elif why := operation.permission.why_not(request.user, setting):
         raise NotAllowed(why)
     form = AskForm(request.POST if posted else None, kind)
-    if form.is_valid():
-        return _begun(request, setting, operation, replace(chosen, most=form.cleaned_data["asked"]), form)
-    if posted and "asked" not in form.errors:
-        count = form.cleaned_data["asked"]
-    else:
-        try:
+    try:
+        if form.is_valid():
+            reason, most = form.cleaned_data["reason"], form.cleaned_data["asked"]
+            chosen = replace(chosen, most=most)
+            action = perform(operation, setting, request.user, chosen=chosen, reason=reason).made
+            return HttpResponseRedirect(link("waiting_action", action.pk))
+        if posted and "asked" not in form.errors:
+            count = form.cleaned_data["asked"]
+        else:
             form.initial["asked"] = count = _count(setting, chosen)
-        except BrokerError as error:
-            return _refused(request, setting.key, chosen.part, BrokerAway(error))
+    except BrokerError as error:
+        return _refused(request, key, chosen.part, BrokerAway(error))
+    except Refused as refused:
+        return _refused(request, key, chosen.part, refused)
     return _shown(request, setting, operation(), chosen, form, count)
 
 
@@ -102,20 +107,6 @@ def _count(setting: LaunchSetting, chosen: Selection) -> int:
         return len(chosen.numbers)
     broker = management()
     return bounded(lambda: counts_of(broker, setting)).of(chosen.part)
-
-
-def _begun(
-    request: HttpRequest,
-    setting: LaunchSetting,
-    operation: type[OnMessages],
-    chosen: Selection,
-    form: AskForm,
-) -> HttpResponseBase:
-    try:
-        done = perform(operation, setting, request.user, chosen=chosen, reason=form.cleaned_data["reason"])
-    except Refused as refused:
-        return _refused(request, setting.key, chosen.part, refused)
-    return HttpResponseRedirect(link("waiting_action", done.made.pk))
 
 
 def _refused(request: HttpRequest, key: str, part: str, refused: Refused) -> HttpResponseBase:

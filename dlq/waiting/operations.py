@@ -133,7 +133,8 @@ BY_KIND: dict[str, type[OnMessages]] = {
 class GiveUpBlocked(Operation[LaunchSetting]):
     """Who confirms it means the message and the attempt that the page has shown (`seen`)."""
 
-    code, label, icon, tone = "messages.give_up_blocked", _("To the dead letters"), "letter", "danger"
+    code, label = "messages.give_up_blocked", _("The message that blocks to the dead letters")
+    icon, tone = "letter", "danger"
     on, permission, address = MESSAGES, SettingRight(rights.WAITING), f"{MESSAGES.route}give-up/"
     inputs = {"seen": Seen(), "reason": REASON_NEEDED}
 
@@ -151,7 +152,8 @@ class GiveUpBlocked(Operation[LaunchSetting]):
             "to the end."
         )
         late = _("Where it is tried again before its server hears of this, nothing happens to it.")
-        return Question(title, [which, becomes, late], initial={"seen": blocking.mark})
+        seen, button = {"seen": blocking.mark}, _("To the dead letters")
+        return Question(title, [which, becomes, late], initial=seen, button=button)
 
     def run(self, setting: LaunchSetting, act: Act, *, seen: str, **inputs: Any) -> Done:
         give_up(setting, seen, act)
