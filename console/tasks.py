@@ -12,7 +12,7 @@ from console.jobs.worker import RUN_TASK, kind_of, run, start_due
 @shared_task(name=RUN_TASK)
 def run_job(kind: str, pk: str) -> None:
     """Works on a job for a while, unless somebody else does."""
-    run(next(each for each in chain(*hooks.job_workers()) if kind_of(each.model) == kind), pk)
+    run(next(each for each in chain(*hooks.job_workers()) if kind_of(each.model) == kind), pk, timezone.now())
 
 
 @shared_task(name="console.start_jobs")

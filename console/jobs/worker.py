@@ -142,11 +142,11 @@ def held(worker: Worker[J], job: J, now: datetime) -> J | None:
     return found if found is not None and found.renew(now) else None
 
 
-def run(worker: Worker[J], pk: Any) -> None:
-    """Works on a job for a while, unless somebody else does."""
-    job = claim(worker, pk, timezone.now())
+def run(worker: Worker[J], pk: Any, now: datetime) -> bool:
+    """Works on a job for a while; False where somebody else does, or where it is over."""
+    job = claim(worker, pk, now)
     if job is None:
-        return
+        return False
     end = time.monotonic() + TURN
     try:
         while (found := held(worker, job, timezone.now())) is not None:
@@ -154,17 +154,17 @@ def run(worker: Worker[J], pk: Any) -> None:
             more = worker.step(job)
             if isinstance(more, Wait):
                 job.release(until=more.until, wait_reason=more.why)
-                return
+                return True
             if not more:
                 break
             if time.monotonic() >= end:
                 job.release()
                 start(job)
-                return
+                return True
     except BrokerError as error:
         log.info("job waits for the broker", kind=kind_of(job), job=str(pk), reason=str(error))
         job.release(until=timezone.now() + PAUSE, problem=worker.problem_of(error))
-        return
+        return True
     except Exception as error:
         # Another try follows: the rows hold what was done. What it says is not shown, for it may quote a
         # message.
@@ -172,3 +172,4 @@ def run(worker: Worker[J], pk: Any) -> None:
         job.release(until=timezone.now() + LONG_PAUSE, problem=problem)
         raise
     job.release()
+    return True

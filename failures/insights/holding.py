@@ -32,8 +32,8 @@ class Hold:
     """This process's hold on a run. `wanted_off`: a person asked for its end. `lost`: it is no longer
     ours."""
 
-    def __init__(self, run: PipelineRun, holder: UUID) -> None:
-        self.run, self.holder = run, holder
+    def __init__(self, run: PipelineRun) -> None:
+        self.run = run
         self.wanted_off = threading.Event()
         self.lost = threading.Event()
         self._over = threading.Event()
@@ -49,9 +49,9 @@ class Hold:
 
     def tell(self, **values: Any) -> None:
         """Raises RunLost."""
-        if not self._mine().update(**values):
+        if not self.run.renew(timezone.now(), **values):
             self.lost.set()
-            raise RunLost(f"run {self.run.pk} of the pipeline has another holder, or is over")
+            raise self._taken_over()
 
     def tell_stages(self, stages: Sequence[Mapping[str, Any]]) -> None:
         self.tell(stages=list(stages))
@@ -59,10 +59,13 @@ class Hold:
     def end(self, state: PipelineState, problem: Reason = NO_REASON, **values: Any) -> None:
         """The last change; inside the transaction that loads what it found, or alone. Raises RunLost."""
         now = timezone.now()
-        self.tell(state=state, open=None, ended_at=now, heartbeat_at=now, problem=problem, **values)
+        values |= {"open": None, "ended_at": now, "heartbeat_at": now, "problem": problem}
+        if not self.run.end(state=state, **values):
+            self.lost.set()
+            raise self._taken_over()
 
-    def _mine(self) -> Any:
-        return PipelineRun.objects.filter(pk=self.run.pk, holder=self.holder, state=PipelineState.RUNNING)
+    def _taken_over(self) -> RunLost:
+        return RunLost(f"run {self.run.pk} of the pipeline has another holder, or is over")
 
     def _show(self) -> None:
         """A database that is away or busy is no reason to end: the next beat tries again."""
@@ -77,20 +80,21 @@ class Hold:
             connection.close()
 
     def _beat(self, now: datetime) -> None:
-        if not self._mine().update(heartbeat_at=now):
+        if not self.run.renew(now, heartbeat_at=now):
             if not self._over.is_set():
                 self.lost.set()
-        elif self._mine().filter(cancel_asked_at__isnull=False).exists():
+        elif PipelineRun.objects.filter(pk=self.run.pk, cancel_asked_at__isnull=False).exists():
             self.wanted_off.set()
 
 
 @transaction.atomic
 def take(run: UUID, now: datetime) -> Hold | None:
     """None where somebody else has it, or it is over."""
-    holder, pid = uuid4(), os.getpid()
+    pid = os.getpid()
     waiting = PipelineRun.objects.filter(pk=run, state=PipelineState.WAITING)
     taken = waiting.update(
-        state=PipelineState.RUNNING, holder=holder, host=processes.host(), pid=pid,
+        state=PipelineState.RUNNING, holder=uuid4(), lease_until=now + PipelineRun.lease,
+        host=processes.host(), pid=pid,
         process_started=processes.started(pid), started_at=now, heartbeat_at=now,
     )  # fmt: skip
-    return Hold(PipelineRun.objects.get(pk=run), holder) if taken else None
+    return Hold(PipelineRun.objects.get(pk=run)) if taken else None

@@ -4,12 +4,13 @@ host."""
 import os
 import signal
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
+from console.jobs.job import NOBODY
 from console.reasons import NO_REASON, Reason
 from failures.insights import processes
 from failures.insights.asking import TAKEN_WITHIN
@@ -19,9 +20,6 @@ from failures.reasons import NOT_TAKEN, PROCESS_GONE, PROCESS_SILENT
 
 log = structlog.get_logger(__name__)
 
-# A runner that is there and silent for so long hangs. It shows itself every second, save while SQLite is
-# busy.
-SILENT = timedelta(minutes=5)
 # For a run that nobody begins: no worker, or a process that ends before it takes it.
 UNBEGUN = 10 * TAKEN_WITHIN
 # So long the row is waited for on PostgreSQL; on SQLite it is the busy timeout of the connection.
@@ -61,7 +59,7 @@ def _gone(run: PipelineRun, now: datetime) -> Reason:
     """Why it is taken for dead, or no reason."""
     if run.host == processes.host() and not _is_there(run):
         return PROCESS_GONE(pid=run.pid, host=run.host)
-    if run.heartbeat_at is None or now - run.heartbeat_at > SILENT:
+    if run.lease_until is None or run.lease_until < now:
         return PROCESS_SILENT(pid=run.pid, host=run.host, since=str(run.heartbeat_at))
     return NO_REASON
 
@@ -74,14 +72,15 @@ def _end_row(run: PipelineRun, problem: Reason) -> bool:
     """False where it has shown itself meanwhile, or is over. Raises OperationalError where somebody holds the
     row, on SQLite the database."""
     mine = PipelineRun.objects.filter(
-        pk=run.pk, state=run.state, holder=run.holder, heartbeat_at=run.heartbeat_at
+        pk=run.pk, state=run.state, holder=run.holder, lease_until=run.lease_until
     )
     state = PipelineState.CANCELLED if run.cancel_asked_at else PipelineState.DEAD
     with transaction.atomic():
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL lock_timeout = {int(LOCK_MILLISECONDS)}")
-        return bool(mine.update(state=state, open=None, ended_at=timezone.now(), problem=problem))
+        ended = mine.update(**NOBODY, state=state, open=None, ended_at=timezone.now(), problem=problem)
+        return bool(ended)
 
 
 def _kill_runner(run: PipelineRun) -> bool:

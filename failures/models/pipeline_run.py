@@ -1,5 +1,7 @@
 """One run of the data pipeline: what was asked, who works on it, how far it is, and how it ended."""
 
+from datetime import timedelta
+from typing import ClassVar
 from uuid import uuid4
 
 from django.conf import settings
@@ -8,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.reasons import ReasonField
+from console.jobs.job import Job
 
 
 class PipelineState(models.TextChoices):
@@ -35,11 +37,15 @@ class PipelineTrigger(models.TextChoices):
     TERMINAL = "terminal", pgettext_lazy("why the pipeline runs", "from a terminal")
 
 
-class PipelineRun(models.Model):
+class PipelineRun(Job):
     """At most one is `open`. A runner process takes it (`holder`) by a conditional UPDATE, shows itself by
     `heartbeat_at`, and ends it in the transaction that loads what it found. A process is known by host, pid
     and the time of its start since the boot of its host (`failures.insights.processes`). `stages` are rows of
     the last report: {stage, state, done, total, rows, seconds, error}."""
+
+    # A runner that is there and silent for so long hangs. It shows itself every second, save while SQLite is
+    # busy.
+    lease: ClassVar[timedelta] = timedelta(minutes=5)
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     state = models.CharField(
@@ -58,7 +64,6 @@ class PipelineRun(models.Model):
     spawned_at = models.DateTimeField(null=True, editable=False)
     started_at = models.DateTimeField(_("started"), null=True)
     ended_at = models.DateTimeField(_("ended"), null=True)
-    holder = models.UUIDField(null=True, editable=False)
     host = models.CharField(_("host"), max_length=255, blank=True)
     pid = models.IntegerField(_("process id"), null=True)
     process_started = models.CharField(max_length=80, blank=True, editable=False)
@@ -72,7 +77,6 @@ class PipelineRun(models.Model):
     memory_peak_bytes = models.BigIntegerField(_("memory peak, bytes"), default=0)
     versions = models.JSONField(_("versions"), default=dict)
     folder = models.CharField(_("folder"), max_length=500, blank=True)
-    problem = ReasonField(_("problem"))
 
     class Meta:
         verbose_name = _("run of the pipeline")

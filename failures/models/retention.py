@@ -1,10 +1,13 @@
 """What retention did: one row per run over all settings, and what it did to each."""
 
+from datetime import timedelta
+from typing import ClassVar
+
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from console.reasons import ReasonField
+from console.jobs.job import Job
 
 
 class RetentionState(models.TextChoices):
@@ -13,22 +16,20 @@ class RetentionState(models.TextChoices):
     FAILED = "failed", _("failed")
 
 
-class RetentionRun(models.Model):
-    """At most one is running. It is worked on in turns: `holder` has it until `lease_until`, then whoever
-    asks first. `part` and `position` say what is behind it: a turn that was killed is gone on with from
-    there."""
+class RetentionRun(Job):
+    """At most one is running. It is worked on in turns. `part` and `position` say what is behind it: a turn
+    that was killed is gone on with from there."""
+
+    lease: ClassVar[timedelta] = timedelta(seconds=60)
 
     state = models.CharField(
         _("state"), max_length=10, choices=RetentionState.choices, default=RetentionState.RUNNING
     )
     started_at = models.DateTimeField(_("started"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
-    holder = models.UUIDField(null=True, editable=False)
-    lease_until = models.DateTimeField(null=True, editable=False)
     part = models.PositiveSmallIntegerField(default=0, editable=False)
     position = models.BigIntegerField(default=0, editable=False)
     deleted = models.BigIntegerField(_("deleted"), default=0)
-    problem = ReasonField(_("problem"))
 
     class Meta:
         verbose_name = _("run of retention")

@@ -1,26 +1,23 @@
 """Who applies retention: one at a time, in turns, each gone on with where the one before it stopped or was
 killed.
 
-The row of the run is the truth. A turn takes it by a conditional UPDATE that only one wins; every chunk that
-it deletes prolongs its lease in the same transaction and is rolled back where somebody else has the run by
+The row of the run is the truth. A turn takes it as any job is taken (`console.jobs.worker`); every chunk that
+it deletes renews its lease in the same transaction and is rolled back where somebody else has the run by
 now. Killed before the commit nothing is gone and nothing counted, after it both are.
 """
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 from console.reasons import Reason
 from failures.models import RetentionFigure, RetentionRun, RetentionState
 from failures.retention.rule import Range
 
-# A turn shows itself at least so often, by far.
-LEASE = timedelta(seconds=60)
 # So long runs are told of; each one that ends forgets a few older ones.
 KEPT = timedelta(days=90)
 FORGOTTEN = 20
@@ -36,13 +33,12 @@ class LeaseLost(Exception):
 class Turn:
     """One worker's hold on the run."""
 
-    def __init__(self, run: RetentionRun, holder: UUID) -> None:
-        self.run, self.holder = run, holder
+    def __init__(self, run: RetentionRun) -> None:
+        self.run = run
 
     def hold(self, **values: Any) -> None:
         """Inside the transaction of what it does. Raises LeaseLost."""
-        mine = RetentionRun.objects.filter(pk=self.run.pk, holder=self.holder, state=RetentionState.RUNNING)
-        if mine.update(lease_until=timezone.now() + LEASE, **values) != 1:
+        if not self.run.renew(timezone.now(), **values):
             raise LeaseLost(f"run {self.run.pk} of retention has another holder")
 
     @transaction.atomic
@@ -110,30 +106,15 @@ class Turn:
     @transaction.atomic
     def end(self, now: datetime) -> None:
         state = RetentionState.FAILED if self.run.problem else RetentionState.DONE
-        self.hold()
-        RetentionRun.objects.filter(pk=self.run.pk).update(
-            state=state, ended_at=now, holder=None, lease_until=None
-        )
+        if not self.run.end(state=state, ended_at=now):
+            raise LeaseLost(f"run {self.run.pk} of retention has another holder")
         old = RetentionRun.objects.filter(pk__lt=self.run.pk, started_at__lt=now - KEPT).order_by("pk")
         RetentionRun.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN])).delete()
 
-    def let_go(self) -> None:
-        RetentionRun.objects.filter(pk=self.run.pk, holder=self.holder).update(holder=None, lease_until=None)
 
-
-def take_turn(now: datetime, *, every: timedelta) -> Turn | None:
-    """The run that is open and that nobody has, else a new one if the last began at least `every` ago; else
-    None."""
-    free = Q(lease_until=None) | Q(lease_until__lte=now)
-    run = RetentionRun.objects.filter(state=RetentionState.RUNNING).first() or _begin(now, every)
-    if run is None:
-        return None
-    holder = uuid4()
-    taken = RetentionRun.objects.filter(free, pk=run.pk, state=RetentionState.RUNNING)
-    if taken.update(holder=holder, lease_until=now + LEASE) != 1:
-        return None
-    # As it is now: another turn may have gone on with it meanwhile.
-    return Turn(RetentionRun.objects.get(pk=run.pk), holder)
+def open_run(now: datetime, *, every: timedelta) -> RetentionRun | None:
+    """The run that is open, else a new one if the last began at least `every` ago; else None."""
+    return RetentionRun.objects.filter(state=RetentionState.RUNNING).first() or _begin(now, every)
 
 
 def _begin(now: datetime, every: timedelta) -> RetentionRun | None:

@@ -11,12 +11,13 @@ import structlog
 from django.db.models import Q
 
 from agents.models import LaunchSetting
-from failures.models import RetentionFigure, RetentionRun
+from console.jobs.worker import Wait, Worker, run
+from failures.models import RetentionFigure, RetentionRun, RetentionState
 from failures.reasons import PART_FAILED
 from failures.retention import checkpoints
 from failures.retention.applying import PROTOCOLS, TurnOver, apply_to_nobodys, apply_to_setting
 from failures.retention.chunks import Chunks
-from failures.retention.running import LeaseLost, Turn, take_turn
+from failures.retention.running import LeaseLost, Turn, open_run
 from failures.retention.settling import due
 from failures.retention.sweeping import sweep
 
@@ -49,25 +50,38 @@ def register(order: int, name: str, part: Part) -> None:
         _parts.sort(key=lambda each: (each.order, each.name))
 
 
+class RetentionWorker(Worker[RetentionRun]):
+    """A step is a whole turn, of which `now` is the instant by which rows are old."""
+
+    model, workable, order = RetentionRun, Q(state=RetentionState.RUNNING), "pk"
+
+    def __init__(self, now: datetime, seconds: float) -> None:
+        self._now, self._seconds = now, seconds
+
+    def step(self, job: RetentionRun) -> bool | Wait:
+        now, chunks = self._now, Chunks(Turn(job), time.monotonic() + self._seconds)
+        try:
+            with checkpoints.apart():
+                _sweep(now, chunks)
+                _settings(now, chunks)
+                _others(now, chunks)
+            chunks.turn.end(now)
+            _tell(chunks.turn)
+        except TurnOver:
+            return Wait(now, "turn")
+        except LeaseLost as error:
+            log.warning("retention was taken over", reason=str(error))
+        finally:
+            log.info("retention turn", run=job.pk, longest_chunk_seconds=round(chunks.longest, 4))
+        return False
+
+
 def work(now: datetime, *, every: timedelta = EVERY, seconds: float = TURN_SECONDS) -> RetentionRun | None:
     """The run as it is after this turn, or None where there was nothing to do or another one is at it."""
-    turn = take_turn(now, every=every)
-    if turn is None:
+    job = open_run(now, every=every)
+    if job is None or not run(RetentionWorker(now, seconds), job.pk, now):
         return None
-    chunks = Chunks(turn, time.monotonic() + seconds)
-    try:
-        with checkpoints.apart():
-            _sweep(now, chunks)
-            _settings(now, chunks)
-            _others(now, chunks)
-        turn.end(now)
-        _tell(turn)
-    except TurnOver:
-        turn.let_go()
-    except LeaseLost as error:
-        log.warning("retention was taken over", reason=str(error))
-    log.info("retention turn", run=turn.run.pk, longest_chunk_seconds=round(chunks.longest, 4))
-    return RetentionRun.objects.get(pk=turn.run.pk)
+    return RetentionRun.objects.get(pk=job.pk)
 
 
 def _sweep(now: datetime, chunks: Chunks) -> None:

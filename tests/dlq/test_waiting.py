@@ -124,7 +124,7 @@ def test_what_is_sent_to_the_dead_letters_is_a_letter_of_the_setting_with_its_st
     scene = Scene(stage, waiting=2, delayed=1)
     numbers = [scene.numbers("waiting")[0], *scene.numbers("delayed")]
     one = scene.ask("to_dlq", "waiting", numbers[:1])
-    run(actions(stage.queues), one.pk)
+    run(actions(stage.queues), one.pk, timezone.now())
     one.refresh_from_db()
     assert (one.state, one.wait_reason) == (WaitingState.RUNNING, "index")
     WaitingAction.objects.update(lease_until=None)

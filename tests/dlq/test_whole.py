@@ -50,7 +50,7 @@ def fetch_of(letter: DeadLetter) -> WholeFetch:
 def test_the_whole_of_a_letter_is_fetched_from_its_queue(stage: Stage) -> None:
     letter = large_letter(stage)
     fetch = fetch_of(letter)
-    run(BodyFetchWorker(lambda: stage.queues), fetch.pk)
+    run(BodyFetchWorker(lambda: stage.queues), fetch.pk, timezone.now())
     fetch.refresh_from_db()
     assert (fetch.state, fetch.tries, fetch.lease_until) == (FetchState.DONE, 1, None)
     assert fetch.encoded is not None and decode(bytes(fetch.encoded)).body == Typed("string", LARGE)
@@ -61,7 +61,7 @@ def test_what_has_left_its_queue_is_said_to_be_gone(stage: Stage) -> None:
     letter = large_letter(stage)
     fetch = fetch_of(letter)
     stage.management.call(f"queue.{letter.queue}", "removeAllMessages")
-    run(BodyFetchWorker(lambda: stage.queues), fetch.pk)
+    run(BodyFetchWorker(lambda: stage.queues), fetch.pk, timezone.now())
     fetch.refresh_from_db()
     assert (fetch.state, fetch.problem) == (FetchState.FAILED, NOT_THERE())
 
@@ -76,7 +76,7 @@ def test_a_cancelled_fetch_stores_nothing(stage: Stage, monkeypatch: pytest.Monk
         return found(*arguments)
 
     monkeypatch.setattr(reading, "_look", cancelled_meanwhile)
-    run(BodyFetchWorker(lambda: stage.queues), fetch.pk)
+    run(BodyFetchWorker(lambda: stage.queues), fetch.pk, timezone.now())
     fetch.refresh_from_db()
     assert (fetch.state, fetch.encoded) == (FetchState.CANCELLED, None)
 
@@ -121,7 +121,7 @@ def test_what_is_old_is_dropped_and_what_broke_off_three_times_is_given_up(stage
     worker, now = BodyFetchWorker(lambda: stage.queues), timezone.now()
     assert list(worker.free(now)) == [fetch]
     WholeFetch.objects.update(tries=reading.TRIES, lease_until=now)
-    run(worker, fetch.pk)
+    run(worker, fetch.pk, timezone.now())
     fetch.refresh_from_db()
     assert (fetch.state, fetch.problem) == (FetchState.FAILED, TRIED())
     WholeFetch.objects.update(state=FetchState.DONE, encoded=b"x", ended_at=now - KEPT * 2)

@@ -40,6 +40,7 @@ def run_row(state: str = "done", *, hours: float = 1, **more: Any) -> PipelineRu
         "state": state, "open": True if opened else None, "trigger": "nightly", "asked_at": at,
         "started_at": at,
         "ended_at": None if opened else at + timedelta(minutes=2), "heartbeat_at": now, "stages": stages,
+        "lease_until": now + PipelineRun.lease if opened else None,
         "master": "local[*]", "host": "srv-1", "pid": 4711, "memory_peak_bytes": 1_900_000_000,
         "window_until": at - timedelta(minutes=10), "rows_loaded": 4321, "versions": {"spark": "4.3.0"},
     }  # fmt: skip

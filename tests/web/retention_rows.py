@@ -9,8 +9,11 @@ import pytest
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Pool, Run, Server
+from console.jobs.worker import claim
 from failures.models import FailureProtocol, RecoveredMessage, RetentionRun
 from failures.retention import chunks
+from failures.retention.running import Turn, open_run
+from failures.retention.turns import RetentionWorker
 from tests.web.rows import make_setting
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -113,3 +116,10 @@ def after_the_first(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
 def told(run: RetentionRun) -> dict[tuple[str, str, str], int]:
     """{(what, setting, rule): how many were deleted}"""
     return {(row.what, row.setting_key, row.rule): row.deleted for row in run.figures.all()}
+
+
+def take_turn(now: datetime) -> Turn | None:
+    """A worker's hold on the run, which begins if there is none."""
+    run = open_run(now, every=timedelta(0))
+    taken = claim(RetentionWorker(now, 20.0), run.pk, now) if run else None
+    return Turn(taken) if taken else None

@@ -124,7 +124,7 @@ def test_who_was_silent_too_long_changes_nothing_any_more() -> None:
 
 def test_a_turn_goes_on_until_the_job_is_over(sent: list[Any]) -> None:
     one = job()
-    run(Mover(more, more, done), one.pk)
+    run(Mover(more, more, done), one.pk, timezone.now())
     assert (now_of(one).state, one.holder, one.lease_until) == ("done", None, None)
     assert sent == []
 
@@ -134,14 +134,14 @@ def test_a_turn_that_is_over_lets_others_have_the_worker(
 ) -> None:
     monkeypatch.setattr("console.jobs.worker.TURN", 0.0)
     one = job()
-    run(Mover(more), one.pk)
+    run(Mover(more), one.pk, timezone.now())
     assert (now_of(one).state, one.holder, one.lease_until) == ("running", None, None)
     assert sent == [("dlq.replayjob", str(one.pk))]
 
 
 def test_a_job_that_waits_says_for_what_and_is_not_taken_before(sent: list[Any]) -> None:
     one, until = job(), timezone.now() + timedelta(minutes=1)
-    run(Mover(lambda row: Wait(until, "window")), one.pk)
+    run(Mover(lambda row: Wait(until, "window")), one.pk, timezone.now())
     assert (now_of(one).holder, one.lease_until, one.wait_reason) == (None, until, "window")
     assert claim(Mover(), one.pk, timezone.now()) is None
     again = claim(Mover(), one.pk, until)
@@ -150,7 +150,7 @@ def test_a_job_that_waits_says_for_what_and_is_not_taken_before(sent: list[Any])
 
 def test_what_is_paused_between_two_steps_is_let_go(sent: list[Any]) -> None:
     one = job()
-    run(Mover(paused_meanwhile), one.pk)
+    run(Mover(paused_meanwhile), one.pk, timezone.now())
     assert (now_of(one).state, one.holder, one.lease_until) == ("paused", None, None)
 
 
@@ -161,9 +161,9 @@ def test_a_problem_is_shown_until_the_next_try(sent: list[Any], step: Step, prob
     one = job()
     if step is broken:
         with pytest.raises(KeyError):
-            run(Mover(step), one.pk)
+            run(Mover(step), one.pk, timezone.now())
     else:
-        run(Mover(step), one.pk)
+        run(Mover(step), one.pk, timezone.now())
     assert (now_of(one).problem, one.wait_reason, one.holder) == (problem, RETRY, None)
     assert one.lease_until is not None and claim(Mover(), one.pk, timezone.now()) is None
     claim(Mover(), one.pk, one.lease_until)
@@ -183,10 +183,10 @@ def test_why_a_job_ends_outlives_what_goes_wrong_afterwards(sent: list[Any]) -> 
         return True
 
     one = job()
-    run(Mover(refused, away), one.pk)
+    run(Mover(refused, away), one.pk, timezone.now())
     assert now_of(one).problem == said("no such queue")
     ReplayJob.objects.update(lease_until=None)
-    run(Mover(done), one.pk)
+    run(Mover(done), one.pk, timezone.now())
     assert (now_of(one).state, one.problem) == ("done", said("no such queue"))
 
 

@@ -18,7 +18,7 @@ from console.operations.refusals import Refused
 from failures.insights import holding, processes, reaping, submitting
 from failures.insights.asking import TAKEN_WITHIN, cancel, start_waiting
 from failures.insights.places import RunFolder
-from failures.insights.reaping import SILENT, UNBEGUN, reap
+from failures.insights.reaping import UNBEGUN, reap
 from failures.models import FailureTrend, InsightTable, PipelineRun
 from failures.reasons import NOT_TAKEN, SIGNALLED
 from tests.web.pipeline import asked, stand_in, until, use, worked
@@ -197,7 +197,7 @@ def test_one_that_hangs_is_taken_for_dead_and_killed(settings: Any, tmp_path: Pa
         assert reap(timezone.now()) is None
         # Frozen between the commit of a sign of life and its end it is killed by the first look and ended by
         # the next.
-        until(lambda: reap(timezone.now() + SILENT + timedelta(seconds=1)) is not None)
+        until(lambda: reap(timezone.now() + PipelineRun.lease + timedelta(seconds=1)) is not None)
         assert process.wait(30) == -signal.SIGKILL
     finally:
         process.kill()
@@ -246,7 +246,7 @@ def test_one_that_froze_inside_a_transaction_is_killed_before_the_database_is_as
     try:
         until(lambda: is_stopped(process.pid))
         with suppress(OperationalError):
-            reap(timezone.now() + SILENT + timedelta(seconds=1))
+            reap(timezone.now() + PipelineRun.lease + timedelta(seconds=1))
         until(lambda: process.poll() is not None or is_stopped(process.pid))
         assert process.poll() == -signal.SIGKILL, "the frozen runner is still there, with its lock"
         assert PipelineRun.objects.get().state == "dead"
@@ -260,11 +260,11 @@ def test_one_on_another_host_is_told_by_its_signs_of_life_alone() -> None:
     now = timezone.now()
     run = asked()
     PipelineRun.objects.update(
-        state="running", host="elsewhere", pid=1, process_started="then", heartbeat_at=now
+        state="running", host="elsewhere", pid=1, process_started="then", lease_until=now + PipelineRun.lease
     )
-    assert reap(now + SILENT - timedelta(seconds=1)) is None
+    assert reap(now + PipelineRun.lease - timedelta(seconds=1)) is None
     assert cancel(run, now, by="chief")
-    assert reap(now + SILENT + timedelta(seconds=1)) is not None
+    assert reap(now + PipelineRun.lease + timedelta(seconds=1)) is not None
     assert PipelineRun.objects.get().state == "cancelled"
 
 
@@ -276,7 +276,7 @@ def test_a_pid_that_was_given_out_again_is_no_sign_of_life() -> None:
         host=processes.host(),
         pid=os.getpid(),
         process_started="another boot/1",
-        heartbeat_at=now,
+        lease_until=now + PipelineRun.lease,
     )
     assert reap(now) is not None
 

@@ -84,7 +84,7 @@ def test_the_plan_holds_no_secret_and_the_application_gets_none_but_the_account_
     assert plan["run"] == str(run.pk) and len(plan["jobs"]) == 7
     assert settings.SECRET_KEY not in text
     assert "password" not in text.lower().replace("password_env", "").replace("ma_pipeline_jdbc_password", "")
-    with holding.Hold(run, run.pk) as hold:
+    with holding.Hold(run) as hold:
         given = submitting._environment(hold)
     assert "a broker's secret" not in given.values() and given["MA_RUN_FOLDER"] == "/kept"
     assert {name for name in given if name.startswith("MA_")} == {

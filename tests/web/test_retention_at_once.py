@@ -22,10 +22,10 @@ from console.processes import record_heartbeat
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
 from failures.retention import checkpoints, chunks, pace, turns
-from failures.retention.running import LEASE, LeaseLost, Turn, take_turn
+from failures.retention.running import LeaseLost, Turn
 from failures.retention.turns import Part, work
 from tests.web import reports
-from tests.web.retention_rows import activation, protocols, run_of
+from tests.web.retention_rows import activation, protocols, run_of, take_turn
 from tests.web.test_failures_intake_at_once import at_once, insistent
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
@@ -51,10 +51,10 @@ def test_of_two_beats_one_works_and_nothing_is_counted_twice() -> None:
 
 def test_whoever_lost_the_run_deletes_nothing_more() -> None:
     of_a_good_one(3)
-    hung = take_turn(timezone.now(), every=ALWAYS)
+    hung = take_turn(timezone.now())
     assert hung is not None
-    assert take_turn(timezone.now(), every=ALWAYS) is None
-    assert work(timezone.now() + LEASE + timedelta(seconds=1)) is not None
+    assert take_turn(timezone.now()) is None
+    assert work(timezone.now() + RetentionRun.lease + timedelta(seconds=1)) is not None
     setting = LaunchSetting.objects.get()
     protocols(setting.activations.get(), 4, 5)
     RetentionRun.objects.update(state="running", holder=uuid4())
@@ -87,7 +87,7 @@ def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(swept: bool)
     assert (stopped.state, stopped.deleted) == ("running", 400 - left)
     assert work(timezone.now()) is None
 
-    run = work(timezone.now() + LEASE + timedelta(seconds=1))
+    run = work(timezone.now() + RetentionRun.lease + timedelta(seconds=1))
 
     assert run is not None
     assert (run.pk, run.state, run.deleted, FailureProtocol.objects.count()) == (stopped.pk, "done", 400, 0)

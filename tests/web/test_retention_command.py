@@ -13,9 +13,8 @@ from agents.models import LaunchSetting, Pool
 from failures.management.commands import apply_retention
 from failures.models import FailureProtocol, RetentionRun
 from failures.retention import foreseeing, picking, turns
-from failures.retention.running import take_turn
 from tests.web.letters import dead
-from tests.web.retention_rows import activation, of_today, protocols, recoveries
+from tests.web.retention_rows import activation, of_today, protocols, recoveries, take_turn
 from tests.web.rows import make_setting
 
 pytestmark = pytest.mark.django_db
@@ -172,8 +171,8 @@ def test_a_fault_is_an_exit_status(setting: LaunchSetting, monkeypatch: pytest.M
 def test_it_waits_for_another_one_no_longer_than_for_a_dead_one(
     setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert take_turn(timezone.now(), every=timedelta(0)) is not None
-    monkeypatch.setattr(apply_retention, "LEASE", timedelta(seconds=0.05))
+    assert take_turn(timezone.now()) is not None
+    monkeypatch.setattr(RetentionRun, "lease", timedelta(seconds=0.05))
     monkeypatch.setattr(apply_retention, "WAIT_SECONDS", 0.01)
 
     with pytest.raises(CommandError, match="Another process"):

@@ -14,7 +14,6 @@ from console.audit.log import account_of, record
 from failures.models import RetentionRun, RetentionState
 from failures.retention import aged, telling
 from failures.retention.foreseeing import foresee
-from failures.retention.running import LEASE
 from failures.retention.turns import work
 
 # Between two looks whether the one that is at it has ended or died.
@@ -94,7 +93,7 @@ def _foreseen_lines() -> Iterator[str]:
 def _worked() -> RetentionRun:
     """Turn by turn until a run has ended; while another process is at it, after it. Raises CommandError where
     that one takes longer than a dead one is waited for."""
-    patience = time.monotonic() + 2 * LEASE.total_seconds()
+    patience = time.monotonic() + 2 * RetentionRun.lease.total_seconds()
     while time.monotonic() < patience:
         run = work(timezone.now(), every=timedelta(0))
         if run is None:
@@ -102,5 +101,5 @@ def _worked() -> RetentionRun:
             continue
         if run.state != RetentionState.RUNNING:
             return run
-        patience = time.monotonic() + 2 * LEASE.total_seconds()
+        patience = time.monotonic() + 2 * RetentionRun.lease.total_seconds()
     raise CommandError("Another process is at it. The page Retention shows how far it is.")
