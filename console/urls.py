@@ -5,11 +5,19 @@ from django.utils.translation import gettext_lazy as _
 
 from console.audit import web as audit
 from console.audit.api import Audit
+from console.operations.web import add_operations
+from console.tokens.api import ApiTokens
+from console.tokens.operations import RevokeToken
 from console.ui.page import Tab, add_page, add_tab
 
-urlpatterns = [path("audit/", Audit.as_view(), name="audit")]
+urlpatterns = [
+    path("audit/", Audit.as_view(), name="audit"),
+    path("tokens/", ApiTokens.as_view({"get": "list"}), name="tokens"),
+    path("tokens/<int:pk>/revoke/", ApiTokens.as_view({"post": "revoke"}), name="token-revoke"),
+]
 
 
 def register() -> None:
     add_tab(Tab("audit", _("Audit"), "admin:audit", 75, audit.VIEW))
     add_page("audit/", audit.audit_page, "audit")
+    add_operations(RevokeToken)

@@ -13,6 +13,7 @@ from agents.allowed_agents import join_names
 from agents.models import OfferedAgent, Pool, Server, ServerToken
 from agents.pages.pool_agents import VIEW as VIEW_LIST
 from agents.pages.pool_agents import meaning_of, withheld_text
+from agents.servers.operations import RevokeServerToken
 from agents.services.polling import poll_after_commit
 from agents.services.pools import save_pool
 from console.tokens.admin import TokenAdmin
@@ -88,7 +89,8 @@ class ServerAdmin(admin.ModelAdmin):
 
 @admin.register(ServerToken)
 class ServerTokenAdmin(TokenAdmin):
-    list_display = ("server", "created_at", "last_used_at", "revoked_at")
+    revoking = RevokeServerToken
+    list_display = ("server", "created_at", "last_used_at", "revoked_at", "to_revoke")
     list_select_related = ("server",)
 
 

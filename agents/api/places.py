@@ -1,4 +1,4 @@
-"""/api/v1/servers/, pools/ and destinations/."""
+"""/api/v1/servers/, server-tokens/, pools/ and destinations/."""
 
 from dataclasses import asdict
 from typing import Any
@@ -8,9 +8,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
-from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent, Pool, Server
+from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent, Pool, Server, ServerToken
 from agents.models.pool import LONGEST_AGENT_NAME, MOST_ALLOWED_AGENTS
-from agents.servers.operations import Cordon, Drain, Uncordon
+from agents.servers.operations import Cordon, Drain, RevokeServerToken, Uncordon
 from agents.services.policies import policy_lines
 from agents.services.pools import save_pool
 from agents.services.wishes import save_destination
@@ -84,6 +84,24 @@ class ServerViewSet(
     lookup_field = "name"
     lookup_value_regex = "[^/]+"
     operations = dict.fromkeys((Cordon, Drain, Uncordon))
+
+
+class ServerTokenSerializer(serializers.ModelSerializer[ServerToken]):
+    server = serializers.CharField(source="server.name", read_only=True)
+
+    class Meta:
+        model = ServerToken
+        fields = ("id", "server", "created_at", "last_used_at", "revoked_at")
+        read_only_fields = fields
+
+
+class ServerTokenViewSet(OperationsMixin, mixins.ListModelMixin, GenericViewSet[ServerToken]):
+    """The secrets are nowhere."""
+
+    queryset = ServerToken.objects.select_related("server").order_by("pk")
+    serializer_class = ServerTokenSerializer
+    lookup_value_converter = "int"
+    operations = {RevokeServerToken: None}
 
 
 class PoolSerializer(CheckedModelSerializer[Pool]):

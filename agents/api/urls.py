@@ -10,7 +10,7 @@ from agents.api.grants import GrantViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
 from agents.api.notice_targets import TargetViewSet
-from agents.api.places import DestinationViewSet, PoolViewSet, ServerViewSet
+from agents.api.places import DestinationViewSet, PoolViewSet, ServerTokenViewSet, ServerViewSet
 from agents.api.queues import QueueView
 from agents.api.settings import SettingViewSet
 from agents.api.trips import TripViewSet
@@ -22,6 +22,7 @@ router.register("grants", GrantViewSet, basename="api-grant")
 router.register("destinations", DestinationViewSet, basename="api-destination")
 router.register("pools", PoolViewSet, basename="api-pool")
 router.register("servers", ServerViewSet, basename="api-server")
+router.register("server-tokens", ServerTokenViewSet, basename="api-server-token")
 router.register("activations", ActivationViewSet, basename="api-activation")
 router.register("acknowledgements", AcknowledgementViewSet, basename="api-acknowledgement")
 router.register("trips", TripViewSet, basename="api-trip")

@@ -20,7 +20,7 @@ from agents.pages import (
     settings,
     trips,
 )
-from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
+from agents.servers.operations import Cordon, Drain, RemoveServer, RevokeServerToken, Uncordon
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
@@ -79,4 +79,4 @@ def register() -> None:
     add_operations(ApplyPolicy, AdoptPolicy)
     add_operations(Commit, RollBack)
     add_operations(EnableGroup, DisableGroup, RunGroup, MoveMember, DeleteGroup)
-    add_operations(Cordon, Drain, Uncordon, RemoveServer)
+    add_operations(Cordon, Drain, Uncordon, RemoveServer, RevokeServerToken)

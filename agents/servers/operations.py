@@ -1,4 +1,5 @@
-"""What people do with a server: cordon, drain, uncordon it, and remove one that is gone for good."""
+"""What people do with a server: cordon, drain, uncordon it, remove one that is gone for good, and revoke a
+token of its KMA."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -8,12 +9,13 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import Duty, Interruption, Run, Server, ServerState, StateChange
+from agents.models import Duty, Interruption, Run, Server, ServerState, ServerToken, StateChange
 from agents.services.duty import set_duty
 from console.operations.inputs import REASON, Until
 from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question
 from console.operations.refusals import Refused
 from console.operations.resource import Resource
+from console.tokens.operations import RevokesToken
 from console.ui.page import Text
 
 SERVERS = Resource(
@@ -122,3 +124,23 @@ class RemoveServer(Operation[Server]):
         current.delete()
         act.record()
         return Done(gettext("Removed: %(server)s") % {"server": server.name}, is_gone=True)
+
+
+class RevokeServerToken(RevokesToken):
+    """The KMA that sends it is refused."""
+
+    code = "server_token.revoke"
+    on = Resource(
+        name="server_token",
+        rows=lambda: ServerToken.objects.select_related("server"),
+        key="pk",
+        route="server-tokens/<int:pk>/",
+        view="agents.view_servertoken",
+        list_page="agents_servertoken_changelist",
+        page="agents_servertoken_change",
+        title=_("Server tokens"),
+    )
+    permission = ModelPermission("agents.change_servertoken", _("Can change server token"))
+
+    def detail(self, token: ServerToken) -> dict[str, Any]:
+        return {"server": token.server.name}

@@ -147,6 +147,10 @@ class Rows:
             yield Ask(f"POST {begin}drain/", ["srv-1"], {"reason": "x"})
             yield Ask(f"POST {begin}uncordon/", ["srv-3"])
         yield Ask("POST /servers/<str:name>/remove/", [Server.objects.create(name="gone").name])
+        yield Ask("POST /server-tokens/<int:pk>/revoke/", [self._row(ServerToken)])
+        yield Ask(f"POST {REST}/server-tokens/{{id}}/revoke/", [self._row(ServerToken)])
+        yield Ask("POST /tokens/<int:pk>/revoke/", [self._row(ApiToken)])
+        yield Ask(f"POST {REST}/tokens/{{id}}/revoke/", [self._row(ApiToken)])
         assert self.world.alert is not None
         alert = [self.world.alert.pk]
         until = (timezone.now() + timedelta(hours=1)).isoformat()

@@ -36,12 +36,12 @@ from console.operations.refusals import NotAllowed, Refused
 from dlq.import_sending import ImportMessages
 from failures.insights import asking
 from failures.insights.readiness import Readiness
-from tests.web import cases_of_agents, cases_of_failures, cases_of_messages
+from tests.web import cases_of_agents, cases_of_failures, cases_of_messages, cases_of_tokens
 from tests.web.cases_of_agents import cordoned, group_off, group_on, off, on, server_of
 from tests.web.operation_case import Case
 from tests.web.rows import api_client, make_alive, make_person, make_setting
 
-TABLES = (cases_of_agents, cases_of_failures, cases_of_messages)
+TABLES = (cases_of_agents, cases_of_failures, cases_of_messages, cases_of_tokens)
 CASES = {case.operation: case for table in TABLES for case in table.CASES}
 # What they change is on the broker: tests/web/test_destination_policy.py and test_dlq_import.py.
 ON_THE_BROKER = {ApplyPolicy, AdoptPolicy, ImportMessages}

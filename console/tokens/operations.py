@@ -1,0 +1,57 @@
+"""What people do with a token: revoke it."""
+
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from console.audit import text as words
+from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question
+from console.operations.resource import Resource
+from console.tokens.models import ApiToken
+
+words.DETAILS.declare({"user": _("user")})
+
+
+class RevokesToken(Operation[Any]):
+    """Of the tokens of `on`, which have `revoked_at`."""
+
+    label, icon, tone = _("Revoke"), "trash", "danger"
+
+    def offered(self, token: Any) -> bool:
+        return token.revoked_at is None
+
+    def question(self, token: Any, by: Any, **named: Any) -> Question:
+        title = gettext("Revoke the token %(token)s?") % {"token": token}
+        return Question(title, [_("Whoever uses it is refused at once. That cannot be taken back.")])
+
+    @transaction.atomic
+    def run(self, token: Any, act: Act, **inputs: Any) -> Done:
+        token = self.on.rows().select_for_update(of=("self",)).get(pk=token.pk)
+        if token.revoked_at is not None:
+            return Done(UNCHANGED)
+        token.revoked_at = act.now
+        token.save(update_fields=["revoked_at"])
+        act.record()
+        return Done(gettext("Revoked: %(token)s") % {"token": token}, token)
+
+
+class RevokeToken(RevokesToken):
+    """Who sends it is not known any more."""
+
+    code = "token.revoke"
+    on = Resource(
+        name="token",
+        rows=lambda: ApiToken.objects.select_related("user"),
+        key="pk",
+        route="tokens/<int:pk>/",
+        view="console.view_apitoken",
+        list_page="console_apitoken_changelist",
+        page="console_apitoken_change",
+        title=_("API tokens"),
+    )
+    permission = ModelPermission("console.change_apitoken", _("Can change API token"))
+
+    def detail(self, token: ApiToken) -> dict[str, Any]:
+        return {"user": token.user.get_username(), "name": token.name}
