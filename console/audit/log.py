@@ -137,7 +137,7 @@ def refuses(error: Exception) -> bool:
     wrongly asked is no attempt."""
     if isinstance(error, APIException):
         return error.status_code in REFUSALS
-    return isinstance(error, PermissionDenied) or hasattr(error, "what_to_do")
+    return isinstance(error, PermissionDenied) or getattr(error, "is_attempt", hasattr(error, "what_to_do"))
 
 
 def words_of(error: Exception) -> str:

@@ -44,8 +44,8 @@ VALUES = Declared[Mapping[str, Text] | Callable[[Any], Text]]()
 PAGES = Declared[TargetPage]()
 
 ACTIONS.declare({"token.issue": _("issue a token")})
-# Of every refusal (`console.audit.log.record_refused`).
-DETAILS.declare({"why": _("why")})
+# `why`: of every refusal (`console.audit.log.record_refused`).
+DETAILS.declare({"name": _("name"), "why": _("why")})
 
 
 def listed_actions() -> list[tuple[str, Text]]:

@@ -79,13 +79,15 @@ class StorableField(forms.CharField):
 
 @dataclass(frozen=True, slots=True)
 class TextInput(Input):
-    """One line, or several for `long` ones. `required`: not empty, on a page and over REST."""
+    """One line, or several for `long` ones. `required`: not empty, on a page and over REST. `untold`: the
+    audit's entry does not have it."""
 
     label: Any  # of a form's field, translated when it is shown
     longest: int
     long: bool = False
     required: bool = False
-    default: ClassVar[str] = ""
+    untold: bool = False
+    default: ClassVar[str | None] = ""
 
     def form_field(self) -> forms.Field:
         widget = forms.Textarea(attrs={"class": "reason", "rows": 3}) if self.long else None
@@ -94,15 +96,33 @@ class TextInput(Input):
     def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
         if self.required:
             return serializers.CharField(max_length=self.longest)
-        return serializers.CharField(max_length=self.longest, required=False, default="", allow_blank=True)
+        return serializers.CharField(
+            max_length=self.longest,
+            required=False,
+            default=self.default,
+            allow_null=self.default is None,
+            allow_blank=True,
+        )
 
     def add_argument(self, parser: ArgumentParser, name: str) -> None:
-        parser.add_argument(f"--{name}", default="", required=self.required, help=str(self.label))
+        parser.add_argument(f"--{name}", default=self.default, help=str(self.label), required=self.required)
 
-    def from_command(self, value: Any) -> str:
+    def for_audit(self, value: Any) -> Any:
+        return None if self.untold else value
+
+    def from_command(self, value: Any) -> str | None:
+        if value is None:
+            return None
         if len(value) > self.longest:
             raise CommandError(f"At most {self.longest} characters: {value[:40]}…")
         return storable(value)
+
+
+class OtherText(TextInput):
+    """Instead of the text that there is; None: that stays."""
+
+    __slots__ = ()
+    default: ClassVar[str | None] = None
 
 
 REASON = TextInput(_("Why? (everybody sees it)"), LONGEST_REASON, long=True)

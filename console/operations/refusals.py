@@ -12,6 +12,8 @@ class Refused(Exception):
     """It cannot be done now. `why` is the reason as a row keeps it; `what_to_do` says what helps; `code` is a
     stable word. `more`: what a program is told besides."""
 
+    is_attempt = True
+
     def __init__(self, code: str, why: Reason | str, what_to_do: str = "", **more: Any) -> None:
         super().__init__(why)
         self.code = code
@@ -31,7 +33,9 @@ class Refused(Exception):
 
 
 class WronglyAsked(Refused):
-    """It can never be done as it is asked for."""
+    """It can never be done as it is asked for: no attempt that the audit keeps."""
+
+    is_attempt = False
 
 
 class BrokerAway(Refused):

@@ -41,9 +41,11 @@ class Answer:
 
 class OperationsMixin(Audited):
     """`operations`: what a route answers for each; None: the object as it is now. One that makes its object
-    is the POST to the list. `removal`: what DELETE performs, in the view's own `destroy`."""
+    is the POST to the list. `addition`: what that performs in the view's own `create`, `removal`: what DELETE
+    performs in its `destroy`."""
 
     operations: ClassVar[Mapping[type[Operation[Any]], Answer | None]] = {}
+    addition: ClassVar[type[Operation[Any]] | None] = None
     removal: ClassVar[type[Operation[Any]] | None] = None
     action_permissions: ClassVar[dict[str, tuple[str, ...]]] = {}
     serializer_class: Any = None
@@ -60,13 +62,12 @@ class OperationsMixin(Audited):
 
     def handle_exception(self, exc: Exception) -> Response:
         """Who may not even see it, or names what is not there, is in the audit too."""
-        name = getattr(self, "action", "")
-        code = next((operation.code for operation in self.operations if _name_of(operation) == name), "")
-        if name == "destroy" and self.removal is not None:
-            code = self.removal.code
-        if not code:
+        own: dict[str, Any] = {"create": self.addition, "destroy": self.removal}
+        of_names = own | {_name_of(each): each for each in self.operations}
+        operation = of_names.get(getattr(self, "action", None) or "")
+        if operation is None:
             return super(Audited, self).handle_exception(exc)
-        self.audit_action = code
+        self.audit_action = operation.code
         return super().handle_exception(exc)
 
 

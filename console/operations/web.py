@@ -1,6 +1,6 @@
 """Pages of operations: GET asks, POST does it. Nothing happens by looking."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views import View
 
@@ -15,20 +16,17 @@ from console.audit.refusals import audited
 from console.operations.operation import Done, Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
 from console.ui.labels import Button
+from console.ui.page import View as Page
 from console.ui.page import add_page, link, page
 from contract.text import storable
 
 
-def add_operations(*operations: type[Operation[Any]]) -> None:
-    """A page for each, below the page of its object."""
+def add_operations(*operations: type[Operation[Any]], kind: "type[OperationPage] | None" = None) -> None:
+    """A page of this kind for each, below the page of its object."""
     for operation in operations:
         on, verb = operation.on, operation.verb()
-        if not operation.immediate and operation.question is Operation.question:
-            raise TypeError(f"{operation.__name__} has a page, and no question for it")
-        methods = ["post", "options"] if operation.immediate else ["get", "head", "post", "options"]
-        view = OperationPage.as_view(operation=operation, http_method_names=methods)
         address = operation.address or f"{on.route}{verb}/{operation.place}"
-        add_page(address, audited(operation.code)(view), f"{on.name}_{verb}")
+        add_page(address, (kind or OperationPage).view_of(operation), f"{on.name}_{verb}")
 
 
 def operation_buttons(user: Any, obj: Any, *operations: type[Operation[Any]]) -> list[Button]:
@@ -52,6 +50,17 @@ class OperationPage(View):
 
     operation: type[Operation[Any]] = Operation
 
+    @classmethod
+    def view_of(
+        cls, operation: type[Operation[Any]], guard: Callable[[Page], Page] | None = None, **options: Any
+    ) -> Page:
+        """`guard` lets people in before anything is looked for; `options`: further attributes of the page."""
+        if not operation.immediate and operation.question is Operation.question:
+            raise TypeError(f"{operation.__name__} has a page, and no question for it")
+        methods = ["post", "options"] if operation.immediate else ["get", "head", "post", "options"]
+        view: Page = cls.as_view(operation=operation, http_method_names=methods, **options)
+        return audited(operation.code)(guard(view) if guard else view)
+
     def get(self, request: HttpRequest, **address: Any) -> HttpResponseBase:
         obj = self._object(address)
         if why := self.operation.permission.why_not(request.user, obj):
@@ -66,7 +75,6 @@ class OperationPage(View):
         form = self._form(obj, named, request.POST)
         if not form.is_valid():
             return self._refill(obj, named, form)
-        on = self.operation.on
         try:
             done = self._perform(obj, named, form)
         except Refused as refused:
@@ -74,12 +82,10 @@ class OperationPage(View):
             return self._back(obj)
         except type(obj).DoesNotExist:
             messages.error(request, _("It was deleted meanwhile."))
-            return HttpResponseRedirect(link(on.list_page))
+            return self._back(None)
         if done.message:
             messages.success(request, str(done.message))
-        if done.is_gone or done.to_list:
-            return HttpResponseRedirect(link(on.list_page))
-        return self._back(done.then or obj)
+        return self._back(None if done.is_gone or done.to_list else done.then or obj)
 
     def _object(self, address: Mapping[str, Any]) -> Any:
         on = self.operation.on
@@ -90,8 +96,9 @@ class OperationPage(View):
         return get_object_or_404(rows, **{on.key: key})
 
     def _back(self, obj: Any) -> HttpResponseBase:
-        on = self.operation.on
-        return HttpResponseRedirect(link(on.list_page) if self.operation.makes else on.url(obj))
+        """To the object, or, where that is None, to the list that it was in."""
+        on, to_list = self.operation.on, obj is None or self.operation.makes
+        return HttpResponseRedirect(link(on.list_page) if to_list else on.url(obj))
 
     def _named(self, address: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs that the address names."""
@@ -137,3 +144,15 @@ class OperationPage(View):
             form=form if form.fields else None,
             **question.shown,
         )
+
+
+class FormPage(OperationPage):
+    """What a form on some page asks for at once. It leads back to there (`next`), else to the page named
+    `home`."""
+
+    home = ""
+
+    def _back(self, obj: Any) -> HttpResponseBase:
+        back, hosts = self.request.POST.get("next", ""), {self.request.get_host()}
+        safe = url_has_allowed_host_and_scheme(back, hosts, require_https=self.request.is_secure())
+        return HttpResponseRedirect(back if safe else link(self.home))

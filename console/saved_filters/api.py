@@ -1,11 +1,9 @@
 """Saved filters over REST: a list gets both views by deriving them with its `filters` and its permission."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -13,12 +11,18 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.audit.refusals import Audited
-from console.rest.errors import ApiProblem, Conflict, Forbidden
+from console.operations.operation import Operation, perform
+from console.operations.rest import as_problems
 from console.rest.serializers import BodySerializer
 from console.saved_filters.models import SavedFilter
-from console.saved_filters.operations import LONGEST_NAME, LONGEST_QUERY, FilterRefused, SavedFilters
-
-NOT_NOW = ("exists", "too_many")
+from console.saved_filters.operations import (
+    LONGEST_NAME,
+    LONGEST_QUERY,
+    ChangeFilter,
+    DeleteFilter,
+    SavedFilters,
+    SaveFilter,
+)
 
 
 class SavedFilterSerializer(serializers.ModelSerializer[SavedFilter]):
@@ -51,7 +55,7 @@ class SavedFilterList(Audited, generics.ListAPIView[SavedFilter]):
     queryset = SavedFilter.objects.all()
     serializer_class = SavedFilterSerializer
     filter_backends = ()
-    audit_action = "save_filter"
+    audit_action = SaveFilter.code
 
     def get_queryset(self) -> QuerySet[SavedFilter]:
         return self.filters.usable(self.request.user)
@@ -59,16 +63,17 @@ class SavedFilterList(Audited, generics.ListAPIView[SavedFilter]):
     @extend_schema(request=SavedFilterAskSerializer, responses={201: SavedFilterSerializer})
     def post(self, request: Request) -> Response:
         """A name is used once by each person."""
-        said = _said(SavedFilterAskSerializer, request)
-        saved = _done(lambda: self.filters.save(**said, by=request.user, now=timezone.now()))
-        return Response(SavedFilterSerializer(saved).data, status=status.HTTP_201_CREATED)
+        owner: Any = request.user
+        saved = SavedFilter(list=self.filters.word, owner=owner)
+        made = _done(SaveFilter, saved, request, SavedFilterAskSerializer)
+        return Response(SavedFilterSerializer(made).data, status=status.HTTP_201_CREATED)
 
 
 class OneSavedFilter(Audited, APIView):
     filters: ClassVar[SavedFilters]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        self.audit_action = "delete_filter" if request.method == "DELETE" else "change_filter"
+        self.audit_action = (DeleteFilter if request.method == "DELETE" else ChangeFilter).code
         super().initial(request, *args, **kwargs)
 
     @extend_schema(responses=SavedFilterSerializer)
@@ -78,33 +83,25 @@ class OneSavedFilter(Audited, APIView):
     @extend_schema(request=SavedFilterChangeSerializer, responses=SavedFilterSerializer)
     def patch(self, request: Request, pk: int) -> Response:
         """Only its owner changes it."""
-        said, saved = _said(SavedFilterChangeSerializer, request), self._one(pk)
-        _done(lambda: self.filters.change(saved, **said, by=request.user, now=timezone.now()))
-        return Response(SavedFilterSerializer(saved).data)
+        made = _done(ChangeFilter, self._one(pk), request, SavedFilterChangeSerializer)
+        return Response(SavedFilterSerializer(made).data)
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Only its owner deletes it."""
-        saved = self._one(pk)
-        _done(lambda: self.filters.delete(saved, by=request.user, now=timezone.now()))
+        with as_problems(""):
+            perform(DeleteFilter, self._one(pk), request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _one(self, pk: int) -> SavedFilter:
         return get_object_or_404(self.filters.usable(self.request.user), pk=pk)
 
 
-def _said(body: type[BodySerializer], request: Request) -> dict[str, Any]:
-    ask = body(data=request.data)
-    ask.is_valid(raise_exception=True)
-    said: dict[str, Any] = ask.validated_data
-    return said
-
-
-def _done(act: Callable[[], Any]) -> Any:
-    try:
-        return act()
-    except FilterRefused as refused:
-        kind = (
-            Forbidden if refused.code == "not_owner" else Conflict if refused.code in NOT_NOW else ApiProblem
-        )
-        raise kind(refused.reason, what_to_do=refused.what_to_do, code=refused.code) from refused
+def _done(
+    operation: type[Operation[SavedFilter]], saved: SavedFilter, request: Request, body: type[BodySerializer]
+) -> SavedFilter:
+    said = body(data=request.data)
+    said.is_valid(raise_exception=True)
+    with as_problems(""):
+        made: SavedFilter = perform(operation, saved, request.user, **said.validated_data).made
+    return made

@@ -3,17 +3,22 @@ they may see themselves, nothing more."""
 
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from console.audit.log import mark_kept, record, record_refused
+from console.audit import text as words
 from console.filters import filter_words
+from console.operations.inputs import Flag, OtherText, TextInput
+from console.operations.operation import Act, Done, Operation
+from console.operations.refusals import Refused, WronglyAsked
+from console.operations.resource import Resource
 from console.saved_filters.models import SavedFilter
 from console.ui.text import INVISIBLE
 from contract.text import storable
@@ -21,14 +26,7 @@ from contract.text import storable
 MOST = 200  # of one person in one list
 LONGEST_NAME, LONGEST_QUERY = 100, 4000
 
-
-class FilterRefused(Exception):
-    """Nothing was saved. `code` is a stable word: `no_name`, `exists`, `too_many`, `too_long`, `empty`,
-    `bad_filter`, `masked`, `not_owner`."""
-
-    def __init__(self, code: str, reason: str, what_to_do: str = "") -> None:
-        super().__init__(reason)
-        self.code, self.reason, self.what_to_do = code, reason, what_to_do
+words.DETAILS.declare({"shared": gettext_lazy("for all")})
 
 
 class SavedFilters(ABC):
@@ -37,6 +35,11 @@ class SavedFilters(ABC):
 
     word: ClassVar[str]
     holds_anyway: ClassVar[Mapping[str, str]] = {}
+
+    @staticmethod
+    def of(saved: SavedFilter) -> "SavedFilters":
+        """Those of its list."""
+        return next(each for each in SavedFilters.__subclasses__() if each.word == saved.list)()
 
     @abstractmethod
     def filter_part(self, query: QueryDict) -> QueryDict:
@@ -65,98 +68,143 @@ class SavedFilters(ABC):
         problem: str = filters.problem
         return [] if problem else filter_words(filters.form, self.holds_anyway), problem
 
-    def save(self, name: str, query: str, *, shared: bool = False, by: Any, now: datetime) -> SavedFilter:
-        """Raises FilterRefused. Two at once under one name: one of them (a unique constraint)."""
-        name, kept = _name(name), self._query(query, by)
-        if shared:
-            self._check_shared(kept, by)
-        if SavedFilter.objects.filter(list=self.word, owner=by).count() >= MOST:
-            raise FilterRefused(
-                "too_many", _("You have %(n)s saved filters already.") % {"n": MOST}, _("Delete some.")
-            )
-        saved = SavedFilter(list=self.word, owner=by, name=name, query=kept, shared=shared, created_at=now)
-        return _write(saved, "save", now)
-
-    def change(
-        self,
-        saved: SavedFilter,
-        *,
-        name: str | None = None,
-        query: str | None = None,
-        shared: bool | None = None,
-        by: Any,
-        now: datetime,
-    ) -> SavedFilter:
-        """What is None stays. Raises FilterRefused."""
-        _check_owner(saved, by, "change")
-        if name is not None:
-            saved.name = _name(name)
-        if query is not None:
-            saved.query = self._query(query, by)
-        if shared is not None:
-            saved.shared = shared
-        if saved.shared:
-            self._check_shared(saved.query, by)
-        return _write(saved, "change", now)
-
-    def delete(self, saved: SavedFilter, *, by: Any, now: datetime) -> None:
-        """Raises FilterRefused."""
-        _check_owner(saved, by, "delete")
-        with transaction.atomic():
-            _record(saved, "delete", now)
-            saved.delete()
-
-    def _query(self, query: str, by: Any) -> str:
-        if len(query) > LONGEST_QUERY:
-            raise FilterRefused("too_long", _("This filter is too long to be saved."))
+    def query(self, query: str, by: Any) -> str:
+        """As it is kept. Raises WronglyAsked."""
         kept = self.filter_part(QueryDict(query.removeprefix("?")))
         if not kept:
-            raise FilterRefused(
+            raise WronglyAsked(
                 "empty", _("There is no filter to be saved."), _("Choose something to look for first.")
             )
         if problem := self.checked(kept, by).problem:
-            raise FilterRefused("bad_filter", problem)
+            raise WronglyAsked("bad_filter", problem)
         return kept.urlencode()
 
-    def _check_shared(self, query: str, by: Any) -> None:
-        if why := self.why_not_shared(query, by):
-            raise FilterRefused("masked", why, _("Keep it for yourself."))
+
+class _SavedFilters(Resource[SavedFilter]):
+    """They have no pages but those of their lists."""
+
+    def __post_init__(self) -> None:
+        """None that an entry of the audit could lead to."""
 
 
-def _check_owner(saved: SavedFilter, by: Any, action: str) -> None:
-    if saved.owner_id != by.pk:
-        reason = _("This filter is %(name)s's: only they change it.") % {"name": saved.owner.get_username()}
-        record_refused(f"{action}_filter", by=by, target=f"filter:{saved.pk}", why=reason)
-        refused = FilterRefused("not_owner", reason, _("Save it under a name of your own."))
-        mark_kept(refused)
-        raise refused
+class _Owner:
+    def why_not(self, user: Any, saved: SavedFilter) -> str:
+        if saved.owner_id == user.pk:
+            return ""
+        text = _("This filter is %(name)s's: only they change it.") % {"name": saved.owner.get_username()}
+        return f"{text} {_('Save it under a name of your own.')}"
 
 
-def _write(saved: SavedFilter, action: str, now: datetime) -> SavedFilter:
+class _OfFilter(Operation[SavedFilter]):
+    """The audit knows its name, not what it looks for: that may be personal or masked."""
+
+    on = _SavedFilters(
+        name="filter",
+        rows=lambda: SavedFilter.objects.select_related("owner"),
+        key="pk",
+        route="saved-filters/<int:pk>/",
+        view="",
+        list_page="",
+        title=gettext_lazy("Saved filters"),
+    )
+    permission, immediate = _Owner(), True
+
+    def write(self, saved: SavedFilter, act: Act) -> None:
+        """In a transaction. Raises WronglyAsked."""
+        if saved.shared and (why := SavedFilters.of(saved).why_not_shared(saved.query, act.by)):
+            raise WronglyAsked("masked", why, _("Keep it for yourself."))
+        saved.save()
+        act.record(about={"target": self.on.target(saved)}, name=saved.name, shared=saved.shared)
+
+
+class SaveFilter(_OfFilter):
+    """A name is used once by each person. The object says of which list, and whose, it becomes."""
+
+    code, label, makes = "saved_filter.save", gettext_lazy("Save"), True
+    inputs = {
+        "name": TextInput(gettext_lazy("Name"), LONGEST_NAME),
+        "query": TextInput(gettext_lazy("filter"), LONGEST_QUERY, untold=True),
+        "shared": Flag(gettext_lazy("for everybody")),
+    }
+
+    def run(
+        self, saved: SavedFilter, act: Act, *, name: str, query: str, shared: bool | None, **inputs: Any
+    ) -> Done:
+        """Two at once under one name: one of them (a unique constraint)."""
+        saved.name, saved.query = _name(name), SavedFilters.of(saved).query(query, act.by)
+        saved.shared, saved.created_at = bool(shared), act.now
+        if SavedFilter.objects.filter(list=saved.list, owner=saved.owner_id).count() >= MOST:
+            raise Refused(
+                "too_many", _("You have %(n)s saved filters already.") % {"n": MOST}, _("Delete some.")
+            )
+        with _named_once(), transaction.atomic():
+            self.write(saved, act)
+        return Done(_("The filter is saved."), saved)
+
+
+class ChangeFilter(_OfFilter):
+    """Only its owner changes it."""
+
+    code, label = "saved_filter.change", gettext_lazy("Change")
+    inputs = {
+        "name": OtherText(gettext_lazy("Name"), LONGEST_NAME),
+        "query": OtherText(gettext_lazy("filter"), LONGEST_QUERY, untold=True),
+        "shared": Flag(gettext_lazy("for everybody")),
+    }
+
+    def hidden(self, saved: SavedFilter) -> frozenset[str]:
+        return frozenset({"query"})
+
+    def run(
+        self,
+        saved: SavedFilter,
+        act: Act,
+        *,
+        name: str | None,
+        query: str | None,
+        shared: bool | None,
+        **inputs: Any,
+    ) -> Done:
+        """What is None stays."""
+        with _named_once(), transaction.atomic():
+            saved = self.on.rows().select_for_update(of=("self",)).get(pk=saved.pk)
+            if name is not None:
+                saved.name = _name(name)
+            if query is not None:
+                saved.query = SavedFilters.of(saved).query(query, act.by)
+            if shared is not None:
+                saved.shared = shared
+            self.write(saved, act)
+        return Done(_("The filter is changed."), saved)
+
+
+class DeleteFilter(_OfFilter):
+    """Only its owner deletes it."""
+
+    code, label = "saved_filter.delete", gettext_lazy("Delete the filter")
+
+    @transaction.atomic
+    def run(self, saved: SavedFilter, act: Act, **inputs: Any) -> Done:
+        saved = self.on.rows().select_for_update(of=("self",)).get(pk=saved.pk)
+        act.record(name=saved.name, shared=saved.shared)
+        saved.delete()
+        return Done(_("The filter is deleted. What it found stays as it is."), is_gone=True)
+
+
+@contextmanager
+def _named_once() -> Iterator[None]:
+    """Around the transaction."""
     try:
-        with transaction.atomic():
-            saved.save()
-            _record(saved, action, now)
+        yield
     except IntegrityError as error:
-        raise FilterRefused(
+        raise Refused(
             "exists", _("You have a filter of this name already."), _("Choose another name.")
         ) from error
-    return saved
-
-
-def _record(saved: SavedFilter, action: str, now: datetime) -> None:
-    """Without what it looks for: that may be personal or masked."""
-    detail = {"name": saved.name, "shared": saved.shared}
-    record(f"{action}_filter", by=saved.owner, now=now, target=f"filter:{saved.pk}", detail=detail)
 
 
 def _name(name: str) -> str:
-    """One line of what can be seen. Raises FilterRefused."""
-    words = "".join(" " if unicodedata.category(each) in INVISIBLE else each for each in storable(name))
-    cleaned = " ".join(words.split())
-    if not cleaned:
-        raise FilterRefused("no_name", _("Give the filter a name."))
-    if len(cleaned) > LONGEST_NAME:
-        reason = _("This name is too long: at most %(n)s characters.") % {"n": LONGEST_NAME}
-        raise FilterRefused("too_long", reason, _("Choose another name."))
+    """One line of what can be seen. Raises WronglyAsked."""
+    seen = "".join(" " if unicodedata.category(each) in INVISIBLE else each for each in storable(name))
+    if not (cleaned := " ".join(seen.split())):
+        raise WronglyAsked("no_name", _("Give the filter a name."))
     return cleaned

@@ -3,42 +3,40 @@
 Reading needs the right to see dead letters of the setting, writing the right to give them back.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework import generics, serializers, status
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
+from rest_framework.viewsets import GenericViewSet
 
-from agents.models import BreakerTrip, LaunchSetting
-from agents.services.rights import settings_for
-from console.audit.refusals import Audited
-from console.rest.errors import ApiProblem, Conflict, Forbidden
+from agents.models import LaunchSetting
+from console.operations.operation import perform
+from console.operations.rest import Answer, OperationsMixin, as_problems
 from console.rest.pagination import KeysetPages
 from contract.properties import dead_letter_queue
-from dlq import remarks, rights
 from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
 from dlq.models.letter import BIN_QUEUE
-from dlq.models.remark import Remark
-from dlq.remarks.about import LONGEST, LONGEST_TICKET
+from dlq.models.remark import active_faults
+from dlq.remarks.operations import (
+    LONGEST,
+    LONGEST_TICKET,
+    AddNote,
+    AnyRemark,
+    EndTaking,
+    HandOver,
+    MuteLetters,
+    Take,
+    Unmute,
+    of_trip,
+    readable,
+)
 
-AnyRemark = TypeVar("AnyRemark", bound=Remark)
 ABOUT = ("setting", "fingerprint", "message_key")
 WHO = ("id", *ABOUT, "by_name", "at")
-# Asked for the setting in the view: a pool may grant what no permission does.
-ANYBODY: dict[str, tuple[str, ...]] = {"get": (), "post": ()}
-
-
-def readable(rows: QuerySet[AnyRemark], user: Any) -> QuerySet[AnyRemark]:
-    if user.has_perm("dlq.view_deadletter"):
-        return rows
-    return rows.filter(setting_key__in=settings_for(user, rights.SEE).values("key"))
 
 
 class RemarkQuery(serializers.Serializer[Any]):
@@ -72,9 +70,15 @@ class AboutSerializer(serializers.Serializer[Any]):
             raise serializers.ValidationError("There is no such setting, and no dead letter of one.")
         return key
 
-    def about(self) -> remarks.About:
-        wanted = self.validated_data
-        return remarks.About(wanted["setting"], wanted["fingerprint"], wanted["message_key"])
+    def columns(self) -> dict[str, Any]:
+        """Of the row that is about it."""
+        said = self.validated_data
+        named = {name: said[name] for name in ("fingerprint", "message_key")}
+        return {"setting_key": said["setting"], **named}
+
+    def inputs(self) -> dict[str, Any]:
+        """What it says besides."""
+        return {name: value for name, value in self.validated_data.items() if name not in ABOUT}
 
 
 class NoteAsk(AboutSerializer):
@@ -106,14 +110,13 @@ class TakingAsk(AboutSerializer):
             raise serializers.ValidationError({"setting": "Name a setting or a trip, one of the two."})
         return attrs
 
+    def columns(self) -> dict[str, Any]:
+        """Raises Http404."""
+        trip = self.validated_data["trip"]
+        return super().columns() if trip is None else of_trip(trip)
 
-class HandOverAsk(serializers.Serializer[Any]):
-    """`text` replaces the note, without it the note stays."""
-
-    to = serializers.CharField(max_length=150)
-    text = serializers.CharField(
-        max_length=LONGEST, required=False, default=None, allow_null=True, allow_blank=True
-    )
+    def inputs(self) -> dict[str, Any]:
+        return {"text": self.validated_data["text"]}
 
 
 class NoteSerializer(serializers.ModelSerializer[Note]):
@@ -146,143 +149,77 @@ class NewestRemarks(KeysetPages):
     ordering = "-id"
 
 
-def refused_as(work: Callable[[], AnyRemark | None]) -> AnyRemark | None:
-    """Does it; a refusal is answered as what it is."""
-    try:
-        return work()
-    except remarks.RemarkRefused as refused:
-        kinds: dict[str, type[ApiProblem]] = {"not_allowed": Forbidden, "exists": Conflict, "ended": Conflict}
-        kind = kinds.get(refused.code, ApiProblem)
-        raise kind(
-            refused.reason, code=refused.code, where="about", what_to_do=refused.what_to_do
-        ) from refused
+class _Remarks(OperationsMixin, mixins.ListModelMixin, GenericViewSet[AnyRemark]):
+    """`ask` says what a new one is about."""
 
-
-class Notes(generics.ListAPIView[Note]):
-    queryset = Note.objects.all()
-    serializer_class = NoteSerializer
     pagination_class = NewestRemarks
     filter_backends = ()
-    action_permissions = ANYBODY
+    # Asked for the setting: a pool may grant what no permission does.
+    action_permissions: ClassVar[dict[str, tuple[str, ...]]] = {"list": (), "create": ()}
+    ask: ClassVar[type[AboutSerializer]]
+    query: ClassVar[type[RemarkQuery]] = OpenQuery
 
-    def get_queryset(self) -> QuerySet[Note]:
-        query = RemarkQuery(data=self.request.query_params)
+    def get_queryset(self) -> QuerySet[AnyRemark]:
+        rows = readable(super().get_queryset(), self.request.user)
+        if self.action != "list":
+            return rows
+        query = self.query(data=self.request.query_params)
         query.is_valid(raise_exception=True)
-        return readable(super().get_queryset(), self.request.user).filter(**query.validated_data)
+        wanted = dict(query.validated_data)
+        is_open = wanted.pop("open", None)
+        rows = rows.filter(**wanted)
+        return rows if is_open is None else self.only(rows, is_open)
 
-    @extend_schema(parameters=[RemarkQuery])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
+    def only(self, rows: QuerySet[AnyRemark], is_open: bool) -> QuerySet[AnyRemark]:
+        return rows.filter(ended_at__isnull=is_open)
 
-    @extend_schema(request=NoteAsk, responses={201: NoteSerializer})
-    def post(self, request: Request) -> Response:
-        ask = NoteAsk(data=request.data)
+    def create(self, request: Request) -> Response:
+        ask = self.ask(data=request.data)
         ask.is_valid(raise_exception=True)
-        text, by, now = ask.validated_data["text"], request.user, timezone.now()
-        written = refused_as(lambda: remarks.note(ask.about(), text, by=by, now=now))
-        return Response(NoteSerializer(written).data, status=status.HTTP_201_CREATED)
+        operation = self.addition
+        assert operation is not None
+        remark = operation.on.rows().model(**ask.columns())
+        with as_problems("about"):
+            made = perform(operation, remark, request.user, **ask.inputs()).made
+        return Response(self.get_serializer(made).data, status=status.HTTP_201_CREATED)
 
 
-class Faults(generics.ListAPIView[KnownFault]):
-    """With `open=true` those that mute letters at this moment."""
+def _described(
+    query: type[RemarkQuery], ask: type[AboutSerializer], answer: type[serializers.BaseSerializer[Any]]
+) -> Any:
+    return extend_schema_view(
+        list=extend_schema(parameters=[query]),
+        create=extend_schema(request=ask, responses={status.HTTP_201_CREATED: answer}),
+    )
+
+
+@_described(RemarkQuery, NoteAsk, NoteSerializer)
+class Notes(_Remarks[Note]):
+    queryset = Note.objects.all()
+    serializer_class = NoteSerializer
+    ask, query, addition = NoteAsk, RemarkQuery, AddNote
+
+
+@_described(OpenQuery, FaultAsk, FaultSerializer)
+class Faults(_Remarks[KnownFault]):
+    """With `open=true` those that mute letters at this moment. A new one mutes its letters: lists can leave
+    them out, and giving back skips them. 409 when it is known already."""
 
     queryset = KnownFault.objects.select_related("ended_by")
     serializer_class = FaultSerializer
-    pagination_class = NewestRemarks
-    filter_backends = ()
-    action_permissions = ANYBODY
+    ask, addition = FaultAsk, MuteLetters
+    operations = {Unmute: None}
 
-    def get_queryset(self) -> QuerySet[KnownFault]:
-        query = OpenQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        wanted = dict(query.validated_data)
-        only, rows = wanted.pop("open"), readable(super().get_queryset(), self.request.user).filter(**wanted)
-        active = remarks.active_faults(timezone.now()).values("pk")
-        return rows if only is None else rows.filter(pk__in=active) if only else rows.exclude(pk__in=active)
-
-    @extend_schema(parameters=[OpenQuery])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
-
-    @extend_schema(request=FaultAsk, responses={201: FaultSerializer})
-    def post(self, request: Request) -> Response:
-        """Mutes its letters: lists can leave them out, and giving back skips them. 409 when it is known
-        already."""
-        ask = FaultAsk(data=request.data)
-        ask.is_valid(raise_exception=True)
-        facts = {name: ask.validated_data[name] for name in ("ticket", "text", "until")}
-        now = timezone.now()
-        fault = refused_as(lambda: remarks.mute(ask.about(), **facts, by=request.user, now=now))
-        return Response(FaultSerializer(fault).data, status=status.HTTP_201_CREATED)
+    def only(self, rows: QuerySet[KnownFault], is_open: bool) -> QuerySet[KnownFault]:
+        active = active_faults(timezone.now()).values("pk")
+        return rows.filter(pk__in=active) if is_open else rows.exclude(pk__in=active)
 
 
-class EndFault(Audited, APIView):
-    action_permissions = ANYBODY
-    audit_action = "fault_end"
+@_described(OpenQuery, TakingAsk, TakingSerializer)
+class Takings(_Remarks[Taking]):
+    """A new one is refused with 409 when somebody has it already."""
 
-    @extend_schema(request=None, responses=FaultSerializer)
-    def post(self, request: Request, pk: int) -> Response:
-        fault = get_object_or_404(readable(KnownFault.objects.all(), request.user), pk=pk)
-        refused_as(lambda: remarks.end_fault(fault, by=request.user, now=timezone.now()))
-        fault.refresh_from_db()
-        return Response(FaultSerializer(fault).data)
-
-
-class Takings(generics.ListAPIView[Taking]):
     queryset = Taking.objects.select_related("handed_to")
     serializer_class = TakingSerializer
-    pagination_class = NewestRemarks
-    filter_backends = ()
-    action_permissions = ANYBODY
-
-    def get_queryset(self) -> QuerySet[Taking]:
-        query = OpenQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        wanted = dict(query.validated_data)
-        only, rows = wanted.pop("open"), readable(super().get_queryset(), self.request.user).filter(**wanted)
-        return rows if only is None else rows.filter(ended_at__isnull=only)
-
-    @extend_schema(parameters=[OpenQuery])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
-
-    @extend_schema(request=TakingAsk, responses={201: TakingSerializer})
-    def post(self, request: Request) -> Response:
-        """409 when somebody has it already."""
-        ask = TakingAsk(data=request.data)
-        ask.is_valid(raise_exception=True)
-        text, number = ask.validated_data["text"], ask.validated_data["trip"]
-        trip = get_object_or_404(BreakerTrip.objects.select_related("setting"), pk=number) if number else None
-        now = timezone.now()
-        taken = refused_as(lambda: remarks.take(ask.about(), text=text, trip=trip, by=request.user, now=now))
-        return Response(TakingSerializer(taken).data, status=status.HTTP_201_CREATED)
-
-
-class HandOver(Audited, APIView):
-    action_permissions = ANYBODY
-    audit_action = "taking_hand_over"
-
-    @extend_schema(request=HandOverAsk, responses=TakingSerializer)
-    def post(self, request: Request, pk: int) -> Response:
-        """Ends this one and answers the one of the other person."""
-        ask = HandOverAsk(data=request.data)
-        ask.is_valid(raise_exception=True)
-        taking = get_object_or_404(readable(Taking.objects.all(), request.user), pk=pk)
-        to = User.objects.filter(username=ask.validated_data["to"], is_active=True).first()
-        if to is None:
-            raise ApiProblem("There is no such person.", code="no_person", where="to")
-        text, now = ask.validated_data["text"], timezone.now()
-        given = refused_as(lambda: remarks.hand_over(taking, to, text=text, by=request.user, now=now))
-        return Response(TakingSerializer(given).data)
-
-
-class EndTaking(Audited, APIView):
-    action_permissions = ANYBODY
-    audit_action = "taking_end"
-
-    @extend_schema(request=None, responses=TakingSerializer)
-    def post(self, request: Request, pk: int) -> Response:
-        taking = get_object_or_404(readable(Taking.objects.all(), request.user), pk=pk)
-        refused_as(lambda: remarks.end_taking(taking, by=request.user, now=timezone.now()))
-        taking.refresh_from_db()
-        return Response(TakingSerializer(taking).data)
+    ask, addition = TakingAsk, Take
+    operations = {HandOver: Answer(TakingSerializer), EndTaking: None}

@@ -1,5 +1,7 @@
 """Routes of the dlq app under /api/v1/."""
 
+from typing import Any
+
 from django.urls import path
 
 from dlq.api.blocking import BlockingMessage
@@ -11,13 +13,14 @@ from dlq.api.groups import DeadLetterGroups
 from dlq.api.imports import Imports
 from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
-from dlq.api.remarks import EndFault, EndTaking, Faults, HandOver, Notes, Takings
+from dlq.api.remarks import Faults, Notes, Takings
 from dlq.api.replays import ActOnReplay, OneReplay, ReplayItems, Replays
 from dlq.api.waiting import OneWaitingAction, StopWaiting, Waiting, WaitingActions, WaitingItems
 from dlq.api.whole import WholeBody, WholeLetter
 from dlq.job_actions import ACTS
 from dlq.saved_filters import OneSavedLetterFilter, SavedLetterFilters
 
+LISTED: dict[str, Any] = {"get": "list", "post": "create"}
 urlpatterns = [
     path("dead-letters/", Letters.as_view(), name="dead-letters"),
     path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
@@ -30,9 +33,9 @@ urlpatterns = [
     path("foreign-queues/<int:pk>/", ForeignQueue.as_view(), name="foreign-queue"),
     path("dead-letters/export/", ExportLetters.as_view(), name="dead-letters-export"),
     path("imports/", Imports.as_view(), name="imports"),
-    path("known-faults/", Faults.as_view(), name="known-faults"),
-    path("known-faults/<int:pk>/end/", EndFault.as_view(), name="known-fault-end"),
-    path("notes/", Notes.as_view(), name="notes"),
+    path("known-faults/", Faults.as_view(LISTED), name="known-faults"),
+    path("known-faults/<int:pk>/end/", Faults.as_view({"post": "unmute"}), name="known-fault-end"),
+    path("notes/", Notes.as_view(LISTED), name="notes"),
     path("preflight/", Preflight.as_view(), name="preflight"),
     path("replays/", Replays.as_view(), name="replays"),
     path("replays/<uuid:pk>/", OneReplay.as_view(), name="replay"),
@@ -43,9 +46,9 @@ urlpatterns = [
     ),
     path("saved-filters/", SavedLetterFilters.as_view(), name="saved-filters"),
     path("saved-filters/<int:pk>/", OneSavedLetterFilter.as_view(), name="saved-filter"),
-    path("takings/", Takings.as_view(), name="takings"),
-    path("takings/<int:pk>/end/", EndTaking.as_view(), name="taking-end"),
-    path("takings/<int:pk>/hand-over/", HandOver.as_view(), name="taking-hand-over"),
+    path("takings/", Takings.as_view(LISTED), name="takings"),
+    path("takings/<int:pk>/end/", Takings.as_view({"post": "end"}), name="taking-end"),
+    path("takings/<int:pk>/hand-over/", Takings.as_view({"post": "hand_over"}), name="taking-hand-over"),
     path("settings/<str:key>/waiting/", Waiting.as_view(), name="waiting"),
     path("settings/<str:key>/blocking/", BlockingMessage.as_view(), name="blocking"),
     path("waiting-actions/", WaitingActions.as_view(), name="waiting-actions"),

@@ -17,7 +17,7 @@ from dlq.finding.asked import Asked, Condition
 from dlq.masking import Masks
 from dlq.masks import everybodys_masks
 from dlq.models import LetterState
-from dlq.remarks.known import fault_of_row
+from dlq.models.remark import fault_of_row
 from dlq.search.content import left_out
 from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words
 

@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from console.database import quick
 from contract.properties import DEAD_LETTER_PREFIX
-from dlq import remarks
 from dlq.groups.counting import Group
 from dlq.groups.stories import replays_of, versions_of
 from dlq.masking import Masks
 from dlq.models import DeadLetter, KnownFault, Taking
 from dlq.models.content import with_heads
+from dlq.models.remark import active_faults, open_takings
 from failures.models import FailureProtocol
 
 # Protocols of the examples; one message has some of them.
@@ -111,8 +111,8 @@ def _remarks(groups: Sequence[Group]) -> tuple[list[KnownFault], list[Taking]]:
     keys = {key_of(part.queue) for group in groups for part in group.parts}
     named = {"", *(group.value for group in groups if group.kind.name == "fingerprint")}
     about: dict[str, Any] = {"setting_key__in": keys, "fingerprint__in": named, "message_key": ""}
-    faults = remarks.active_faults(timezone.now()).filter(**about)
-    return list(faults), list(remarks.open_takings().filter(trip=None, **about))
+    faults = active_faults(timezone.now()).filter(**about)
+    return list(faults), list(open_takings().filter(trip=None, **about))
 
 
 def _is_about(remark: KnownFault | Taking, group: Group) -> bool:

@@ -3,8 +3,11 @@
 All of it belongs to a case (`message_key`), to a fingerprint, or to a setting whole; so it outlives replays.
 """
 
+from datetime import datetime
+
 from django.conf import settings
 from django.db import models
+from django.db.models import OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -24,6 +27,23 @@ class Remark(models.Model):
 
     class Meta:
         abstract = True
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The columns that say what it is about."""
+        return {
+            "setting_key": self.setting_key,
+            "fingerprint": self.fingerprint,
+            "message_key": self.message_key,
+        }
+
+    @property
+    def target(self) -> str:
+        """What it is about, as the audit names it."""
+        part = f" case:{self.message_key}" if self.message_key else ""
+        if self.fingerprint and not part:
+            part = f" fingerprint:{self.fingerprint}"
+        return f"setting:{self.setting_key}{part}"
 
 
 class Note(Remark):
@@ -106,3 +126,23 @@ class Taking(Remark):
 
     def __str__(self) -> str:
         return f"{self.by_name}: {self.setting_key}"
+
+
+def active_faults(now: datetime) -> QuerySet[KnownFault]:
+    """A fault ends by a person or by its own date, whatever comes first. The date needs nobody: every
+    question compares it with the time, so a fault is over at that instant though its row still says that
+    nobody ended it."""
+    return KnownFault.objects.filter(Q(until=None) | Q(until__gt=now), ended_at=None)
+
+
+def fault_of_row(now: datetime) -> QuerySet[KnownFault]:
+    """For a query on dead letters. One without a key or a fingerprint is muted with its whole setting
+    only."""
+    case = Q(message_key=OuterRef("message_key")) & ~Q(message_key="")
+    group = Q(fingerprint=OuterRef("fingerprint")) & ~Q(fingerprint="")
+    everything = Q(message_key="", fingerprint="")
+    return active_faults(now).filter(case | group | everything, setting_key=OuterRef("setting_key"))
+
+
+def open_takings() -> QuerySet[Taking]:
+    return Taking.objects.filter(ended_at=None)

@@ -22,7 +22,7 @@ from dlq.letters_for import dead_queues_for, sees_all
 from dlq.masks import masks_for
 from dlq.pages.access import sees_letters
 from dlq.pages.letter_head import head_of, head_of_all
-from dlq.remarks.about import may_remark
+from dlq.remarks.operations import why_not_remark
 from failures.fingerprints.book import known_of
 from failures.models import KnownError
 
@@ -144,7 +144,7 @@ def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[Group
     acts = _acts(user, named)
     gone = named - set(LaunchSetting.objects.filter(key__in=named).order_by().values_list("key", flat=True))
     # Of settings that are gone the permission decides, which is the same for all.
-    remarkable = acts[rights.GIVE_BACK] | (gone if gone and may_remark(user, min(gone)) else set())
+    remarkable = acts[rights.GIVE_BACK] | (gone if gone and not why_not_remark(user, min(gone)) else set())
     known = known_of({group.value for group in groups if group.kind.name == "fingerprint" and group.value})
     return [
         _row(group, each, key, acts, remarkable, known.get(group.value))

@@ -28,12 +28,12 @@ from dlq.letters_for import found, newest_found
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterState
 from dlq.models.content import with_heads
+from dlq.models.remark import fault_of_row
 from dlq.pages.access import sees_letters
 from dlq.pages.groups import tabs
 from dlq.pages.letter_head import head_of, head_of_all
 from dlq.pages.letters_tools import tools_of
 from dlq.pages.shown import LETTERS
-from dlq.remarks.known import fault_of_row
 from dlq.saved_filters import bar_of
 from dlq.search.rebuild import open_rebuild
 

@@ -17,8 +17,8 @@ from console.ui.labels import Shown
 from console.ui.page import link
 from console.ui.sparkline import Spark, spark
 from contract.properties import BIN, UNKNOWN, dead_letter_queue
-from dlq import remarks
 from dlq.models import ReplayJob, Taking
+from dlq.models.remark import active_faults, open_takings
 from dlq.models.replay import UNFINISHED_JOBS
 from dlq.pages.hours import deaths_by_hour
 from dlq.pages.queue_facts import Facts, facts_of
@@ -179,11 +179,9 @@ def told_more(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
     keys = [row.key for row in rows]
     tripped = dict(BreakerTrip.objects.filter(ended_at=None).values_list("setting__key", "pk"))
     taken: dict[str, list[Taking]] = {}
-    for taking in remarks.open_takings().filter(setting_key__in=keys):
+    for taking in open_takings().filter(setting_key__in=keys):
         taken.setdefault(taking.setting_key, []).append(taking)
-    muted = Counter(
-        remarks.active_faults(now).filter(setting_key__in=keys).values_list("setting_key", flat=True)
-    )
+    muted = Counter(active_faults(now).filter(setting_key__in=keys).values_list("setting_key", flat=True))
     kept = states([row.queue for row in rows])
     holding = [row.queue for row in rows if row.since is not None]
     new = dict(

@@ -8,15 +8,16 @@ from django.utils.translation import gettext as _
 from agents.models import BreakerTrip
 from agents.services.rights import settings_for
 from console.ui.panels import Panel
-from dlq import remarks, rights
+from dlq import rights
+from dlq.models.remark import open_takings
 from dlq.pages.remarks import WHOLE, Choice, RemarkPanel
-from dlq.remarks.about import may_read, why_not_remark
+from dlq.remarks.operations import may_read, why_not_remark
 
 
 def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
     """Only while it is open: nobody takes what is over."""
     key = trip.setting.key
-    taken = remarks.taking_of_trip(trip)
+    taken = open_takings().filter(trip=trip.pk).first()
     if not may_read(request.user, key) or (trip.ended_at and not taken):
         return None
     panel = RemarkPanel(
@@ -35,7 +36,7 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
 
 def takers_of_trips(request: HttpRequest, trips: Sequence[BreakerTrip]) -> dict[int, str]:
     """In two queries, of the settings whose letters this person may see."""
-    taken = remarks.open_takings().filter(trip__in=[trip.pk for trip in trips])
+    taken = open_takings().filter(trip__in=[trip.pk for trip in trips])
     seen = settings_for(request.user, rights.SEE).order_by().values("key")
     return {
         trip: name for trip, name in taken.filter(setting_key__in=seen).values_list("trip", "by_name") if trip

@@ -24,7 +24,6 @@ from dlq.pages import (
     letter,
     letters,
     overview,
-    remarks,
     replay,
     replay_control,
     replay_rights,
@@ -35,7 +34,9 @@ from dlq.pages import (
     whole,
 )
 from dlq.pages.panels import setting_panel
+from dlq.pages.remarks import RemarkPage
 from dlq.pages.trip_panel import takers_of_trips, trip_panel
+from dlq.remarks.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from dlq.waiting.operations import CancelAction, GiveUpBlocked
 from dlq.whole.operations import CancelFetch, FetchBody
 
@@ -58,12 +59,6 @@ PAGES: tuple[tuple[str, View, str], ...] = (
     ("letters/<int:pk>/whole/body/", whole.whole_body, "whole_body"),
     ("letters/<int:pk>/body/", letter.letter_body, "letter_body"),
     ("cases/", case.case_page, "case"),
-    ("remarks/note/", remarks.note_page, "note"),
-    ("remarks/mute/", remarks.mute_page, "mute"),
-    ("remarks/take/", remarks.take_page, "take"),
-    ("remarks/faults/<int:pk>/end/", remarks.end_fault_page, "fault_end"),
-    ("remarks/takings/<int:pk>/end/", remarks.end_taking_page, "taking_end"),
-    ("remarks/takings/<int:pk>/hand-over/", remarks.hand_over_page, "taking_hand_over"),
     ("replays/", replays.replay_list, "replays"),
     ("replays/<uuid:pk>/", replay.replay_page, "replay"),
     *(
@@ -87,6 +82,7 @@ def register() -> None:
     for page in PAGES:
         add_audited_page(*page)
     add_operations(GiveUpBlocked, CancelAction, FetchBody, CancelFetch, UnfollowQueue)
+    add_operations(AddNote, MuteLetters, Unmute, Take, HandOver, EndTaking, kind=RemarkPage)
     saved_filters.pages.register()
     panels.register("setting", 20, setting_panel)
     panels.register("trip", 20, trip_panel)

@@ -48,7 +48,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {
         "replay": job.pk, "waiting-action": action.pk, "waiting_action": action.pk,
         "message_action": action.pk,
-        "known-fault": fault.pk, "fault": fault.pk, "taking": taking.pk, "foreign": foreign.pk,
+        "known-fault": fault.pk, "known_fault": fault.pk, "taking": taking.pk, "foreign": foreign.pk,
         "": letter.pk,
     }  # fmt: skip
 
@@ -73,9 +73,10 @@ def pages(known: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def addresses(known: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     saved: list[Any] = [each for each in failures.urlpatterns if "/saved/" in str(each.pattern)]
     for pattern in [*urlpatterns, *saved]:
-        view = vars(pattern.callback)["view_class"]
+        view: Any = pattern.callback
+        taken = getattr(view, "actions", None) or dir(view.cls)
         for method in METHODS:
-            if hasattr(view, method):
+            if method in taken:
                 yield str(pattern.name), method, reverse(str(pattern.name), kwargs=arguments(pattern, known))
 
 

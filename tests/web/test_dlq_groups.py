@@ -276,7 +276,7 @@ def test_a_fault_is_taken_and_muted_from_its_row(world: World) -> None:
     about = {"setting": KEY, "fingerprint": fingerprint, "of": "fingerprint", "next": path}
 
     assert client.post("/remarks/take/", about).headers["Location"] == path
-    assert client.post("/remarks/mute/", {**about, "ticket": "T-77", "lasts": ""}).headers["Location"] == path
+    assert client.post("/remarks/mute/", {**about, "ticket": "T-77", "until": ""}).headers["Location"] == path
 
     text = looked_at(client, path).text
     assert "operator known T-77" in text

@@ -1,16 +1,20 @@
 """Notes, known faults and takings: who may, what they mute, when they end, and that they outlive replays."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import Exists
 from rest_framework.test import APIClient
 
 from agents.models import BreakerTrip, LaunchSetting
 from console.audit.models import AuditEntry
-from dlq import remarks
+from console.operations.operation import perform
+from console.operations.refusals import NotAllowed, Refused, WronglyAsked
 from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
-from dlq.remarks import About, RemarkRefused
+from dlq.models.remark import fault_of_row, open_takings
+from dlq.remarks.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from tests.web import letters, reports
 from tests.web.rows import NOW, api_client, make_person
 from tests.web.teams import teammate
@@ -33,135 +37,181 @@ def three(orders: LaunchSetting) -> list[DeadLetter]:
     return list(DeadLetter.objects.filter(pk__in=[each.pk for each in found]).order_by("orig_message_id"))
 
 
-def numbers(of: bool, now=NOW) -> list[int]:  # type: ignore[no-untyped-def]
-    rows = (remarks.muted if of else remarks.not_muted)(DeadLetter.objects.all(), now)
+def muted(now: Any = NOW) -> list[int]:
+    rows = DeadLetter.objects.filter(Exists(fault_of_row(now)))
     return sorted(rows.values_list("orig_message_id", flat=True))
 
 
+def about(model: Any, **named: Any) -> Any:
+    return model(**{"setting_key": "orders"} | named)
+
+
+def mute(by: User, now: Any = NOW, until: Any = None, **named: Any) -> KnownFault:
+    fault: KnownFault = perform(MuteLetters, about(KnownFault, **named), by, now, until=until).made
+    return fault
+
+
+def take(by: User, text: str = "", **named: Any) -> Taking:
+    taking: Taking = perform(Take, about(Taking, **named), by, NOW, text=text).made
+    return taking
+
+
 @pytest.mark.parametrize(
-    ("about", "muted"),
+    ("named", "letters"),
     [
-        (About("orders"), [10, 11, 12]),
-        (About("orders", fingerprint=FINGERPRINT), [10, 11]),
-        (About("orders", message_key="ID:12"), [12]),
-        (About("invoices"), []),
+        ({}, [10, 11, 12]),
+        ({"fingerprint": FINGERPRINT}, [10, 11]),
+        ({"message_key": "ID:12"}, [12]),
+        ({"setting_key": "invoices"}, []),
     ],
 )
 def test_a_known_fault_mutes_what_it_is_about(
-    three: list[DeadLetter], operator: User, about: About, muted: list[int]
+    three: list[DeadLetter], operator: User, named: dict[str, str], letters: list[int]
 ) -> None:
-    remarks.mute(about, ticket="OPS-1", by=operator, now=NOW)
+    mute(operator, **named)
 
-    assert numbers(True) == muted and numbers(False) == sorted({10, 11, 12} - set(muted))
-    assert [letter.orig_message_id for letter in three if remarks.is_muted(letter, NOW)] == muted
+    assert muted() == letters
 
 
 def test_a_letter_without_key_and_fingerprint_is_muted_only_with_its_setting(
     orders: LaunchSetting, operator: User
 ) -> None:
-    letter = letters.dead("orders", 10, "ID:10")
+    letters.dead("orders", 10, "ID:10")
     DeadLetter.objects.update(message_key="", fingerprint="")
-    letter.refresh_from_db()
-    remarks.mute(About("orders", fingerprint=FINGERPRINT), by=operator, now=NOW)
-    assert numbers(True) == [] and not remarks.is_muted(letter, NOW)
-    remarks.mute(About("orders"), by=operator, now=NOW)
-    assert numbers(True) == [10] and remarks.is_muted(letter, NOW)
+    mute(operator, fingerprint=FINGERPRINT)
+    assert muted() == []
+    mute(operator)
+    assert muted() == [10]
 
 
 def test_a_known_fault_ends_by_its_date_and_can_begin_again(three: list[DeadLetter], operator: User) -> None:
-    about = About("orders")
-    remarks.mute(about, until=LATER, by=operator, now=NOW)
-    assert numbers(True, LATER - timedelta(seconds=1)) == [10, 11, 12] and numbers(True, LATER) == []
+    mute(operator, until=LATER)
+    assert muted(LATER - timedelta(seconds=1)) == [10, 11, 12] and muted(LATER) == []
 
-    second = remarks.mute(about, by=operator, now=LATER)
-    assert numbers(True, LATER) == [10, 11, 12]
+    second = mute(operator, LATER)
+    assert muted(LATER) == [10, 11, 12]
     assert KnownFault.objects.exclude(pk=second.pk).get().ended_at == LATER
 
 
 def test_a_known_fault_is_known_once_and_ended_once(three: list[DeadLetter], operator: User) -> None:
-    fault = remarks.mute(About("orders"), by=operator, now=NOW)
-    with pytest.raises(RemarkRefused, match="known already"):
-        remarks.mute(About("orders"), by=operator, now=NOW)
-    remarks.end_fault(fault, by=operator, now=LATER)
-    with pytest.raises(RemarkRefused, match="ended already"):
-        remarks.end_fault(fault, by=operator, now=LATER)
+    fault = mute(operator)
+    with pytest.raises(Refused, match="known already"):
+        mute(operator)
+    perform(Unmute, fault, operator, LATER)
+    with pytest.raises(Refused, match="ended already"):
+        perform(Unmute, fault, operator, LATER)
 
-    assert numbers(True, LATER) == []
+    assert muted(LATER) == []
     assert list(AuditEntry.objects.order_by("id").values_list("action", "result")) == [
-        ("mute", "done"), ("unmute", "done"),
+        ("dead_letters.mute", "done"), ("dead_letters.mute", "refused"),
+        ("dead_letters.unmute", "done"), ("dead_letters.unmute", "refused"),
     ]  # fmt: skip
 
 
-def test_notes_and_faults_outlive_a_replay(
-    orders: LaunchSetting, three: list[DeadLetter], operator: User
-) -> None:
-    about = About("orders", message_key="ID:12")
-    remarks.note(about, "the customer was told", by=operator, now=NOW)
-    remarks.mute(about, by=operator, now=NOW)
+def test_a_fault_outlives_a_replay(orders: LaunchSetting, three: list[DeadLetter], operator: User) -> None:
+    mute(operator, message_key="ID:12")
     letters.given_back(orders, three[2])
     again = letters.dead("orders", 99, "ID:12")
 
-    assert again.pk != three[2].pk
-    assert [note.text for note in remarks.notes_of(again)] == ["the customer was told"]
-    assert remarks.is_muted(again, NOW)
+    assert again.pk != three[2].pk and 99 in muted()
     assert DeadLetter.objects.get(pk=three[2].pk).state == LetterState.GIVEN_BACK
 
 
-def test_a_letter_has_the_notes_of_its_case_its_fingerprint_and_its_setting(
-    three: list[DeadLetter], operator: User
+@pytest.mark.parametrize(
+    ("named", "target"),
+    [
+        ({}, "setting:orders"),
+        ({"fingerprint": FINGERPRINT}, f"setting:orders fingerprint:{FINGERPRINT}"),
+        ({"message_key": "ID:10"}, "setting:orders case:ID:10"),
+    ],
+)
+def test_the_audit_names_what_a_note_is_about_and_not_what_it_says(
+    orders: LaunchSetting, operator: User, named: dict[str, str], target: str
 ) -> None:
-    for about in (About("orders"), About("orders", fingerprint=FINGERPRINT), About("orders",
-        message_key="ID:10"),
-                  About("orders", message_key="ID:11"), About("invoices")):  # fmt: skip
-        remarks.note(about, about.target, by=operator, now=NOW)
+    note = perform(AddNote, about(Note, **named), operator, NOW, text=" told Ann ").made
 
-    assert {note.text for note in remarks.notes_of(three[0])} == {
-        "setting:orders", f"setting:orders fingerprint:{FINGERPRINT}", "setting:orders case:ID:10",
-    }  # fmt: skip
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.target, entry.setting_key) == ("note.add", target, "orders")
+    assert (entry.reason, entry.detail) == ("", {"note": note.pk})
+    assert (note.text, note.by, note.by_name, note.at) == ("told Ann", operator, "operator", NOW)
+
+
+def test_the_audit_says_why_it_is_muted(orders: LaunchSetting, operator: User) -> None:
+    given = {"ticket": "OPS-1", "text": "the dump is read", "until": LATER}
+    fault = perform(MuteLetters, about(KnownFault), operator, NOW, **given).made
+
+    entry = AuditEntry.objects.get()
+    assert entry.reason == "OPS-1 · the dump is read"
+    assert entry.detail == {"fault": fault.pk, "until": LATER.isoformat()}
 
 
 def test_one_person_takes_it_and_hands_it_over(three: list[DeadLetter], operator: User) -> None:
-    about, other = About("orders", fingerprint=FINGERPRINT), make_person("other", "operator")
-    taken = remarks.take(about, text="reading the dump", by=operator, now=NOW)
-    with pytest.raises(RemarkRefused, match="operator has taken it already"):
-        remarks.take(about, by=other, now=NOW)
-    given = remarks.hand_over(taken, other, by=operator, now=LATER)
-    with pytest.raises(RemarkRefused, match="ended already"):
-        remarks.hand_over(taken, other, by=operator, now=LATER)
+    other = make_person("other", "operator")
+    taken = take(operator, "reading the dump", fingerprint=FINGERPRINT)
+    with pytest.raises(Refused, match="operator has taken it already"):
+        take(other, fingerprint=FINGERPRINT)
+    given = perform(HandOver, taken, operator, LATER, to="other").made
+    with pytest.raises(Refused, match="ended already"):
+        perform(HandOver, taken, operator, LATER, to="other")
 
     assert (given.by, given.text, given.at) == (other, "reading the dump", LATER)
-    assert remarks.taking_of(about) == given
-    remarks.end_taking(given, by=operator, now=LATER)
-    assert remarks.taking_of(about) is None and Taking.objects.count() == 2
+    assert open_takings().get() == given
+    entry = AuditEntry.objects.get(action="assignment.hand_over", result="done")
+    assert (entry.reason, entry.detail) == ("reading the dump", {"to": "other", "taking": given.pk})
+    perform(EndTaking, given, operator, LATER)
+    assert not open_takings().exists() and Taking.objects.count() == 2
+
+
+@pytest.mark.parametrize(("text", "kept"), [(None, "mine"), ("", ""), ("yours", "yours")])
+def test_another_note_replaces_the_one_that_is_handed_over(
+    orders: LaunchSetting, operator: User, text: str | None, kept: str
+) -> None:
+    make_person("other", "operator")
+    given = perform(HandOver, take(operator, "mine"), operator, LATER, to="other", text=text).made
+    assert given.text == kept
 
 
 def test_a_trip_is_taken_beside_its_setting(orders: LaunchSetting, operator: User) -> None:
     trip = BreakerTrip.objects.create(setting=orders, reason="any_type", at=NOW)
-    remarks.take(About("orders"), by=operator, now=NOW)
-    taken = remarks.take(About(""), trip=trip, by=operator, now=NOW)
+    take(operator)
+    taken = take(operator, trip=trip.pk)
 
-    assert taken.setting_key == "orders" and remarks.taking_of_trip(trip) == taken
-    with pytest.raises(RemarkRefused, match="taken it already"):
-        remarks.take(About(""), trip=trip, by=operator, now=NOW)
+    assert open_takings().get(trip=trip.pk) == taken
+    with pytest.raises(Refused, match="taken it already"):
+        take(operator, trip=trip.pk)
+    details = AuditEntry.objects.filter(result="done").order_by("-pk").values_list("detail", flat=True)
+    assert details[0] == {"trip": trip.pk, "taking": taken.pk}
 
 
 def test_it_is_handed_only_to_who_may_see_it(orders: LaunchSetting, operator: User, outsider: User) -> None:
-    taken = remarks.take(About("orders"), by=operator, now=NOW)
-    with pytest.raises(RemarkRefused, match="outsider may not see"):
-        remarks.hand_over(taken, outsider, by=operator, now=LATER)
-    assert remarks.taking_of(About("orders")) == taken
+    taken = take(operator)
+    for name, why in (("outsider", "outsider may not see"), ("nobody", "no person “nobody”")):
+        with pytest.raises(WronglyAsked, match=why):
+            perform(HandOver, taken, operator, LATER, to=name)
+    assert open_takings().get() == taken
+
+
+@pytest.mark.parametrize("named", [{"setting_key": ""}, {"fingerprint": "a", "message_key": "b"}])
+@pytest.mark.parametrize(("operation", "model"), [(AddNote, Note), (MuteLetters, KnownFault), (Take, Taking)])
+def test_nothing_is_kept_of_what_is_about_nothing_or_two_things(
+    orders: LaunchSetting, operator: User, operation: Any, model: Any, named: dict[str, str]
+) -> None:
+    with pytest.raises(WronglyAsked) as refused:
+        perform(operation, about(model, **named), operator, NOW)
+    assert refused.value.code == "nothing_named"
+    assert not model.objects.exists() and not AuditEntry.objects.exists()
 
 
 def test_who_may_only_look_is_refused_and_the_attempt_is_written_down(
     orders: LaunchSetting, viewer: User
 ) -> None:
-    with pytest.raises(RemarkRefused) as refused:
-        remarks.note(About("orders"), "hello", by=viewer, now=NOW)
+    with pytest.raises(NotAllowed, match="Can give dead letters back"):
+        perform(AddNote, about(Note), viewer, NOW, text="hello")
 
-    assert refused.value.code == "not_allowed" and not Note.objects.exists()
+    assert not Note.objects.exists()
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.result, entry.by_name, entry.setting_key) == (
-        "note",
+        "note.add",
         "refused",
         "viewer",
         "orders",
@@ -201,6 +251,7 @@ def test_rest_writes_and_lists_what_people_know(
     code, given = posted(operator, f"takings/{taking['id']}/hand-over", to="other")
     assert code == 200 and (given["by_name"], given["text"]) == ("other", "mine")
     assert posted(operator, f"takings/{given['id']}/end")[1]["ended_at"]
+    assert posted(operator, f"takings/{given['id']}/end")[0] == 409
 
 
 def test_rest_refuses_what_names_nothing(orders: LaunchSetting, operator: User) -> None:
@@ -210,12 +261,19 @@ def test_rest_refuses_what_names_nothing(orders: LaunchSetting, operator: User) 
     assert posted(operator, "takings", trip=7)[0] == 404
     assert posted(operator, "takings", setting="orders")[0] == 201
     assert posted(operator, "takings/9/hand-over", to="operator")[0] == 404
+    taking = Taking.objects.get()
+    for said in ({"to": "nobody"}, {"to": ""}, {}, {"to": "operator", "note": "x"}):
+        assert posted(operator, f"takings/{taking.pk}/hand-over", **said)[0] == 400, said
+    past = (NOW - timedelta(days=1)).isoformat()
+    code, answer = posted(operator, "known-faults", setting="orders", until=past)
+    assert (code, answer["error"]) == (400, "past")
+    assert open_takings().get() == taking and not KnownFault.objects.exists()
 
 
 def test_rest_shows_each_person_what_is_of_their_pools(
     orders: LaunchSetting, operator: User, outsider: User
 ) -> None:
-    remarks.note(About("orders"), "secret of the pool", by=operator, now=NOW)
+    perform(AddNote, about(Note), operator, NOW, text="secret of the pool")
     mate = teammate(orders.pool, rights=("see_letters", "give_back"))
     mate.groups.remove(*mate.groups.filter(name="viewer"))
 

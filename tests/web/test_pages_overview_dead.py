@@ -13,12 +13,12 @@ from agents.models import LaunchSetting
 from agents.services import queue_counts as figures
 from agents.services.queue_counts import QueueFigures
 from broker.errors import ManagementFailed
+from console.operations.operation import perform
 from console.ui.sparkline import HEIGHT, spark
-from dlq import remarks
-from dlq.models import DeadLetter, LetterQueue, LetterState
+from dlq.models import DeadLetter, KnownFault, LetterQueue, LetterState, Taking
 from dlq.pages import hours, queue_facts
 from dlq.pages.queue_rows import QueueRow, queue_rows, told_more
-from dlq.remarks import About
+from dlq.remarks.operations import MuteLetters, Take
 from tests.web.factories import World, make_letter
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
 from tests.web.rows import make_setting
@@ -39,8 +39,9 @@ def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(
     broker_answers(monkeypatch, broker_figures(dead=1102))
     now = timezone.now()
     DeadLetter.objects.filter(queue=QUEUE, state=LetterState.DEAD).update(seen_at=now - timedelta(minutes=10))
-    remarks.take(About(KEY), by=world.people["operator"], now=now)
-    remarks.mute(About(KEY, fingerprint="f"), by=world.people["operator"], now=now)
+    operator = world.people["operator"]
+    perform(Take, Taking(setting_key=KEY), operator, now)
+    perform(MuteLetters, KnownFault(setting_key=KEY, fingerprint="f"), operator, now)
     page = looked_at(signed_in(world, "viewer"), "/dead-letters/")
     dead = DeadLetter.objects.filter(queue=QUEUE, state=LetterState.DEAD).count()
 

@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 
 from agents.models import BreakerTrip
-from dlq import remarks
+from console.operations.operation import perform
 from dlq.models import DeadLetter, KnownFault, Note, Taking
-from dlq.remarks import About
+from dlq.models.remark import active_faults, open_takings
+from dlq.remarks.operations import MuteLetters, Take
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 from tests.web.rows import NOW
@@ -49,7 +50,7 @@ def test_a_note_is_shown_as_text_and_in_the_case_file(world: World, letter: Dead
 
 def test_what_is_known_mutes_until_its_date_and_can_be_ended(world: World, letter: DeadLetter) -> None:
     client = signed_in(world, "operator")
-    client.post("/remarks/mute/", about(letter, "fingerprint", ticket="OPS-7", lasts="4h"))
+    client.post("/remarks/mute/", about(letter, "fingerprint", ticket="OPS-7", until="4h"))
     fault = KnownFault.objects.get()
 
     assert (fault.fingerprint, fault.message_key) == (letter.fingerprint, "")
@@ -58,7 +59,7 @@ def test_what_is_known_mutes_until_its_date_and_can_be_ended(world: World, lette
     assert "Known, being worked on · OPS-7 · all that died of the same" in text
     assert re.search(r"all that died of the same operator [^·]{1,40} · until ", text), "who said it, and when"
     client.post(f"/remarks/faults/{fault.pk}/end/", {"next": "/"})
-    assert not remarks.active_faults(fault.at).exists()
+    assert not active_faults(fault.at).exists()
 
 
 def test_who_takes_it_stands_there_and_hands_it_over(world: World, letter: DeadLetter) -> None:
@@ -80,7 +81,7 @@ def test_a_trip_is_taken_on_its_page(world: World) -> None:
     data = {"setting": trip.setting.key, "of": "setting", "trip": str(trip.pk), "next": f"/trips/{trip.pk}/"}
     client.post("/remarks/take/", data)
 
-    assert remarks.taking_of_trip(trip)
+    assert open_takings().filter(trip=trip.pk)
     assert "Taken by operator" in looked_at(client, f"/trips/{trip.pk}/").text
     assert "Taken by operator" in looked_at(signed_in(world, "viewer"), f"/trips/{trip.pk}/").text
     assert "Taken by operator" in looked_at(signed_in(world, "viewer"), "/trips/").text
@@ -88,8 +89,9 @@ def test_a_trip_is_taken_on_its_page(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["viewer", "outsider"])
 def test_only_who_may_give_back_writes(world: World, letter: DeadLetter, name: str) -> None:
-    taking = remarks.take(About("orders-export"), by=world.people["operator"], now=NOW)
-    fault = remarks.mute(About("orders-export"), by=world.people["operator"], now=NOW)
+    operator = world.people["operator"]
+    taking = perform(Take, Taking(setting_key="orders-export"), operator, NOW).made
+    fault = perform(MuteLetters, KnownFault(setting_key="orders-export"), operator, NOW).made
     client = signed_in(world, name)
 
     for path in ("note", "mute", "take"):
@@ -98,7 +100,7 @@ def test_only_who_may_give_back_writes(world: World, letter: DeadLetter, name: s
     for path in (f"takings/{taking.pk}/end", f"faults/{fault.pk}/end"):
         assert client.post(f"/remarks/{path}/", {}).status_code == 403, path
     assert client.post(f"/remarks/takings/{taking.pk}/hand-over/", {"to": "chief"}).status_code == 403
-    assert Note.objects.count() == 0 and remarks.taking_of(About("orders-export")) == taking
+    assert Note.objects.count() == 0 and open_takings().get() == taking
 
 
 def test_a_form_of_another_site_or_a_look_writes_nothing(world: World, letter: DeadLetter) -> None:
@@ -116,6 +118,6 @@ def test_it_never_leads_to_another_site_and_never_mutes_more_than_was_meant(
     away = client.post("/remarks/note/", about(letter, "case", text="x") | {"next": "https://evil.example/"})
     assert away.headers["Location"] == "/dead-letters/"
 
-    client.post("/remarks/mute/", about(letter, "case") | {"message_key": ""})
-    client.post("/remarks/mute/", about(letter, "fingerprint") | {"fingerprint": ""})
+    for of, part in (("case", "message_key"), ("fingerprint", "fingerprint")):
+        assert client.post("/remarks/mute/", about(letter, of) | {part: ""}).status_code == 404
     assert not KnownFault.objects.exists()

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
+from console.operations.operation import perform
+from console.operations.refusals import NotAllowed, Refused
 from console.saved_filters.models import SavedFilter
-from console.saved_filters.operations import FilterRefused, SavedFilters
+from console.saved_filters.operations import ChangeFilter, DeleteFilter, SavedFilters, SaveFilter
 from dlq.saved_filters import saved_filters as of_letters
 from failures.saved_filters import saved_filters as of_protocols
 from tests.web import letters
@@ -78,7 +79,9 @@ def bob(groups: None) -> User:
 
 
 def kept(of: Saving, name: str, query: str, by: Any, **more: Any) -> SavedFilter:
-    return of.filters.save(name, query, by=by, now=timezone.now(), **more)
+    saved = SavedFilter(list=of.filters.word, owner=by)
+    made: SavedFilter = perform(SaveFilter, saved, by, name=name, query=query, **more).made
+    return made
 
 
 def audited() -> list[tuple[str, str, str]]:
@@ -112,7 +115,7 @@ def test_a_filter_is_saved_without_what_is_of_a_page(ann: User, of: Saving, quer
     assert (row.list, row.name, row.query) == (of.filters.word, "my faults", saved)
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.result, entry.by, entry.target) == (
-        "save_filter", "done", ann, f"filter:{row.pk}",
+        "saved_filter.save", "done", ann, f"filter:{row.pk}",
     )  # fmt: skip
     assert entry.detail == {"name": "my faults", "shared": False}, "what it looks for may be personal"
 
@@ -124,14 +127,15 @@ def test_own_ones_and_shared_ones_are_to_be_used_and_only_own_ones_changed(
 
     assert list(of.filters.usable(ann)) == [own, shared]
     assert list(of.filters.usable(bob)) == [shared]
-    for act in (
-        lambda: of.filters.change(shared, name="bob's", by=bob, now=timezone.now()),
-        lambda: of.filters.delete(shared, by=bob, now=timezone.now()),
-    ):
-        with pytest.raises(FilterRefused, match="ann"):
-            act()
+    acts: list[tuple[Any, dict[str, Any]]] = [(ChangeFilter, {"name": "bob's"}), (DeleteFilter, {})]
+    for operation, given in acts:
+        with pytest.raises(NotAllowed, match="ann"):
+            perform(operation, shared, bob, **given)
     assert list(of.filters.usable(bob)) == [shared]
-    assert audited()[2:] == [("change_filter", "refused", "bob"), ("delete_filter", "refused", "bob")]
+    assert audited()[2:] == [
+        ("saved_filter.change", "refused", "bob"),
+        ("saved_filter.delete", "refused", "bob"),
+    ]
 
 
 def test_a_filter_is_of_its_list_alone(ann: User) -> None:
@@ -153,23 +157,69 @@ def test_a_filter_is_of_its_list_alone(ann: User) -> None:
         ("x", "before=7&page=2", "empty"),
         ("x", "span=9y", "bad_filter"),
         ("x", "nonsense=1", "bad_filter"),
-        ("x", "text=" + "s" * 5000, "too_long"),
-        ("x" * 101, "server=srv-1", "too_long"),
         ("taken", "server=srv-1", "exists"),
     ],
 )
 def test_what_cannot_be_saved_says_why(ann: User, of: Saving, name: str, query: str, code: str) -> None:
+    """What is only wrongly asked is no attempt that the audit keeps."""
     kept(of, "taken", "server=srv-9", ann)
 
-    with pytest.raises(FilterRefused) as refused:
+    with pytest.raises(Refused) as refused:
         kept(of, name, query, ann)
 
     assert refused.value.code == code
-    assert SavedFilter.objects.count() == AuditEntry.objects.count() == 1
+    assert SavedFilter.objects.count() == 1
+    attempts = [("saved_filter.save", "refused", "ann")] if code == "exists" else []
+    assert audited()[1:] == attempts
+
+
+@pytest.mark.parametrize("said", [{"name": "x" * 101}, {"query": "text=" + "s" * 5000}])
+def test_what_is_too_long_is_saved_nowhere(world: World, of: Saving, said: dict[str, str]) -> None:
+    said = {"name": "x", "query": "text=x"} | said
+    page = signed_in(world, "viewer").post(f"{of.pages}save/", said, follow=True).content.decode()
+    assert "at most" in page
+    assert api_client(world.people["viewer"]).post(of.rest, said).status_code == 400
+    assert not SavedFilter.objects.exists() and audited() == []
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("operation", "given"),
+    [(SaveFilter, {"name": "b", "query": "server=a"}), (ChangeFilter, {"name": "b"}), (DeleteFilter, {})],
+)
+def test_what_cannot_be_recorded_is_not_done(
+    ann: User, operation: Any, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = kept(LETTERS, "a", "server=a", ann)
+
+    def dies(*_args: Any, **_about: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("console.operations.operation.audit.record", dies)
+    obj = SavedFilter(list=saved.list, owner=ann) if operation is SaveFilter else saved
+    with pytest.raises(OSError, match="full"):
+        perform(operation, obj, ann, **given)
+    assert list(SavedFilter.objects.values_list("pk", "name")) == [(saved.pk, "a")]
+
+
+def test_what_was_deleted_meanwhile_is_not_saved_again(ann: User, of: Saving) -> None:
+    saved = kept(of, "a", "server=a", ann)
+    SavedFilter.objects.all().delete()
+
+    acts: list[tuple[Any, dict[str, Any]]] = [(ChangeFilter, {"name": "b"}), (DeleteFilter, {})]
+    for operation, given in acts:
+        with pytest.raises(SavedFilter.DoesNotExist):
+            perform(operation, saved, ann, **given)
+    assert not SavedFilter.objects.exists()
+    assert audited()[1:] == [
+        ("saved_filter.change", "refused", "ann"),
+        ("saved_filter.delete", "refused", "ann"),
+    ]
 
 
 def test_what_the_list_shows_anyway_is_no_filter(ann: User) -> None:
-    with pytest.raises(FilterRefused) as refused:
+    with pytest.raises(Refused) as refused:
         kept(LETTERS, "x", "state=dead&page=2", ann)
 
     assert refused.value.code == "empty"
@@ -179,7 +229,7 @@ def test_nobody_saves_without_end(ann: User, of: Saving, monkeypatch: pytest.Mon
     monkeypatch.setattr("console.saved_filters.operations.MOST", 1)
     kept(of, "one", "server=srv-1", ann)
 
-    with pytest.raises(FilterRefused, match="already"):
+    with pytest.raises(Refused, match="already"):
         kept(of, "two", "server=srv-1", ann)
     other = next(each for each in LISTS if each is not of)
     assert kept(other, "two", "server=srv-1", ann).pk
@@ -190,10 +240,10 @@ def test_a_masked_value_is_not_told_to_others_by_a_shared_filter(setting: Launch
     LaunchSetting.objects.filter(pk=setting.pk).update(masked_properties=["card"])
     own = kept(LETTERS, "own", "prop=card%3D4111", root)
 
-    with pytest.raises(FilterRefused, match="masked"):
+    with pytest.raises(Refused, match="masked"):
         kept(LETTERS, "shared", "prop=card%3D4111", root, shared=True)
-    with pytest.raises(FilterRefused, match="masked"):
-        of_letters.change(own, shared=True, by=root, now=timezone.now())
+    with pytest.raises(Refused, match="masked"):
+        perform(ChangeFilter, own, root, shared=True)
     own.refresh_from_db()
     assert not own.shared
 
@@ -221,13 +271,13 @@ def test_a_filter_is_saved_from_a_list_used_renamed_and_deleted(world: World, of
     client.post(f"{of.pages}{saved.pk}/delete/")
     assert not SavedFilter.objects.exists()
     assert "No filter is saved yet." in looked_at(client, of.pages).text
-    assert audited() == [(f"{act}_filter", "done", "viewer") for act in ("save", "change", "delete")]
+    assert audited() == [(f"saved_filter.{act}", "done", "viewer") for act in ("save", "change", "delete")]
 
 
 def test_others_use_a_shared_one_and_do_not_change_it(world: World, of: Saving) -> None:
     owner, other = signed_in(world, "viewer"), signed_in(world, "operator")
-    for name, shared in (("own", "0"), ("shared", "1")):
-        owner.post(f"{of.pages}save/", {"name": name, "query": f"text={name}", "shared": shared})
+    for name, shared in (("own", {}), ("shared", {"shared": "1"})):
+        owner.post(f"{of.pages}save/", {"name": name, "query": f"text={name}"} | shared)
     own, shared_one = SavedFilter.objects.order_by("name")
 
     bar = bar_of(looked_at(other, of.plain))
@@ -236,7 +286,7 @@ def test_others_use_a_shared_one_and_do_not_change_it(world: World, of: Saving) 
     assert other.post(f"{of.pages}{shared_one.pk}/delete/").status_code == 403
     assert other.post(f"{of.pages}{own.pk}/delete/").status_code == 404
     assert SavedFilter.objects.count() == 2
-    refused = ("change_filter", "delete_filter", "delete_filter")
+    refused = ("saved_filter.change", "saved_filter.delete", "saved_filter.delete")
     assert audited()[2:] == [(action, "refused", "operator") for action in refused]
 
 
@@ -254,7 +304,7 @@ def test_whoever_may_not_see_the_list_saves_nothing(world: World, of: Saving) ->
     assert client.get(of.pages).status_code == 403
     assert client.post(f"{of.pages}save/", {"name": "x", "query": "server=1"}).status_code == 403
     assert not SavedFilter.objects.exists()
-    assert audited() == [("save_filter", "refused", "outsider")]
+    assert audited() == [("saved_filter.save", "refused", "outsider")]
 
 
 def test_a_name_is_text(world: World, of: Saving) -> None:
@@ -300,12 +350,12 @@ def test_rest_saves_lists_changes_and_deletes(ann: User, bob: User, of: Saving) 
     assert client.delete(one).status_code == 204
     assert client.get(of.rest).json()["results"] == [] and not SavedFilter.objects.exists()
     assert audited() == [
-        ("save_filter", "done", "ann"),
-        ("save_filter", "refused", "ann"),
-        ("change_filter", "refused", "bob"),
-        ("delete_filter", "refused", "bob"),
-        ("change_filter", "done", "ann"),
-        ("delete_filter", "done", "ann"),
+        ("saved_filter.save", "done", "ann"),
+        ("saved_filter.save", "refused", "ann"),
+        ("saved_filter.change", "refused", "bob"),
+        ("saved_filter.delete", "refused", "bob"),
+        ("saved_filter.change", "done", "ann"),
+        ("saved_filter.delete", "done", "ann"),
     ]
 
 
@@ -317,7 +367,7 @@ def test_rest_refuses_who_may_not_see_the_list(groups: None, of: Saving) -> None
     assert outsider.patch(f"{of.rest}1/", {"name": "x"}).status_code == 403
     assert outsider.delete(f"{of.rest}1/").status_code == 403
     assert api_client().get(of.rest).status_code == 401
-    acts = ("save_filter", "change_filter", "delete_filter")
+    acts = ("saved_filter.save", "saved_filter.change", "saved_filter.delete")
     assert audited() == [(action, "refused", "nobody") for action in acts]
 
 
