@@ -9,6 +9,7 @@ from django.utils.translation import pgettext_lazy
 from console import hooks
 from console.audit import text
 from dlq.editing.words import OPERATION_WORDS
+from dlq.export_limits import EXPORT
 from dlq.models import ItemState, Outcome, ReplayItem, Scope
 from dlq.models.waiting import WaitingKind, WaitingPart
 from dlq.preflight.words import acknowledged
@@ -27,8 +28,7 @@ text.ACTIONS.declare(
         "edit_letter": _("edit and give back"),
         "edit_letters": _("edit and give back"),
         "edit_rule": _("rule of an edit"),
-        "export": _("export"),
-        "export_letters": _("export"),
+        EXPORT: _("export"),
         "erase_begun": _("begin of an erasure"),
         "erase": _("erasure of personal data"),
         "messages.import_begun": _("begin of an import"),

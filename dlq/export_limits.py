@@ -11,21 +11,19 @@ from django.utils.translation import gettext as _
 from console.audit.log import Person, record
 from console.audit.models import AuditResult
 from console.database import quick
-from console.exports.stream import AllPlacesTaken, Stream
+from console.exports.stream import Stream
+from console.operations.refusals import Refused
 from console.ui.amounts import number
 from dlq.finding.told import query_for_all
 from dlq.models import DeadLetter
 
 # Letters of one file: heads of bodies, or whole letters of up to 1 MB.
 MOST, MOST_WHOLE = 100_000, 10_000
+EXPORT = "dead_letters.export"
 
 
-class NotExported(Exception):
-    """For people; nothing was sent. `code` is a stable word."""
-
-    def __init__(self, code: str, words: str) -> None:
-        super().__init__(words)
-        self.code = code
+def audit_target(key: str) -> str:
+    return f"setting:{key}" if key else "letters:all"
 
 
 def most(*, bodies: bool) -> int:
@@ -33,7 +31,7 @@ def most(*, bodies: bool) -> int:
 
 
 def checked_count(letters: QuerySet[DeadLetter], *, bodies: bool) -> int:
-    """How many there are. Raises NotExported."""
+    """How many there are. Raises Refused."""
     limit = most(bodies=bodies)
     with quick():
         count = letters.order_by()[: limit + 1].count()
@@ -41,19 +39,14 @@ def checked_count(letters: QuerySet[DeadLetter], *, bodies: bool) -> int:
         text = _(
             "More than %(n)s letters: narrow the filter, or let the command line write the file: %(command)s"
         )
-        raise NotExported("too_many", text % {"n": number(limit), "command": "./ma manage dlq export"})
+        raise Refused("too_many", text % {"n": number(limit), "command": "./ma manage dlq export"})
     return count
 
 
 def stream_of(texts: Iterable[str], *, by: Person, about: dict[str, Any], begin: str = "") -> Stream:
-    """Told in the audit. Raises NotExported where all places are taken."""
+    """Told in the audit. Raises Refused where all places are taken."""
     done, failed = AuditResult.DONE, AuditResult.FAILED
-    try:
-        return Stream(
-            texts, told=lambda whole: tell(by, **about, result=done if whole else failed), begin=begin
-        )
-    except AllPlacesTaken as error:
-        raise NotExported("busy", _("Other exports are running: try again when they are done.")) from error
+    return Stream(texts, told=lambda whole: tell(by, **about, result=done if whole else failed), begin=begin)
 
 
 def tell(
@@ -69,8 +62,7 @@ def tell(
     """In the audit, before anything is sent; once more where it was not sent to its end. `count`: how many
     letters it will be, where somebody counted."""
     record(
-        "export", by=by, now=timezone.now(), target=f"setting:{key}" if key else "letters:all",
-        setting_key=key,
+        EXPORT, by=by, now=timezone.now(), target=audit_target(key), setting_key=key,
         counts=None if count is None else {"letters": count}, result=result,
         detail={"file": file, "bodies": bodies, "query": query_for_all(query, key)},
     )  # fmt: skip

@@ -3,11 +3,12 @@
 from django.utils.translation import gettext_lazy as _
 
 from console.audit import text
+from failures.exporting import EXPORT
 
 text.ACTIONS.declare(
     {
         "archive.verify": _("read the archive again"),
-        "export_protocols": _("export of protocols"),
+        EXPORT: _("export of protocols"),
         "retention.apply": _("apply retention now"),
     }
 )

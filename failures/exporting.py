@@ -9,10 +9,11 @@ import structlog
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from console.audit.log import record
+from console.audit.log import attempt, record
 from console.audit.models import AuditResult
 from console.exports.rows import Row, cell, csv_line, json_line
-from console.exports.stream import AllPlacesTaken, Stream, begin_of
+from console.exports.stream import Stream, begin_of
+from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
 from failures.finding.asked import Asked
 from failures.finding.cursors import Place
@@ -21,6 +22,7 @@ from failures.finding.search import count, older_than
 from failures.models import FailureProtocol
 
 log = structlog.get_logger(__name__)
+EXPORT = "protocols.export"
 
 # Protocols of one file over the web.
 MOST = 100_000
@@ -40,35 +42,22 @@ WHOLE = (*HEAD, "traceback", "properties")
 UNTOLD = ("message_key", "text")
 
 
-class NotExported(Exception):
-    """For people; nothing was sent. `code` is a stable word: `bad_filter`, `too_many`, `busy`."""
-
-    def __init__(self, code: str, words: str) -> None:
-        super().__init__(words)
-        self.code = code
-
-
 def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
-    """Raises NotExported."""
+    """Raises Refused."""
     if problem := filters.problem:
         text = _("That filter is not understood; nothing was chosen by it.")
-        raise NotExported("bad_filter", f"{text} {problem}")
-    counted = count(filters.asked, most=MOST)
-    if counted.count >= MOST and counted.more:
-        raise NotExported("too_many", _too_many())
-    facts = {
-        "file": form,
-        "setting": filters.form.cleaned_data.get("setting") or "",
-        "query": _told_query(filters),
-    }
-    if not counted.more:
-        facts["count"] = counted.count
-    try:
+        raise WronglyAsked("bad_filter", f"{text} {problem}")
+    key = filters.form.cleaned_data.get("setting") or ""
+    facts = {"file": form, "setting": key, "query": _told_query(filters)}
+    with attempt(EXPORT, by=by, target=_target_of(key), setting_key=key):
+        counted = count(filters.asked, most=MOST)
+        if counted.count >= MOST and counted.more:
+            raise Refused("too_many", _too_many())
+        if not counted.more:
+            facts["count"] = counted.count
         return Stream(
             lines(filters.asked, form), told=lambda whole: _keep(by, facts, whole), begin=begin_of(form)
         )
-    except AllPlacesTaken as error:
-        raise NotExported("busy", _("Other exports are running: try again when they are done.")) from error
 
 
 def _too_many() -> str:
@@ -83,16 +72,24 @@ def _told_query(filters: ProtocolFilter) -> str:
     return str(query.urlencode(safe="•"))
 
 
+def _target_of(key: str) -> str:
+    return f"setting:{key}" if key else "protocols:all"
+
+
 def _keep(by: Any, facts: Mapping[str, Any], whole: bool) -> None:
     """In the audit before anything is sent; once more where it was not sent to its end."""
     log.info("protocols exported" if whole else "export of protocols broke off", by=str(by), **facts)
     key = str(facts["setting"])
     record(
-        "export_protocols", by=by, now=timezone.now(), target=f"setting:{key}" if key else "protocols:all",
-        setting_key=key, counts={"protocols": facts["count"]} if "count" in facts else None,
+        EXPORT,
+        by=by,
+        now=timezone.now(),
+        target=_target_of(key),
+        setting_key=key,
+        counts={"protocols": facts["count"]} if "count" in facts else None,
         result=AuditResult.DONE if whole else AuditResult.FAILED,
         detail={"file": facts["file"], "query": facts["query"]},
-    )  # fmt: skip
+    )
 
 
 def lines(asked: Asked, form: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What is tried on a page or over REST and is not allowed is in the audit too."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +16,25 @@ if TYPE_CHECKING:
 else:
     Base = object
 
-# A look is no attempt: only what would change something is.
+# A look is no attempt: only what would change something is, or take it away as a file.
 LOOKS = ("GET", "HEAD", "OPTIONS")
+LOOKS_BESIDE_FILES = ("HEAD", "OPTIONS")
 # What others may see is not there for this person.
 NOT_THERE = 404
 # Why, where somebody acted on that.
 HIDDEN = "not there, or not for this person"
 
 
-def audited(action: str) -> Callable[[View], View]:
+def audited(action: str, looks: Sequence[str] = LOOKS) -> Callable[[View], View]:
     """Outermost around a view that does something: a POST that ends with PermissionDenied, 403 or 409 leaves
     an entry with result=refused. What a view answers with a message and a redirect it watches itself
-    (`console.audit.log.attempt`).
+    (`console.audit.log.attempt`). `looks`: the methods that are no attempt.
     """
 
     def decorate(view: View) -> View:
         @wraps(view)
         def watched(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            if request.method in LOOKS:
+            if request.method in looks:
                 return view(request, *args, **kwargs)
             about = _about("page", request, kwargs, kwargs.get("key", ""))
             try:
@@ -62,15 +63,17 @@ def add_audited_page(route: str, view: View, name: str) -> None:
 class Audited(Base):
     """First among the bases of a view that does something: a refusal (403, 404, 409) leaves an entry.
 
-    `audit_action` is the action of the entry; a view with several sets it before it acts."""
+    `audit_action` is the action of the entry; a view with several sets it before it acts. `looks`: the
+    methods that are no attempt."""
 
     audit_action = ""
+    looks: Sequence[str] = LOOKS
 
     def handle_exception(self, exc: Exception) -> Response:
         response = super().handle_exception(exc)
         request = self.request
         refused = (*REFUSALS, NOT_THERE)
-        if request.method not in LOOKS and response.status_code in refused and not is_kept(exc):
+        if request.method not in self.looks and response.status_code in refused and not is_kept(exc):
             key = self.kwargs.get("key") or _key_in_body(request)
             about = _about("rest", request, self.kwargs, key)
             why = HIDDEN if response.status_code == NOT_THERE else words_of(exc)

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from django.http import StreamingHttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from console.exports.rows import MARK, TYPES
+from console.operations.refusals import Refused
 
 # Seconds that a file may take; a reader that is slower gets a broken one.
 LONGEST = 600.0
@@ -19,10 +21,6 @@ JOINED = 64 * 1024
 _running = threading.BoundedSemaphore(AT_ONCE)
 
 
-class AllPlacesTaken(Exception):
-    """So many files are being made already; nothing was sent."""
-
-
 class Stream:
     """The file in pieces. Whoever asked for it holds one of few places until the last piece, or until it is
     closed.
@@ -31,10 +29,10 @@ class Stream:
     its reader: it must not be taken for a whole one."""
 
     def __init__(self, texts: Iterable[str], *, told: Callable[[bool], object], begin: str = "") -> None:
-        """Raises AllPlacesTaken."""
+        """Raises Refused where so many files are being made already."""
         self._places = _running
         if not self._places.acquire(blocking=False):
-            raise AllPlacesTaken
+            raise Refused("busy", gettext("Other exports are running: try again when they are done."))
         self._told, self._held, self._whole = told, True, False
         self._pieces = self._joined(texts, begin)
         told(True)

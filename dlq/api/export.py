@@ -11,10 +11,12 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from agents.services.rights import may_anywhere
+from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
 from console.exports.rows import FORMATS
+from console.operations.refusals import Refused
 from console.rest.errors import Conflict
 from console.rest.serializers import check_clear
-from dlq.export_limits import NotExported
+from dlq.export_limits import EXPORT
 from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.pages.export import export_response, filter_in
 from dlq.rights import SEE
@@ -29,11 +31,12 @@ class ExportQuery(serializers.Serializer[Any]):
     )
 
 
-class ExportLetters(APIView):
+class ExportLetters(Audited, APIView):
     """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 letters (10,000 whole ones):
     then narrow the filter, or use `./ma manage dlq export`. What breaks off is not ended as HTTP wants it."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": ()}
+    audit_action, looks = EXPORT, LOOKS_BESIDE_FILES
 
     @extend_schema(parameters=[ExportQuery], responses={(200, "text/csv"): OpenApiTypes.STR})
     def get(self, request: Request) -> StreamingHttpResponse:
@@ -48,5 +51,5 @@ class ExportLetters(APIView):
             return export_response(
                 request.user, key="", query=query, form=wanted["file"], bodies=wanted["bodies"]
             )
-        except NotExported as refused:
-            raise Conflict(str(refused), code=refused.code, where="query") from refused
+        except Refused as refused:
+            raise Conflict(refused.reason, code=refused.code, where="query") from refused

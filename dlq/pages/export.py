@@ -14,12 +14,14 @@ from django.http import (
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from console.audit.log import attempt
 from console.exports.rows import FORMATS
 from console.exports.stream import begin_of, file_response
+from console.operations.refusals import Refused
 from console.ui.page import link
 from contract.properties import dead_letter_queue
 from dlq import export, exporting
-from dlq.export_limits import NotExported, checked_count, stream_of
+from dlq.export_limits import EXPORT, audit_target, checked_count, stream_of
 from dlq.letters_for import found
 from dlq.masks import masks_for
 from dlq.pages.access import check_queue, sees_letters
@@ -44,24 +46,23 @@ def export_page(request: HttpRequest, key: str = "") -> HttpResponseBase:
     back = link("dead_letters_of", key) if key else link("all_dead_letters")
     try:
         return export_response(request.user, key=key, query=query, form=form, bodies=bodies)
-    except NotExported as refused:
-        messages.error(request, str(refused))
+    except Refused as refused:
+        messages.error(request, refused.sentence)
         return HttpResponseRedirect(back + (f"?{query}" if query else ""))
 
 
 def export_response(user: Any, *, key: str, query: str, form: str, bodies: bool) -> StreamingHttpResponse:
-    """Raises NotExported, also for a filter that is not understood: nothing would be found by it."""
+    """Raises Refused, also for a filter that is not understood: nothing would be found by it."""
     queue = dead_letter_queue(key) if key else ""
     filters, letters = found(query, user, queue=queue)
-    if not filters.is_valid():
-        raise NotExported(
-            "bad_filter",
-            _("That filter is not understood; nothing was chosen by it.") + f" {filters.problem}",
-        )
     about = {"key": key, "file": form, "bodies": bodies, "query": query}
-    about["count"] = checked_count(letters.filter(queue=queue) if queue else letters, bodies=bodies)
-    rows = exporting.rows(exporting.of_filter(filters, user), masks_for(user), bodies=bodies)
-    stream = stream_of(export.lines(rows, form), by=user, about=about, begin=begin_of(form))
+    with attempt(EXPORT, by=user, target=audit_target(key), setting_key=key):
+        if not filters.is_valid():
+            text = _("That filter is not understood; nothing was chosen by it.")
+            raise Refused("bad_filter", f"{text} {filters.problem}")
+        about["count"] = checked_count(letters.filter(queue=queue) if queue else letters, bodies=bodies)
+        rows = exporting.rows(exporting.of_filter(filters, user), masks_for(user), bodies=bodies)
+        stream = stream_of(export.lines(rows, form), by=user, about=about, begin=begin_of(form))
     return file_response(stream, form, f"dead-letters-{key or 'all'}")
 
 

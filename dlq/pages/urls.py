@@ -5,11 +5,12 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from agents.services.rights import may_anywhere
-from console.audit.refusals import add_audited_page
+from console.audit.refusals import LOOKS_BESIDE_FILES, add_audited_page, audited
 from console.operations.web import add_operations
 from console.ui import panels
-from console.ui.page import Tab, View, add_tab
+from console.ui.page import Tab, View, add_page, add_tab
 from dlq import rights, saved_filters
+from dlq.export_limits import EXPORT
 from dlq.foreign.operations import UnfollowQueue
 from dlq.pages import (
     bin,
@@ -66,9 +67,7 @@ PAGES: tuple[tuple[str, View, str], ...] = (
         for name in ("pause", "resume", "cancel", "approve", "refuse")
     ),
     ("letters/<int:pk>/edit/", edit.edit_page, "edit_letter"),
-    ("letters/export/", export.export_page, "export_letters"),
     ("dead-letters/<str:key>/edit/", edit_rule.edit_letters_page, "edit_letters"),
-    ("dead-letters/<str:key>/export/", export.export_page, "export_letters"),
     ("dead-letters/<str:key>/import/", imports.import_page, "import_letters"),
     ("settings/<str:key>/waiting/", waiting.waiting_page, "waiting"),
     ("settings/<str:key>/waiting/ask/", waiting_ask.waiting_ask_page, "waiting_ask"),
@@ -81,6 +80,9 @@ def register() -> None:
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
     for page in PAGES:
         add_audited_page(*page)
+    exports = audited(EXPORT, LOOKS_BESIDE_FILES)(export.export_page)
+    for route in ("letters/export/", "dead-letters/<str:key>/export/"):
+        add_page(route, exports, "export_letters")
     add_operations(GiveUpBlocked, CancelAction, FetchBody, CancelFetch, UnfollowQueue)
     add_operations(AddNote, MuteLetters, Unmute, Take, HandOver, EndTaking, kind=RemarkPage)
     saved_filters.pages.register()

@@ -6,15 +6,16 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
 from console.exports.rows import FORMATS
 from console.exports.stream import file_response
+from console.operations.refusals import Refused
 from console.rest.errors import Conflict
 from console.rest.serializers import check_clear
-from failures.exporting import NotExported, stream_of
+from failures.exporting import EXPORT, stream_of
 from failures.finding.filters import ProtocolFilter
 
 PERMISSIONS = ("failures.view_failureprotocol", "failures.can_export_protocols")
@@ -26,16 +27,15 @@ class ProtocolExportQuery(serializers.Serializer[Any]):
     file = serializers.ChoiceField(FORMATS, default="csv")
 
 
-class ExportProtocols(APIView):
+class ExportProtocols(Audited, APIView):
     """Streamed, newest first; JSON lines have tracebacks and properties as well. 409 `too_many` above 100,000
     protocols: then narrow the filter. What breaks off is not ended as HTTP wants it."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": PERMISSIONS}
+    audit_action, looks = EXPORT, LOOKS_BESIDE_FILES
 
     @extend_schema(parameters=[ProtocolExportQuery], responses={(200, "text/csv"): OpenApiTypes.STR})
     def get(self, request: Request) -> StreamingHttpResponse:
-        if not request.user.has_perms(PERMISSIONS):
-            raise PermissionDenied
         asked = ProtocolExportQuery(data=request.query_params)
         asked.is_valid(raise_exception=True)
         check_clear(request.query_params, ProtocolFilter.base_filters)
@@ -44,6 +44,6 @@ class ExportProtocols(APIView):
             raise serializers.ValidationError(filters.form.errors)
         try:
             stream = stream_of(filters, form, request.user)
-        except NotExported as refused:
-            raise Conflict(str(refused), code=refused.code, where="query") from refused
+        except Refused as refused:
+            raise Conflict(refused.reason, code=refused.code, where="query") from refused
         return file_response(stream, form, "protocols")

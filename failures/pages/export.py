@@ -6,8 +6,9 @@ from django.views.decorators.http import require_GET
 
 from console.exports.rows import FORMATS
 from console.exports.stream import file_response
+from console.operations.refusals import Refused
 from console.ui.page import link, needs
-from failures.exporting import NotExported, stream_of
+from failures.exporting import stream_of
 from failures.finding.filters import ProtocolFilter, filter_part
 from failures.pages.protocols import EXPORT, VIEW
 
@@ -22,6 +23,6 @@ def export_page(request: HttpRequest) -> HttpResponseBase:
     query = filter_part(request.GET)
     try:
         return file_response(stream_of(ProtocolFilter(query), form, request.user), form, "protocols")
-    except NotExported as refused:
-        messages.error(request, str(refused))
+    except Refused as refused:
+        messages.error(request, refused.sentence)
         return HttpResponseRedirect(link("protocols") + (f"?{query.urlencode()}" if query else ""))

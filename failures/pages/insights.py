@@ -17,7 +17,8 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from console.exports.rows import cell, csv_line
-from console.exports.stream import AllPlacesTaken, Stream, begin_of, file_response
+from console.exports.stream import Stream, begin_of, file_response
+from console.operations.refusals import Refused
 from console.ui.amounts import number, size
 from console.ui.page import link, needs, page
 from contract.made_up import HISTORY_KEY
@@ -214,6 +215,6 @@ def _file(request: HttpRequest, spec: Spec, rows: Any) -> HttpResponseBase:
         return file_response(
             Stream(lines(), told=lambda began: None, begin=begin_of("csv")), "csv", spec.name
         )
-    except AllPlacesTaken:
-        messages.error(request, _("Too many files are being made at once: try again in a minute."))
+    except Refused as refused:
+        messages.error(request, refused.sentence)
         return HttpResponseRedirect(link("insight_table", spec.name))

@@ -2,9 +2,11 @@
 
 from django.utils.translation import gettext_lazy as _
 
+from console.audit.refusals import LOOKS_BESIDE_FILES, audited
 from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
+from failures.exporting import EXPORT
 from failures.fingerprints.operations import FINGERPRINT_OPERATIONS
 from failures.insights.operations import PIPELINE_OPERATIONS
 from failures.pages.breaker import breaker_panel
@@ -36,7 +38,7 @@ def register() -> None:
     add_operations(*FINGERPRINT_OPERATIONS, *PIPELINE_OPERATIONS)
     add_page("protocols/", protocol_list, "protocols")
     add_page("protocols/news/", protocol_news, "protocol_news")
-    add_page("protocols/export/", export_page, "export_protocols")
+    add_page("protocols/export/", audited(EXPORT, LOOKS_BESIDE_FILES)(export_page), "export_protocols")
     saved_filter_pages.register()
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
     add_tab(Tab("insights", _("Insights"), "admin:insights", 64, VIEW_INSIGHTS))

@@ -206,7 +206,7 @@ def test_an_entry_leads_to_what_it_was_done_to(anna: User, client: Client) -> No
 @pytest.mark.parametrize("key", ["Orders.v1", "ключ", "a/b", "a b", "x" * 300, ""])
 def test_what_cannot_be_hinders_nobody_from_reading_the_audit(anna: User, client: Client, key: str) -> None:
     """Who exports names a setting as they like."""
-    record("export_protocols", by=anna, now=timezone.now(), target=f"setting:{key}")
+    record("protocols.export", by=anna, now=timezone.now(), target=f"setting:{key}")
     record("look", by=anna, now=timezone.now(), target="letter:8", letter=8)
     client.force_login(reports.person("auditor", "console.view_auditentry"))
     page = client.get("/audit/")

@@ -91,7 +91,7 @@ def test_the_whole_filter_of_the_address_bar_narrows_lists_files_and_what_is_sho
     assert listed("--text", "customer", "--limit", "2", "--before", str(second)) == [first]
     rows = told("export", "--filter", "prop=sku%3Da", "--format", "jsonl").splitlines()
     assert [json.loads(row)["id"] for row in rows] == [second, first]
-    assert AuditEntry.objects.get(action="export").detail["query"] == "prop=sku%3Da"
+    assert AuditEntry.objects.get(action="dead_letters.export").detail["query"] == "prop=sku%3Da"
     assert json.loads(told("show", "--exception", "keyerr", "--json"))["id"] == third
     # Nobody finds by a value what they may not see.
     reports.person("trusted", "dlq.view_deadletter", "dlq.can_see_masked")

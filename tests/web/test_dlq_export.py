@@ -18,6 +18,7 @@ from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
 from console.exports import stream
 from contract.typed import Typed
+from dlq.export_limits import EXPORT
 from dlq.models import DeadLetter
 from tests.web import letters, reports
 
@@ -79,7 +80,7 @@ def test_a_list_is_a_csv_file_without_formulas(client: Client, some: list[DeadLe
     assert rows[0]["body_text"] == '{"sum": 1, "card": "•••"}'
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.setting_key, entry.counts, entry.result) == (
-        "export",
+        "dead_letters.export",
         "orders",
         {"letters": 3},
         "done",
@@ -126,12 +127,14 @@ def test_too_many_are_left_to_the_command_line(
     monkeypatch.setattr("dlq.export_limits.MOST", 2)
     answer = client.get("/dead-letters/orders/export/?prop=n%3D3", follow=True)
     assert "./ma manage dlq export" in answer.content.decode() and "prop" in answer.redirect_chain[0][0]
-    assert not AuditEntry.objects.exists()
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.result, entry.target) == (EXPORT, "refused", "setting:orders")
 
 
 def test_only_so_many_at_once_and_a_place_is_given_back(client: Client, some: list[DeadLetter]) -> None:
     held = [client.get("/letters/export/") for _ in range(stream.AT_ONCE)]
     assert client.get("/letters/export/").status_code == 302
+    assert AuditEntry.objects.filter(action=EXPORT, target="letters:all", result="refused").count() == 1
     for each in held:
         close(each)
     failed = AuditEntry.objects.filter(result="failed")
@@ -153,6 +156,7 @@ def test_a_reader_that_is_too_slow_gets_a_broken_file(
 
 def test_who_may_not_see_gets_nothing(some: list[DeadLetter]) -> None:
     assert signed_in(name="nobody").get("/dead-letters/orders/export/").status_code == 403
+    assert AuditEntry.objects.filter(action=EXPORT, by_name="nobody", result="refused").count() == 1
     assert signed_in("dlq.view_deadletter").get("/letters/export/?file=exe").status_code == 404
 
 
@@ -169,6 +173,12 @@ def test_over_rest(some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> N
     assert (wrong.status_code, wrong.json()["error"]) == (409, "bad_filter")
     monkeypatch.setattr("dlq.export_limits.MOST", 2)
     assert client.get("/api/v1/dead-letters/export/").json()["error"] == "too_many"
+    outsider = APIClient()
+    bearer = reports.bearer_of(reports.person("outsider"))["Authorization"]
+    outsider.credentials(HTTP_AUTHORIZATION=bearer)
+    assert outsider.get("/api/v1/dead-letters/export/").status_code == 403
+    kept = AuditEntry.objects.filter(action=EXPORT, result="refused").order_by("pk")
+    assert list(kept.values_list("by_name", flat=True)) == ["reader", "reader", "outsider"]
 
 
 def test_the_command_masks_for_anybody_unless_a_person_is_named(some: list[DeadLetter]) -> None:
@@ -182,9 +192,7 @@ def test_the_command_masks_for_anybody_unless_a_person_is_named(some: list[DeadL
     for form in (["--format", "jsonl", "--bodies"], []):
         assert "4111-secret" not in told(*form)
         assert "4111-secret" in told(*form, "--as", "chief")
-    assert (
-        AuditEntry.objects.filter(action="export").values_list("by_name", flat=True).distinct().count() == 2
-    )
+    assert AuditEntry.objects.filter(action=EXPORT).values_list("by_name", flat=True).distinct().count() == 2
 
 
 def test_a_file_and_rest_tell_what_a_letter_died_of_as_its_page_does(
