@@ -1,10 +1,26 @@
-"""Codes of the audit that this app gives to entries, and their words."""
+"""Codes of the audit that this app gives to entries, their words, and the rows that people save."""
+
+from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
+from agents.alerts.kinds import kind_of
+from agents.models import (
+    AlertRule,
+    Destination,
+    LaunchSetting,
+    NoticeTarget,
+    Pool,
+    PoolGrant,
+    Schedule,
+    ScheduledGroup,
+    Server,
+)
+from agents.models.schedule import Missed
 from console.audit import text
+from console.audit.saves import RowKind
+from console.ui.text import masked
 
-text.ACTIONS.declare({"pool_agents": _("change which agents a pool allows")})
 text.COUNTS.declare(
     {
         "agents listed": _("agents listed"),
@@ -17,8 +33,11 @@ text.DETAILS.declare(
         "allows": _("allows"),
         "group": _("group"),
         "member": _("member"),
+        "members": _("members"),
         "message": _("message"),
+        "missed": _("missed windows"),
         "removed": _("removed"),
+        "schedule": _("schedule"),
         "ticket": _("ticket"),
         "try_one_first": _("Try one message first"),
     }
@@ -26,3 +45,34 @@ text.DETAILS.declare(
 text.VALUES.declare(
     {"allows": {"every": _("every agent of its servers"), "listed": _("only the listed agents")}}
 )
+
+
+def _scheduled(owner: LaunchSetting | ScheduledGroup) -> dict[str, Any]:
+    of = {"group" if isinstance(owner, ScheduledGroup) else "setting": owner}
+    schedule = Schedule.objects.filter(**of).first()
+    return {"schedule": str(schedule), "missed": schedule.missed} if schedule else {}
+
+
+def _kind(name: str) -> text.Text:
+    kind = kind_of(name)
+    return kind.label if kind else name
+
+
+def _allowed(agents: Any) -> text.Text:
+    return _("every agent of its servers") if agents is None else agents or _("no agent")
+
+
+SCHEDULE_WORDS = {"missed": lambda value: dict(Missed.choices).get(str(value), "—")}
+RowKind("alert_rule", AlertRule, _("Alert rules"), page="agents_alertrule_change", about=("kind", "pool"),
+        words={"kind": _kind})  # fmt: skip
+RowKind("destination", Destination, _("Destinations"), about=("name",))
+RowKind("grant", PoolGrant, _("Rights in pools"), page="agents_poolgrant_change", about=("pool", "group"))
+RowKind("group", ScheduledGroup, _("Groups"), key="name", removed_by="group.delete",
+        many={"members": ("setting__key",)}, more=_scheduled, words=SCHEDULE_WORDS)  # fmt: skip
+RowKind("notice_target", NoticeTarget, _("Who is told of trips"), removed_by="notice_target.delete",
+        about=("address",), shown={"address": masked},
+        setting_key=lambda target: target.setting.key if target.setting else "")  # fmt: skip
+RowKind("pool", Pool, _("Pools"), key="name", many={"servers": ("name",)}, words={"allowed_agents": _allowed})
+RowKind("server", Server, _("Servers"), key="name", removed_by="server.remove")
+RowKind("setting", LaunchSetting, _("Settings"), key="key", removed_by="setting.remove", more=_scheduled,
+        setting_key=lambda setting: setting.key, words=SCHEDULE_WORDS)  # fmt: skip

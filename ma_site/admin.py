@@ -3,36 +3,27 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.forms import AdminPasswordChangeForm
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.views import PasswordChangeView
 from django.forms import ModelMultipleChoiceField
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
+
+from console.audit.forms import RecordedAdmin
+from console.audit.saves import saving
+from ma_site.audit_codes import permission_words
 
 admin.site.unregister([Group, User])
 
 
-def permission_words(permission: Permission) -> str:
-    """The name that the database keeps in English, in the reader's language."""
-    kind = permission.content_type.model_class()
-    action, _separator, model_name = permission.codename.partition("_")
-    if (
-        kind is not None
-        and model_name == kind._meta.model_name
-        and action in ("add", "change", "delete", "view")
-    ):
-        words = {
-            "add": _("Can add %(kind)s"),
-            "change": _("Can change %(kind)s"),
-            "delete": _("Can delete %(kind)s"),
-            "view": _("Can view %(kind)s"),
-        }
-        return words[action] % {"kind": kind._meta.verbose_name_plural}
-    return _(permission.name)
-
-
 class PermissionField(ModelMultipleChoiceField):
     def label_from_instance(self, obj: Permission) -> str:
-        return f"{obj.content_type} | {permission_words(obj)}"
+        name = f"{obj.content_type.app_label}.{obj.codename}"
+        words = permission_words(name)
+        return f"{obj.content_type} | {_(obj.name) if words == name else words}"
 
 
 class InWords:
@@ -45,10 +36,26 @@ class InWords:
 
 
 @admin.register(Group)
-class GroupInWords(InWords, GroupAdmin):
+class GroupInWords(RecordedAdmin, InWords, GroupAdmin):
     pass
 
 
 @admin.register(User)
-class UserInWords(InWords, UserAdmin):
-    pass
+class UserInWords(RecordedAdmin, InWords, UserAdmin):
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
+        with self.attempting("password", request, id):
+            person = self.get_object(request, unquote(id))
+            if request.method != "POST" or person is None:
+                return super().user_change_password(request, id, form_url)
+            with saving(person, request.user, verb="password"):
+                return super().user_change_password(request, id, form_url)
+
+
+class PasswordChange(PasswordChangeView):
+    """A person's own. The old one is checked before the transaction: that takes long."""
+
+    form_class = AdminPasswordChangeForm
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with saving(form.user, form.user, verb="password"):
+            return super().form_valid(form)

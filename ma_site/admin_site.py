@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.translation import gettext_lazy as _
 
 from console.ui.page import urls
@@ -35,6 +35,14 @@ class OperationsSite(AdminSite):
         from ma_site.sign_in import throttled  # needs the apps, which need this site
 
         return throttled(request, lambda: super(OperationsSite, self).login(request, extra_context))
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        from ma_site.admin import PasswordChange  # needs the apps, which need this site
+
+        shown = {**self.each_context(request), **(extra_context or {})}
+        request.current_app = self.name
+        done = reverse("admin:password_change_done")
+        return PasswordChange.as_view(success_url=done, extra_context=shown)(request)
 
     def records(self, request: HttpRequest) -> TemplateResponse:
         """The admin's own index: every kind of row that this person may see."""

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from agents.models import Activation, ActivationState, Kind, LaunchSetting, Pool
 from agents.services.wishes import save_setting
+from console.audit.saves import record_deletion, saving
 from console.reasons import said
 from contract.fingerprint import fingerprint
 from contract.made_up import HISTORY_KEY
@@ -44,13 +45,11 @@ def make_history(pool: Pool, now: datetime) -> bool:
     """Whether it was made now. It ends yesterday, so that no day of it is still going on."""
     if LaunchSetting.objects.filter(key=HISTORY_KEY).exists():
         return False
-    with transaction.atomic():
-        setting = save_setting(
-            LaunchSetting(
-                key=HISTORY_KEY, kind=Kind.STANDALONE, agent="demo.history", pool=pool,
-                description=DESCRIPTION,
-            )
-        )  # fmt: skip
+    setting = LaunchSetting(
+        key=HISTORY_KEY, kind=Kind.STANDALONE, agent="demo.history", pool=pool, description=DESCRIPTION
+    )
+    with saving(setting, None):
+        save_setting(setting)
         begin = now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=DAYS)
         activation = Activation.objects.create(
             id=uuid5(NAMESPACE, "activation"), setting=setting, state=ActivationState.STOPPED,
@@ -75,6 +74,7 @@ def remove_history() -> bool:
         RecoveredMessage.objects.filter(setting_key=HISTORY_KEY).delete()
         if setting is not None:
             Activation.objects.filter(setting=setting).delete()
+            record_deletion(setting, None)
             setting.delete()
         # Sums over all settings hold it until the next run.
         for table in TABLES.values():

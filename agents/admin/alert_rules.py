@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from agents.alerts.kinds import Kind, every_kind, kind_of
 from agents.models import AlertRule
+from console.audit.forms import RecordedAdmin
 
 
 def defaults_of(kind: Kind) -> str:
@@ -40,7 +41,7 @@ class AlertRuleForm(forms.ModelForm):
 
 
 @admin.register(AlertRule)
-class AlertRuleAdmin(admin.ModelAdmin):
+class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
     form = AlertRuleForm
     list_display = (
         "kind_label",

@@ -13,6 +13,7 @@ from agents.models import Destination, LaunchSetting
 from agents.pages.redelivery import preview
 from agents.services.policies import policy_changes
 from agents.services.wishes import save_destination
+from console.audit.forms import RecordedAdmin
 
 SHOWN_CHANGES = 5
 
@@ -46,7 +47,7 @@ class SettingInline(admin.TabularInline):
 
 
 @admin.register(Destination)
-class DestinationAdmin(admin.ModelAdmin):
+class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
     form = DestinationForm
     list_display = ("name", "max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
     search_fields = ("name", "description")

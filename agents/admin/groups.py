@@ -14,6 +14,7 @@ from agents.admin.schedule_form import ScheduleForm
 from agents.models import LaunchSetting, PoolGrant, ScheduledGroup
 from agents.services.group_members import check_members, save_members
 from agents.services.rights import may_anywhere, may_group, why_not_group
+from console.audit.forms import RecordedAdmin
 from console.ui.page import link
 
 FACTS = ("enabled", "state_since", "disabled_reason", "switched_off_by")
@@ -58,7 +59,7 @@ class GroupForm(ScheduleForm):
 
 
 @admin.register(ScheduledGroup)
-class ScheduledGroupAdmin(admin.ModelAdmin):
+class ScheduledGroupAdmin(RecordedAdmin, admin.ModelAdmin):
     form = GroupForm
     list_display = ("name", "enabled", "state_since", "description")
     search_fields = ("name", "description")
@@ -134,7 +135,7 @@ class ScheduledGroupAdmin(admin.ModelAdmin):
 
 
 @admin.register(PoolGrant)
-class PoolGrantAdmin(admin.ModelAdmin):
+class PoolGrantAdmin(RecordedAdmin, admin.ModelAdmin):
     """An administrator's: whoever may write here can give every right away."""
 
     list_display = ("pool", "group", "may_edit", "may_enable", "may_disable", "may_run", "may_stop")

@@ -11,12 +11,13 @@ from django.utils.translation import gettext_lazy
 
 from agents.models import NoticeTarget
 from agents.notices.operations import DeleteTarget, save_target
+from console.audit.forms import RecordedAdmin
 from console.operations.operation import Act
 from console.ui.text import masked
 
 
 @admin.register(NoticeTarget)
-class NoticeTargetAdmin(admin.ModelAdmin):
+class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
     list_display = ("channel", "seen_address", "setting", "pool", "created_at")
     list_select_related = ("setting", "pool")
     list_filter = ("channel", "pool")
@@ -62,8 +63,8 @@ class NoticeTargetAdmin(admin.ModelAdmin):
     def seen_address(self, obj: NoticeTarget) -> str:
         return masked(obj.address)
 
-    def delete_model(self, request: HttpRequest, obj: NoticeTarget) -> None:
-        """In the transaction of the admin's view."""
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """By the operation, which leaves the entry."""
         deletion = DeleteTarget()
         deletion.run(obj, Act(deletion, obj, request.user, timezone.now(), {}))
 

@@ -16,6 +16,7 @@ from agents.pages.pool_agents import meaning_of, withheld_text
 from agents.servers.operations import RevokeServerToken
 from agents.services.polling import poll_after_commit
 from agents.services.pools import save_pool
+from console.audit.forms import RecordedAdmin
 from console.tokens.admin import TokenAdmin
 from console.ui.page import link
 
@@ -33,7 +34,7 @@ class OfferedAgentInline(admin.TabularInline):
 
 
 @admin.register(Server)
-class ServerAdmin(admin.ModelAdmin):
+class ServerAdmin(RecordedAdmin, admin.ModelAdmin):
     """A server made here has no token yet: `./ma manage create_server NAME` prints one."""
 
     list_display = ("name", "state_now", "last_seen_at", "kma_version", "clock_skew_seconds", "spool_rows")
@@ -95,7 +96,7 @@ class ServerTokenAdmin(TokenAdmin):
 
 
 @admin.register(Pool)
-class PoolAdmin(admin.ModelAdmin):
+class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
     """Which agents its settings may run is for those who may change pools, not for those who edit its
     settings."""
 
@@ -145,6 +146,7 @@ class PoolAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Pool, form: Any, change: bool) -> None:
         """In the transaction of the admin's view."""
         affected = save_pool(obj, request.user, timezone.now())
+        form.saving.counts = affected.counts
         if affected.enabled:
             messages.warning(request, withheld_text(affected.enabled))
 

@@ -16,6 +16,7 @@ from agents.services.discarding import check_discarding
 from agents.services.rights import destinations_for, may, may_anywhere, pools_for
 from agents.services.unmasking import check_unmasking
 from agents.services.wishes import save_setting
+from console.audit.forms import RecordedAdmin
 from console.ui.page import link
 
 FACTS = (
@@ -151,7 +152,7 @@ class SettingForm(ScheduleForm):
 
 
 @admin.register(LaunchSetting)
-class LaunchSettingAdmin(admin.ModelAdmin):
+class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
     form = SettingForm
     list_display = ("key", "enabled", "agent", "timing", "spread", "pool", "provision_state", "state_since")
     list_select_related = ("pool",)

@@ -4,6 +4,7 @@ from django.contrib.auth.models import Group
 from rest_framework import serializers, viewsets
 
 from agents.models import Pool, PoolGrant
+from console.audit.forms import RecordedRows
 from console.rest.serializers import CheckedModelSerializer
 
 
@@ -23,7 +24,7 @@ class GrantSerializer(CheckedModelSerializer[PoolGrant]):
         )  # fmt: skip
 
 
-class GrantViewSet(viewsets.ModelViewSet[PoolGrant]):
+class GrantViewSet(RecordedRows, viewsets.ModelViewSet[PoolGrant]):
     """An administrator's: whoever may write here can give every right away."""
 
     queryset = PoolGrant.objects.select_related("pool", "group").order_by("pool__name", "group__name")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import ValidationError as ModelError
-from django.db import transaction
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers, status
@@ -24,6 +23,8 @@ from agents.models import (
     Window,
 )
 from agents.services.group_members import save_members
+from console.audit.forms import RecordedRows
+from console.audit.saves import Saving
 from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems
 from console.rest.serializers import (
@@ -114,6 +115,7 @@ class PassSerializer(serializers.ModelSerializer[GroupActivation]):
 
 
 class GroupViewSet(
+    RecordedRows,
     OperationsMixin,
     mixins.ListModelMixin,
     mixins.CreateModelMixin,
@@ -158,28 +160,19 @@ class GroupViewSet(
         self._check_members(given if isinstance(given, list) else [])
         return super().create(request, *args, **options)
 
-    def perform_create(self, serializer: serializers.BaseSerializer[ScheduledGroup]) -> None:
-        self._save(serializer, ScheduledGroup(), dict(serializer.validated_data))
-
-    def perform_update(self, serializer: serializers.BaseSerializer[ScheduledGroup]) -> None:
-        assert serializer.instance is not None
+    def perform_update(self, serializer: Any) -> None:
         if "members" in serializer.validated_data:
             self._check_members(serializer.validated_data["members"])
-        self._save(serializer, serializer.instance, dict(serializer.validated_data))
+        super().perform_update(serializer)
 
     def _check_members(self, keys: Sequence[Any]) -> None:
         """The right to edit each setting that shall be in it."""
         named = LaunchSetting.objects.filter(key__in=[key for key in keys if isinstance(key, str)])
         check_group(self.request, "edit", ScheduledGroup(), list(named))
 
-    @transaction.atomic
-    def _save(
-        self,
-        serializer: serializers.BaseSerializer[ScheduledGroup],
-        group: ScheduledGroup,
-        values: dict[str, Any],
-    ) -> None:
+    def store(self, serializer: serializers.BaseSerializer[ScheduledGroup], save: Saving) -> None:
         """Group, members and schedule: all or none."""
+        group, values = serializer.instance or ScheduledGroup(), dict(serializer.validated_data)
         now, new = timezone.now(), group.pk is None
         members, has_schedule = values.pop("members", None), "schedule" in values
         schedule = values.pop("schedule", None)

@@ -15,6 +15,8 @@ from agents.api.trips import NoticeSerializer
 from agents.models import LaunchSetting, NoticeTarget, Pool
 from agents.notices.operations import DeleteTarget, RenewSecret, SendTest, save_target
 from agents.services.seen_addresses import address_of_target
+from console.audit.forms import RecordedRows
+from console.audit.saves import saving
 from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems
 from console.rest.serializers import CheckedModelSerializer
@@ -52,6 +54,7 @@ class SecretSerializer(TargetSerializer):
 
 
 class TargetViewSet(
+    RecordedRows,
     OperationsMixin,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
@@ -79,7 +82,8 @@ class TargetViewSet(
         given.is_valid(raise_exception=True)
         target = NoticeTarget(**given.validated_data)
         self._check(target)
-        save_target(target)
+        with saving(target, request.user):
+            save_target(target)
         return Response(self._with_secret(target), status=status.HTTP_201_CREATED)
 
     def perform_destroy(self, instance: NoticeTarget) -> None:

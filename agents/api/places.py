@@ -14,6 +14,8 @@ from agents.servers.operations import Cordon, Drain, RevokeServerToken, Uncordon
 from agents.services.policies import policy_lines
 from agents.services.pools import save_pool
 from agents.services.wishes import save_destination
+from console.audit.forms import RecordedRows
+from console.audit.saves import Saving
 from console.operations.rest import OperationsMixin
 from console.rest.serializers import CheckedModelSerializer
 
@@ -123,6 +125,7 @@ class PoolSerializer(CheckedModelSerializer[Pool]):
 
 
 class PoolViewSet(
+    RecordedRows,
     mixins.ListModelMixin,
     mixins.CreateModelMixin,
     mixins.RetrieveModelMixin,
@@ -137,19 +140,12 @@ class PoolViewSet(
     lookup_value_regex = "[^/]+"
     http_method_names = ["get", "post", "patch", "head", "options"]
 
-    def perform_create(self, serializer: serializers.BaseSerializer[Pool]) -> None:
-        self._save(serializer, Pool())
-
-    def perform_update(self, serializer: serializers.BaseSerializer[Pool]) -> None:
-        assert serializer.instance is not None
-        self._save(serializer, serializer.instance)
-
-    def _save(self, serializer: serializers.BaseSerializer[Pool], pool: Pool) -> None:
-        values = dict(serializer.validated_data)
+    def store(self, serializer: serializers.BaseSerializer[Pool], save: Saving) -> None:
+        pool, values = serializer.instance or Pool(), dict(serializer.validated_data)
         servers = values.pop("servers", None)
         for name, value in values.items():
             setattr(pool, name, value)
-        save_pool(pool, self.request.user, timezone.now(), servers)
+        save.counts = save_pool(pool, self.request.user, timezone.now(), servers).counts
         serializer.instance = self.get_queryset().get(pk=pool.pk)
 
 
@@ -206,6 +202,7 @@ class DestinationSerializer(CheckedModelSerializer[Destination]):
 
 
 class DestinationViewSet(
+    RecordedRows,
     mixins.ListModelMixin,
     mixins.CreateModelMixin,
     mixins.RetrieveModelMixin,
@@ -226,12 +223,8 @@ class DestinationViewSet(
         found = {row.address: row for row in FoundPolicy.objects.all()}
         return {**super().get_serializer_context(), "found_policies": found}
 
-    def perform_create(self, serializer: serializers.BaseSerializer[Destination]) -> None:
-        serializer.instance = save_destination(Destination(**serializer.validated_data))
-
-    def perform_update(self, serializer: serializers.BaseSerializer[Destination]) -> None:
-        destination = serializer.instance
-        assert destination is not None
+    def store(self, serializer: serializers.BaseSerializer[Destination], save: Saving) -> None:
+        destination = serializer.instance or Destination()
         for name, value in serializer.validated_data.items():
             setattr(destination, name, value)
-        save_destination(destination)
+        serializer.instance = save_destination(destination)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db import transaction
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, mixins, serializers, status
@@ -27,6 +26,8 @@ from agents.settings.operations import (
     RunSetting,
     StopSetting,
 )
+from console.audit.forms import RecordedRows
+from console.audit.saves import Saving
 from console.filters import SwitchFilter
 from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems
@@ -43,6 +44,7 @@ class SettingFilter(filters.FilterSet):
 
 
 class SettingViewSet(
+    RecordedRows,
     OperationsMixin,
     mixins.ListModelMixin,
     mixins.CreateModelMixin,
@@ -88,21 +90,9 @@ class SettingViewSet(
         self.for_action("edit")
         return super().partial_update(request, *args, **options)
 
-    def perform_create(self, serializer: serializers.BaseSerializer[LaunchSetting]) -> None:
-        self._save(serializer, LaunchSetting(), dict(serializer.validated_data))
-
-    def perform_update(self, serializer: serializers.BaseSerializer[LaunchSetting]) -> None:
-        assert serializer.instance is not None
-        self._save(serializer, serializer.instance, dict(serializer.validated_data))
-
-    @transaction.atomic
-    def _save(
-        self,
-        serializer: serializers.BaseSerializer[LaunchSetting],
-        setting: LaunchSetting,
-        values: dict[str, Any],
-    ) -> None:
+    def store(self, serializer: serializers.BaseSerializer[LaunchSetting], save: Saving) -> None:
         """Setting and schedule, both or none."""
+        setting, values = serializer.instance or LaunchSetting(), dict(serializer.validated_data)
         new = setting.pk is None
         if "pool" in values and (new or values["pool"].pk != setting.pool_id):
             check_pool(self.request, values["pool"])

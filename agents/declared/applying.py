@@ -18,8 +18,9 @@ from django.db import transaction
 from agents.declared.differences import Change, between
 from agents.declared.export import members_of, schedule_fields
 from agents.declared.problems import Problem, Rejected, gathered
-from agents.declared.shape import Document, Entry
+from agents.declared.shape import MODELS, Document, Entry
 from agents.declared.storing import store_destination, store_group, store_pool, store_setting
+from agents.groups.operations import DisableGroup, EnableGroup
 from agents.models import (
     GroupMember,
     LaunchSetting,
@@ -36,6 +37,10 @@ from agents.services.pools import affected_by
 from agents.services.provisioning import provision_setting
 from agents.services.schedules import delete_schedule, save_schedule
 from agents.services.settings import disable_setting, enable_setting
+from agents.settings.operations import DisableSetting, EnableSetting
+from console.audit.log import attempt
+from console.audit.saves import Saving
+from console.operations.operation import Act
 from console.operations.refusals import Refused
 
 PATIENCE_SECONDS = 15.0
@@ -61,6 +66,7 @@ def apply(document: Document, by: Any, now: datetime, *, dry_run: bool = False) 
         work.store()
         if work.problems:
             raise Rejected(work.problems)
+        work.record()
         wanted, withheld = work.enablings(), work.withheld()
         if dry_run:
             transaction.set_rollback(True)
@@ -81,6 +87,8 @@ class _Work:
         self.document, self.by, self.now = document, by, now
         self.changes: list[Change] = []
         self.problems: list[Problem] = []
+        # By the paths of entries: one entry of the audit for all that is saved of a row.
+        self.saves: dict[str, Saving] = {}
 
     def store(self) -> None:
         scheduled = [*self.document.of("settings"), *self.document.of("groups")]
@@ -97,15 +105,30 @@ class _Work:
         ):
             for entry in sorted(self.document.of(section), key=_hands_on):
                 with gathered(self.problems, entry.path):
-                    self.changes += store(entry, self.by)
+                    self.changes += store(entry, self.by, partial(self._begin, entry))
         for entry in self.document.of("groups"):
             with gathered(self.problems, entry.path):
-                self.changes += store_group(entry)
+                self.changes += store_group(entry, partial(self._begin, entry))
                 self._set_members(entry)
         for entry in scheduled:
             self._set_schedule(entry)
         for entry in self.document.of("settings"):
             self._check_enabled_alone(entry)
+
+    def record(self) -> None:
+        """What was saved, in the audit."""
+        for section, model in MODELS.items():
+            key = "key" if section == "settings" else "name"
+            for entry in self.document.of(section):
+                if save := self.saves.get(entry.path):
+                    save.row = model.objects.get(**{key: entry.name})
+                    save.end()
+
+    def _begin(self, entry: Entry, row: Any) -> Saving:
+        """Before the first change of a row; it is None where it is new."""
+        if entry.path not in self.saves:
+            self.saves[entry.path] = Saving(row, self.by)
+        return self.saves[entry.path]
 
     def withheld(self) -> list[str]:
         """Enabled settings of pools whose list this file changes, with an agent that the list does not
@@ -128,9 +151,11 @@ class _Work:
             return
         with gathered(self.problems, entry.path):
             if isinstance(owner, ScheduledGroup):
-                done = disable_group(owner, self.by, FROM_FILE(), self.now)
+                act = Act(DisableGroup(), owner, self.by, self.now, {})
+                done = disable_group(owner, self.by, FROM_FILE(), self.now, record=act.record)
             else:
-                done = disable_setting(owner, self.by, FROM_FILE(), self.now)
+                act = Act(DisableSetting(), owner, self.by, self.now, {})
+                done = disable_setting(owner, self.by, FROM_FILE(), self.now, record=act.record)
             self.changes += [Change(f"{entry.path}/enabled", "true", "false")] * done
 
     def _check_enabled_alone(self, entry: Entry) -> None:
@@ -142,6 +167,7 @@ class _Work:
         schedule = _schedule(entry)
         if schedule is None or "schedule" not in entry.given or entry.given["schedule"] is not None:
             return
+        self._begin(entry, _owner(entry))
         delete_schedule(schedule, self.by, self.now)
         self.changes += [Change(f"{entry.path}/schedule", str(schedule), "none")]
 
@@ -161,6 +187,7 @@ class _Work:
         if stored is not None:
             for name in ("crontab", "time_zone", "every_seconds", "missed"):
                 setattr(stored, name, getattr(wanted, name))
+        self._begin(entry, owner)
         with gathered(self.problems, path):
             save_schedule(stored or wanted, self.by, self.now)
         self.changes += between(path, old, {**dict.fromkeys(old or {}), **new})
@@ -171,6 +198,7 @@ class _Work:
             return
         before = members_of(group)
         if (staying := [key for key in before if key in entry.given["members"]]) != before:
+            self._begin(entry, group)
             with gathered(self.problems, f"{entry.path}/members"):
                 save_members(group, staying, self.by, self.now)
                 self.changes += between(entry.path, {"members": before}, {"members": staying})
@@ -186,6 +214,7 @@ class _Work:
         path = f"{entry.path}/members"
         if any(problem.path == path for problem in self.problems):
             return
+        self._begin(entry, group)
         with gathered(self.problems, path):
             save_members(group, entry.given["members"], self.by, self.now)
             self.changes += between(entry.path, {"members": before}, {"members": entry.given["members"]})
@@ -195,10 +224,14 @@ def _enable(owner: LaunchSetting | ScheduledGroup, by: Any, now: datetime) -> No
     """Raises Refused, which the next `apply` may not meet any more: the broker may have been away."""
     if isinstance(owner, ScheduledGroup):
         _provide(*[member.setting for member in owner.members.select_related("setting")])
-        enable_group(owner, by, now)
+        act = Act(EnableGroup(), owner, by, now, {})
+        with attempt(**act.about, by=by):
+            enable_group(owner, by, now, record=act.record)
         return
     _provide(owner)
-    enable_setting(LaunchSetting.objects.get(pk=owner.pk), by, now)
+    act = Act(EnableSetting(), owner, by, now, {})
+    with attempt(**act.about, by=by):
+        enable_setting(LaunchSetting.objects.get(pk=owner.pk), by, now, record=act.record)
 
 
 def _provide(*settings: LaunchSetting) -> None:

@@ -1,6 +1,9 @@
-"""One entry of a file to its row. Answers what changed; raises ValidationError, and then stored nothing."""
+"""One entry of a file to its row. Answers what changed; raises ValidationError, and then stored nothing.
 
-from collections.abc import Sequence
+`begin` is called before a row is saved, with the row as it is stored: what it answers leaves the entry of the
+audit."""
+
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -13,11 +16,13 @@ from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup, Serv
 from agents.services.discarding import check_discarding
 from agents.services.pools import check_allowing, save_pool
 from agents.services.wishes import REMOVING, save_destination, save_setting
+from console.audit.saves import Saving
 
+Begin = Callable[[Any], Saving]
 PlainRow = TypeVar("PlainRow", Pool, Destination, LaunchSetting, ScheduledGroup)
 
 
-def store_pool(entry: Entry, by: Any, *, now: datetime) -> list[Change]:
+def store_pool(entry: Entry, by: Any, begin: Begin, *, now: datetime) -> list[Change]:
     stored = Pool.objects.filter(name=entry.name).first()
     pool = stored or Pool(name=entry.name)
     old = {**plain_values(pool), "servers": servers_of(pool)} if stored else None
@@ -29,20 +34,22 @@ def store_pool(entry: Entry, by: Any, *, now: datetime) -> list[Change]:
     if changes:
         if by is not None and "allowed_agents" in new:
             check_allowing(by, pool, new["allowed_agents"])
-        save_pool(_filled(pool, entry), by, now, servers)
+        save = begin(stored)
+        save.counts = save_pool(_filled(pool, entry), by, now, servers).counts
     return changes
 
 
-def store_destination(entry: Entry, _by: Any) -> list[Change]:
+def store_destination(entry: Entry, _by: Any, begin: Begin) -> list[Change]:
     stored = Destination.objects.filter(name=entry.name).first()
     destination = stored or Destination(name=entry.name)
     changes = between(entry.path, plain_values(destination) if stored else None, entry.given)
     if changes:
+        begin(stored)
         save_destination(_filled(destination, entry))
     return changes
 
 
-def store_setting(entry: Entry, by: Any) -> list[Change]:
+def store_setting(entry: Entry, by: Any, begin: Begin) -> list[Change]:
     stored = LaunchSetting.objects.select_related("pool", "destination").filter(key=entry.name).first()
     setting = stored or LaunchSetting(key=entry.name)
     old = None
@@ -59,16 +66,18 @@ def store_setting(entry: Entry, by: Any) -> list[Change]:
         if by is not None and "after_last" in new:
             check_discarding(by, stored, new["after_last"])
         _relate(setting, entry)
+        begin(stored)
         save_setting(_filled(setting, entry), by)
     return changes
 
 
-def store_group(entry: Entry) -> list[Change]:
+def store_group(entry: Entry, begin: Begin) -> list[Change]:
     """Its members and its schedule are stored by their services."""
     stored = ScheduledGroup.objects.filter(name=entry.name).first()
     group = stored or ScheduledGroup(name=entry.name)
     changes = between(entry.path, plain_values(group) if stored else None, entry.plain)
     if changes:
+        begin(stored)
         _filled(group, entry).save()
     return changes
 

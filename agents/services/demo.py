@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
-
 from agents.models import (
     Destination,
     Kind,
@@ -22,6 +20,7 @@ from agents.models.setting import AckMode
 from agents.services.group_members import save_members
 from agents.services.schedules import save_schedule
 from agents.services.wishes import save_destination, save_setting
+from console.audit.saves import saving
 
 POOL = "demo"
 # Agents that do what a message or a parameter says; nothing of a real installation begins with these.
@@ -84,25 +83,43 @@ GROUP_TEXT = "First the report, then who reads it; each minute, so that there is
 
 def make_demo_rows(servers: Sequence[str], now: datetime) -> list[LaunchSetting]:
     """The settings of the demo, in their order."""
-    pool, _ = Pool.objects.get_or_create(
-        name=POOL, defaults={"description": "Every server of this installation."}
-    )
-    pool.servers.add(
-        *[Server.objects.get_or_create(name=name, defaults={"created_at": now})[0] for name in servers]
-    )
+    pool = make_demo_pool()
+    with saving(pool, None):
+        pool.servers.add(*[_server(name, now) for name in servers])
     for name, description in DESTINATIONS.items():
         if not Destination.objects.filter(name=name).exists():
-            save_destination(Destination(name=name, description=description, **POLICY))
+            destination = Destination(name=name, description=description, **POLICY)
+            with saving(destination, None):
+                save_destination(destination)
     return [_setting(key, pool) for key in SETTINGS]
 
 
-@transaction.atomic
+def make_demo_pool() -> Pool:
+    pool = Pool.objects.filter(name=POOL).first()
+    if pool is None:
+        pool = Pool(name=POOL, description="Every server of this installation.")
+        with saving(pool, None):
+            pool.save()
+    return pool
+
+
 def make_demo_group(now: datetime) -> ScheduledGroup:
     """The group of the demo with its schedule, not yet enabled. Its members are there, and in no group."""
-    group = ScheduledGroup.objects.create(name=GROUP, description=GROUP_TEXT, created_at=now)
-    save_members(group, MEMBERS, None, now)
-    save_schedule(Schedule(group=group, every_seconds=EVERY_SECONDS), None, now)
+    group = ScheduledGroup(name=GROUP, description=GROUP_TEXT, created_at=now)
+    with saving(group, None):
+        group.save()
+        save_members(group, MEMBERS, None, now)
+        save_schedule(Schedule(group=group, every_seconds=EVERY_SECONDS), None, now)
     return group
+
+
+def _server(name: str, now: datetime) -> Server:
+    server = Server.objects.filter(name=name).first()
+    if server is None:
+        server = Server(name=name, created_at=now)
+        with saving(server, None):
+            server.save()
+    return server
 
 
 def _setting(key: str, pool: Pool) -> LaunchSetting:
@@ -110,5 +127,7 @@ def _setting(key: str, pool: Pool) -> LaunchSetting:
     if setting is None:
         fields = dict(SETTINGS[key])
         destination = Destination.objects.filter(name=fields.pop("destination", "")).first()
-        setting = save_setting(LaunchSetting(key=key, pool=pool, destination=destination, **fields))
+        setting = LaunchSetting(key=key, pool=pool, destination=destination, **fields)
+        with saving(setting, None):
+            save_setting(setting)
     return setting

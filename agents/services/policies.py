@@ -24,6 +24,7 @@ from agents.services.wishes import save_destination
 from broker.errors import BrokerError
 from broker.topology import apply, found_policy
 from console.audit.log import Record, no_record
+from console.audit.saves import RowKind
 from console.broker import management
 from console.jobs.locks import lock
 from console.operations.refusals import Refused
@@ -161,8 +162,7 @@ def policy_changes(destination: Destination, most: int) -> list[StateChange]:
 
 
 def _label(field: str) -> str:
-    names = {each.name: each.verbose_name for each in Destination._meta.fields}
-    return str(names.get(field, "")) if field != NON_FIELD_ERRORS else ""
+    return str(RowKind.known[Destination].label(field)) if field != NON_FIELD_ERRORS else ""
 
 
 def _look_again() -> str:

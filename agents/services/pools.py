@@ -1,9 +1,9 @@
 """Saving a pool. Its list of allowed agents decides which of its settings servers are sent.
 
-Row, audit and the ends of what may not run any more are one transaction: killed before its commit nothing has
-changed, after it every server leaves the runs out at its next heartbeat (`withholding`), which the KMAs are
-asked to make at once. A setting that is saved at the same moment may still come together with an agent that
-is not allowed: it is neither enabled nor sent.
+Row, history, audit and the ends of what may not run any more are one transaction: killed before its commit
+nothing has changed, after it every server leaves the runs out at its next heartbeat (`withholding`), which
+the KMAs are asked to make at once. A setting that is saved at the same moment may still come together with an
+agent that is not allowed: it is neither enabled nor sent.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,12 +23,8 @@ from agents.services.endings import end_activations, set_ending
 from agents.services.final_states import runs_out
 from agents.services.history import note
 from agents.services.polling import poll_after_commit
-from console.audit.log import record
 
 CHANGE = "agents.change_pool"
-AUDITED = "pool_agents"
-# Names of agents in one entry of the audit.
-MOST_AUDITED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +33,11 @@ class Affected:
 
     enabled: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """For the audit."""
+        return {"settings withheld": len(self.enabled)} if self.enabled else {}
 
 
 def affected_by(pool: Pool, allowed: Collection[str] | None) -> Affected:
@@ -66,8 +67,7 @@ def check_allowing(user: Any, pool: Pool, wanted: Collection[str] | None) -> Non
 @transaction.atomic
 def save_pool(pool: Pool, by: Any, now: datetime, servers: Sequence[Server] | None = None) -> Affected:
     """`servers`: those that it is to have; None leaves them. Answers which settings the new list keeps from
-    running and the old one did not. The lock lets two changes of the list follow each other, each with its
-    own entry."""
+    running and the old one did not. The lock lets two changes of the list follow each other."""
     stored = Pool.objects.select_for_update(no_key=True).filter(pk=pool.pk).first() if pool.pk else None
     pool.save()
     if servers is not None:
@@ -93,26 +93,8 @@ def _note_list(pool: Pool, before: list[str] | None, by: Any, now: datetime) -> 
         enabled=tuple(sorted(setting.key for setting in kept if setting.enabled)),
         disabled=tuple(sorted(setting.key for setting in kept if not setting.enabled)),
     )
-    _audit(pool, before, affected, by, now)
     _end_what_would_end_itself([setting for setting in kept if setting.enabled], by, now)
     return affected
-
-
-def _audit(pool: Pool, before: list[str] | None, affected: Affected, by: Any, now: datetime) -> None:
-    old, new = set(before or ()), set(pool.allowlist or ())
-    added, removed = sorted(new - old), sorted(old - new)
-    record(
-        AUDITED,
-        by=by,
-        now=now,
-        target=f"pool:{pool.name}",
-        counts={"agents listed": len(new), "settings withheld": len(affected.enabled)},
-        detail={
-            "allows": "every" if pool.allowlist is None else "listed",
-            "added": added[:MOST_AUDITED],
-            "removed": removed[:MOST_AUDITED],
-        },
-    )
 
 
 def _end_what_would_end_itself(settings: Sequence[LaunchSetting], by: Any, now: datetime) -> None:

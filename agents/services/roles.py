@@ -3,6 +3,8 @@
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q, QuerySet
 
+from console.audit.saves import saving
+
 # Apps whose rows people may see. Tokens are nobody's to look at but an administrator's.
 SEEN_APPS = ("console", "agents", "failures", "dlq")
 SECRET_MODELS = ("servertoken", "apitoken")
@@ -40,5 +42,7 @@ def make_groups() -> None:
 
 
 def _group(name: str, permissions: QuerySet[Permission]) -> None:
-    group, _ = Group.objects.get_or_create(name=name)
-    group.permissions.set(permissions)
+    group = Group.objects.filter(name=name).first() or Group(name=name)
+    with saving(group, None):
+        group.save()
+        group.permissions.set(permissions)

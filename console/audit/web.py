@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from console.audit.filter import AuditFilter
 from console.audit.models import AuditEntry, AuditResult
+from console.audit.saves import change_words
 from console.audit.text import PAGES, Text, action_words, count_words, detail_words, first_code, scope_words
 from console.lists.keyset import BEFORE, BIGGEST_KEY, PAGE, counted, page_of
 from console.ui.labels import Shown
@@ -23,8 +24,8 @@ RESULTS: dict[str, Shown] = {
     AuditResult.REFUSED: Shown(AuditResult.REFUSED.label, "warn", "warn"),
     AuditResult.FAILED: Shown(AuditResult.FAILED.label, "bad", "bad"),
 }
-# Kept out of the details: columns tell them.
-TOLD = ("setting", "counts", "reason", "scope")
+# Kept out of the details: columns tell them, and the changes.
+TOLD = ("setting", "counts", "reason", "scope", "about", "changes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Row:
     result: Shown
     url: str
     counts: list[tuple[Any, Any]]
+    changes: list[tuple[Text, str]]
     detail: list[tuple[Text, str]]
 
 
@@ -73,6 +75,7 @@ def row_of(entry: AuditEntry) -> Row:
         RESULTS[entry.result],
         _url(entry),
         count_words(entry.counts),
+        change_words(entry.action, entry.detail),
         [detail_words(name, value) for name, value in _pairs(entry.detail)],
     )
 

@@ -64,10 +64,10 @@ class OperationsMixin(Audited):
         """Who may not even see it, or names what is not there, is in the audit too."""
         own: dict[str, Any] = {"create": self.addition, "destroy": self.removal}
         of_names = own | {_name_of(each): each for each in self.operations}
-        operation = of_names.get(getattr(self, "action", None) or "")
-        if operation is None:
+        if operation := of_names.get(getattr(self, "action", None) or ""):
+            self.audit_action = operation.code
+        if not self.audit_action:
             return super(Audited, self).handle_exception(exc)
-        self.audit_action = operation.code
         return super().handle_exception(exc)
 
 

@@ -94,10 +94,10 @@ def groups(db: None, known_groups: dict[str, list[int]]) -> None:
     """Made by the site once in a session, then copied: it takes longer than most tests."""
     from django.contrib.auth.models import Group
 
-    from agents.services.roles import make_groups
+    from tests.web.rows import make_roles
 
     if not known_groups:
-        make_groups()
+        make_roles()
         for group in Group.objects.all():
             known_groups[group.name] = [*group.permissions.values_list("pk", flat=True)]
         return

@@ -26,7 +26,6 @@ from agents.models import (
     StateChange,
 )
 from agents.reasons import EPOCH
-from agents.services.roles import make_groups
 from broker.amqp_codec import encode
 from broker.port import BodyKind, Message
 from console.processes import record_heartbeat
@@ -52,6 +51,7 @@ from failures.tallies.folding import fold_all
 from failures.tallies.noting import note
 from tests.web.alert_rows import make_alerts
 from tests.web.launches import Launches, make_launches
+from tests.web.rows import make_roles
 from tests.web.waiting_rows import make_action
 
 PASSWORD = "correct horse battery"
@@ -94,7 +94,7 @@ class World:
 
 def make_people() -> dict[str, User]:
     """An operator, a viewer, and an outsider who may sign in and nothing else."""
-    make_groups()
+    make_roles()
     people = {
         name: User.objects.create_user(name, password=PASSWORD, is_staff=True)
         for name in ("operator", "viewer", "outsider")

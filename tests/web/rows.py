@@ -5,12 +5,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
 from rest_framework.test import APIClient
 
 from agents.models import Activation, Destination, LaunchSetting, OfferedAgent, Pool, ProvisionState, Server
-from agents.services import tokens
+from agents.services import roles, tokens
 from agents.services.settings import enable_setting
 from agents.services.wishes import wanted_hash
+from console.audit.models import AuditEntry
 from console.tokens.models import ApiToken
 from contract import wire
 from contract.messages import Heartbeat, RunReport, SpoolReport
@@ -18,6 +20,12 @@ from contract.messages import OfferedAgent as WireAgent
 from contract.reasons import Reason
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def make_roles() -> None:
+    """As the site makes them, without what is then in the audit."""
+    roles.make_groups()
+    QuerySet(AuditEntry).filter(action="role.create").delete()
 
 
 def make_person(name: str, group: str = "") -> User:

@@ -13,7 +13,6 @@ from agents.declared.problems import Rejected
 from agents.declared.shape import document_of
 from agents.models import LaunchSetting, Run
 from agents.services.desired import desired_state
-from agents.services.roles import make_groups
 from contract.outcomes import AfterLast
 from contract.records import REFUSED, derived_id
 from failures.intake.batch import accept_batch
@@ -21,7 +20,7 @@ from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.pages import Elements
 from tests.web.reports import Spool
-from tests.web.rows import NOW
+from tests.web.rows import NOW, make_roles
 
 pytestmark = pytest.mark.django_db
 WHY_NOT = "You may not choose that messages are discarded"
@@ -33,7 +32,7 @@ def orders() -> LaunchSetting:
 
 
 def person(*permissions: str) -> User:
-    make_groups()
+    make_roles()
     user = reports.person("anna", *permissions)
     user.groups.add(Group.objects.get(name="operator"))
     return user

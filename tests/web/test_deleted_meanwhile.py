@@ -13,6 +13,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting, Pool, ScheduledGroup
 from agents.services.groups import delete_group
 from agents.services.groups import group_of as real_group_of
+from console.audit.models import AuditEntry
 from tests.web.launching import enabled, group_of
 from tests.web.rows import api_client, make_setting
 
@@ -101,6 +102,8 @@ def test_a_form_says_so_and_leads_to_the_list(
     url = reverse("admin:agents_scheduledgroup_change", args=[group.pk])
     told = client.post(url, {"description": "new", "members": "m-2 m-1"}, follow=True)
     assert told.status_code == 200 and "It was deleted meanwhile." in told.content.decode()
+    entries = AuditEntry.objects.values_list("action", "target", "result")
+    assert list(entries) == [("group.change", "group:night", "refused")]
 
 
 def test_a_member_is_disabled_though_its_group_goes(

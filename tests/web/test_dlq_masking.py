@@ -8,7 +8,6 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
-from agents.services.roles import make_groups
 from broker.amqp_codec import decode
 from broker.port import BodyKind
 from console.audit.models import AuditEntry
@@ -22,6 +21,7 @@ from dlq.models import DeadLetter
 from dlq.reading import raw_row
 from dlq.replay.jobs import create_job
 from tests.web import letters, reports
+from tests.web.rows import make_roles
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ HOSTILE = [
 
 def person(name: str, *, sees: bool) -> User:
     """An operator; or one who may see what is masked too."""
-    make_groups()
+    make_roles()
     user = reports.person(name, *(["dlq.can_see_masked"] if sees else []))
     user.groups.add(Group.objects.get(name="operator"))
     return user

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from agents.models import ComponentState, Pool, Server
 from agents.services.components import note_state
-from agents.services.roles import make_groups
 from agents.services.tokens import issue_server_token
 from console.processes import record_heartbeat
 from console.tokens.models import ApiToken
@@ -23,7 +22,7 @@ from ma_site.database_url import parse_database
 from ma_site.logs import drop_forbidden
 from ma_site.measuring import measure
 from tests import environment
-from tests.web.rows import make_person
+from tests.web.rows import make_person, make_roles
 
 
 def test_every_answer_carries_the_strict_policy(client: Client, db: None) -> None:
@@ -83,7 +82,7 @@ def test_health_says_stale_when_nobody_measures_any_more(client: Client, db: Non
 def test_health_names_servers_to_those_alone_who_may_see_them(
     client: Client, db: None, settings: Any
 ) -> None:
-    make_groups()
+    make_roles()
     Server.objects.create(name="srv-1", last_seen_at=timezone.now() - timedelta(seconds=3))
     Server.objects.create(name="srv-2")
 

@@ -8,9 +8,9 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
-from agents.services.roles import make_groups
 from tests.web import reports
 from tests.web.pages import Elements
+from tests.web.rows import make_roles
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ def orders() -> LaunchSetting:
 
 
 def person(*permissions: str) -> User:
-    make_groups()
+    make_roles()
     user = reports.person("anna", *permissions)
     user.groups.add(Group.objects.get(name="operator"))
     return user

@@ -16,6 +16,7 @@ from django.contrib.messages import get_messages
 from django.db import connection, transaction
 from django.test import Client
 
+from agents.models import ScheduledGroup
 from console.audit.models import AuditEntry
 from tests.architecture.approval import assert_approved
 from tests.architecture.ratchet import UNAUDITED, assert_no_worse
@@ -32,7 +33,7 @@ PLACE = re.compile(r"\{\w+\}|<[\w:]+>")
 CHANGE_NOTHING = (
     Ask("POST /api/v1/preflight/", said={"setting": KEY, "all": True}),
     Ask("POST /agents/launchsetting/<id>/delete/"),
-    Ask("POST /agents/scheduledgroup/<id>/delete/"),
+    Ask("POST /agents/scheduledgroup/<id>/delete/", [lambda: ScheduledGroup.objects.create(name="night").pk]),
     Ask("POST /agents/server/<id>/delete/"),
     Ask("POST /favicon.ico"),
     Ask("POST /healthz/"),

@@ -12,6 +12,7 @@ from agents.models import Server, ServerToken
 from agents.services.secret_files import write_draft
 from agents.services.tokens import issue_server_token
 from console.audit.log import account_of, record
+from console.audit.saves import saving
 from console.tokens.models import SERVER_PREFIX, new_secret
 
 
@@ -81,5 +82,6 @@ def _server(name: str) -> tuple[Server, bool]:
             server.full_clean()
         except ValidationError as error:
             raise CommandError(f"{name!r} is not a server name: {' '.join(error.messages)}") from error
-        server.save()
+        with saving(server, None):
+            server.save()
     return server, existed

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from agents.groups.operations import EnableGroup
 from agents.models import LaunchSetting, ProvisionState, ScheduledGroup
 from agents.services.demo import MEMBERS, make_demo_group, make_demo_rows
 from agents.services.groups import enable_group
@@ -17,6 +18,9 @@ from agents.services.provisioning import provision_all
 from agents.services.roles import make_groups
 from agents.services.secret_files import write_draft
 from agents.services.settings import enable_setting
+from agents.settings.operations import EnableSetting
+from console.audit.saves import saving
+from console.operations.operation import Act
 from console.operations.refusals import Refused
 from failures.insights.readiness import is_default
 from ma_site.demo_history import make_history
@@ -62,13 +66,15 @@ class Command(BaseCommand):
         if setting.provision_state != ProvisionState.READY:
             raise CommandError(f"{setting.key} is not ready on the broker: {setting.provision_problem}")
         try:
-            enable_setting(setting, by=None, now=timezone.now())
+            act = Act(EnableSetting(), setting, None, timezone.now(), {})
+            enable_setting(setting, by=None, now=act.now, record=act.record)
         except Refused as refused:
             self._stays_off(setting.key, refused)
 
     def _enable_group(self, group: ScheduledGroup) -> None:
         try:
-            enable_group(group, by=None, now=timezone.now())
+            act = Act(EnableGroup(), group, None, timezone.now(), {})
+            enable_group(group, by=None, now=act.now, record=act.record)
         except Refused as refused:
             self._stays_off(str(group), refused)
 
@@ -83,7 +89,8 @@ class Command(BaseCommand):
             password = _kept(file) or secrets.token_urlsafe(12)
             if file is not None:
                 _keep(file, password)
-            User.objects.create_superuser(ADMIN, password=password)
+            with saving(None, None) as save:
+                save.row = User.objects.create_superuser(ADMIN, password=password)
             self.stdout.write(
                 f"administrator: {ADMIN}  password: {password}" + ("" if file else "  (shown only now)")
             )

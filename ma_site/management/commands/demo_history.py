@@ -5,8 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from agents.models import Pool
-from agents.services.demo import POOL
+from agents.services.demo import make_demo_pool
 from contract.made_up import HISTORY_KEY
 from ma_site.demo_history import make_history, remove_history
 
@@ -22,6 +21,5 @@ class Command(BaseCommand):
             removed = remove_history()
             self.stdout.write(f"{HISTORY_KEY} is removed." if removed else f"There is no {HISTORY_KEY}.")
             return
-        pool, _ = Pool.objects.get_or_create(name=POOL)
-        made = make_history(pool, timezone.now())
+        made = make_history(make_demo_pool(), timezone.now())
         self.stdout.write(f"{HISTORY_KEY} is made." if made else f"{HISTORY_KEY} is there already.")
