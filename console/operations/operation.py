@@ -159,6 +159,10 @@ class Operation(Generic[Obj]):
         under its locks."""
         return None
 
+    def refusal_to(self, by: Any, obj: Obj, now: datetime, /) -> Refused | None:
+        """The same, where it depends on who asks."""
+        return self.refusal(obj, now)
+
     def hidden(self, obj: Obj, /) -> frozenset[str]:
         """Inputs that the page does not offer for this object."""
         return frozenset()

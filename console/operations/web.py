@@ -37,11 +37,12 @@ def operation_buttons(user: Any, obj: Any, *operations: type[Operation[Any]]) ->
         if not asked.offered(obj):
             continue
         why = operation.permission.why_not(user, obj)
-        if not why and (refused := asked.refusal(obj, now)):
+        if not why and (refused := asked.refusal_to(user, obj, now)):
             why = refused.sentence
         tone = "" if operation.quiet else operation.tone
-        url = link(f"{on.name}_{verb}", on.key_of(obj))
-        buttons.append(Button(verb, f"{operation.label}…", url, operation.icon, tone, why))
+        url, at_once = link(f"{on.name}_{verb}", on.key_of(obj)), operation.immediate
+        text = operation.label if at_once else f"{operation.label}…"
+        buttons.append(Button(verb, text, url, operation.icon, tone, why, at_once))
     return buttons
 
 
@@ -125,7 +126,7 @@ class OperationPage(View):
     def _ask(self, obj: Any, named: Mapping[str, Any], form: forms.Form) -> HttpResponseBase:
         operation, on = self.operation(), self.operation.on
         question = operation.question(obj, self.request.user, **named)
-        refused = question.refusal or operation.refusal(obj, timezone.now())
+        refused = question.refusal or operation.refusal_to(self.request.user, obj, timezone.now())
         form.initial = dict(question.initial)
         return page(
             self.request,

@@ -1,6 +1,7 @@
 """The small things that pages are made of: states, facts, buttons, tags."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -37,7 +38,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """`name` is its id on the page; `refusal` says why it is disabled, empty where it is not."""
+    """`name` is its id on the page; `refusal` says why it is disabled, empty where it is not. `posts`: it
+    acts at once, with `sent`."""
 
     name: str
     text: Text
@@ -45,6 +47,8 @@ class Button:
     icon: str
     tone: str = ""
     refusal: str = ""
+    posts: bool = False
+    sent: Mapping[str, str] = field(default_factory=dict)
 
 
 def kept_tag(durable: bool) -> SafeString:
