@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench import Bound, Line
 from bench.dlq import DLA, Here
@@ -78,7 +79,8 @@ def _give_back(setting: object) -> None:
 
     setattr(worker, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
     by = User.objects.create_user("bench-heap")
-    job = jobs.give_back_all(setting, by=by, reason="bench", now=timezone.now())  # type: ignore[arg-type]  # a LaunchSetting
+    how: dict[str, Any] = {"by": by, "reason": "bench", "now": timezone.now()}
+    job = jobs.create_job(setting, action="give_back", scope="all", **how)  # type: ignore[arg-type]  # a LaunchSetting
     while ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS).exists():
         run_job("dlq.replayjob", str(job.pk))
         time.sleep(0.2)

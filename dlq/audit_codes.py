@@ -20,14 +20,12 @@ JOBS_OF_LETTER = 200
 
 text.ACTIONS.declare(
     {
-        "give_back": _("give back"),
-        "redirect": _("redirect"),
-        "discard": _("discard"),
-        "put_back": _("put back from the bin"),
-        "edit": _("edit and give back"),
-        "edit_letter": _("edit and give back"),
-        "edit_letters": _("edit and give back"),
-        "edit_rule": _("rule of an edit"),
+        "dead_letters.replay": _("give back"),
+        "dead_letters.redirect": _("redirect"),
+        "dead_letters.discard": _("discard"),
+        "dead_letters.restore": _("put back from the bin"),
+        "dead_letters.edit": _("edit by a rule and give back"),
+        "dead_letter.edit": _("edit and give back"),
         EXPORT: _("export"),
         "erase_begun": _("begin of an erasure"),
         "erase": _("erasure of personal data"),
@@ -36,21 +34,11 @@ text.ACTIONS.declare(
         "message_action.done": _("action on waiting messages: done"),
         "message_action.stopped": _("action on waiting messages: stopped"),
         "message_action.failed": _("action on waiting messages: failed"),
-        "replay_pause": _("pause"),
-        "replay_paused": _("pause"),
-        "replay_resume": _("resume"),
-        "replay_resumed": _("resume"),
-        "replay_cancel": _("cancel"),
-        "replay_cancelled": _("cancel"),
-        "replay_cancelled_done": _("cancelled, and told apart what had left"),
-        "replay_approve": _("approve"),
-        "replay_approved": _("approve"),
-        "replay_refuse": _("refuse"),
-        "replay_refused": _("refuse"),
-        "replay_done": _("replay: done"),
-        "replay_failed": _("replay: failed"),
-        "replay_stopped": _("replay: stopped by itself"),
-        "replay_stopped_done": _("stopped, and told apart what had left"),
+        "replay.cancelled": _("cancelled, and told apart what had left"),
+        "replay.done": _("replay: done"),
+        "replay.failed": _("replay: failed"),
+        "replay.stopped": _("replay: stopped by itself"),
+        "replay.stopped_done": _("stopped, and told apart what had left"),
         "bin_expired": _("removed from the bin for good"),
     }
 )
@@ -123,7 +111,6 @@ text.VALUES.declare(
 text.PAGES.declare(
     {
         "letter": text.TargetPage("letter", "letter"),
-        "replay": text.TargetPage("replay", "operation"),
     }
 )
 

@@ -55,9 +55,9 @@ def audited(action: str, looks: Sequence[str] = LOOKS) -> Callable[[View], View]
     return decorate
 
 
-def add_audited_page(route: str, view: View, name: str) -> None:
-    """As `add_page`: whatever is checked where, a refused POST is kept once."""
-    add_page(route, audited(name)(view), name)
+def add_audited_page(route: str, view: View, name: str, action: str = "") -> None:
+    """As `add_page`: whatever is checked where, a refused POST is kept once, as this action."""
+    add_page(route, audited(action or name)(view), name)
 
 
 class Audited(Base):

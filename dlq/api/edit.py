@@ -1,7 +1,9 @@
 """/api/v1/dead-letters/<pk>/edit/: one letter is edited and its copy given back. Who may is asked for its
 setting."""
 
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -12,7 +14,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.audit.refusals import Audited
-from console.rest.errors import ApiProblem, Conflict, Forbidden
+from console.operations.rest import as_problems
+from console.rest.errors import ApiProblem, Conflict
 from dlq import asking
 from dlq.api.replays import ReplaySerializer
 from dlq.editing.bodies import LARGEST_BODY
@@ -21,9 +24,9 @@ from dlq.editing.refusal import EditRefused
 from dlq.editing.service import draft, edit_letter, wish_of
 from dlq.editing.values import TYPES
 from dlq.letters_for import letters_for
-from dlq.models import Action, DeadLetter
+from dlq.models import DeadLetter
 from dlq.preflight.words import sentence
-from dlq.replay.refusal import ReplayRefused
+from dlq.replay.jobs import EDIT_OF_ONE
 
 # Of the letter, not of what was asked.
 CANNOT = ("truncated", "no_id", "no_message", "no_setting")
@@ -69,7 +72,7 @@ class DryRunSerializer(serializers.Serializer[Any]):
 
 class EditLetter(Audited, APIView):
     body_limit = BODY_LIMIT
-    audit_action = Action.EDIT.value
+    audit_action = EDIT_OF_ONE
     action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
 
     @extend_schema(
@@ -83,19 +86,17 @@ class EditLetter(Audited, APIView):
         ask = EditSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         wanted = ask.validated_data
-        try:
+        with refusing("letter"):
             changes = changes_of(dict(request.data))
             if wanted["dry_run"]:
                 return Response(_dry_run(request, letter, changes))
             how = {"reason": wanted["reason"], "acknowledged": wanted["acknowledge"]}
             job = edit_letter(letter, changes, by=request.user, now=timezone.now(), **how)
-        except (EditRefused, ReplayRefused) as refused:
-            refuse(refused)
         return Response(ReplaySerializer(job).data, status=status.HTTP_201_CREATED)
 
 
 def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str, Any]:
-    flight = asking.look(wish_of(letter), by=request.user, now=timezone.now())
+    flight = asking.check(wish_of(letter), by=request.user, now=timezone.now())
     return {
         "changes": draft(letter, changes, request.user).changes,
         "going": flight.going,
@@ -103,11 +104,12 @@ def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str
     }
 
 
-def refuse(refused: EditRefused | ReplayRefused) -> NoReturn:
-    """As an error of the API."""
-    if isinstance(refused, EditRefused):
+@contextmanager
+def refusing(of: str) -> Iterator[None]:
+    """What is refused of an edit of this, as an error of the API."""
+    try:
+        with as_problems(of):
+            yield
+    except EditRefused as refused:
         kind = Conflict if refused.code in CANNOT else ApiProblem
         raise kind(refused.reason, code=refused.code, where=refused.what or "letter") from refused
-    found = Forbidden if isinstance(refused, asking.NotAllowed) else Conflict
-    more = {"code": refused.code, "what_to_do": refused.what_to_do, **refused.more}
-    raise found(refused.reason, where="letter", **more) from refused

@@ -11,16 +11,16 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.audit.refusals import Audited
-from dlq import asking
+from console.operations.rest import forbidding
 from dlq.api import wishes
-from dlq.api.edit import refuse as refuse_edit
+from dlq.api.edit import refusing
 from dlq.api.preflight import FlightSerializer, flight_json
 from dlq.api.replays import ReplaySerializer
-from dlq.editing.bulk import Trial, edit_by_rule, rows_of, rule_for, try_rule
-from dlq.editing.refusal import EditRefused
+from dlq.asking import attempted, check, run
+from dlq.editing.bulk import Trial, rule_for, ruled, try_rule
 from dlq.editing.rules import MOST_OPERATIONS
 from dlq.models import Action
-from dlq.replay.refusal import ReplayRefused
+from dlq.replay.jobs import CODES
 
 RULE_LIMIT = 2 * 1024 * 1024
 
@@ -64,7 +64,7 @@ class EditLetters(Audited, APIView):
     """Needs the right to edit letters of the setting."""
 
     body_limit = RULE_LIMIT
-    audit_action = Action.EDIT.value
+    audit_action = CODES[Action.EDIT]
     action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
 
     @extend_schema(
@@ -78,19 +78,15 @@ class EditLetters(Audited, APIView):
         ask = RuleSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data
-        wish, now = wishes.wish_of(asked), timezone.now()
-        try:
-            asking.check_rights(request.user, wish)
-            rule = rule_for(asked["rule"], wish.setting, request.user)
+        wish, by, now = wishes.wish_of(asked), request.user, timezone.now()
+        with refusing("letters"), forbidding("setting"):
+            flight = check(wish, by=by, now=now)
+            rule = rule_for(asked["rule"], wish.setting, by)
             if asked["dry_run"]:
-                trial = try_rule(rule, rows_of(wish, request.user), request.user, now)
-                flight = asking.look(wish, by=request.user, now=now)
+                trial = try_rule(rule, wish.rows(by), by, now)
                 return Response(trial_json(trial) | {"preflight": flight_json(flight)})
-            job = edit_by_rule(wish, rule, by=request.user, now=now)
-        except EditRefused as refused:
-            refuse_edit(refused)
-        except ReplayRefused as refused:
-            wishes.refuse(refused)
+            with attempted(wanted := ruled(wish, rule), by):
+                job = run(wanted, flight, by=by, now=now)
         return Response(ReplaySerializer(job).data, status=status.HTTP_201_CREATED)
 
 

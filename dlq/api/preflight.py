@@ -10,11 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dlq.api.wishes import AskSerializer, refuse, wish_of
-from dlq.asking import foresee
+from dlq.api.wishes import AskSerializer, refusing, wish_of
+from dlq.asking import check
 from dlq.preflight import Flight
 from dlq.preflight.words import reason, sentence
-from dlq.replay.refusal import ReplayRefused
 
 
 class WarningSerializer(serializers.Serializer[Any]):
@@ -65,8 +64,6 @@ class Preflight(APIView):
         would be refused for is refused here, with the same status and reason."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
-        try:
-            flight = foresee(wish_of(ask.validated_data), by=request.user, now=timezone.now())
-        except ReplayRefused as refused:
-            refuse(refused)
+        with refusing():
+            flight = check(wish_of(ask.validated_data), by=request.user, now=timezone.now())
         return Response(flight_json(flight))

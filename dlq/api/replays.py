@@ -3,35 +3,30 @@ approving."""
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
-from rest_framework import generics, serializers, status
+from rest_framework import generics, mixins, serializers, status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from agents.services.rights import may_anywhere, settings_for
 from console.audit.refusals import Audited
+from console.operations.rest import OperationsMixin
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq import rights
-from dlq.api.wishes import AskSerializer, refuse, wish_of
+from dlq.api.wishes import AskSerializer, refusing, wish_of
 from dlq.asking import begin
 from dlq.finding.told import query_told
-from dlq.job_actions import act
 from dlq.masking import Masks
 from dlq.masks import everybodys_masks, masks_for
-from dlq.models import ItemState, ReplayItem, ReplayJob
+from dlq.models import Action, ItemState, ReplayItem, ReplayJob
 from dlq.replay.activity import is_walking, reason_to_wait
 from dlq.replay.counting import OUTCOMES, waiting
-from dlq.replay.refusal import ReplayRefused
-from dlq.replay.stopping import STOPPING
+from dlq.replay.jobs import CODES
+from dlq.replay.operations import ON_REPLAYS, jobs_for
 
-SEE_ALL = "dlq.view_replayjob"
 # Asked in the view: a pool may grant what no permission does.
 ANYBODY: dict[str, tuple[str, ...]] = {"get": (), "post": ()}
 
@@ -103,16 +98,6 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         }
 
 
-def jobs_for(user: Any) -> QuerySet[ReplayJob]:
-    """Those that this person may see. Raises PermissionDenied where there is nothing to see at all."""
-    jobs = ReplayJob.objects.select_related("by", "approved_by", "paused_by")
-    if user.has_perm(SEE_ALL):
-        return jobs
-    if not may_anywhere(user, rights.SEE):
-        raise PermissionDenied
-    return jobs.filter(setting_key__in=settings_for(user, rights.SEE).values("key"))
-
-
 class NewestReplays(KeysetPages):
     ordering = ("-created_at", "-id")
 
@@ -129,7 +114,7 @@ class Replays(Audited, generics.ListAPIView[ReplayJob]):
     pagination_class = NewestReplays
     filter_backends = ()
     action_permissions = ANYBODY
-    audit_action = "replay"
+    audit_action = CODES[Action.GIVE_BACK]
 
     def get_queryset(self) -> QuerySet[ReplayJob]:
         query = ReplayQuery(data=self.request.query_params)
@@ -146,21 +131,10 @@ class Replays(Audited, generics.ListAPIView[ReplayJob]):
         refused: what a pre-flight warns of has to be named in `acknowledge`."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
-        self.audit_action = ask.validated_data["action"]
-        try:
+        self.audit_action = CODES[ask.validated_data["action"]]
+        with refusing():
             job = begin(wish_of(ask.validated_data), by=request.user, now=timezone.now())
-        except ReplayRefused as refused:
-            refuse(refused)
         return Response(ReplaySerializer(job).data, status=status.HTTP_201_CREATED)
-
-
-class OneReplay(generics.RetrieveAPIView[ReplayJob]):
-    queryset = ReplayJob.objects.all()
-    serializer_class = ReplaySerializer
-    action_permissions = ANYBODY
-
-    def get_queryset(self) -> QuerySet[ReplayJob]:
-        return jobs_for(self.request.user)
 
 
 class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):
@@ -187,39 +161,12 @@ class ReplayItems(generics.ListAPIView[ReplayItem]):
         return super().get_queryset().filter(job=job)
 
 
-class ActSerializer(serializers.Serializer[Any]):
-    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
-    acknowledge = serializers.ListField(
-        child=serializers.ChoiceField([STOPPING]),
-        required=False,
-        default=list,
-        max_length=1,
-        help_text="Resume: `stopping` goes on although consumers of the disabled setting are open.",
-    )
+class ReplayViewSet(OperationsMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[ReplayJob]):
+    queryset = ReplayJob.objects.all()
+    serializer_class = ReplaySerializer
+    action_permissions = {"retrieve": ()}
+    lookup_value_converter = "uuid"
+    operations = dict.fromkeys(ON_REPLAYS)
 
-
-class ActOnReplay(Audited, APIView):
-    """POST pause, resume, cancel: who may begin such a job. POST approve, refuse: another person than who
-    asked, with the permission to approve."""
-
-    action_permissions = ANYBODY
-    what = ""
-
-    @extend_schema(request=ActSerializer, responses={200: ReplaySerializer})
-    def post(self, request: Request, pk: Any) -> Response:
-        said = ActSerializer(data=request.data)
-        said.is_valid(raise_exception=True)
-        self.audit_action = f"replay_{self.what}"
-        job = get_object_or_404(jobs_for(request.user), pk=pk)
-        try:
-            act(
-                self.what,
-                job,
-                by=request.user,
-                now=timezone.now(),
-                reason=said.validated_data["reason"],
-                acknowledged=said.validated_data["acknowledge"],
-            )
-        except ReplayRefused as refused:
-            refuse(refused)
-        return Response(ReplaySerializer(jobs_for(request.user).get(pk=pk)).data)
+    def get_queryset(self) -> QuerySet[ReplayJob]:
+        return jobs_for(self.request.user)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.urls import path
+from rest_framework.routers import SimpleRouter
 
 from dlq.api.blocking import BlockingMessage
 from dlq.api.edit import EditLetter
@@ -14,14 +15,17 @@ from dlq.api.imports import Imports
 from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
 from dlq.api.remarks import Faults, Notes, Takings
-from dlq.api.replays import ActOnReplay, OneReplay, ReplayItems, Replays
+from dlq.api.replays import ReplayItems, Replays, ReplayViewSet
 from dlq.api.waiting import OneWaitingAction, StopWaiting, Waiting, WaitingActions, WaitingItems
 from dlq.api.whole import WholeBody, WholeLetter
-from dlq.job_actions import ACTS
 from dlq.saved_filters import OneSavedLetterFilter, SavedLetterFilters
 
 LISTED: dict[str, Any] = {"get": "list", "post": "create"}
+router = SimpleRouter(use_regex_path=False)
+router.register("replays", ReplayViewSet, basename="replay")
+
 urlpatterns = [
+    *router.urls,
     path("dead-letters/", Letters.as_view(), name="dead-letters"),
     path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
     path("dead-letters/<int:pk>/whole/", WholeLetter.as_view(), name="dead-letter-whole"),
@@ -38,12 +42,7 @@ urlpatterns = [
     path("notes/", Notes.as_view(LISTED), name="notes"),
     path("preflight/", Preflight.as_view(), name="preflight"),
     path("replays/", Replays.as_view(), name="replays"),
-    path("replays/<uuid:pk>/", OneReplay.as_view(), name="replay"),
     path("replays/<uuid:pk>/letters/", ReplayItems.as_view(), name="replay-letters"),
-    *(
-        path(f"replays/<uuid:pk>/{what}/", ActOnReplay.as_view(what=what), name=f"replay-{what}")
-        for what in ACTS
-    ),
     path("saved-filters/", SavedLetterFilters.as_view(), name="saved-filters"),
     path("saved-filters/<int:pk>/", OneSavedLetterFilter.as_view(), name="saved-filter"),
     path("takings/", Takings.as_view(LISTED), name="takings"),

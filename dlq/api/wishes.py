@@ -1,6 +1,8 @@
 """What a body asks for: an action on letters of one setting, which of them, how, and what is acknowledged."""
 
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from django.http import QueryDict
 from django.shortcuts import get_object_or_404
@@ -8,17 +10,14 @@ from rest_framework import serializers
 
 from agents.models import LaunchSetting
 from console.filters import unclear
-from console.rest.errors import ApiProblem, Conflict, Forbidden
-from dlq.asking import NotAllowed, Wish, listed_scope
+from console.operations.rest import as_problems, forbidding
+from dlq.asking import Wish, listed_scope
 from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.models import Action, Scope
 from dlq.preflight import CODES
 from dlq.replay.jobs import LARGEST_SELECTION
 from dlq.replay.options import MOST_PER_SECOND, Options
-from dlq.replay.refusal import ReplayRefused
 
-# What is asked in a way that no state of things would allow.
-WRONGLY_ASKED = ("too_many", "bad_filter", "bad_options", "not_understood", "no_target", "reason_needed")
 HOW = ("per_second", "window_from", "window_until", "ladder", "ladder_percent")
 # An edit has a rule: it is asked for at its own address.
 ACTIONS = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.PUT_BACK)
@@ -128,13 +127,8 @@ def _scope(asked: dict[str, Any], letters: list[int]) -> Scope:
     return listed_scope(letters)
 
 
-def refuse(refused: ReplayRefused) -> NoReturn:
-    """As the interface says it. The attempt is in the audit already."""
-    if isinstance(refused, NotAllowed):
-        error: ApiProblem = Forbidden(refused.reason, where="setting", what_to_do=refused.what_to_do)
-    else:
-        kind = ApiProblem if refused.code in WRONGLY_ASKED else Conflict
-        error = kind(
-            refused.reason, code=refused.code, where="letters", what_to_do=refused.what_to_do, **refused.more
-        )
-    raise error from refused
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What is refused, as the interface says it. The attempt is in the audit already."""
+    with as_problems("letters"), forbidding("setting"):
+        yield

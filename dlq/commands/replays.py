@@ -12,14 +12,15 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.models import LaunchSetting
+from console.audit.log import attempt, record_refused
+from console.audit.refusals import HIDDEN
+from console.operations.operation import perform
 from dlq import terminal
-from dlq.api.replays import jobs_for
 from dlq.commands.following import check, follow
-from dlq.commands.rest import Refused, about_setting, ask, person_named
-from dlq.job_actions import ACTS, WITH_REASON
-from dlq.models import Action, JobState
+from dlq.commands.rest import Refused, about_setting, as_refused, ask, person_named
+from dlq.models import Action, JobState, ReplayJob
 from dlq.preflight import CODES, TYPED_ABOVE
-from dlq.replay.stopping import STOPPING
+from dlq.replay.operations import ON_REPLAYS, REPLAY_JOBS
 from dlq.terminal import safe
 
 ALL_WARNINGS = "all"
@@ -117,18 +118,13 @@ def _job_arguments(actions: Any) -> None:
     )
     _person_arguments(followed)
     followed.set_defaults(run=_follow)
-    for what in ACTS:
-        parser = actions.add_parser(what, help=f"{what} a job")
+    for operation in ON_REPLAYS:
+        parser = actions.add_parser(operation.verb(), help=f"{operation.verb()} a job")
         parser.add_argument("id", help=ID_HELP)
-        if what in WITH_REASON:
-            parser.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
-        if what == "resume":
-            parser.add_argument(
-                "--acknowledge", action="append", default=[], choices=[STOPPING], metavar="CODE",
-                help=f"{STOPPING}: go on although consumers of the disabled setting are open",
-            )  # fmt: skip
+        for name, each in operation.inputs.items():
+            each.add_argument(parser, name)
         _person_arguments(parser)
-        parser.set_defaults(run=_act, wanted=what)
+        parser.set_defaults(run=_act, operation=operation)
 
 
 # -- asking --------------------------------------------------------------------------------------------------
@@ -251,16 +247,16 @@ def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 def _whole_id(person: User, begin: str) -> str:
-    """Of a job: pages show the begin of it. Raises CommandError."""
+    """Of a job that this person may see: pages show the begin of it. Raises CommandError."""
     digits = begin.replace("-", "").lower()
     if not _HEXADECIMAL.fullmatch(digits):
         raise CommandError(f"{safe(begin, LONGEST_ID)!r} is no id of a replay, nor the begin of one.")
     if len(digits) == ID_DIGITS:
         return str(UUID(digits))
     first, last = UUID(digits.ljust(ID_DIGITS, "0")), UUID(digits.ljust(ID_DIGITS, "f"))
-    found = [
-        str(pk) for pk in jobs_for(person).filter(pk__range=(first, last)).values_list("pk", flat=True)[:2]
-    ]
+    with as_refused("replays"):
+        jobs = REPLAY_JOBS.rows_for(person).filter(pk__range=(first, last))
+    found = [str(pk) for pk in jobs.values_list("pk", flat=True)[:2]]
     if not found:
         raise CommandError(f"There is no replay {begin}; ./ma manage dlq jobs shows them.")
     if len(found) > 1:
@@ -306,13 +302,27 @@ def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 def _act(command: BaseCommand, options: dict[str, Any]) -> None:
-    data = {name: options[name] for name in ("reason", "acknowledge") if name in options}
-    person = person_named(options["person"])
-    told = ask(person, "POST", f"replays/{_whole_id(person, options['id'])}/{options['wanted']}/", data)
+    operation, person = options["operation"], person_named(options["person"])
+    job = _whole_id(person, options["id"])
+    given = {name: each.from_command(options[name]) for name, each in operation.inputs.items()}
+    with as_refused(f"replays/{job}"):
+        perform(operation, _seen(person, operation.code, job), person, **given)
+    told = ask(person, "GET", f"replays/{job}/")
     if options["json"]:
         _print(command, told)
     else:
         command.stdout.write(f"replay {told['id']} {terminal.progress(told)}")
+
+
+def _seen(person: User, code: str, job: str) -> ReplayJob:
+    """Raises PermissionDenied, DoesNotExist: that it was tried is in the audit."""
+    about: dict[str, Any] = {"by": person, "target": f"replay:{job}"}
+    with attempt(code, **about):
+        found = REPLAY_JOBS.rows_for(person).filter(pk=job).first()
+    if found is None:
+        record_refused(code, why=HIDDEN, **about)
+        raise ReplayJob.DoesNotExist
+    return found
 
 
 def _print(command: BaseCommand, value: Any) -> None:

@@ -9,10 +9,14 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.management.base import CommandError
 from django.urls import Resolver404, resolve
+from rest_framework.exceptions import APIException
 
+from console.operations.rest import as_problems
+from console.rest.errors import answer
 from dlq.terminal import safe
 
 ROOT = "/api/v1/"
@@ -35,6 +39,16 @@ def person_named(name: str) -> User:
     if person is None:
         raise CommandError(f"There is no active user {name!r}.")
     return person
+
+
+@contextmanager
+def as_refused(where: str) -> Iterator[None]:
+    """What an operation refuses, as the interface would answer it. Raises Refused."""
+    try:
+        with as_problems(where):
+            yield
+    except (APIException, PermissionDenied) as error:
+        raise Refused(answer(error, {}).data) from error
 
 
 @contextmanager

@@ -7,21 +7,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet
 
 from agents.models import LaunchSetting
-from console.audit.log import Person, record
-from dlq import asking
-from dlq.asking import Wish, begin
+from dlq.asking import Wish
 from dlq.editing.applying import encoded_copy, message_of
 from dlq.editing.diff import Change
 from dlq.editing.refusal import EditRefused
 from dlq.editing.rules import Rule, apply, rule_of, told
 from dlq.masking import Masks
 from dlq.masks import everybodys_masks, masks_for
-from dlq.models import DeadLetter, LetterEdit, LetterState, ReplayJob
-from dlq.replay.refusal import ReplayRefused
+from dlq.models import DeadLetter, LetterEdit, LetterState
 
 # What a trial looks at, at most: letters, bytes of them, seconds. What it shows: letters with their diffs.
 TRIED, BYTES, SECONDS = 200, 8 * 1024 * 1024, 2.0
@@ -122,26 +118,9 @@ def _letters(ids: Sequence[int]) -> Iterator[DeadLetter]:
         )
 
 
-def edit_by_rule(wish: Wish, rule: Rule, *, by: Person, now: datetime) -> ReplayJob:
-    """A job that gives edited copies of the letters back that the rule fits, and puts these letters into the
-    bin; the others are left out, each with why. Raises ReplayRefused, after an entry in the audit."""
-    wanted = replace(wish, options=replace(wish.options, edit_rule=rule.to_json()))
-    with transaction.atomic():
-        try:
-            job = begin(wanted, by=by, now=now)
-        except ReplayRefused as error:
-            refused = error  # raised on below: that it was tried stays in the audit
-        else:
-            words = told(rule, everybodys_masks().names_of([wish.setting.key]))
-            record(
-                "edit_rule", by=by, now=now, target=f"replay:{job.pk}", operation=job.pk,
-                setting_key=wish.setting.key, scope=wish.scope, detail={"rule": words},
-            )  # fmt: skip
-            return job
-    raise refused
-
-
-def rows_of(wish: Wish, by: Person) -> QuerySet[DeadLetter]:
-    """Raises ReplayRefused: NotAllowed, or a filter that is wrong."""
-    asking.check_rights(by, wish)
-    return wish.rows(by)
+def ruled(wish: Wish, rule: Rule) -> Wish:
+    """To give edited copies of the letters back that the rule fits, and to put these letters into the bin;
+    the others are left out, each with why."""
+    words = told(rule, everybodys_masks().names_of([wish.setting.key]))
+    options = replace(wish.options, edit_rule=rule.to_json())
+    return replace(wish, options=options, detail={"rule": words})

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
@@ -21,7 +20,6 @@ from dlq.editing.masked import hides_text
 from dlq.editing.refusal import EditRefused
 from dlq.masks import everybodys_masks, masks_for
 from dlq.models import Action, DeadLetter, LetterEdit, ReplayJob, Scope
-from dlq.replay.refusal import ReplayRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +78,18 @@ def edit_letter(
     acknowledged: Sequence[str] = (),
 ) -> ReplayJob:
     """A job that gives the edited copy back and puts the letter into the bin: job, item and copy in one
-    transaction, so a worker finds all of them or nothing. Raises EditRefused, ReplayRefused."""
+    transaction, so a worker finds all of them or nothing. Raises EditRefused, NotAllowed, Refused."""
     wish = wish_of(letter, reason=reason, acknowledged=acknowledged)
     made = draft(letter, changes, by)
     told = changes_between(made.before, made.after, everybodys_masks().names(letter), letter.jms_kind)
     edit = LetterEdit(diff=told, planned_at=now)
     edit.encoded = encoded_copy(letter, made.before, made.after, edit.pk, now)
-    with transaction.atomic():
-        try:
-            job = begin(wish, by=by, now=now)
-        except ReplayRefused as error:
-            refused = error  # raised on below: that it was tried stays in the audit
-        else:
-            edit.item = job.items.get()
-            edit.save(force_insert=True)
-            return job
-    raise refused
+
+    def store(job: ReplayJob) -> None:
+        edit.item = job.items.get()
+        edit.save(force_insert=True)
+
+    return begin(wish, by=by, now=now, store=store)
 
 
 def setting_of(letter: DeadLetter) -> LaunchSetting:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -13,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from broker.port import Message
-from console.audit.refusals import audited
+from console.operations.refusals import Refused
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.page import link, page
 from dlq import asking
@@ -23,12 +22,11 @@ from dlq.editing.refusal import EditRefused
 from dlq.editing.service import body_is_hidden, draft, edit_letter, hidden_names, wish_of
 from dlq.editing.values import TYPES
 from dlq.letters_for import letters_for
-from dlq.models import Action, DeadLetter
+from dlq.models import DeadLetter
 from dlq.pages.edit_form import changes_in, form_for
 from dlq.pages.flight_form import LONGEST_REASON
 from dlq.pages.refusals import say
 from dlq.pages.ticks import ticks_of
-from dlq.replay.refusal import ReplayRefused
 
 LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
 
@@ -45,15 +43,12 @@ class Desk:
 
 @takes_up_to(FILE)
 @require_http_methods(["GET", "HEAD", "POST"])
-@audited(Action.EDIT)
 def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     """`step` of a POST: `look` at what the form changes, `again` to the form, `confirm` what was looked
     at."""
     letter = get_object_or_404(letters_for(request.user).select_related("setting"), pk=pk)
     try:
-        wish = wish_of(letter)
-        if why := asking.why_may_not(request.user, Action.EDIT, wish.setting):
-            raise PermissionDenied(why)
+        asking.check_rights(request.user, wish_of(letter))
         message, masked = message_of(letter), hidden_names(letter, request.user)
     except EditRefused as refused:
         messages.warning(request, _("It cannot be edited. %(why)s") % {"why": refused})
@@ -114,8 +109,8 @@ def _check(request: HttpRequest, desk: Desk, changes: Changes, *, unticked: bool
     made = draft(desk.letter, changes, request.user)
     reason, acknowledged = request.POST.get("reason", ""), request.POST.getlist("acknowledge")
     try:
-        flight = asking.look(wish_of(desk.letter), by=request.user, now=timezone.now())
-    except ReplayRefused as refused:
+        flight = asking.check(wish_of(desk.letter), by=request.user, now=timezone.now())
+    except Refused as refused:
         return _refused(request, desk, refused)
     return page(
         request,
@@ -143,16 +138,14 @@ def _confirm(request: HttpRequest, desk: Desk, changes: Changes) -> HttpResponse
     }
     try:
         job = edit_letter(desk.letter, changes, by=request.user, now=timezone.now(), **how)
-    except ReplayRefused as refused:
+    except Refused as refused:
         if refused.code == "unacknowledged":
             return _check(request, desk, changes, unticked=True)
         return _refused(request, desk, refused)
     return HttpResponseRedirect(link("replay", job.pk))
 
 
-def _refused(request: HttpRequest, desk: Desk, refused: ReplayRefused) -> HttpResponseBase:
-    if isinstance(refused, asking.NotAllowed):
-        raise PermissionDenied(refused.reason) from refused
+def _refused(request: HttpRequest, desk: Desk, refused: Refused) -> HttpResponseBase:
     say(request, refused)
     return HttpResponseRedirect(link("letter", desk.letter.pk))
 

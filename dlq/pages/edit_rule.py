@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -14,19 +13,19 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from console.audit.refusals import audited
+from console.operations.refusals import Refused
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
 from contract.properties import dead_letter_queue
 from dlq import asking
 from dlq.asking import Wish
-from dlq.editing.bulk import edit_by_rule, rows_of, rule_for, try_rule
+from dlq.editing.bulk import rule_for, ruled, try_rule
 from dlq.editing.refusal import EditRefused
 from dlq.editing.rules import Rule
 from dlq.editing.values import TYPES
 from dlq.editing.words import OPERATION_WORDS
-from dlq.models import Action
+from dlq.models import Action, Scope
 from dlq.pages.edit_rule_form import RuleRow, operations_in, rows_in, with_empty
 from dlq.pages.edit_rule_form import rows_of as form_rows
 from dlq.pages.flight_form import FlightForm
@@ -34,7 +33,7 @@ from dlq.pages.refusals import no_job
 from dlq.pages.scope import Chosen, chosen
 from dlq.pages.ticks import ticks_of
 from dlq.preflight import Flight, words
-from dlq.replay.refusal import ReplayRefused
+from dlq.replay.jobs import second_above
 from dlq.replay.scopes import LISTED, place
 
 LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
@@ -62,13 +61,11 @@ class Desk:
 
 @takes_up_to(FILE)
 @require_http_methods(["GET", "HEAD", "POST"])
-@audited(Action.EDIT)
 def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
     """What the address names is in `dlq.pages.scope`. `step` of a POST: `look` at what the rule of the form
     does, `again` to the form, `confirm` what was looked at."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
-    if why := asking.why_may_not(request.user, Action.EDIT, setting):
-        raise PermissionDenied(why)
+    asking.check_rights(request.user, Wish(setting, Action.EDIT, Scope.ALL))
     what = chosen(request)
     if what is None:
         messages.warning(request, _("Select at least one letter first."))
@@ -86,7 +83,7 @@ def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
                 return _confirm(request, desk, rule)
     except EditRefused as refused:
         return _form(request, desk, rows, str(refused))
-    except ReplayRefused as refused:
+    except Refused as refused:
         return no_job(request, refused, desk.back)
     return _form(request, desk, rows, "")
 
@@ -131,11 +128,11 @@ def _check(
     form: FlightForm | None = None,
     flight: Flight | None = None,
 ) -> HttpResponseBase:
-    """Raises ReplayRefused. `form` and `flight`: those that a confirmation was not enough for."""
+    """Raises Refused. `form` and `flight`: those that a confirmation was not enough for."""
     now = timezone.now()
     unticked = flight is not None and bool(flight.missing(request.POST.getlist("acknowledge")))
-    flight = flight or asking.look(desk.wish, by=request.user, now=now)
-    trial = try_rule(rule, rows_of(desk.wish, request.user), request.user, now)
+    flight = flight or asking.check(desk.wish, by=request.user, now=now)
+    trial = try_rule(rule, desk.wish.rows(request.user), request.user, now)
     return page(
         request,
         "dlq/edit_rule_check.html",
@@ -155,13 +152,13 @@ def _check(
         foreign=desk.foreign,
         ticks=ticks_of(flight, request.POST.getlist("acknowledge")),
         unticked=unticked,
-        second=asking.second_above(desk.wish, flight),
+        second=second_above(Action.EDIT, flight.at_most),
         form=form or FlightForm(None, action=Action.EDIT, setting=desk.setting, user=request.user),
     )
 
 
 def _confirm(request: HttpRequest, desk: Desk, rule: Rule) -> HttpResponseBase:
-    """Raises ReplayRefused."""
+    """Raises Refused."""
     now = timezone.now()
     form = FlightForm(request.POST, action=Action.EDIT, setting=desk.setting, user=request.user)
     acknowledged = tuple(request.POST.getlist("acknowledge"))
@@ -169,12 +166,15 @@ def _confirm(request: HttpRequest, desk: Desk, rule: Rule) -> HttpResponseBase:
     wish = replace(desk.wish, acknowledged=acknowledged)
     if valid:
         wish = replace(wish, options=form.options, reason=form.cleaned_data["reason"])
-    flight = asking.look(wish, by=request.user, now=now)
-    if valid and flight.typed:
-        form.check_typed(flight.going)
-    if not form.is_valid() or flight.missing(acknowledged):
-        return _check(request, desk, rule, form, flight)
-    return HttpResponseRedirect(link("replay", edit_by_rule(wish, rule, by=request.user, now=now).pk))
+    wish, by = ruled(wish, rule), request.user
+    with asking.attempted(wish, by):
+        flight = asking.check(wish, by=by, now=now)
+        if valid and flight.typed:
+            form.check_typed(flight.going)
+        if form.is_valid() and not flight.missing(acknowledged):
+            job = asking.run(wish, flight, by=by, now=now)
+            return HttpResponseRedirect(link("replay", job.pk))
+    return _check(request, desk, rule, form, flight)
 
 
 def _crumbs(desk: Desk) -> list[Any]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from console.audit.models import AuditEntry, AuditResult
+from console.audit.text import action_words
 from console.ui import amounts
 from console.ui.page import link
 from contract.outcomes import Outcome as Ending
@@ -180,6 +181,6 @@ def known(fault: KnownFault) -> Event:
 def tried(entry: AuditEntry) -> Event:
     """What was refused or failed; what was done has an event of its own."""
     words = {AuditResult.REFUSED: _("Refused: %(action)s"), AuditResult.FAILED: _("Failed: %(action)s")}
-    what = words[AuditResult(entry.result)] % {"action": entry.action}
+    what = words[AuditResult(entry.result)] % {"action": action_words(entry.action)}
     why = str(entry.detail.get("why", "")) if isinstance(entry.detail, dict) else ""
     return Event(entry.at, "warn", what, " · ".join(filter(None, [entry.by_name, why])))

@@ -12,11 +12,10 @@ from console.operations.inputs import StorableField
 from console.ui.amounts import number
 from dlq import rights
 from dlq.models import Action
+from dlq.models.replay import DELIVERING
 from dlq.replay.options import MOST_PER_SECOND, Options
 
 LONGEST_REASON = 2000
-# Moving into the bin needs no care for an agent: it is done at once.
-PACED = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
 
 
 class FlightForm(forms.Form):
@@ -61,7 +60,7 @@ class FlightForm(forms.Form):
         if action == Action.DISCARD:
             self.fields["reason"].required = True
             self.fields["reason"].label = gettext("Why? (kept with the letters in the bin)")
-        if action not in PACED:
+        if action not in DELIVERING:  # into the bin they go at once: no agent needs care
             for name in ("per_second", "window_from", "window_until", "ladder", "ladder_percent"):
                 del self.fields[name]
         if action == Action.REDIRECT:

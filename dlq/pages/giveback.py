@@ -2,11 +2,11 @@
 to think about first. Then the job is begun."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -15,10 +15,10 @@ from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
 from agents.services.queue_counts import figures_of
-from console.audit.refusals import audited
 from console.filters import filter_words
+from console.operations.refusals import Refused
 from console.ui.amounts import number
-from console.ui.page import Text, link, page
+from console.ui.page import Text, View, link, page
 from contract.properties import dead_letter_queue
 from dlq import asking
 from dlq.finding.filters import HOLDS_ANYWAY
@@ -31,7 +31,7 @@ from dlq.pages.refusals import no_job
 from dlq.pages.scope import Chosen, chosen
 from dlq.pages.ticks import ticks_of
 from dlq.preflight import Flight, words
-from dlq.replay.refusal import ReplayRefused
+from dlq.replay.jobs import second_above
 from dlq.replay.scopes import LISTED, place
 
 ASKED = ["GET", "HEAD", "POST"]
@@ -48,38 +48,21 @@ class LeftOut:
     letters: Sequence[int]
 
 
-@require_http_methods(ASKED)
-@audited(Action.GIVE_BACK)
-def give_back_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    return _page(request, key, Action.GIVE_BACK)
+def asking_page(action: Action) -> View:
+    @require_http_methods(ASKED)
+    def page_of_setting(request: HttpRequest, key: str) -> HttpResponseBase:
+        return _page(request, key, action)
 
-
-@require_http_methods(ASKED)
-@audited(Action.REDIRECT)
-def redirect_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    return _page(request, key, Action.REDIRECT)
-
-
-@require_http_methods(ASKED)
-@audited(Action.DISCARD)
-def discard_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    return _page(request, key, Action.DISCARD)
-
-
-@require_http_methods(ASKED)
-@audited(Action.PUT_BACK)
-def put_back_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    return _page(request, key, Action.PUT_BACK)
+    return page_of_setting
 
 
 def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     """Looks, and begins with a POST. What the address names is in `dlq.pages.scope`; without anything there
     is nothing to confirm: back to the list."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
-    if why := asking.why_may_not(request.user, action, setting):
-        raise PermissionDenied(why)
     what = chosen(request)
     if what is None:
+        asking.check_rights(request.user, asking.Wish(setting, action, Scope.ALL))
         messages.warning(request, _("Select at least one letter first."))
         return HttpResponseRedirect(link(LISTS.get(action, "dead_letters_of"), key))
     what, foreign = _of_setting(request, setting, action, what)
@@ -88,7 +71,7 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     )
     try:
         return _asked(request, setting, action, what, form, foreign)
-    except ReplayRefused as refused:
+    except Refused as refused:
         return no_job(request, refused, _list(setting, action, what))
 
 
@@ -113,16 +96,17 @@ def _asked(
     form: FlightForm,
     foreign: Sequence[int],
 ) -> HttpResponseBase:
-    """Raises ReplayRefused."""
-    now, posted = timezone.now(), request.method == "POST"
+    """Raises Refused."""
+    by, now, posted = request.user, timezone.now(), request.method == "POST"
     valid = posted and form.is_valid()
     wish = _wish(request, setting, action, what, form if valid else None)
-    flight = asking.look(wish, by=request.user, now=now)
-    missing = flight.missing(wish.acknowledged)
-    if valid and flight.typed:
-        form.check_typed(flight.going)
-    if valid and form.is_valid() and not missing:
-        return HttpResponseRedirect(link("replay", asking.begin(wish, by=request.user, now=now).pk))
+    with asking.attempted(wish, by) if posted else nullcontext():
+        flight = asking.check(wish, by=by, now=now)
+        missing = flight.missing(wish.acknowledged)
+        if valid and flight.typed:
+            form.check_typed(flight.going)
+        if valid and form.is_valid() and not missing:
+            return HttpResponseRedirect(link("replay", asking.run(wish, flight, by=by, now=now).pk))
     return _shown(request, wish, what, flight, form, foreign, unticked=bool(posted and missing))
 
 
@@ -179,7 +163,7 @@ def _shown(
         skipped=_left_out(flight, foreign),
         ticks=ticks_of(flight, wish.acknowledged),
         unticked=unticked,
-        second=asking.second_above(wish, flight),
+        second=second_above(wish.action, flight.at_most),
         form=form,
         filters=_filter_words(request, what.query) if what.query else [],
         figures=figures_of(setting),

@@ -27,9 +27,9 @@ from dlq.pages.letter_buttons import buttons_of
 from dlq.pages.list_of import list_of
 from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
 from dlq.pages.remarks import panel_of_letter
-from dlq.pages.replay_words import title as title_of_job
 from dlq.pages.shown import BODY_DELETED, LETTERS
 from dlq.pages.whole import body_file, whole_panel
+from dlq.replay.operations import title as title_of_job
 from failures.fingerprints.parts import known_in
 
 LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}

@@ -3,12 +3,10 @@
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseRedirect
 
+from console.operations.refusals import Refused
 from console.ui.page import link
-from dlq.asking import NotAllowed
-from dlq.replay.refusal import ReplayRefused
 
 
 def say(request: HttpRequest, refused: Any) -> None:
@@ -16,10 +14,8 @@ def say(request: HttpRequest, refused: Any) -> None:
     messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
 
 
-def no_job(request: HttpRequest, refused: ReplayRefused, back: str) -> HttpResponseRedirect:
-    """To the job that is in the way, else `back`. Raises PermissionDenied."""
-    if isinstance(refused, NotAllowed):
-        raise PermissionDenied(refused.reason) from refused
+def no_job(request: HttpRequest, refused: Refused, back: str) -> HttpResponseRedirect:
+    """To the job that is in the way, else `back`."""
     say(request, refused)
     running = refused.more.get("replay")
     return HttpResponseRedirect(link("replay", running) if running else back)

@@ -1,17 +1,21 @@
 """One replay: its progress by what became of the letters, how it goes, and each letter with why."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from math import floor, log10
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from console.jobs.worker import ANOTHER
 from console.lists.keyset import BEFORE, PAGE, page_of
+from console.operations.web import operation_buttons
 from console.ui.amounts import number
 from console.ui.labels import Button, Shown
 from console.ui.page import link, page
@@ -27,19 +31,18 @@ from dlq.models import (
     ReplayJob,
     ReplaySlice,
 )
-from dlq.models.replay import OPEN_JOBS
+from dlq.models.replay import DELIVERING, OPEN_JOBS
 from dlq.pages import replay_words as words
 from dlq.pages.pace import LATEST, Moved, Pace, pace
-from dlq.pages.replay_control import buttons_of
-from dlq.pages.replay_rights import job_for
 from dlq.pages.replay_steps import steps_of
-from dlq.pages.replays import jobs_for
 from dlq.pages.shown import JOBS, OUTCOMES
 from dlq.preflight.words import acknowledged, reason
 from dlq.replay.activity import is_walking, reason_to_wait
 from dlq.replay.counting import LEFT
 from dlq.replay.leases import WORKABLE
+from dlq.replay.operations import ON_REPLAYS, jobs_for, title
 from dlq.replay.planned import planned_of
+from dlq.replay.stopping import CONSUMERS_OPEN, STOPPING
 
 # How often the page looks again: while letters move, and while only agents have something to say.
 BUSY, QUIET = "2s", "10s"
@@ -64,7 +67,7 @@ SHOWS: dict[str, Q] = {
 
 @require_safe
 def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    job, now = job_for(request, pk), timezone.now()
+    job, now = get_object_or_404(jobs_for(request.user), pk=pk), timezone.now()
     show = request.GET.get("show", "")
     why = request.GET.get("why", "")[:40] if show == "skipped" else ""
     items = _items(job, show)
@@ -81,7 +84,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return page(
         request,
         "dlq/replay.html",
-        title=words.title(job),
+        title=title(job),
         section="replays",
         crumbs=[(_("Replays"), link("replays"))],
         job=job,
@@ -90,7 +93,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         unfinished=job.state in UNFINISHED_JOBS,
         query=query_told(job.query, masks, job.setting_key),
         polls=job.state in UNFINISHED_JOBS or bool(to_come),
-        buttons=_buttons(request, job),
+        buttons=list(_buttons(request, job)),
         bars=words.bars(job, counts),
         every=BUSY if job.state in OPEN_JOBS else QUIET,
         steps=steps_of(job, counts),
@@ -117,8 +120,12 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     )
 
 
-def _buttons(request: HttpRequest, job: ReplayJob) -> list[Button]:
-    return buttons_of(request.user, job) if job.state in UNFINISHED_JOBS else []
+def _buttons(request: HttpRequest, job: ReplayJob) -> Iterator[Button]:
+    for button in operation_buttons(request.user, job, *ON_REPLAYS):
+        yield button
+        if button.name == "resume" and job.pause_reason.get("code") == CONSUMERS_OPEN:
+            text = _("Go on beside open consumers")
+            yield replace(button, name="go-on", text=text, tone="danger", sent={"acknowledge": STOPPING})
 
 
 def _job_before(request: HttpRequest, job: ReplayJob, now: datetime) -> ReplayJob | None:
@@ -163,5 +170,5 @@ def _why(item: ReplayItem) -> str:
 
 
 def _outcome(item: ReplayItem) -> Shown | None:
-    left = item.state in LEFT and (item.job.action in words.WITH_OUTCOMES or item.outcome == Outcome.UNKNOWN)
+    left = item.state in LEFT and (item.job.action in DELIVERING or item.outcome == Outcome.UNKNOWN)
     return OUTCOMES[item.outcome] if left else None

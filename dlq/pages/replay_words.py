@@ -17,15 +17,13 @@ from dlq.editing.rules import rule_of, told
 from dlq.editing.words import OPERATION_WORDS
 from dlq.masking import Masks
 from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
+from dlq.models.replay import DELIVERING
 from dlq.pages.shown import ITEMS
 from dlq.preflight.words import reason
 from dlq.replay.activity import WALKING, reason_to_wait
 from dlq.replay.counting import waiting_of
 from dlq.replay.ladder import step_size
 from dlq.replay.stopping import CONSUMERS_OPEN, STOPPING
-
-# What goes before an agent again, so that something becomes of it.
-WITH_OUTCOMES = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +61,9 @@ def to_move(job: ReplayJob, counts: Mapping[str, int]) -> int:
 
 def unsettled(job: ReplayJob, counts: Mapping[str, int]) -> int:
     """Letters of which there will still be news."""
-    if job.action not in WITH_OUTCOMES:
+    if job.action not in DELIVERING:
         return 0
     return waiting_of(counts) + counts.get(Outcome.FAILED_AGAIN, 0)
-
-
-def title(job: ReplayJob) -> str:
-    """What it does, and the begin of its id."""
-    words = {
-        Action.GIVE_BACK: _("Replay %(id)s"),
-        Action.REDIRECT: _("Redirect %(id)s"),
-        Action.DISCARD: _("Discard %(id)s"),
-        Action.PUT_BACK: _("Put back from the bin %(id)s"),
-        Action.EDIT: _("Edit and give back %(id)s"),
-    }
-    return words[Action(job.action)] % {"id": str(job.pk)[:8]}
 
 
 def moved_word(job: ReplayJob) -> str:
@@ -117,7 +103,7 @@ def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
         return Bar(label, count, total, tone, show)
 
     shown = [bar(moved_word(job), moved, "info", "given_back")]
-    if job.action in WITH_OUTCOMES:
+    if job.action in DELIVERING:
         shown += [
             bar(_("handled"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
             bar(

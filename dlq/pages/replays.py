@@ -1,25 +1,20 @@
 """The list of replays: newest first, filtered, each with what became of its letters."""
 
-from typing import Any
-
 import django_filters
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.services.rights import may_anywhere, settings_for
 from console.filters import SpanFilter
 from console.lists.keyset import keyset_page
 from console.ui.page import page
-from dlq import rights
 from dlq.models import UNFINISHED_JOBS, Action, JobState, ReplayJob
 from dlq.pages import replay_words as words
-from dlq.pages.replay_rights import VIEW
 from dlq.pages.shown import JOBS
+from dlq.replay.operations import jobs_for
 
 UNFINISHED = "unfinished"
 
@@ -49,17 +44,9 @@ class ReplayFilter(django_filters.FilterSet):
         return rows.filter(state__in=UNFINISHED_JOBS) if value == UNFINISHED else rows.filter(state=value)
 
 
-def jobs_for(user: Any) -> QuerySet[ReplayJob]:
-    if user.has_perm(VIEW):
-        return ReplayJob.objects.all()
-    return ReplayJob.objects.filter(setting__in=settings_for(user, rights.SEE))
-
-
 @require_safe
 def replay_list(request: HttpRequest) -> HttpResponseBase:
-    if not request.user.has_perm(VIEW) and not may_anywhere(request.user, rights.SEE):
-        raise PermissionDenied
-    rows = jobs_for(request.user).select_related("by", "setting").order_by("-created_at", "-id")
+    rows = jobs_for(request.user).order_by("-created_at", "-id")
     filters = ReplayFilter(request.GET, rows)
     listed = keyset_page(request, filters.qs, "created_at")
     return page(

@@ -12,6 +12,7 @@ from console.ui.page import Tab, View, add_page, add_tab
 from dlq import rights, saved_filters
 from dlq.export_limits import EXPORT
 from dlq.foreign.operations import UnfollowQueue
+from dlq.models import Action
 from dlq.pages import (
     bin,
     case,
@@ -26,8 +27,6 @@ from dlq.pages import (
     letters,
     overview,
     replay,
-    replay_control,
-    replay_rights,
     replays,
     waiting,
     waiting_action,
@@ -38,23 +37,30 @@ from dlq.pages.panels import setting_panel
 from dlq.pages.remarks import RemarkPage
 from dlq.pages.trip_panel import takers_of_trips, trip_panel
 from dlq.remarks.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
+from dlq.replay.jobs import CODES, EDIT_OF_ONE
+from dlq.replay.operations import ON_REPLAYS, SEE_REPLAYS
 from dlq.waiting.operations import CancelAction, GiveUpBlocked
 from dlq.whole.operations import CancelFetch, FetchBody
 
-# The first that fits an address is taken.
-PAGES: tuple[tuple[str, View, str], ...] = (
+# The first that fits an address is taken. Its refusals have its name in the audit, or the last of these.
+PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (
     # Before the pages of settings: none has the key `bin`.
     ("dead-letters/bin/", bin.bin_page, "bin"),
     ("dead-letters/<str:key>/bin/", bin.bin_of_setting, "bin_of"),
-    ("dead-letters/<str:key>/put-back/", giveback.put_back_page, "put_back"),
     ("dead-letters/", overview.overview, "dead_letters"),
     ("letters/", letters.all_letters, "all_dead_letters"),
     ("letters/groups/", groups.all_groups, "all_letter_groups"),
     ("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of"),
     ("dead-letters/<str:key>/groups/", groups.groups_of_setting, "letter_groups"),
-    ("dead-letters/<str:key>/give-back/", giveback.give_back_page, "give_back"),
-    ("dead-letters/<str:key>/redirect/", giveback.redirect_page, "redirect"),
-    ("dead-letters/<str:key>/discard/", giveback.discard_page, "discard"),
+    *(
+        (f"dead-letters/<str:key>/{part}/", giveback.asking_page(action), name, CODES[action])
+        for part, name, action in (
+            ("give-back", "give_back", Action.GIVE_BACK),
+            ("redirect", "redirect", Action.REDIRECT),
+            ("discard", "discard", Action.DISCARD),
+            ("put-back", "put_back", Action.PUT_BACK),
+        )
+    ),
     ("foreign-queues/", foreign.foreign_page, "foreign_queues"),
     ("letters/<int:pk>/", letter.letter_page, "letter"),
     ("letters/<int:pk>/whole/body/", whole.whole_body, "whole_body"),
@@ -62,12 +68,8 @@ PAGES: tuple[tuple[str, View, str], ...] = (
     ("cases/", case.case_page, "case"),
     ("replays/", replays.replay_list, "replays"),
     ("replays/<uuid:pk>/", replay.replay_page, "replay"),
-    *(
-        (f"replays/<uuid:pk>/{name}/", getattr(replay_control, f"{name}_page"), f"replay_{name}")
-        for name in ("pause", "resume", "cancel", "approve", "refuse")
-    ),
-    ("letters/<int:pk>/edit/", edit.edit_page, "edit_letter"),
-    ("dead-letters/<str:key>/edit/", edit_rule.edit_letters_page, "edit_letters"),
+    ("letters/<int:pk>/edit/", edit.edit_page, "edit_letter", EDIT_OF_ONE),
+    ("dead-letters/<str:key>/edit/", edit_rule.edit_letters_page, "edit_letters", CODES[Action.EDIT]),
     ("dead-letters/<str:key>/import/", imports.import_page, "import_letters"),
     ("settings/<str:key>/waiting/", waiting.waiting_page, "waiting"),
     ("settings/<str:key>/waiting/ask/", waiting_ask.waiting_ask_page, "waiting_ask"),
@@ -77,12 +79,13 @@ PAGES: tuple[tuple[str, View, str], ...] = (
 
 def register() -> None:
     add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, allowed=_may_see))
-    add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
+    add_tab(Tab("replays", _("Replays"), "admin:replays", 70, SEE_REPLAYS))
     for page in PAGES:
         add_audited_page(*page)
     exports = audited(EXPORT, LOOKS_BESIDE_FILES)(export.export_page)
     for route in ("letters/export/", "dead-letters/<str:key>/export/"):
         add_page(route, exports, "export_letters")
+    add_operations(*ON_REPLAYS)
     add_operations(GiveUpBlocked, CancelAction, FetchBody, CancelFetch, UnfollowQueue)
     add_operations(AddNote, MuteLetters, Unmute, Take, HandOver, EndTaking, kind=RemarkPage)
     saved_filters.pages.register()

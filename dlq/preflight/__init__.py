@@ -1,10 +1,9 @@
 """Before a job on dead letters begins: what will happen, what is left out and why, what to think about first.
 
-`fly` tells people; `missing` is what a job is refused for. Both judge the same facts with the same rules, and
-the planning of a job leaves out by the same rules (`skipping`), so nobody is told what then does not happen.
+`fly` tells people, and a job is refused for the same verdict. The planning of a job leaves out by the same
+rules (`skipping`), so nobody is told what then does not happen.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,11 +12,11 @@ from django.db.models import QuerySet
 from agents.models import LaunchSetting
 from agents.services.queue_counts import broker_away_since
 from dlq.models import Action, DeadLetter, Scope
-from dlq.preflight.facts import exact_count, letters_of, node_id, place_of
+from dlq.preflight.facts import exact_count, index_count, letters_of, node_id, place_of
 from dlq.preflight.judgement import CODES, TYPED_ABOVE, Flight, Warning, judge
 from dlq.preflight.skipping import policy_for, with_past
 
-__all__ = ["CODES", "TYPED_ABOVE", "Asked", "Flight", "Warning", "fly", "missing"]
+__all__ = ["CODES", "TYPED_ABOVE", "Asked", "Flight", "Warning", "fly"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +43,10 @@ def fly(asked: Asked, now: datetime) -> Flight:
     node = "" if broker_away_since() else node_id()
     policy = with_past(letters, policy_for(asked.setting_key, asked.action, now=now, one=one, node_id=node))
     why = [(letter, policy.why_not(letter)) for letter in letters]
-    return judge(why, policy, place, total=_total(asked, len(letters)) if more else None, ladder=asked.ladder)
+    return judge(why, policy, place, total=_total(asked) if more else None, ladder=asked.ladder)
 
 
-def missing(asked: Asked, acknowledged: Iterable[str], now: datetime) -> tuple[Warning, ...]:
-    """The warnings that nobody has acknowledged: with any of them a job is refused."""
-    return fly(asked, now).missing(acknowledged)
-
-
-def _total(asked: Asked, seen: int) -> int:
-    """Of all of a queue the broker knows; of a filter nobody counts further."""
+def _total(asked: Asked) -> int:
+    """Of all of a queue the broker knows, of a filter the index."""
     whole = asked.scope == Scope.ALL and asked.action != Action.PUT_BACK
-    return (exact_count(asked.source_queue) if whole else None) or seen
+    return (exact_count(asked.source_queue) if whole else None) or index_count(asked.rows)

@@ -4,6 +4,7 @@ figures."""
 from datetime import datetime
 
 import structlog
+from django.conf import settings
 from django.db.models import QuerySet
 
 from agents.models import LaunchSetting, OfferedAgent
@@ -72,6 +73,12 @@ def _missing(target: LaunchSetting, figures: Figures) -> bool:
     except BrokerError as error:
         log.info("nobody knows whether a subscription is there", setting=target.key, reason=str(error))
         return False
+
+
+def index_count(rows: QuerySet[DeadLetter]) -> int:
+    """Of more than COUNTED, no further than somebody asks: whether there are too many for one person."""
+    bound: int = settings.MA_SECOND_PERSON_ABOVE + 1
+    return rows.order_by()[:bound].count() if bound > COUNTED else COUNTED
 
 
 def exact_count(queue: str) -> int | None:

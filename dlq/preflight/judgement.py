@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dlq.models import Action
+from dlq.models.replay import DELIVERING
 from dlq.preflight.skipping import COPY_SENT, MUTED, NO_SUBSCRIPTION, OFTEN, Letter, Policy
 
 # Stable words: what has to be acknowledged before a job begins.
@@ -36,8 +37,6 @@ MANY = 25
 # Above this the number is typed.
 TYPED_ABOVE = 1000
 EXAMPLES = 20
-# What comes before an agent.
-DELIVERED = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +86,11 @@ class Flight:
         """Whether the number has to be typed."""
         return self.going > TYPED_ABOVE
 
+    @property
+    def at_most(self) -> int:
+        """How many could go: where not all were looked at, all that there are."""
+        return self.total if self.about else self.going
+
     def missing(self, acknowledged: Iterable[str]) -> tuple[Warning, ...]:
         known = frozenset(acknowledged)
         return tuple(warning for warning in self.warnings if warning.code not in known)
@@ -126,7 +130,7 @@ def _examples(why: Iterable[tuple[Letter, str]], wanted: str) -> tuple[int, ...]
 
 
 def _warnings(going: Sequence[Letter], policy: Policy, place: Place, ladder: bool) -> Iterable[Warning]:
-    if policy.action in DELIVERED:
+    if policy.action in DELIVERING:
         yield from _of_delivery(going, policy, place, ladder)
     if policy.one:
         yield from (

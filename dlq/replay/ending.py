@@ -60,7 +60,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
         if job.end(finished_at=now, state=state, problem=problem):
             result = AuditResult.FAILED if state == JobState.FAILED else AuditResult.DONE
             audit(
-                job, f"replay_{state.value}", by=job.by, now=now, counts=job.counts, result=result,
+                job, f"replay.{state.value}", by=job.by, now=now, counts=job.counts, result=result,
                 detail={"problem": str(problem)},
             )  # fmt: skip
 
@@ -70,7 +70,7 @@ def stop(job: ReplayJob, why: str, now: datetime) -> None:
     with transaction.atomic():
         running = ReplayJob.objects.filter(pk=job.pk, state=JobState.RUNNING)
         if running.update(state=JobState.STOPPED, problem=WHY_STOPPED[why]()):
-            audit(job, "replay_stopped", by=job.by, now=now, detail={"why": why}, counts=job.counts)
+            audit(job, "replay.stopped", by=job.by, now=now, detail={"why": why}, counts=job.counts)
 
 
 def wind_up(job: ReplayJob, now: datetime) -> None:
@@ -83,7 +83,8 @@ def wind_up(job: ReplayJob, now: datetime) -> None:
     job.refresh_from_db(fields=["counts"])
     with transaction.atomic():
         if job.end(finished_at=now):
-            audit(job, f"replay_{job.state}_done", by=job.by, now=now, counts=job.counts)
+            code = "replay.cancelled" if job.state == JobState.CANCELLED else "replay.stopped_done"
+            audit(job, code, by=job.by, now=now, counts=job.counts)
 
 
 def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:

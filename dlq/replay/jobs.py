@@ -1,6 +1,6 @@
 """Asking for letters to be moved: the scope is frozen in one transaction, a worker does the rest."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,33 +14,35 @@ from agents.models import LaunchSetting
 from console.audit.log import Person, record
 from console.audit.models import AuditResult
 from console.jobs.worker import start
+from console.operations.refusals import Refused, WronglyAsked
 from contract.text import storable
 from dlq.finding.told import query_for_all
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState, LetterState, ReplayJob, Scope
 from dlq.models.replay import DELIVERING
-from dlq.preflight import skipping
+from dlq.preflight.judgement import Flight
 from dlq.replay.options import Options
-from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import route
-from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen, matching, replayable
-
-__all__ = [
-    "LARGEST_SELECTION",
-    "Options",
-    "ReplayRefused",
-    "check_question",
-    "create_job",
-    "give_back_all",
-    "give_back_letters",
-    "replayable",
-]
+from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen
 
 # Ids in one request of a person; a filter has no such bound.
 LARGEST_SELECTION = 5000
-# A scope that is no list is counted so far before it is planned.
-COUNTED = 10_000
 # What a second person may have to approve.
 APPROVED = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.EDIT)
+# Of the audit; a refused attempt has the same.
+CODES = {
+    Action.GIVE_BACK: "dead_letters.replay",
+    Action.REDIRECT: "dead_letters.redirect",
+    Action.DISCARD: "dead_letters.discard",
+    Action.PUT_BACK: "dead_letters.restore",
+    Action.EDIT: "dead_letters.edit",
+}
+EDIT_OF_ONE = "dead_letter.edit"  # by hand, without a rule
+# What belongs to a job, in its transaction.
+Store = Callable[[ReplayJob], None]
+
+
+def code_of(action: str, options: Options) -> str:
+    return EDIT_OF_ONE if action == Action.EDIT and not options.edit_rule else CODES[Action(action)]
 
 
 def create_job(
@@ -56,56 +58,34 @@ def create_job(
     target: LaunchSetting | None = None,
     options: Options | None = None,
     acknowledged: Sequence[str] = (),
+    judged: Flight | None = None,
+    store: Store | None = None,
+    detail: Mapping[str, Any] | None = None,
 ) -> ReplayJob:
     """A job on dead letters of `setting`: `letters` for the scopes one and selection (those that cannot go
     are left out, each with why), `query` for group and matching, `target` for a redirect. Raises
-    ReplayRefused.
+    Refused.
 
     Whether this person may, and whether every warning was acknowledged, is asked before: here it is only
-    written down.
+    written down. `judged` says how many letters it will be; None: as many as there are. `store` is called
+    in the transaction of the job, `detail` goes into its audit.
     """
     wanted = options or Options()
     check_question(setting, action, scope, wanted, target)
     ids = sorted(set(letters or ()))
     if scope in LISTED and not ids:
-        raise ReplayRefused("nothing_to_give_back", _("No letter is named."))
+        raise Refused("nothing_to_give_back", _("No letter is named."))
     try:
         with transaction.atomic():
             job = _create(setting, action, scope, wanted, by, now, query, reason, target, acknowledged)
-            _freeze(job, ids, now)
-            _ask_a_second_person(job)
-            _tell(job, by, now, ids)
+            _ask_a_second_person(job, _freeze(job, ids, now, judged))
+            _tell(job, by, now, ids, code_of(action, wanted), detail or {})
+            if store is not None:
+                store(job)
     except IntegrityError as error:
         raise _running_already(setting) from error
     if job.state == JobState.PLANNED:
         transaction.on_commit(lambda: start(job), robust=True)
-    return job
-
-
-def give_back_all(setting: LaunchSetting, *, by: Person, reason: str = "", now: datetime) -> ReplayJob:
-    """Every letter of the setting that is in the index now. Raises ReplayRefused."""
-    return create_job(setting, action=Action.GIVE_BACK, scope=Scope.ALL, by=by, now=now, reason=reason)
-
-
-def give_back_letters(
-    setting: LaunchSetting, letters: Sequence[int], *, by: Person, reason: str = "", now: datetime
-) -> ReplayJob:
-    """These letters, all or none. Raises ReplayRefused."""
-    ids = sorted(set(letters))
-    if len(ids) > LARGEST_SELECTION:
-        raise ReplayRefused(
-            "too_many",
-            _("At most %(n)s letters at a time.") % {"n": LARGEST_SELECTION},
-            limit=LARGEST_SELECTION,
-        )
-    scope = Scope.ONE if len(ids) == 1 else Scope.SELECTION
-    with transaction.atomic():
-        job = create_job(
-            setting, action=Action.GIVE_BACK, scope=scope, letters=ids, by=by, now=now, reason=reason
-        )
-        left_out = job.items.filter(state=ItemState.SKIPPED).order_by("letter")
-        if impossible := list(left_out.values_list("letter", flat=True)[:SHOWN_IDS]):
-            raise _not_all(impossible)
     return job
 
 
@@ -116,27 +96,27 @@ def check_question(
     setting: LaunchSetting, action: str, scope: str, options: Options, target: LaunchSetting | None
 ) -> None:
     """Refuses what no state of the letters would allow; the pre-flight asks the same. Raises
-    ReplayRefused."""
+    Refused."""
     if action not in Action.values or scope not in Scope.values:
-        raise ReplayRefused("not_understood", _("There is no such action or scope."))
+        raise WronglyAsked("not_understood", _("There is no such action or scope."))
     if problem := options.problem():
-        raise ReplayRefused("bad_options", problem)
+        raise WronglyAsked("bad_options", problem)
     if options.ladder and action not in DELIVERING:
-        raise ReplayRefused(
+        raise WronglyAsked(
             "bad_options", _("A ladder needs letters of which agents say what becomes of them.")
         )
     if action != Action.REDIRECT:
         return
     if target is None or target.pk == setting.pk:
-        raise ReplayRefused("no_target", _("Name another setting that gets the letters."))
+        raise WronglyAsked("no_target", _("Name another setting that gets the letters."))
     if target.destination_id is None or target.destination_id != setting.destination_id:
-        raise ReplayRefused(
+        raise Refused(
             "other_destination", _("Letters are redirected to a setting of the same destination only.")
         )
 
 
-def _not_all(letters: Sequence[int]) -> ReplayRefused:
-    return ReplayRefused(
+def _not_all(letters: Sequence[int]) -> Refused:
+    return Refused(
         "outstanding",
         _("Some letters are given back already, or are gone."),
         _("Look at the list again and leave them out."),
@@ -144,11 +124,11 @@ def _not_all(letters: Sequence[int]) -> ReplayRefused:
     )
 
 
-def _running_already(setting: LaunchSetting) -> ReplayRefused:
+def _running_already(setting: LaunchSetting) -> Refused:
     running = ReplayJob.objects.filter(
         setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS
     ).first()
-    return ReplayRefused(
+    return Refused(
         "already_running",
         _("All letters of this setting are being given back already."),
         _("Wait for that replay to end."),
@@ -193,51 +173,46 @@ def _create(
     )
 
 
-def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
+def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Flight | None) -> int:
+    """How many letters go at most."""
     dead = DeadLetter.objects.filter(queue=job.source_queue, state=LetterState.DEAD)
     job.letters_up_to = dead.aggregate(last=Max("pk"))["last"] or 0
     if job.scope in LISTED:
         freeze_list(job, ids, now)
         job.refresh_from_db(fields=["counts", "skipped"])
-        job.total = job.counts.get(ItemState.PLANNED, 0)
+        most = job.total = int(job.counts.get(ItemState.PLANNED, 0))
         if not job.total:
             shown = list(job.items.order_by("letter").values_list("letter", flat=True)[:SHOWN_IDS])
             raise _not_all(shown)
+    elif judged is not None:
+        job.total, most = judged.going, judged.at_most
     else:
-        rows = matching(job.action, job.setting_key, job.scope, job.query, job.by)
-        if not rows.exists():
-            raise ReplayRefused(
-                "nothing_to_give_back", _("There is no dead letter of this setting to give back.")
-            )
-        job.total = _about(job, now)
+        most = job.total = frozen(job).order_by().count()
+        if not job.total:
+            raise Refused("nothing_to_give_back", _("There is no dead letter of this setting to give back."))
     job.save(update_fields=["letters_up_to", "total"])
+    return most
 
 
-def _about(job: ReplayJob, now: datetime) -> int:
-    """How many letters it will be: exactly up to COUNTED, without those that are left out; and then all that
-    the index holds, or COUNTED. Planning tells the number in the end."""
-    rows = frozen(job).order_by()
-    letters = skipping.read(rows[: COUNTED + 1])
-    if len(letters) <= COUNTED:
-        policy = skipping.policy_for(job.setting_key, job.action, now=now)
-        return sum(1 for _letter, why in skipping.judged(letters, policy) if not why)
-    bound = max(COUNTED, settings.MA_SECOND_PERSON_ABOVE) + 1
-    counted = rows[:bound].count()
-    return rows.count() if counted == bound and job.scope == Scope.ALL else counted
+def second_above(action: str, most: int) -> int:
+    """The limit of the site above which another person approves so many letters; 0: nobody has to."""
+    limit: int = settings.MA_SECOND_PERSON_ABOVE
+    return limit if limit and most > limit and action in APPROVED else 0
 
 
-def _ask_a_second_person(job: ReplayJob) -> None:
-    limit = settings.MA_SECOND_PERSON_ABOVE
-    if limit and job.total > limit and job.action in APPROVED:
+def _ask_a_second_person(job: ReplayJob, most: int) -> None:
+    if second_above(job.action, most):
         job.state, job.needs_second = JobState.AWAITING, True
         job.save(update_fields=["state", "needs_second"])
 
 
-def _tell(job: ReplayJob, by: Person, now: datetime, ids: Sequence[int]) -> None:
-    detail: dict[str, Any] = {"acknowledged": job.acknowledged}
+def _tell(
+    job: ReplayJob, by: Person, now: datetime, ids: Sequence[int], code: str, more: Mapping[str, Any]
+) -> None:
+    detail: dict[str, Any] = {"acknowledged": job.acknowledged, **more}
     if ids:
         detail["letters"] = list(ids[:SHOWN_IDS])
-    audit(job, job.action, by=by, now=now, reason=job.reason, detail=detail, counts={"letters": job.total})
+    audit(job, code, by=by, now=now, reason=job.reason, detail=detail, counts={"letters": job.total})
 
 
 def audit(
@@ -251,23 +226,24 @@ def audit(
     result: AuditResult = AuditResult.DONE,
     detail: dict[str, Any] | None = None,
 ) -> None:
+    details = {**details_of(job), **(detail or {})}
+    about = about_job(job)
+    record(action, by=by, now=now, reason=reason, counts=counts, result=result, detail=details, **about)
+
+
+def about_job(job: ReplayJob) -> dict[str, Any]:
+    """Names it in the audit."""
     only = job.items.values_list("letter", flat=True).first() if job.scope == Scope.ONE else None
-    record(
-        action,
-        by=by,
-        now=now,
-        target=f"replay:{job.pk}",
-        operation=job.pk,
-        setting_key=job.setting_key,
-        letter=only,
-        scope=job.scope,
-        reason=reason,
-        counts=counts,
-        result=result,
-        detail={
-            "from": job.source_queue,
-            "to": job.target_queue,
-            "query": query_for_all(job.query, job.setting_key),
-            **(detail or {}),
-        },
-    )
+    return {
+        "target": f"replay:{job.pk}",
+        "operation": job.pk,
+        "setting_key": job.setting_key,
+        "letter": only,
+        "scope": job.scope,
+    }
+
+
+def details_of(job: ReplayJob) -> dict[str, Any]:
+    """Of every entry about it: what its name does not say."""
+    query = query_for_all(job.query, job.setting_key)
+    return {"from": job.source_queue, "to": job.target_queue, "query": query}

@@ -1,8 +1,9 @@
-"""From which queue to which one each action moves letters, and what their rows are afterwards. Pure."""
+"""From which queue to which one each action moves letters, who may, and what their rows are afterwards."""
 
 from dataclasses import dataclass
 
 from contract.properties import dead_letter_queue
+from dlq import rights
 from dlq.models import Action, LetterState
 from dlq.models.letter import BIN_QUEUE
 
@@ -10,6 +11,16 @@ from dlq.models.letter import BIN_QUEUE
 TO_A_SUBSCRIPTION = (Action.GIVE_BACK, Action.REDIRECT)
 # What puts letters into another dead-letter queue, where they get rows of their own.
 TO_A_DEAD_LETTER_QUEUE = (Action.DISCARD, Action.PUT_BACK, Action.EDIT)
+
+
+# Beside the right to see the letters. Who may discard may take it back.
+RIGHTS: dict[str, str] = {
+    Action.GIVE_BACK: rights.GIVE_BACK,
+    Action.REDIRECT: rights.REDIRECT,
+    Action.DISCARD: rights.DISCARD,
+    Action.PUT_BACK: rights.DISCARD,
+    Action.EDIT: rights.EDIT,
+}
 
 
 @dataclass(frozen=True, slots=True)

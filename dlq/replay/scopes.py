@@ -9,12 +9,12 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
+from console.operations.refusals import Refused, WronglyAsked
 from contract.properties import dead_letter_queue
 from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
 from dlq.preflight import skipping
 from dlq.replay import counting
 from dlq.replay.item_rows import write_items
-from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import route
 
 PIECE = 1000
@@ -48,7 +48,7 @@ def matching(
 ) -> QuerySet[DeadLetter]:
     """The dead letters of a scope that is no list, by a filter that was asked `at` (None: now).
 
-    Raises ReplayRefused: the filter is not understood."""
+    Raises Refused: the filter is not understood."""
     letters = place(action, key).filter(state=LetterState.DEAD)
     if scope == Scope.ALL:
         return letters
@@ -59,19 +59,19 @@ def matching(
     if names := sorted(PAGE_OWN.intersection(QueryDict(query))):
         # On a page they choose the letters, or the part of a list that is shown; as a filter they would find
         # all.
-        raise ReplayRefused(
+        raise WronglyAsked(
             "bad_filter",
             _("No filter, but of the address of a page: %(names)s. Nothing was chosen by it.")
             % {"names": ", ".join(names)},
             _("Name letters by their numbers, or leave these out."),
         )
     if by is None:
-        raise ReplayRefused(
+        raise Refused(
             "nobody", _("Nobody stands for that filter: the person who asked is not there any more.")
         )
     filters, rows = found(query, by, rows=letters, at=at)
     if not filters.is_valid():  # what is wrong in it would be left out, and more would go than was meant
-        raise ReplayRefused("bad_filter", _("That filter is not understood; nothing was chosen by it."))
+        raise WronglyAsked("bad_filter", _("That filter is not understood; nothing was chosen by it."))
     return rows
 
 
@@ -84,7 +84,7 @@ def frozen(job: ReplayJob) -> QuerySet[DeadLetter]:
 
 def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
     """An item for each of these letters, planned or left out with why. Call it in the transaction that makes
-    the job; raises ReplayRefused. Of two jobs that take one letter at once the database lets one have it."""
+    the job; raises Refused. Of two jobs that take one letter at once the database lets one have it."""
     for start in range(0, len(letters), PIECE):
         _freeze_piece(job, letters[start : start + PIECE], now)
     counting.recount(job.pk)
@@ -93,7 +93,7 @@ def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
 def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
     found = skipping.read(place(job.action, job.setting_key).filter(pk__in=ids))
     if foreign := sorted(set(ids) - {letter.pk for letter in found}):
-        raise ReplayRefused(
+        raise Refused(
             "not_of_setting",
             _("Some letters are not dead letters of this setting."),
             _("Choose from the dead letters of one setting."),

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from broker.errors import AddressUnknown, BrokerError
 from console.jobs.worker import Wait, Worker
+from console.operations.refusals import Refused
 from console.reasons import Reason, said
 from dlq import crash
 from dlq.letter_queues import LetterQueues
@@ -20,7 +21,6 @@ from dlq.replay import agreement, checking, ending, shared_walks, stopping
 from dlq.replay.leases import WINDING_UP, WORKABLE
 from dlq.replay.moving import End, Ended, Moves
 from dlq.replay.pieces import Planner
-from dlq.replay.refusal import ReplayRefused
 from dlq.replay.scopes import LISTED
 
 log = structlog.get_logger(__name__)
@@ -69,7 +69,7 @@ def _go_on(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
     if job.planned_at is None:
         try:
             planner = _planner(job, queues)
-        except ReplayRefused as refused:
+        except Refused as refused:
             raise AddressUnknown(refused.reason) from refused
         crash.point("planned")
         if planner is None:

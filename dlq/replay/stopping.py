@@ -91,7 +91,7 @@ def pause(job: ReplayJob, consumers: int, now: datetime) -> bool:
             state=JobState.PAUSED, paused_at=now, paused_by=None, pause_reason=why, stopping_since=None
         )
         if paused:
-            audit(job, "replay_paused", by=job.by, now=now, detail={"why": why}, counts=job.counts)
+            audit(job, "replay.pause", by=job.by, now=now, detail={"why": why}, counts=job.counts)
         crash.point("stopping pauses")
     return paused
 

@@ -23,8 +23,8 @@ from django.utils import timezone
 from agents.models import Destination, LaunchSetting, Pool
 from console.broker import management
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
-from dlq.asking import Wish
-from dlq.editing.bulk import edit_by_rule, rule_for
+from dlq.asking import Wish, begin
+from dlq.editing.bulk import rule_for, ruled
 from dlq.feed import Feed, Inbox
 from dlq.models import DeadLetter
 from dlq.preflight import CODES
@@ -42,28 +42,29 @@ while DeadLetter.objects.count() < 3:
 feed.stop()
 chief = User.objects.create_superuser("chief")
 rule = rule_for([{{"op": "set_json", "pointer": "/sum", "json": "9"}}], setting, chief)
-edit_by_rule(Wish(setting, "edit", "all", acknowledged=CODES), rule, by=chief, now=timezone.now())
+begin(ruled(Wish(setting, "edit", "all", acknowledged=CODES), rule), by=chief, now=timezone.now())
 """
 WORK = """
 import json
 from django.utils import timezone
 from django.contrib.auth.models import User
 from console.jobs import worker
-from dlq.asking import Wish, look
+from console.operations.operation import perform
+from dlq.asking import Wish, check
 from dlq.models import DeadLetter, LetterEdit, ReplayItem, ReplayJob
-from dlq.replay import control
+from dlq.replay.operations import CancelReplay
 from tests.dlq.jobs import run_replay
 
 worker.send = lambda *_, **__: True
 if {cancelled}:
-    control.cancel(ReplayJob.objects.get(), by=User.objects.get(), now=timezone.now())
+    perform(CancelReplay, ReplayJob.objects.get(), User.objects.get())
 for _turn in range(20):
     ReplayJob.objects.update(lease_until=None)
     run_replay(str(ReplayJob.objects.get().pk))
     if ReplayJob.objects.get().finished_at:
         break
 wish = Wish(ReplayJob.objects.get().setting, "put_back", "all")
-flight = look(wish, by=User.objects.get(), now=timezone.now())
+flight = check(wish, by=User.objects.get(), now=timezone.now())
 job, items = ReplayJob.objects.get(), ReplayItem.objects.order_by("letter").select_related("letter")
 print(json.dumps({{
     "job": job.state, "skipped": job.skipped,

@@ -25,6 +25,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from console.operations.operation import Operation, perform
+from console.operations.refusals import Refused
 from dlq import tasks
 from dlq.models import (
     UNFINISHED_JOBS,
@@ -38,12 +40,11 @@ from dlq.models import (
     Scope,
 )
 from dlq.replay import counting
-from dlq.replay.control import approve, cancel, pause, refuse, resume
 from dlq.replay.counting import LEFT, OUTCOMES
 from dlq.replay.jobs import create_job
+from dlq.replay.operations import ApproveReplay, CancelReplay, PauseReplay, RefuseReplay, ResumeReplay
 from dlq.replay.options import Options
 from dlq.replay.overdue import PATIENCE, end_overdue
-from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import TO_A_SUBSCRIPTION
 from dlq.replay.scopes import LISTED
 from tests.dlq.dying import NONE, Threads, Trouble
@@ -53,6 +54,13 @@ from tests.dlq.letter_world import BIN, KEYS, LOOKED_AFTER, Death, World
 HISTORIES = int(os.environ.get("MA_TEST_HISTORIES", "40"))
 FIRST = int(os.environ.get("MA_TEST_FIRST_HISTORY", "0"))
 STEPS = 40
+VERBS: tuple[type[Operation[ReplayJob]], ...] = (
+    PauseReplay,
+    *[ResumeReplay] * 2,
+    CancelReplay,
+    *[ApproveReplay] * 2,
+    RefuseReplay,
+)
 # What filters look for: some messages, and all that are equal.
 WORDS = ("m1", "m2", "m3", "equal")
 # So few letters at a time that a history has many pieces; and nobody waits.
@@ -182,15 +190,14 @@ class History:
     def somebody_thinks_again(self) -> None:
         jobs = list(ReplayJob.objects.filter(state__in=UNFINISHED_JOBS).order_by("created_at", "pk"))
         if jobs:
-            change, job = self.chance.choice((pause, resume, resume, cancel, approve, approve, refuse)), None
-            job = self.chance.choice(jobs)
-            self._ask(lambda: change(job, by=self.world.other, now=timezone.now()))
+            verb, job = self.chance.choice(VERBS), self.chance.choice(jobs)
+            self._ask(lambda: perform(verb, job, self.world.other))
 
     def _ask(self, ask: Callable[[], Any]) -> None:
         """A process of the site; it may die too."""
 
         def work() -> None:
-            with suppress(ReplayRefused):
+            with suppress(Refused):
                 ask()
 
         self.world.process(work, self._trouble(25, 1))
@@ -255,9 +262,8 @@ class History:
         for _ in range(MOST_ROUNDS):
             self.world.bring_everything()
             for job in ReplayJob.objects.filter(state__in=[JobState.AWAITING, JobState.PAUSED]):
-                (approve if job.state == JobState.AWAITING else resume)(
-                    job, by=self.world.other, now=timezone.now()
-                )
+                verb = ApproveReplay if job.state == JobState.AWAITING else ResumeReplay
+                perform(verb, job, self.world.other)
             for job_id in self.world.jobs_to_do():
                 run_replay(job_id)
             if not self.world.jobs_to_do():

@@ -9,10 +9,11 @@ import pytest
 from django.utils import timezone
 
 from console.audit.models import AuditEntry
+from console.operations.operation import perform
 from dlq import tasks
 from dlq.models import JobState, ReplayJob
-from dlq.replay.control import approve
 from dlq.replay.jobs import create_job
+from dlq.replay.operations import ApproveReplay
 from dlq.replay.options import Options
 from tests.dlq.jobs import run_replay
 from tests.dlq.letter_world import KEYS, World
@@ -80,7 +81,7 @@ def test_a_ladder_stops_by_itself_when_too_many_fail_again(world: World) -> None
     assert (job.state, job.counts["given_back"], job.counts["dead_again"]) == (JobState.STOPPED, 6, 1)
     assert job.finished_at is not None and not job.items.filter(state="planned").exists()
     assert len(world.lying(f"DLQ.{KEY}")) == 35
-    stopped = AuditEntry.objects.get(action="replay_stopped")
+    stopped = AuditEntry.objects.get(action="replay.stopped")
     assert stopped.detail["why"] == "failing"
 
 
@@ -95,7 +96,7 @@ def test_a_ladder_stops_when_the_setting_trips(world: World) -> None:
     turn(world, job)
     job = turn(world, job)
     assert (job.state, job.counts["given_back"]) == (JobState.STOPPED, 1)
-    assert AuditEntry.objects.get(action="replay_stopped").detail["why"] == "disabled"
+    assert AuditEntry.objects.get(action="replay.stopped").detail["why"] == "disabled"
 
 
 def test_a_job_waits_for_its_run_window(world: World) -> None:
@@ -126,5 +127,5 @@ def test_nothing_moves_before_a_second_person_agrees(world: World, settings: Any
     dead(world, 2)
     job = turn(world, all_of(world, Options()))
     assert (job.state, world.waiting(KEY)) == (JobState.AWAITING, 0)
-    approve(job, by=world.other, now=timezone.now())
+    perform(ApproveReplay, job, world.other)
     assert (turn(world, job).state, world.waiting(KEY)) == (JobState.DONE, 2)

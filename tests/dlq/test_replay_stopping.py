@@ -180,7 +180,7 @@ def test_consumers_that_stay_pause_the_job_and_a_person_lets_it_go_on(scene: Sce
     job = scene.worker(job)
     assert (job.state, job.lease_until, job.counts.get("given_back", 0)) == ("paused", None, 0)
     assert job.pause_reason == {"code": "consumers_open", "consumers": 1, "servers": ["srv-1"]}
-    assert AuditEntry.objects.get(action="replay_paused").detail["why"] == job.pause_reason
+    assert AuditEntry.objects.get(action="replay.pause").detail["why"] == job.pause_reason
     shown = client.get(f"/api/v1/replays/{job.pk}/", **headers).json()
     assert (shown["state"], shown["pause_reason"]) == ("paused", job.pause_reason)
     page = client.get(f"/replays/{job.pk}/").content.decode()
@@ -193,7 +193,7 @@ def test_consumers_that_stay_pause_the_job_and_a_person_lets_it_go_on(scene: Sce
     for _ in range(3):
         job = scene.worker(job)
     assert (job.state, job.counts["given_back"]) == ("done", COUNT)
-    resumed = AuditEntry.objects.filter(action="replay_resumed").order_by("pk")
+    resumed = AuditEntry.objects.filter(action="replay.resume").order_by("pk")
     assert [entry.detail.get("acknowledged") for entry in resumed] == [None, ["stopping"]]
     old.consumer.stop()
 

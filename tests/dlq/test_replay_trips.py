@@ -13,6 +13,7 @@ from agents.services.heartbeats import accept_heartbeat
 from agents.services.settings import enable_setting
 from broker.port import Message, Settle
 from console.audit.models import AuditEntry
+from console.operations.refusals import Refused
 from contract import breaker
 from contract.messages import BreakerCounts, RunReport, RunState
 from contract.outcomes import Outcome
@@ -25,7 +26,6 @@ from dlq.preflight import CODES
 from dlq.reasons import TRIPPED
 from dlq.replay import ladder
 from dlq.replay.options import Options
-from dlq.replay.refusal import ReplayRefused
 from failures.intake.batch import accept_batch
 from kma.identity import identify
 from tests.dlq.jobs import run_replay
@@ -172,14 +172,14 @@ def test_a_trip_stops_the_ladder_and_lets_go_of_the_rest(scene: Scene) -> None:
         JobState.STOPPED,
         TRIPPED(),
     ) and job.finished_at is not None
-    assert AuditEntry.objects.get(action="replay_stopped").detail["why"] == "tripped"
+    assert AuditEntry.objects.get(action="replay.stopped").detail["why"] == "tripped"
     assert job.counts["given_back"] == FIRST + SECOND and job.counts["cancelled"] == left
     assert (job.counts["handled"], job.counts["failed_again"], job.counts["planned"]) == (FIRST, 3, 0)
     assert scene.lying() == (SECOND, left)
     dead = DeadLetter.objects.filter(setting_key=scene.key, state="dead")
     assert sorted(dead.values_list("message_key", flat=True)) == scene.stage.ids(f"DLQ.{scene.key}", "MA.DLA")
 
-    with pytest.raises(ReplayRefused) as refused:
+    with pytest.raises(Refused) as refused:
         scene.give_back("bert", Options(), acknowledged=())
     assert refused.value.code == "unacknowledged" and "tripped" in refused.value.more["warnings"]
     other = scene.turn(scene.give_back("bert", Options()))
@@ -227,7 +227,7 @@ def test_a_setting_that_fails_in_a_row_after_the_outcomes_stops_its_ladder(scene
     scene.reported(in_a_row=7)
     for _ in range(2):
         job = scene.turn(job)
-    assert (job.state, AuditEntry.objects.get(action="replay_stopped").detail["why"]) == (
+    assert (job.state, AuditEntry.objects.get(action="replay.stopped").detail["why"]) == (
         JobState.STOPPED,
         "breaker",
     )

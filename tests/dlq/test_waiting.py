@@ -26,7 +26,7 @@ from dlq import tasks
 from dlq.masking import Masks
 from dlq.models import DeadLetter
 from dlq.models.waiting import Fate, WaitingAction, WaitingState
-from dlq.replay.jobs import give_back_all
+from dlq.replay.jobs import create_job
 from dlq.waiting import asking, steps
 from dlq.waiting.asking import Selection, listed
 from dlq.waiting.bodies import Heads
@@ -256,7 +256,8 @@ def test_what_was_sent_to_the_dead_letters_is_given_back_like_any_other(
         stage.follow(partial(_are_there, letters, dead + 1))
         mine.release()
         assert scene.run(action).counts == {"done": 1}
-    job = give_back_all(scene.setting, by=scene.person, reason="mended", now=timezone.now())
+    how: dict[str, Any] = {"by": scene.person, "reason": "mended", "now": timezone.now()}
+    job = create_job(scene.setting, action="give_back", scope="all", **how)
     carry_out(replays(stage.queues), job)
     figures = scene.figures()
     assert (stage.count(f"DLQ.{scene.key}"), figures.messages, figures.scheduled) == (0, 2, 0)

@@ -21,6 +21,8 @@ from broker.port import Settle
 from console.audit.models import AuditEntry
 from console.broker import management
 from console.jobs import worker
+from console.operations.operation import perform
+from console.operations.refusals import Refused
 from console.tasks import start_jobs
 from dlq import sweep, tasks
 from dlq.asking import Wish, begin
@@ -32,9 +34,9 @@ from dlq.models.letter import BIN_QUEUE
 from dlq.models.report import LetterResult
 from dlq.preflight import CODES
 from dlq.queue_state import FEED_QUEUE
-from dlq.replay import control, counting, jobs, joining, moving, overdue, pieces, planning
+from dlq.replay import counting, jobs, joining, moving, overdue, pieces, planning
+from dlq.replay.operations import ON_REPLAYS
 from dlq.replay.options import Options
-from dlq.replay.refusal import ReplayRefused
 from dlq.search.tables import TABLE
 from dlq.walking import index_queue, message_count
 from failures.erasing import Wanted
@@ -98,7 +100,7 @@ def operate(key: str, who: str, wishes: list[tuple[str, list[int]]]) -> list[str
         wish = Wish(setting, Action.GIVE_BACK, scope, letters, reason=f"{who} wants it", acknowledged=CODES)
         try:
             told.append(str(begin(wish, by=by, now=timezone.now()).pk))
-        except ReplayRefused as refused:
+        except Refused as refused:
             told.append(refused.code)
     return told
 
@@ -106,7 +108,7 @@ def operate(key: str, who: str, wishes: list[tuple[str, list[int]]]) -> list[str
 def books(key: str) -> dict[str, Any]:
     """What is written down of the letters of a setting and of who asked for them."""
     items = ReplayItem.objects.filter(letter__setting_key=key)
-    audit = AuditEntry.objects.filter(setting_key=key, action=Action.GIVE_BACK)
+    audit = AuditEntry.objects.filter(setting_key=key, action="dead_letters.replay")
     return {
         "outstanding": Counter(items.filter(state="planned").values_list("letter", flat=True)),
         "given_back": Counter(items.filter(state="given_back").values_list("letter", flat=True)),
@@ -187,9 +189,8 @@ def wait_long(job: str) -> None:
 
 def change(job: str, how: str) -> None:
     _small()
-    getattr(control, how)(
-        ReplayJob.objects.get(pk=job), by=User.objects.get(username="operator"), now=timezone.now()
-    )
+    verb = next(each for each in ON_REPLAYS if each.verb() == how)
+    perform(verb, ReplayJob.objects.get(pk=job), None)
 
 
 def work(job: str, turns: int = 20, *, vanishing: bool = False, stolen_of: int = 0) -> dict[str, Any]:

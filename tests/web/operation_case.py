@@ -11,9 +11,9 @@ from console.operations.operation import Operation
 @dataclass(frozen=True, slots=True)
 class Case:
     """`make` gives an object with which it can be done; `right` is the permission for it, and `seeing` the
-    one to see the object, empty: as its resource says. `given`: its inputs, or what makes them. `detail`: of
-    the audit's entry, beside instants, or what finds it then; `target`: of that, by what was made, where it
-    is not the object."""
+    one to see the object, empty: as its resource says; `or_seeing` is enough for that too. `given`: its
+    inputs, or what makes them. `detail`: of the audit's entry, beside instants, or what finds it then;
+    `target`: of that, by what was made, where it is not the object."""
 
     operation: type[Operation[Any]]
     make: Callable[[Pool], Any]
@@ -22,6 +22,7 @@ class Case:
     detail: dict[str, Any] | Callable[[], dict[str, Any]] = field(default_factory=dict)
     seeing: str = ""
     target: Callable[[Any], str] | None = None
+    or_seeing: str = ""
 
     def inputs(self, pool: Pool) -> dict[str, Any]:
         return self.given(pool) if callable(self.given) else self.given

@@ -87,7 +87,7 @@ def test_a_job_leaves_it_out_as_the_preflight_says(edited: DeadLetter, discarded
 def test_alone_it_goes_once_that_is_acknowledged(edited: DeadLetter) -> None:
     refused = rest("/api/v1/replays/", PUT_BACK | {"letters": [edited.pk]})
     assert refused.status_code == 409 and refused.json()["warnings"] == [CODE]
-    assert AuditEntry.objects.filter(action="put_back", result="refused").count() == 1
+    assert AuditEntry.objects.filter(action="dead_letters.restore", result="refused").count() == 1
 
     client = Client()
     client.force_login(anna())

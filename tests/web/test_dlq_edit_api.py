@@ -102,7 +102,7 @@ def test_who_may_not_is_refused_and_that_is_in_the_audit(letter: DeadLetter) -> 
     assert answer.status_code == 403
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.result, entry.by_name, entry.letter) == (
-        "edit",
+        "dead_letter.edit",
         "refused",
         "editor",
         letter.pk,

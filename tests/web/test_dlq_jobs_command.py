@@ -5,6 +5,7 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -148,7 +149,7 @@ def test_who_may_not_does_nothing_and_it_is_kept(three: list[DeadLetter]) -> Non
     assert not ReplayJob.objects.exists()
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.result, entry.by_name, entry.setting_key) == (
-        "give_back", "refused", "viewer", "orders",
+        "dead_letters.replay", "refused", "viewer", "orders",
     )  # fmt: skip
 
 
@@ -165,9 +166,25 @@ def test_a_job_is_shown_paused_resumed_and_cancelled(three: list[DeadLetter]) ->
     assert json.loads(told("resume", job, "--as", "operator", "--json"))["state"] == "planned"
     told("cancel", job, "--as", "operator", "--reason", "wrong filter")
     assert "reason     mended in 1.4" in told("job", job, "--as", "operator")
-    assert AuditEntry.objects.get(action="replay_cancelled").reason == "wrong filter"
+    assert AuditEntry.objects.get(action="replay.cancel").reason == "wrong filter"
     with pytest.raises(CommandError, match="other_state|the job is cancelled"):
         told("cancel", job, "--as", "operator")
+
+
+def test_whoever_sees_no_such_job_is_kept(three: list[DeadLetter]) -> None:
+    job = begun("replay", "--all")["id"]
+    reports.person("outsider")
+    for person, pk, why in (("outsider", job, "permission"), ("operator", str(uuid4()), "ot found")):
+        with pytest.raises(CommandError, match=why):
+            told("cancel", pk, "--as", person)
+    kept = AuditEntry.objects.filter(result="refused").order_by("pk")
+    assert list(kept.values_list("action", "by_name")) == [
+        ("replay.cancel", "outsider"),
+        ("replay.cancel", "operator"),
+    ]
+    with pytest.raises(CommandError, match="permission"):
+        told("pause", job[:8], "--as", "outsider")
+    assert ReplayJob.objects.get().state == "planned"
 
 
 def test_its_letters_come_as_json_lines(three: list[DeadLetter], orders: LaunchSetting) -> None:

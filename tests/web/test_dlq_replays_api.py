@@ -10,9 +10,10 @@ from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting, Pool, PoolGrant
 from console.audit.models import AuditEntry
+from console.operations.refusals import Refused
 from dlq.models import DeadLetter, ReplayItem, ReplayJob
 from dlq.preflight import CODES
-from dlq.replay.jobs import LARGEST_SELECTION, ReplayRefused, give_back_letters
+from dlq.replay.jobs import LARGEST_SELECTION, create_job
 from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
@@ -92,7 +93,7 @@ def test_nothing_begins_before_its_warnings_are_named(operator: APIClient, three
     codes = answer.json()["warnings"]
     assert codes == ["no_consumer", "ordered"]
     assert operator.post(REPLAYS, ask | {"acknowledge": codes[:1]}).json()["warnings"] == codes[1:]
-    assert refused() == [("give_back", "operator")] * 2
+    assert refused() == [("dead_letters.replay", "operator")] * 2
     assert operator.post(REPLAYS, ask | {"acknowledge": codes}).json()["acknowledged"] == codes
 
 
@@ -294,8 +295,9 @@ def test_two_operators_at_once_give_a_letter_back_once() -> None:
 
     def ask() -> str:
         try:
-            give_back_letters(orders, [row.pk], by=operator, now=AT)
-        except ReplayRefused as refused:
+            how: dict[str, Any] = {"letters": [row.pk], "by": operator, "now": AT}
+            create_job(orders, action="give_back", scope="one", **how)
+        except Refused as refused:
             return refused.code
         return "begun"
 
@@ -316,13 +318,13 @@ def test_a_job_is_paused_resumed_and_cancelled(operator: APIClient, three: list[
     assert operator.post(f"{url}resume/").json()["state"] == "planned"
     assert operator.post(f"{url}cancel/", {"reason": "wrong filter"}).json()["state"] == "cancelled"
     kept = (
-        AuditEntry.objects.exclude(action="give_back")
+        AuditEntry.objects.exclude(action="dead_letters.replay")
         .order_by("pk")
         .values_list("action", "result", "reason")
     )
     assert list(kept) == [
-        ("replay_paused", "done", ""), ("replay_pause", "refused", ""), ("replay_resumed", "done", ""),
-        ("replay_cancelled", "done", "wrong filter"),
+        ("replay.pause", "done", ""), ("replay.pause", "refused", ""), ("replay.resume", "done", ""),
+        ("replay.cancel", "done", "wrong filter"),
     ]  # fmt: skip
 
 
@@ -341,9 +343,9 @@ def test_above_the_limit_of_the_site_another_person_decides(
     assert (approved["state"], approved["approved_by"]) == ("planned", "second")
     assert second.post(f"{url}refuse/").status_code == 409
     assert refused() == [
-        ("replay_approve", "chief"),
-        ("replay_approve", "operator"),
-        ("replay_refuse", "second"),
+        ("replay.approve", "chief"),
+        ("replay.approve", "operator"),
+        ("replay.refuse", "second"),
     ]
 
 
@@ -354,7 +356,7 @@ def test_the_second_person_may_refuse(chief: APIClient, three: list[DeadLetter],
     second = client(reports.person("second", *READS, "dlq.approve"))
     told = second.post(f"{url}refuse/", {"reason": "ask again on Monday"}).json()
     assert (told["state"], told["problem"]) == ("cancelled", "refused by second")
-    assert AuditEntry.objects.get(action="replay_refused").reason == "ask again on Monday"
+    assert AuditEntry.objects.get(action="replay.refuse", result="done").reason == "ask again on Monday"
 
 
 @pytest.mark.parametrize("what", ["pause", "resume", "cancel", "approve", "refuse"])
@@ -367,7 +369,7 @@ def test_who_may_not_begin_it_does_nothing_to_it(
     assert client(reports.person("outsider")).post(f"{url}{what}/").status_code == 403
     assert APIClient().post(f"{url}{what}/").status_code == 401
     assert ReplayJob.objects.get().state == "planned"
-    assert refused()[0] == (f"replay_{what}", "viewer") and refused()[1][1] == "outsider"
+    assert refused()[0] == (f"replay.{what}", "viewer") and refused()[1][1] == "outsider"
 
 
 @pytest.mark.parametrize("what", ["pause", "approve"])
@@ -391,7 +393,7 @@ def test_who_may_look_and_who_may_give_back(
     ]
     assert [who.post(REPLAYS, ask).status_code for who in (outsider, viewer, APIClient())] == [403, 403, 401]
     assert not ReplayJob.objects.exists()
-    assert refused() == [("give_back", "outsider"), ("give_back", "viewer")]
+    assert refused() == [("dead_letters.replay", "outsider"), ("dead_letters.replay", "viewer")]
     assert operator.post(REPLAYS, ask).status_code == 201
 
 
@@ -413,7 +415,7 @@ def test_a_right_in_a_pool_is_for_the_settings_of_that_pool(
     pages = [f"{REPLAYS}{foreign.pk}/", f"{REPLAYS}{foreign.pk}/letters/"]
     assert [mate.get(page).status_code for page in pages] == [404, 404]
     assert mate.post(f"{REPLAYS}{foreign.pk}/cancel/").status_code == 404
-    assert refused() == [("give_back", "mate"), ("replay_cancel", "mate")]
+    assert refused() == [("dead_letters.replay", "mate"), ("replay.cancel", "mate")]
     assert mate.post(f"{REPLAYS}{job['id']}/pause/").json()["state"] == "paused"
 
 
@@ -429,7 +431,7 @@ def test_letters_are_redirected_only_into_a_pool_in_which_one_may(
     ask = asked(letters=[three[0].pk], action="redirect", target="archive")
 
     assert client(person).post(REPLAYS, ask).status_code == 403
-    assert refused() == [("redirect", "mover")] and not ReplayJob.objects.exists()
+    assert refused() == [("dead_letters.redirect", "mover")] and not ReplayJob.objects.exists()
 
     PoolGrant.objects.create(pool=elsewhere, group=team, may_redirect=True)
     assert client(person).post(REPLAYS, ask).status_code == 201

@@ -13,16 +13,18 @@ from agents.models import LaunchSetting, PoolGrant
 from broker.errors import BrokerUnavailable
 from console.audit.models import AuditEntry
 from console.jobs.worker import held
+from console.operations.refusals import Refused
 from console.reasons import said
 from console.tasks import start_jobs
+from dlq.asking import Wish, begin
 from dlq.finding.filters import PAGE_OWN
 from dlq.models import Action, DeadLetter, JobState, KnownFault, ReplayJob, Scope
+from dlq.preflight import CODES
 from dlq.reasons import FAILING
 from dlq.replay import ending
 from dlq.replay.jobs import create_job
 from dlq.replay.options import Options
 from dlq.replay.pacing import rate_allows
-from dlq.replay.refusal import ReplayRefused
 from dlq.replay.scopes import frozen
 from dlq.replay.steps import ReplayWorker
 from tests.dlq.jobs import run_replay
@@ -50,7 +52,7 @@ def asked(setting: LaunchSetting, by: User, query: str, **how: Any) -> ReplayJob
 def test_what_is_of_a_page_chooses_no_letters(orders: LaunchSetting, root: User, name: str) -> None:
     """`letters=7,8` is of the address of a page; as a filter it would have found everything."""
     letters.dead("orders", 10)
-    with pytest.raises(ReplayRefused, match=name):
+    with pytest.raises(Refused, match=name):
         asked(orders, root, f"server=srv-1&{name}=1")
     assert not ReplayJob.objects.exists()
 
@@ -90,7 +92,8 @@ def test_the_first_total_leaves_out_what_is_left_out(orders: LaunchSetting, root
     muted = letters.dead("orders", 9)
     DeadLetter.objects.filter(pk=muted.pk).update(fingerprint="v1:aa")
     KnownFault.objects.create(setting_key="orders", fingerprint="v1:aa", by=root)
-    assert asked(orders, root, "", scope=Scope.ALL).total == 5
+    wish = Wish(orders, Action.GIVE_BACK, Scope.ALL, acknowledged=CODES)
+    assert begin(wish, by=root, now=timezone.now()).total == 5
 
 
 @pytest.mark.both_databases

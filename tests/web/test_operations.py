@@ -37,12 +37,26 @@ from console.saved_filters.operations import ChangeFilter, DeleteFilter, SaveFil
 from dlq.import_sending import ImportMessages
 from failures.insights import asking
 from failures.insights.readiness import Readiness
-from tests.web import cases_of_agents, cases_of_failures, cases_of_messages, cases_of_remarks, cases_of_tokens
+from tests.web import (
+    cases_of_agents,
+    cases_of_failures,
+    cases_of_messages,
+    cases_of_remarks,
+    cases_of_replays,
+    cases_of_tokens,
+)
 from tests.web.cases_of_agents import cordoned, group_off, group_on, off, on, server_of
 from tests.web.operation_case import Case
 from tests.web.rows import api_client, make_alive, make_person, make_setting
 
-TABLES = (cases_of_agents, cases_of_failures, cases_of_messages, cases_of_remarks, cases_of_tokens)
+TABLES = (
+    cases_of_agents,
+    cases_of_failures,
+    cases_of_messages,
+    cases_of_remarks,
+    cases_of_replays,
+    cases_of_tokens,
+)
 CASES = {case.operation: case for table in TABLES for case in table.CASES}
 # What they change is on the broker: tests/web/test_destination_policy.py and test_dlq_import.py. Or it is its
 # owner's, whatever others may: tests/web/test_saved_filters.py.
@@ -69,7 +83,9 @@ def admin(db: None) -> User:
 
 
 @pytest.fixture(params=CASES, ids=lambda operation: operation.code)
-def case(request: Any, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> tuple[Case, Any, dict[str, Any]]:
+def case(
+    request: Any, pool: Pool, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Case, Any, dict[str, Any]]:
     monkeypatch.setattr(answering.until_ended, "__defaults__", (0.05,))
     for kept in ("_connection", "_process"):  # a case may bring its own broker
         monkeypatch.setattr(broker, kept, getattr(broker, kept))
@@ -151,7 +167,8 @@ def test_each_asks_for_its_own_right_and_for_the_one_to_see_it(
     exact, without, blind = (make_person(name) for name in ("exact", "without", "blind"))
     exact.user_permissions.set([seeing, right])
     without.user_permissions.set(everything.exclude(pk=right.pk))
-    blind.user_permissions.set(everything.exclude(pk=seeing.pk))
+    enough = [seeing.pk, *([permission(case[0].or_seeing).pk] if case[0].or_seeing else [])]
+    blind.user_permissions.set(everything.exclude(pk__in=enough))
 
     check_allowed(operation, obj, exact)
     for person in (without, blind):

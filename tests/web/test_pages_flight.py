@@ -163,7 +163,7 @@ def test_letters_are_discarded_with_a_reason(world: World, client: Client) -> No
     client.post(path, hidden(page) | {"reason": "test data"})
     [job] = jobs()
     assert (job.action, job.target_queue, job.reason) == (Action.DISCARD, "DLQ.bin", "test data")
-    assert AuditEntry.objects.get(action="discard", result="done").operation == job.pk
+    assert AuditEntry.objects.get(action="dead_letters.discard", result="done").operation == job.pk
 
 
 def test_above_the_limit_of_the_site_it_waits_for_another_person(
@@ -182,6 +182,22 @@ def test_above_the_limit_of_the_site_it_waits_for_another_person(
     assert client.post(f"/replays/{job.pk}/approve/").status_code in (200, 302, 403)
     job.refresh_from_db()
     assert job.state == "awaiting", "never by who asked"
+
+
+def test_what_is_more_than_was_looked_at_may_be_more_than_one_person_may_move(
+    world: World, client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlq.preflight.facts.COUNTED", 20)
+    settings.MA_SECOND_PERSON_ABOVE = 25
+    path = f"{BACK}?match=1&exception=Timeout"
+    letters(world, 25, exception_type="Timeout", fingerprint="v1:t")
+    assert "another person" not in looked_at(client, path).text
+    letters(world, 1, exception_type="Timeout", fingerprint="v1:t")
+    page = looked_at(client, path)
+    assert "Above 25 letters another person has to approve" in page.text
+    client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
+    [job] = jobs()
+    assert (job.state, job.needs_second, job.total) == ("awaiting", True, 26)
 
 
 def test_one_letter_and_a_list_lead_to_every_action(world: World, client: Client) -> None:
@@ -203,7 +219,7 @@ def test_what_is_refused_is_in_the_audit(world: World, client: Client) -> None:
     [letter] = letters(world, 1)
     client.post(f"/dead-letters/{KEY}/discard/", {"letter": str(letter), "reason": "no"})
     refused = AuditEntry.objects.get(result="refused")
-    assert (refused.action, refused.setting_key, refused.by_name) == ("discard", KEY, "operator")
+    assert (refused.action, refused.setting_key, refused.by_name) == ("dead_letters.discard", KEY, "operator")
     client.post(BACK, {"letters": "999999"}, follow=True)
-    assert AuditEntry.objects.filter(action="give_back", result="refused").count() == 1
+    assert AuditEntry.objects.filter(action="dead_letters.replay", result="refused").count() == 1
     assert not jobs()

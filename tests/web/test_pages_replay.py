@@ -180,9 +180,27 @@ def test_it_is_paused_resumed_and_cancelled_from_its_page(world: World, job: Rep
     client.post(f"{path}cancel/", {"reason": "wrong filter"})
     job.refresh_from_db()
     assert job.state == JobState.CANCELLED
-    assert AuditEntry.objects.get(action="replay_cancelled").reason == "wrong filter"
+    assert AuditEntry.objects.get(action="replay.cancel").reason == "wrong filter"
     answer = client.post(f"{path}pause/", follow=True)
     assert "hat is not possible: the job is cancelled." in answer.content.decode()
+
+
+def test_a_person_lets_it_go_on_beside_open_consumers(world: World, job: ReplayJob) -> None:
+    why = {"code": "consumers_open", "consumers": 1, "servers": ["srv-1"]}
+    paused = ReplayJob.objects.filter(pk=job.pk)
+    paused.update(state=JobState.PAUSED, paused_at=timezone.now(), pause_reason=why)
+    client, path = signed_in(world, "operator"), f"/replays/{job.pk}/"
+    page = looked_at(client, path)
+    assert "Go on Go on beside open consumers Cancel…" in page.text
+    sent = [attrs for tag, attrs in page.found if tag == "input" and attrs.get("name") == "acknowledge"]
+    assert [each["value"] for each in sent] == ["stopping"]
+
+    client.post(f"{path}resume/", {"acknowledge": "consumers"})
+    assert paused.get().state == JobState.PAUSED, "it knows no such word"
+    client.post(f"{path}resume/", {"acknowledge": "stopping"})
+    job = paused.get()
+    assert (job.state, job.goes_on_all_the_same, job.pause_reason) == (JobState.PLANNED, True, {})
+    assert AuditEntry.objects.get().detail["acknowledged"] == ["stopping"]
 
 
 def test_only_another_person_with_the_permission_approves(world: World, job: ReplayJob) -> None:

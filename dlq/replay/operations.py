@@ -1,0 +1,275 @@
+"""What people do with a replay that is there: pause, resume, cancel, approve, refuse. Each is one conditional
+UPDATE, with its entry in the audit.
+
+The worker looks between two slices: what is on its way is finished and checked, and stays where it went.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
+
+from agents.services.rights import may, may_anywhere, settings_for, why_not
+from console.jobs.worker import start
+from console.operations.inputs import REASON, ChoicesInput, Input
+from console.operations.operation import Act, Done, ModelPermission, Operation, Permission, Question
+from console.operations.refusals import Refused
+from console.operations.resource import Resource
+from console.ui.amounts import number
+from console.ui.page import Text
+from dlq import rights
+from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, Action, JobState, ReplayJob
+from dlq.reasons import REFUSED_BY
+from dlq.replay.jobs import about_job, details_of
+from dlq.replay.routes import RIGHTS
+from dlq.replay.stopping import STOPPING
+
+SEE_REPLAYS = "dlq.view_replayjob"
+SEES_REPLAYS = ModelPermission(SEE_REPLAYS, _("Can view replay"))
+APPROVES = ModelPermission("dlq.approve", _("Can approve what another person asks for"))
+GIVES_BACK = ModelPermission("dlq.give_back", _("Can give dead letters back to their setting"))
+
+
+def jobs_for(user: Any) -> QuerySet[ReplayJob]:
+    """Those that this person may see. Raises PermissionDenied where there is nothing to see at all."""
+    jobs = _jobs()
+    if user.has_perm(SEE_REPLAYS):
+        return jobs
+    if not may_anywhere(user, rights.SEE):
+        raise PermissionDenied
+    return jobs.filter(setting_key__in=settings_for(user, rights.SEE).values("key"))
+
+
+def _jobs() -> QuerySet[ReplayJob]:
+    return ReplayJob.objects.select_related("by", "approved_by", "paused_by", "setting__pool")
+
+
+REPLAY_JOBS = Resource(
+    name="replay",
+    rows=_jobs,
+    key="pk",
+    route="replays/<uuid:pk>/",
+    view="",
+    list_page="replays",
+    title=_("Replays"),
+    setting_key=lambda job: job.setting_key,
+    label=lambda job: str(job.pk)[:8],
+    visible=jobs_for,
+)
+
+
+def title(job: ReplayJob) -> str:
+    """What it does, and the begin of its id."""
+    words = {
+        Action.GIVE_BACK: gettext("Replay %(id)s"),
+        Action.REDIRECT: gettext("Redirect %(id)s"),
+        Action.DISCARD: gettext("Discard %(id)s"),
+        Action.PUT_BACK: gettext("Put back from the bin %(id)s"),
+        Action.EDIT: gettext("Edit and give back %(id)s"),
+    }
+    return words[Action(job.action)] % {"id": str(job.pk)[:8]}
+
+
+@dataclass(frozen=True, slots=True)
+class _OfItsAction:
+    """Who may begin such a job may stop it, whoever began it."""
+
+    def why_not(self, user: Any, job: ReplayJob) -> str:
+        if why := _why_not_see(user, job):
+            return why
+        if job.setting is None:
+            return GIVES_BACK.why_not(user, job)
+        return why_not(user, RIGHTS[job.action], job.setting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Approves:
+    def why_not(self, user: Any, job: ReplayJob) -> str:
+        return _why_not_see(user, job) or APPROVES.why_not(user, job)
+
+
+def _why_not_see(user: Any, job: ReplayJob) -> str:
+    if job.setting is not None and may(user, rights.SEE, job.setting):
+        return ""
+    return SEES_REPLAYS.why_not(user, job)
+
+
+class _ActsOnReplay(Operation[ReplayJob]):
+    """`states`: those in which it can be done."""
+
+    on = REPLAY_JOBS
+    permission: ClassVar[Permission] = _OfItsAction()
+    inputs: ClassVar[dict[str, Input]] = {"reason": REASON}
+    states: ClassVar[tuple[JobState, ...]]
+
+    def offered(self, job: ReplayJob) -> bool:
+        return job.state in self.states
+
+    def refusal(self, job: ReplayJob, now: datetime) -> Refused | None:
+        return None if job.state in self.states else _other_state(job)
+
+    def about(self, job: ReplayJob) -> dict[str, Any]:
+        return {**super().about(job), **about_job(job)}
+
+    def detail(self, job: ReplayJob) -> dict[str, Any]:
+        return details_of(job)
+
+    def change(self, job: ReplayJob, act: Act, columns: dict[str, Any]) -> None:
+        """Raises Refused where it is in another state by now."""
+        with transaction.atomic():
+            changed = ReplayJob.objects.filter(pk=job.pk, state__in=self.states).update(**columns)
+            job.refresh_from_db()
+            if not changed:
+                raise _other_state(job)
+            act.record()
+
+
+class PauseReplay(_ActsOnReplay):
+    """It stops after the slice at hand."""
+
+    code, label, icon, quiet, immediate = "replay.pause", _("Pause"), "pause", True, True
+    states = OPEN_JOBS
+
+    def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
+        paused = {"state": JobState.PAUSED, "paused_by": act.by, "paused_at": act.now, "pause_reason": {}}
+        self.change(job, act, paused)
+        return Done(_("It is paused: it stops after the slice at hand."))
+
+
+class ResumeReplay(_ActsOnReplay):
+    """Of a disabled setting it waits for open consumers again, unless `stopping` is acknowledged."""
+
+    code, label, icon, immediate = "replay.resume", _("Go on"), "play", True
+    inputs = {
+        "reason": REASON,
+        "acknowledge": ChoicesInput(_("Go on beside open consumers"), [(STOPPING, STOPPING)]),
+    }
+    states = (JobState.PAUSED,)
+
+    def asked_for(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        known = sorted(inputs["acknowledge"])
+        return {"acknowledged": known} if known else {}
+
+    def run(self, job: ReplayJob, act: Act, *, acknowledge: list[str], **inputs: Any) -> Done:
+        columns: dict[str, Any] = {
+            "state": JobState.PLANNED, "paused_by": None, "paused_at": None, "pause_reason": {},
+            "stopping_since": None, "lease_until": _at_once(),
+        }  # fmt: skip
+        if STOPPING in acknowledge:
+            columns["goes_on_all_the_same"] = True
+        self.change(job, act, columns)
+        start(job)
+        return Done(_("It goes on."))
+
+
+class CancelReplay(_ActsOnReplay):
+    """What was not moved stays where it lies. `finished_at` is set when a worker has told apart what was
+    moved."""
+
+    code, label, icon, tone = "replay.cancel", pgettext_lazy("a job", "Cancel"), "off", "danger"
+    states = UNFINISHED_JOBS
+
+    def question(self, job: ReplayJob, by: Any, **named: Any) -> Question:
+        return Question(
+            gettext("Cancel: %(job)s?") % {"job": title(job)},
+            [
+                _("What was not moved stays where it lies. What was moved stays moved."),
+                _("This cannot be undone."),
+            ],
+            {"go_back": True},  # beside "Cancel the job" a "Cancel" would be either
+            button=_("Cancel the job"),
+        )
+
+    def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
+        self.change(job, act, {"state": JobState.CANCELLED, "lease_until": _at_once()})
+        start(job)
+        return Done(_("It is cancelled."))
+
+
+class _Decides(_ActsOnReplay):
+    """The second person; never who asked."""
+
+    permission = _Approves()
+    states = (JobState.AWAITING,)
+    asks: ClassVar[Text]
+    explained: ClassVar[Text]
+
+    def refusal_to(self, by: Any, job: ReplayJob, now: datetime) -> Refused | None:
+        if by is None or by.pk == job.by_id:
+            return Refused("own_request", gettext("Another person than the one who asked has to decide."))
+        return self.refusal(job, now)
+
+    def question(self, job: ReplayJob, by: Any, **named: Any) -> Question:
+        asks = str(self.asks) % {"job": title(job)}
+        return Question(asks, [*_asked_for(job), self.explained])
+
+    def decide(self, job: ReplayJob, act: Act, columns: dict[str, Any]) -> None:
+        if refused := self.refusal_to(act.by, job, act.now):
+            raise refused
+        self.change(job, act, columns)
+        start(job)
+
+
+class ApproveReplay(_Decides):
+    """The second person's yes: a worker begins."""
+
+    code, label, icon = "replay.approve", _("Approve"), "ok"
+    asks = _("Approve: %(job)s?")
+    explained = _("It begins as soon as you approve it. Both of you stand in the audit.")
+
+    def hidden(self, job: ReplayJob) -> frozenset[str]:
+        return frozenset(self.inputs)
+
+    def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
+        self.decide(job, act, {"state": JobState.PLANNED, "approved_by": act.by, "approved_at": act.now})
+        return Done(_("It is approved and begins."))
+
+
+class RefuseReplay(_Decides):
+    """The second person's no: nothing is moved."""
+
+    code, label, icon, tone = "replay.refuse", _("Refuse"), "bad", "danger"
+    asks = _("Refuse: %(job)s?")
+    explained = _("Nothing is moved. Who asked sees who refused, and why.")
+
+    def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
+        self.decide(job, act, {"state": JobState.CANCELLED, "problem": REFUSED_BY(person=str(act.by))})
+        return Done(_("It is refused."))
+
+
+# In the order of their buttons.
+ON_REPLAYS: tuple[type[Operation[Any]], ...] = (
+    ApproveReplay,
+    RefuseReplay,
+    PauseReplay,
+    ResumeReplay,
+    CancelReplay,
+)
+
+
+def _other_state(job: ReplayJob) -> Refused:
+    text = gettext("That is not possible: the job is %(state)s.") % {"state": job.get_state_display()}
+    return Refused("other_state", text, state=job.state)
+
+
+def _asked_for(job: ReplayJob) -> list[Text]:
+    text = gettext("%(name)s asks: %(action)s, %(scope)s of %(key)s, %(n)s letters.")
+    facts = {
+        "name": job.by.get_username() if job.by else gettext("unknown person"),
+        "action": job.get_action_display(),
+        "scope": job.get_scope_display(),
+        "key": job.setting_key,
+        "n": number(job.total),
+    }
+    return [text % facts, *([f"“{job.reason}”"] if job.reason else [])]
+
+
+def _at_once() -> Case:
+    """A job that only waits (for a time, for outcomes) waits no longer; one at work keeps its worker."""
+    return Case(When(~Q(wait_reason=""), then=Value(None)), default=F("lease_until"))
