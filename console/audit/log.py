@@ -141,4 +141,5 @@ def refuses(error: Exception) -> bool:
 
 
 def words_of(error: Exception) -> str:
-    return str(getattr(error, "reason", "") or getattr(error, "detail", "") or error or "permission denied")
+    said = getattr(error, "reason", "") or getattr(error, "detail", "") or error
+    return str(said) or "permission denied"

@@ -364,6 +364,7 @@ def test_a_form_that_is_refused_leaves_one_entry(
     assert entries() == [
         (code, target, "refused", "viewer") for code, target in zip(codes, targets, strict=True)
     ]
+    assert {entry.detail["why"] for entry in AuditEntry.objects.all()} == {"permission denied"}
     for path, _verb in tried:
         client.get(rows + path)
     assert len(entries()) == len(tried), "a look is no attempt"
