@@ -1,5 +1,6 @@
 """Before letters move: the page that says what will happen, and begins only what was acknowledged."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from console.audit.models import AuditEntry
+from dlq import preflight
 from dlq.models import Action, DeadLetter, KnownFault, LetterState, ReplayJob, Scope
 from tests.web.factories import World, make_letter
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
@@ -213,6 +215,20 @@ def test_one_letter_and_a_list_lead_to_every_action(world: World, client: Client
     DeadLetter.objects.filter(pk=letter).update(queue="DLQ.bin", orig_queue=f"DLQ.{KEY}")
     shown = client.get(f"/letters/{letter}/").content.decode()
     assert f"/dead-letters/{KEY}/put-back/?letter={letter}" in shown and "/give-back/" not in shown
+
+
+def test_a_confirmation_is_judged_once(world: World, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters(world, 3)
+    page = looked_at(client, f"{BACK}?all=1")
+    judged, fly = list[str](), preflight.fly
+
+    def counted(asked: preflight.Asked, now: datetime) -> preflight.Flight:
+        judged.append(asked.scope)
+        return fly(asked, now)
+
+    monkeypatch.setattr(preflight, "fly", counted)
+    client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
+    assert judged == [Scope.ALL] and [job.total for job in jobs()] == [3]
 
 
 def test_what_is_refused_is_in_the_audit(world: World, client: Client) -> None:
