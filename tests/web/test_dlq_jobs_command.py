@@ -163,7 +163,8 @@ def test_a_job_is_shown_paused_resumed_and_cancelled(three: list[DeadLetter]) ->
     assert "paused: 0 of 3" in told("pause", job, "--as", "operator")
     with pytest.raises(CommandError, match="the job is paused"):
         told("pause", job, "--as", "operator")
-    assert json.loads(told("resume", job, "--as", "operator", "--json"))["state"] == "planned"
+    resumed = told("resume", job, "--acknowledge", "stopping", "--as", "operator", "--json")
+    assert json.loads(resumed)["state"] == "planned" and ReplayJob.objects.get().goes_on_all_the_same
     told("cancel", job, "--as", "operator", "--reason", "wrong filter")
     assert "reason     mended in 1.4" in told("job", job, "--as", "operator")
     assert AuditEntry.objects.get(action="replay.cancel").reason == "wrong filter"
