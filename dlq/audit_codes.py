@@ -39,7 +39,7 @@ text.ACTIONS.declare(
         "replay.failed": _("replay: failed"),
         "replay.stopped": _("replay: stopped by itself"),
         "replay.stopped_done": _("stopped, and told apart what had left"),
-        "bin_expired": _("removed from the bin for good"),
+        "trash.purged": _("removed from the bin for good"),
     }
 )
 text.SCOPES.declare({**dict(WaitingPart.choices), **dict(Scope.choices)})

@@ -28,7 +28,7 @@ from dlq.models.letter import BIN_QUEUE
 
 log = structlog.get_logger(__name__)
 
-EXPIRED = "bin_expired"
+EXPIRED = "trash.purged"
 
 
 def expire(queues: LetterQueues, now: datetime) -> int:

@@ -61,6 +61,14 @@ def begins_in_english() -> None:
 
 
 @pytest.fixture(autouse=True)
+def knows_no_counts() -> None:
+    """Of the broker of the test before."""
+    from agents.services import queue_counts
+
+    queue_counts.forget()
+
+
+@pytest.fixture(autouse=True)
 def fresh_cache() -> None:
     """Counts of the throttles end with the test."""
     from django.core.cache import cache

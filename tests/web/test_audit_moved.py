@@ -56,8 +56,8 @@ def test_every_entry_and_every_right_to_see_them_is_kept_both_ways(
     bob.groups.add(group)
     about: dict[str, Any] = {"operation": uuid4(), "setting_key": "orders", "letter": 7, "scope": "one"}
     counts, now = {"moved": 1}, timezone.now()
-    record("discard", by=anna, now=now, target="letter:7", counts=counts, reason="wrong", **about)
-    record_refused("redirect", by=bob, target="letter:8", why="no right")
+    record("erase", by=anna, now=now, target="letter:7", counts=counts, reason="wrong", **about)
+    record_refused("erase_begun", by=bob, target="letter:8", why="no right")
     last = record("look", by=None, now=timezone.now(), target="letter:9").pk
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM console_auditentry WHERE id = %s", [last])

@@ -81,7 +81,7 @@ def test_what_lay_there_long_enough_is_removed_and_the_rest_stays(broker: Broker
     assert (expire(broker), expire(broker)) == (2, 0)
     assert broker.lying == {"DLQ.orders": {12}} and len(broker.calls) == 1
     assert states() == {10: "gone", 11: "gone", 12: "dead", 13: "dead"}
-    told = AuditEntry.objects.filter(action="bin_expired")
+    told = AuditEntry.objects.filter(action="trash.purged")
     assert [entry.letter for entry in told.order_by("pk")] == [None, old[0].pk, old[1].pk]
     assert told.get(letter=None).counts == {"letters": 2} and len({entry.operation for entry in told}) == 1
 
@@ -124,7 +124,7 @@ def test_what_the_broker_did_not_do_is_tried_again(broker: Broker) -> None:
     with pytest.raises(BrokerError):
         expire(broker)
     assert states() == {10: "dead"}
-    assert AuditEntry.objects.filter(action="bin_expired", result="failed").count() == 1
+    assert AuditEntry.objects.filter(action="trash.purged", result="failed").count() == 1
     broker.away = False
     assert expire(broker) == 1 and not broker.lying["DLQ.orders"]
 

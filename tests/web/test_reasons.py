@@ -329,6 +329,6 @@ def test_problems_of_runs_keep_what_they_said(
     monkeypatch.setattr(of_runs, "CHUNK", 4)
     migrate("failures", "0023_problem_columns")
     assert list(PipelineRun.objects.order_by("pid").values_list("problem", flat=True)) == [*told.values()]
-    kept = RetentionRun.objects.get().problem
+    kept = RetentionRun.objects.values_list("problem", flat=True).get()
     assert kept == of_failures.PART_FAILED(part="orders", type="KeyError", text="x: y")
     assert str(kept) == "orders: KeyError: x: y"
