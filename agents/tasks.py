@@ -3,14 +3,14 @@
 from celery import shared_task
 from django.utils import timezone
 
+from agents.activations.drains import watch_drains
 from agents.alerts.evaluating import evaluate
-from agents.services.drains import watch_drains
-from agents.services.notices import send_due
-from agents.services.policy_drift import watch_policies
-from agents.services.provisioning import provision_setting
-from agents.services.schedules import tick
-from agents.services.subscriptions import watch_subscriptions
-from agents.services.tending import tend
+from agents.alerts.notices import send_due
+from agents.destinations.policies import watch_policies
+from agents.provisioning.provision import provision_setting
+from agents.provisioning.subscriptions import watch_subscriptions
+from agents.reconciler import tend
+from agents.schedules.saving import tick
 
 
 @shared_task(name="agents.tend")

@@ -45,7 +45,7 @@ def measure(here: Here) -> Sequence[Line]:
 def _setting(here: Here, broker: Any, what: str, letters: int) -> Any:
     """With so many dead letters, all of them in the index."""
     from agents.models import Destination, LaunchSetting, Pool
-    from dlq.walking import index_queue
+    from dlq.index.walk import index_queue
 
     key = f"bench-back-{what}-{here.database}"
     make_letters(here.place, broker, key, letters)
@@ -64,7 +64,7 @@ def _give_back(setting: Any, every: int | None) -> float:
 
     from console.tasks import run_job
     from dlq.models import Action, DeadLetter, ReplayJob, Scope
-    from dlq.replay.jobs import create_job
+    from dlq.replay.creation import create_job
 
     person = User.objects.get_or_create(username="bench")[0]
     rows = DeadLetter.objects.filter(setting_key=setting.key).order_by("pk")
@@ -88,7 +88,7 @@ def _give_back(setting: Any, every: int | None) -> float:
 
 def _bare(here: Here, broker: Any) -> float:
     """What somebody would write who only wants them moved."""
-    from dlq.replay.planning import RANGE_SLICE
+    from dlq.replay.rules.slices import RANGE_SLICE
 
     key = f"bench-back-bare-{here.database}"
     make_letters(here.place, broker, key, here.letters)

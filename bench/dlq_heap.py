@@ -60,7 +60,7 @@ def measure(here: Here) -> Sequence[Line]:
 
 def _browse(queue: str, letters: int) -> None:
     """As the sweep does it: each letter becomes a row."""
-    from dlq.walking import index_queue
+    from dlq.index.walk import index_queue
 
     walked = index_queue(queue, DLA)
     if walked.seen != letters:
@@ -75,12 +75,12 @@ def _give_back(setting: object) -> None:
     from console.jobs import worker
     from console.tasks import run_job
     from dlq.models import OPEN_JOBS, ReplayJob
-    from dlq.replay import jobs
+    from dlq.replay import creation
 
     setattr(worker, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
     by = User.objects.create_user("bench-heap")
     how: dict[str, Any] = {"by": by, "reason": "bench", "now": timezone.now()}
-    job = jobs.create_job(setting, action="give_back", scope="all", **how)  # type: ignore[arg-type]  # a LaunchSetting
+    job = creation.create_job(setting, action="give_back", scope="all", **how)  # type: ignore[arg-type]  # a LaunchSetting
     while ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS).exists():
         run_job("dlq.replayjob", str(job.pk))
         time.sleep(0.2)

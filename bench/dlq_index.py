@@ -64,7 +64,7 @@ def _feed(here: Here, letters: int) -> float:
     """As `manage.py follow_dead_letters` does it, from the first letter stored to the last one accepted."""
     from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
     from console.broker import management
-    from dlq.feed import Feed, Inbox
+    from dlq.index.feed import Feed, Inbox
     from dlq.models import DeadLetter
 
     inbox = Inbox()
@@ -102,7 +102,7 @@ def _rebuild(key: str, letters: int) -> float:
 
 
 def _walk(queue: str) -> None:
-    from dlq.walking import index_queue
+    from dlq.index.walk import index_queue
 
     index_queue(queue, DLA)
 

@@ -114,10 +114,10 @@ def _words(count: int) -> None:
     """As `dlq.search.storing` writes them: words, and one for each property with its value."""
     from django.db import connection
 
-    from dlq.search import tables
+    from dlq.search import matching
     from dlq.search.words import pair_word
 
-    table = tables.TABLE
+    table = matching.TABLE
     regions = " ".join(f"when {n} then '{pair_word('region', name)}'" for n, name in enumerate(REGIONS))
     words = [
         f"(case l.id % {len(REGIONS)} {regions} end)", f"'{pair_word('tenant', '7')}'", "'order'", "l.id",
@@ -173,6 +173,6 @@ def _instant(number: str, count: int) -> str:
 
 
 def _nothing_left_out() -> Any:
-    from dlq.search.content import left_out
+    from dlq.search.storing import left_out
 
     return left_out(())

@@ -196,8 +196,8 @@ def _heartbeat() -> object:
 
     from django.utils import timezone
 
+    from agents.heartbeat.heartbeats import accept_heartbeat
     from agents.models import Server
-    from agents.services.heartbeats import accept_heartbeat
     from contract.messages import Heartbeat, OfferedAgent, SpoolReport
 
     said = Heartbeat(
@@ -219,7 +219,7 @@ def _tend() -> object:
     from django.utils import timezone
 
     from agents.models import Server
-    from agents.services.tending import tend
+    from agents.reconciler import tend
 
     now = timezone.now()
     Server.objects.update(last_seen_at=now)

@@ -40,7 +40,7 @@ def senders(count: int, names: Sequence[str]) -> list[Sender]:
     from django.utils import timezone
 
     from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server
-    from agents.services.tokens import issue_server_token
+    from agents.servers.tokens import issue_server_token
 
     pool, _ = Pool.objects.get_or_create(name="intake")
     destination, _ = Destination.objects.get_or_create(name="intake")

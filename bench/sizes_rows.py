@@ -13,15 +13,16 @@ from uuid import UUID, uuid4
 
 from django.utils import timezone
 
+from agents.activations.opening import launched_with
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, RunPhase, Server, StateChange
-from agents.services.launched import launched_with
 from bench.protocols_sent import BATCH, batch
 from broker.amqp_codec import encode
 from broker.port import Message
 from contract.messages import RecordRun
 from contract.properties import dead_letter_queue
 from contract.typed import Typed
-from dlq import index
+from dlq.dead_letters.rules.parsing import letter_row
+from dlq.index import store
 from dlq.models import (
     Action,
     DeadLetter,
@@ -34,7 +35,6 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
-from dlq.reading import letter_row
 from failures.intake.batch import accept_batch
 from failures.models import FailureGroup, FingerprintHour
 from failures.retention.turns import work
@@ -99,7 +99,7 @@ def store_letters(places: Places, count: int, size: int) -> list[int]:
     stored: list[DeadLetter] = []
     for begin in range(first, first + count, 100):
         some = range(begin, min(begin + 100, first + count))
-        stored += index.store(
+        stored += store.store(
             [_letter(places, number, body(places.dice, words, size), now) for number in some], now
         )
     return [row.pk for row in stored]

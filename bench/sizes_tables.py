@@ -46,9 +46,9 @@ def pack() -> None:
         _run(f"VACUUM (FULL) {_tables_in_use()}")
         vacuum()  # makes the maps of its pages again
         return
-    from dlq.search import forgetting
+    from dlq.search import rebuild
 
-    forgetting.merge()
+    rebuild.merge()
     _run("VACUUM")
 
 

@@ -1,6 +1,6 @@
 """The file systems that this installation writes to: which of them is full, and what a person does then.
 
-The site's doctor says the same with its own means (`ma_site/checks/disk.py`): the deployment imports none of
+The site's doctor says the same with its own means (`ma_site/checks/host.py`): the deployment imports none of
 ours.
 """
 

@@ -15,10 +15,10 @@ from agents.models import LaunchSetting, Severity
 from console.processes import seconds_since
 from console.ui.amounts import duration, number
 from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
+from dlq.dead_letters.queries.tallies import Tally, ends, tallies
+from dlq.index.queries import FEED_QUEUE, feed_lag
 from dlq.models import DeadLetter, LetterQueue
 from dlq.models.letter import BIN_QUEUE
-from dlq.queue_state import FEED_QUEUE, feed_lag
-from dlq.tallies import Tally, ends, tallies
 
 HOUR = timedelta(hours=1)
 # What an hour is compared with at least: from nothing to three is no growth that wakes anybody.

@@ -9,27 +9,23 @@ class DlqConfig(AppConfig):
     def ready(self) -> None:
         from agents import taken_keys
         from dlq import (
-            aging,
             alert_sources,
-            archiving,
             audit_codes,  # noqa: F401 - words of what entries hold
-            letter_ages,
             rights,
             tasks,  # noqa: F401 - workers of its jobs
         )
-        from dlq.causes import protocols_arrived
-        from dlq.editing import steps as editing
-        from dlq.endings import deaths
-        from dlq.foreign.naming import key_problem
-        from dlq.keeping import (
+        from dlq.edit import worker as editing
+        from dlq.index.causes import protocols_arrived
+        from dlq.outcomes.operations import ReplayOutcomes, deaths, handled_well
+        from dlq.queues.following import key_problem
+        from dlq.retention import aging, archiving, letter_ages
+        from dlq.retention.aging import (
             before_the_index,
             dead_letters_keep_nothing_before,
             indexed_before,
             of_dead_letters,
         )
-        from dlq.replay.joining import ReplayOutcomes
-        from dlq.returned import handled_well
-        from dlq.waiting import alerting
+        from dlq.subscriptions import alerts
         from failures.hooks import protocols_stored, record_kinds
         from failures.known_attempts import register_endings
         from failures.retention import aged, counts, keepers, turns
@@ -37,7 +33,7 @@ class DlqConfig(AppConfig):
         from failures.unresolved import register_returned
 
         alert_sources.register_kinds()
-        alerting.register_kinds()
+        alerts.register_kinds()
         rights.register()
         editing.register()
         taken_keys.register(key_problem)

@@ -9,10 +9,10 @@ from django.utils.translation import pgettext_lazy
 from console import hooks
 from console.audit import text
 from dlq.editing.words import OPERATION_WORDS
-from dlq.export_limits import EXPORT
+from dlq.exports.exporting import EXPORT
 from dlq.models import ItemState, Outcome, ReplayItem, Scope
 from dlq.models.waiting import WaitingKind, WaitingPart
-from dlq.preflight.words import acknowledged
+from dlq.replay.preflight.text import acknowledged
 
 # Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled
 # before.
@@ -93,7 +93,7 @@ text.DETAILS.declare(
 
 
 def _operation(step: Any) -> str:
-    """Of the rule of an edit, as `dlq.editing.rules.told` gives it."""
+    """Of the rule of an edit, as `dlq.edit.rules.bulk_rule.told` gives it."""
     if not isinstance(step, dict) or "op" not in step:
         return str(step)
     place, value = step.get("place", ""), step.get("value", "")

@@ -1,10 +1,10 @@
 """What people may do with dead letters: everywhere by a permission, in one pool by a grant. Asked by
-`agents.services.rights`: `may(user, SEE, setting)`, `settings_for(user, GIVE_BACK)` and so on.
+`agents.pools.rights`: `may(user, SEE, setting)`, `settings_for(user, GIVE_BACK)` and so on.
 """
 
 from django.utils.translation import gettext_lazy as _
 
-from agents.services.rights import add_action
+from agents.pools.rights import add_action
 
 SEE = "see_letters"
 SEE_MASKED = "see_masked"

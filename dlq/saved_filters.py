@@ -11,12 +11,12 @@ from console.saved_filters.models import SavedFilter
 from console.saved_filters.operations import SavedFilters
 from console.saved_filters.web import SavedFilterPages
 from console.ui.page import link
-from dlq.api.seeing import SeesLetters
-from dlq.finding.filters import HOLDS_ANYWAY, PAGE_OWN, LetterFilter
-from dlq.letters_for import found
-from dlq.masks import everybodys_masks
+from dlq.api.letters import SeesLetters
+from dlq.dead_letters.queries.masks import everybodys_masks
 from dlq.models import DeadLetter
 from dlq.pages.access import sees_letters
+from dlq.search.filter import HOLDS_ANYWAY, PAGE_OWN, LetterFilter
+from dlq.search.visibility import found
 
 
 class SavedFiltersOfLetters(SavedFilters):

@@ -11,14 +11,14 @@ from django.utils import timezone
 from broker.errors import BrokerError
 from console import hooks
 from console.jobs.worker import Worker
-from dlq.binned.expiring import expire
-from dlq.letter_queues import letter_queues
-from dlq.replay.overdue import end_overdue
-from dlq.replay.steps import ReplayWorker
+from dlq.full_body.worker import BodyFetchWorker
+from dlq.index.broker import letter_queues
+from dlq.outcomes.operations import end_overdue
+from dlq.replay.worker.step import ReplayWorker
 from dlq.search.rebuild import step
 from dlq.search.storing import catch_up
-from dlq.waiting.steps import MessageActionWorker
-from dlq.whole.reading import BodyFetchWorker
+from dlq.subscriptions.worker import MessageActionWorker
+from dlq.trash.removal import expire
 
 log = structlog.get_logger(__name__)
 

@@ -19,15 +19,15 @@ class FailuresConfig(AppConfig):
         from failures.alerts import kinds as alerts
         from failures.alerts import pipeline as pipeline_alerts
         from failures.archive import erasing as in_archive
-        from failures.archive import keeping, statements
-        from failures.finding import letter_case
+        from failures.archive import kinds, statements
+        from failures.finding import meaning
         from failures.intake.spools import stored_up_to
         from failures.known_attempts import known_attempts
         from failures.retention import activations, aged, counts, keepers, turns
-        from failures.retention.own_keepers import attempts_are_counted_since, counted_attempts
+        from failures.retention.keepers import attempts_are_counted_since, counted_attempts
         from failures.unresolved import unresolved
 
-        letter_case.register()
+        meaning.register()
         alerts.register_kinds()
         pipeline_alerts.register_kind()
         foreign_reports.register_kind()
@@ -39,8 +39,8 @@ class FailuresConfig(AppConfig):
         statements.register_kinds()
         erasing.register_archive(in_archive.erase)
         erasing.register_remembering(in_archive.remember)
-        keepers.register("archive", keeping.not_archived, keeping.protocols_archived_before)
-        keepers.register_safe(keeping.archived_before)
+        keepers.register("archive", kinds.not_archived, kinds.protocols_archived_before)
+        keepers.register_safe(kinds.archived_before)
         turns.register(10, activations.RUNS, activations.old_runs)
         turns.register(20, activations.ACTIVATIONS, activations.old_activations)
         turns.register(22, counts.GROUPS, counts.old_groups)

@@ -16,9 +16,8 @@ from console.exports.stream import Stream, begin_of
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
 from failures.finding.asked import Asked
-from failures.finding.cursors import Place
 from failures.finding.filters import ProtocolFilter, filter_part
-from failures.finding.search import count, older_than
+from failures.finding.search import Place, count, older_than
 from failures.models import FailureProtocol
 
 log = structlog.get_logger(__name__)

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from failures.archive.settling import settle_all
+from failures.archive.planning import settle_all
 from failures.insights.tending import tend
 from failures.retention.turns import work
 from failures.tallies.folding import fold_all, forget_hours

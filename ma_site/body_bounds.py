@@ -14,7 +14,7 @@ from django.urls import Resolver404, resolve
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.services.tokens import find_server_token
+from agents.servers.tokens import find_server_token
 from console.client_address import client_address
 from console.rest.body_limits import SMALL, limit_of
 from console.rest.errors import body

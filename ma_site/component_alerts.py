@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, Observe, register
 from agents.models import ComponentCondition, ComponentState, Severity
-from agents.services.broker_owner import OWNER
+from agents.site.broker_owner import OWNER
 from console.ui.amounts import duration
 from ma_site.measuring import measure
 

@@ -13,14 +13,14 @@ from uuid import NAMESPACE_URL, uuid5
 from django.db import transaction
 
 from agents.models import Activation, ActivationState, Kind, LaunchSetting, Pool
-from agents.services.wishes import save_setting
+from agents.provisioning.topology import save_setting
 from console.audit.saves import record_deletion, saving
 from console.reasons import said
 from contract.fingerprint import fingerprint
 from contract.made_up import HISTORY_KEY
 from contract.outcomes import Outcome
-from failures.archive import anew
-from failures.insights.jobs import TABLES
+from failures.archive import planning
+from failures.insights.places import TABLES
 from failures.models import ArchiveBlock, FailureProtocol, RecoveredMessage
 
 DESCRIPTION = (
@@ -80,7 +80,7 @@ def remove_history() -> bool:
         for table in TABLES.values():
             table._default_manager.filter(setting_key=HISTORY_KEY).delete()
         if ArchiveBlock.objects.exists():
-            anew.ask("the made-up history was removed")
+            planning.ask("the made-up history was removed")
     return True
 
 

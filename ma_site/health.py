@@ -11,8 +11,8 @@ from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
+from agents.liveness.queries import expected_servers
 from agents.models import ComponentState, Server
-from agents.services.expected import expected_servers
 from console.processes import seconds_since
 from console.tokens.models import ApiToken
 

@@ -8,10 +8,10 @@ import structlog
 from django.conf import settings
 
 from agents.models import ComponentCondition
-from agents.services.components import note_state
+from agents.site.components import note_state
 from broker.errors import BrokerError
 from console.broker import bounded, management
-from ma_site.redis_check import ping
+from ma_site.checks.services import ping
 
 log = structlog.get_logger(__name__)
 LONGEST_REASON = 300

@@ -246,7 +246,7 @@ SPECTACULAR_SETTINGS = {
         "LetterStateEnum": "dlq.models.letter.LetterState",
         "OutcomeEnum": "failures.models.protocol.OUTCOME_CHOICES",
         "WaitingPartEnum": "dlq.models.waiting.WaitingPart",
-        "WarningCodeEnum": "dlq.preflight.judgement.CODES",
+        "WarningCodeEnum": "dlq.replay.preflight.rules.CODES",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

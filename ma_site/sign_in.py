@@ -14,8 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.services.proxies import note_unknown_proxy
-from agents.services.sign_ins import TooManyFailures, begin_attempt, end_well
+from agents.site.components import note_unknown_proxy
+from agents.site.sign_ins import TooManyFailures, begin_attempt, end_well
 from console.audit.log import record
 from console.audit.models import AuditResult
 from console.client_address import client_address

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from agents.services.sign_ins import forget_old_counters
+from agents.site.sign_ins import forget_old_counters
 from ma_site.measuring import measure
 
 

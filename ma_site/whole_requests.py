@@ -27,7 +27,7 @@ from gunicorn.http.unreader import IterUnreader
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from console.rest.body_limits import SMALL
-from ma_site import connection_bounds as bounds
+from ma_site import connection as bounds
 from ma_site.connection import READ, Connection, Stage, pieces
 
 

@@ -15,7 +15,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
-from agents.services.broker_owner import ForeignBroker, note_owner, require_own_broker
+from agents.site.broker_owner import ForeignBroker, note_owner, require_own_broker
 from broker.errors import BrokerError
 from broker.port import Management
 from console.broker import management

@@ -6,10 +6,10 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agents.activations.start import stop_activation
+from agents.history import why_of
 from agents.models import Activation
-from agents.services.history import why_of
-from agents.services.rights import why_not
-from agents.services.starting import stop_activation
+from agents.pools.rights import why_not
 from console.operations.inputs import REASON
 from console.operations.operation import Act, Done, Operation
 from console.operations.refusals import Refused

@@ -11,9 +11,9 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm
+from agents.groups.members import check_members, save_members
 from agents.models import LaunchSetting, PoolGrant, ScheduledGroup
-from agents.services.group_members import check_members, save_members
-from agents.services.rights import may_anywhere, may_group, why_not_group
+from agents.pools.rights import may_anywhere, may_group, why_not_group
 from console.audit.forms import RecordedAdmin
 from console.ui.page import link
 

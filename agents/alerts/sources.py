@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy
 from agents.alerts.deciding import Step, Thresholds
 from agents.alerts.kinds import Kind, Observation, Text, register
 from agents.kma_versions import version_advice, version_problem
+from agents.liveness.queries import expected_servers
 from agents.models import BreakerTrip, Server, Severity, Withheld
 from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
-from agents.services.expected import expected_servers
-from agents.services.withholding import settings_not_allowed, withheld_runs
+from agents.pools.withholding import settings_not_allowed, withheld_runs
 from console.processes import seconds_since
 from console.ui.amounts import duration, number, size
 

@@ -11,11 +11,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
+from agents.destinations.policies import drifting
+from agents.destinations.policies import is_known as is_policy_known
+from agents.liveness.queries import servers_without_broker
 from agents.models import Destination, LaunchSetting, Severity, SubscriptionState
-from agents.services.broker_links import servers_without_broker
-from agents.services.policy_drift import drifting
-from agents.services.policy_drift import is_known as is_policy_known
-from agents.services.subscriptions import fresh_states, is_known
+from agents.provisioning.subscriptions import fresh_states, is_known
 from console.ui.amounts import duration, number
 
 MOST = 2000

@@ -17,13 +17,13 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import GenericViewSet
 
+from agents.acknowledgements import answering
+from agents.acknowledgements.answering import Answerer
 from agents.acknowledgements.operations import Commit, RollBack
 from agents.api.authentication import AnyTokenAuthentication, AuthenticatedServer
-from agents.api.rights import check_right
+from agents.api.pools import check_right
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting
 from agents.reasons import AGENT_ON
-from agents.services import answering
-from agents.services.answering import Answerer
 from console.audit.log import attempt
 from console.operations.operation import Operation, check_allowed
 from console.operations.rest import forbidding

@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from rest_framework.viewsets import GenericViewSet
 
 from agents.activations.operations import StopActivation
+from agents.activations.queries import Listed, activations
 from agents.models import Activation, ActivationState, Run
 from agents.reasons import problems_of
-from agents.services.listing import Listed, activations
 from console.operations.rest import OperationsMixin
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText

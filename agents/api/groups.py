@@ -12,8 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.rights import check_group
+from agents.api.pools import check_group
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
+from agents.groups.members import save_members
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, RunGroup, StopGroup
 from agents.models import (
     GroupActivation,
@@ -22,7 +23,6 @@ from agents.models import (
     ScheduledGroup,
     Window,
 )
-from agents.services.group_members import save_members
 from console.audit.forms import RecordedRows
 from console.audit.saves import Saving
 from console.operations.operation import perform

@@ -8,8 +8,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
-from agents.services.heartbeats import WrongServer, accept_heartbeat, refuse_version
-from agents.services.standing_in import stand_in_for_alerts
+from agents.heartbeat.heartbeats import WrongServer, accept_heartbeat, refuse_version
+from agents.reconciler import stand_in_for_alerts
 from console.rest.errors import Forbidden
 from contract import version_3, wire
 from contract.messages import Heartbeat

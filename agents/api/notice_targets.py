@@ -10,11 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.rights import check_edit_in, check_right
+from agents.alerts.targets import address_of_target
+from agents.api.pools import check_edit_in, check_right
 from agents.api.trips import NoticeSerializer
 from agents.models import LaunchSetting, NoticeTarget, Pool
 from agents.notices.operations import DeleteTarget, RenewSecret, SendTest, save_target
-from agents.services.seen_addresses import address_of_target
 from console.audit.forms import RecordedRows
 from console.audit.saves import saving
 from console.operations.operation import perform

@@ -8,12 +8,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
+from agents.destinations.policies import policy_lines
 from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent, Pool, Server, ServerToken
 from agents.models.pool import LONGEST_AGENT_NAME, MOST_ALLOWED_AGENTS
+from agents.provisioning.topology import save_destination
 from agents.servers.operations import Cordon, Drain, RevokeServerToken, Uncordon
-from agents.services.policies import policy_lines
-from agents.services.pools import save_pool
-from agents.services.wishes import save_destination
+from agents.settings.allowed_agents import save_pool
 from console.audit.forms import RecordedRows
 from console.audit.saves import Saving
 from console.operations.rest import OperationsMixin

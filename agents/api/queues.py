@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.models import LaunchSetting
-from agents.services.queue_counts import queue_figures
+from agents.provisioning.queue_counts import queue_figures
 
 
 class FiguresSerializer(serializers.Serializer[Any]):

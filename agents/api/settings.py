@@ -11,12 +11,12 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from agents.api.activations import ActivationSerializer, RunSerializer
-from agents.api.rights import check_destination, check_pool, check_right
+from agents.api.pools import check_destination, check_pool, check_right
 from agents.api.schedules import WindowSerializer, store_schedule, windows_answer
 from agents.api.setting_fields import SettingSerializer, settings_to_tell
 from agents.models import LaunchSetting, Window
-from agents.services.rights import may_anywhere
-from agents.services.wishes import save_setting
+from agents.pools.rights import may_anywhere
+from agents.provisioning.topology import save_setting
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,

@@ -7,8 +7,8 @@ from drf_spectacular.utils import extend_schema, extend_schema_field, extend_sch
 from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
+from agents.alerts.targets import address_of_notice, effects_for
 from agents.models import BreakerTrip, Interruption, Notice
-from agents.services.seen_addresses import address_of_notice, effects_for
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer
 

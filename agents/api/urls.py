@@ -6,11 +6,11 @@ from rest_framework.routers import SimpleRouter
 from agents.api.acknowledgements import AcknowledgementViewSet
 from agents.api.activations import ActivationViewSet
 from agents.api.alerts import AlertViewSet
-from agents.api.grants import GrantViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
 from agents.api.notice_targets import TargetViewSet
 from agents.api.places import DestinationViewSet, PoolViewSet, ServerTokenViewSet, ServerViewSet
+from agents.api.pools import GrantViewSet
 from agents.api.queues import QueueView
 from agents.api.settings import SettingViewSet
 from agents.api.trips import TripViewSet

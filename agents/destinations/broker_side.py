@@ -6,8 +6,8 @@ from typing import Any
 from django.contrib.admin.utils import label_for_field
 from django.utils.translation import gettext as _
 
+from agents.destinations.policies import PolicyLine, is_made, mark_of, policy_lines, read_policy
 from agents.models import Destination
-from agents.services.policies import PolicyLine, is_made, mark_of, policy_lines, read_policy
 from broker.errors import BrokerError
 from console.broker import bounded
 from console.ui import amounts
@@ -28,7 +28,7 @@ class ShownLine:
 @dataclass(frozen=True, slots=True)
 class BrokerSide:
     """`problem`: why the broker does not tell what it has; `lines` then show what is wanted alone. `made`
-    False: the MA keeps nothing there yet. `mark` is of `agents.services.policies`."""
+    False: the MA keeps nothing there yet. `mark` is of `agents.destinations.policies`."""
 
     lines: list[ShownLine] = field(default_factory=list)
     drift: int = 0

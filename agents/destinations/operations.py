@@ -7,8 +7,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.destinations.broker_side import BrokerSide, broker_side
+from agents.destinations.policies import adopt_policy, apply_policy
 from agents.models import Destination
-from agents.services.policies import adopt_policy, apply_policy
 from console.operations.inputs import Seen
 from console.operations.operation import Act, Done, ModelPermission, Operation, Question
 from console.operations.refusals import Refused

@@ -8,19 +8,13 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agents.activations.start import stop_activation
+from agents.groups.members import reorder
+from agents.groups.switching import delete_group, disable_group, enable_group, group_refusal, run_group_now
+from agents.history import why_of
 from agents.models import Activation, GroupActivation, GroupActivationState, ScheduledGroup
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.services.group_members import reorder
-from agents.services.groups import (
-    delete_group,
-    disable_group,
-    enable_group,
-    group_refusal,
-    run_group_now,
-)
-from agents.services.history import why_of
-from agents.services.rights import GroupRight
-from agents.services.starting import stop_activation
+from agents.pools.rights import GroupRight
 from console.operations.inputs import REASON, TextInput
 from console.operations.operation import UNCHANGED, Act, Done, Operation, Question
 from console.operations.refusals import Refused

@@ -73,7 +73,7 @@ class Activation(models.Model):
     started_at = models.DateTimeField(_("started"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
     # How it finished, for who asks when its records are deleted; None before it ended. False before it ended:
-    # nobody can tell any more that all went well. See agents.services.final_states.
+    # nobody can tell any more that all went well. See agents.activations.rules.outcome.
     well = models.BooleanField(_("finished well"), null=True, editable=False)
     reason = ReasonField(_("reason"))
     last_epoch = models.PositiveIntegerField(default=0, editable=False)
@@ -104,7 +104,8 @@ class Activation(models.Model):
     # Since when the subscription is seen empty, and since when it holds delayed messages only.
     idle_since = models.DateTimeField(_("empty since"), null=True)
     delayed_since = models.DateTimeField(_("only delayed messages since"), null=True)
-    # What the setting said when it began (agents.services.launched); None of those from before that was kept.
+    # What the setting said when it began (agents.activations.opening); None of those from before that was
+    # kept.
     launched_with = ReadableJSONField(null=True, editable=False)
     # After its end nothing of it was left in the records; a late one takes this back.
     cleared = models.BooleanField(default=False, editable=False)

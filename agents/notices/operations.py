@@ -11,9 +11,9 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agents.alerts.notices import send_test
 from agents.models import Channel, NoticeState, NoticeTarget
-from agents.services.notices import send_test
-from agents.services.rights import may_in_pool, missing, why_not
+from agents.pools.rights import may_in_pool, missing, why_not
 from console.operations.operation import Act, Done, Operation
 from console.operations.refusals import Refused
 from console.operations.resource import Resource

@@ -3,16 +3,23 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+import django_filters
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.models import Activation, Run
+from agents.activations.rules.partial import is_partial
+from agents.models import Activation, ActivationState, Run, Trigger
 from agents.pages.runs import run_rows
+from agents.pages.settings import failures_by_server
 from agents.pages.shown import ACTIVATIONS
-from agents.services.partial import is_partial
+from agents.pages.trips import setting_choices, setting_id
+from console.filters import SpanFilter
+from console.lists.keyset import keyset_page
 from console.ui import panels
 from console.ui.page import link, needs, page
 
@@ -74,3 +81,53 @@ def totals(runs: list[Run]) -> Totals:
 def short(activation: Activation) -> str:
     """The first part of the id: enough for people on one page."""
     return str(activation.pk)[:8]
+
+
+# -- every activation of every setting, newest first: who started it and how it ended ------------------------
+
+
+class ActivationFilter(django_filters.FilterSet):
+    setting = django_filters.ChoiceFilter(
+        choices=setting_choices,
+        label=gettext_lazy("Setting"),
+        empty_label=gettext_lazy("all"),
+        method="of_setting",
+    )
+    state = django_filters.ChoiceFilter(
+        choices=ActivationState.choices, label=gettext_lazy("State"), empty_label=gettext_lazy("all")
+    )
+    trigger = django_filters.ChoiceFilter(
+        choices=Trigger.choices, label=gettext_lazy("Started through"), empty_label=gettext_lazy("all")
+    )
+    span = SpanFilter(field_name="started_at")
+    quiet = ("trigger",)
+
+    class Meta:
+        model = Activation
+        fields: list[str] = []
+
+    def of_setting(self, rows: QuerySet[Activation], name: str, value: str) -> QuerySet[Activation]:
+        return rows.filter(setting=setting_id(value))
+
+
+@require_safe
+@needs(VIEW)
+def activation_list(request: HttpRequest) -> HttpResponseBase:
+    rows = Activation.objects.select_related("setting", "started_by", "group_activation__group")
+    filters = ActivationFilter(request.GET, rows.order_by("-started_at", "-id"))
+    listed = keyset_page(request, filters.qs, "started_at")
+    failed = failures_by_server(listed.rows)
+    return page(
+        request,
+        "agents/activations.html",
+        title=_("Activations"),
+        section="activations",
+        filters=filters,
+        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
+        listed=listed,
+        rows=[
+            (activation, ACTIVATIONS[activation.state], failed.get(activation.pk))
+            for activation in listed.rows
+        ],
+        told="",
+    )

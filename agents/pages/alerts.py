@@ -15,9 +15,9 @@ from agents.alerts import words
 from agents.alerts.kinds import every_kind
 from agents.alerts.listing import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
 from agents.alerts.operations import CloseAlert, SnoozeAlert
+from agents.alerts.targets import address_of_notice
 from agents.models import Alert, AlertState, AlertTransition, Notice, NoticeState, Pool, Severity
 from agents.pages.trips import NOTICES
-from agents.services.seen_addresses import address_of_notice
 from console.lists.keyset import keyset_page
 from console.operations.web import operation_buttons
 from console.ui.labels import Shown

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Acknowledgement, AcknowledgementState, LaunchSetting, ServerState
 from agents.models.setting import AckMode
 from agents.pages.trips import setting_id
-from agents.services.rights import why_not
+from agents.pools.rights import why_not
 from console.lists.keyset import keyset_page
 from console.ui import amounts
 from console.ui.labels import Shown

@@ -8,10 +8,10 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from agents.breaker.rules import ALONE_AFTER, NEEDED_OF_MANY
 from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Spread
 from agents.pages.runs import RunRow, run_rows
 from agents.pages.trip_words import cause, trip_cause
-from agents.services.quorum import ALONE_AFTER, NEEDED_OF_MANY
 from console.ui.amounts import number
 from contract.breaker import same_limit
 

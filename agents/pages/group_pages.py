@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
+from agents.activations.queries import open_runs
 from agents.groups.operations import DisableGroup, EnableGroup, RunGroup
 from agents.models import (
     Activation,
@@ -24,9 +25,8 @@ from agents.models import (
 from agents.pages.rows import facts_of
 from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, setting_shown
-from agents.services.open_runs import open_runs
-from agents.services.rights import may_group
-from agents.services.schedule_words import describe
+from agents.pools.rights import may_group
+from agents.schedules.text import describe
 from console.operations.web import operation_buttons
 from console.ui.labels import Shown
 from console.ui.page import Text, link, needs, page

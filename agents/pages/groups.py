@@ -7,7 +7,7 @@ from agents.models import LaunchSetting, OfferedAgent, PoisonPolicy, Server, Spr
 from agents.models.parameters import text_of
 from agents.models.setting import AckMode
 from agents.pages.redelivery import policy_facts
-from agents.pages.timing import when
+from agents.pages.shown import when
 from console.ui import amounts
 from console.ui.labels import Fact, Group
 from contract.breaker import same_limit

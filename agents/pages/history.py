@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import ActivationState, Duty, Ending, ProvisionState, RunPhase, StateChange
 from agents.models.schedule import Missed
-from agents.services.schedule_words import crontab_in_words, interval_in_words
+from agents.schedules.text import crontab_in_words, interval_in_words
 
 TONES = {
     "enabled": "ok",

@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST
 
+from agents.alerts.targets import address_of_target
 from agents.models import LaunchSetting, Notice, NoticeState, NoticeTarget
 from agents.notices.operations import SendTest
 from agents.pages.trips import NOTICES
-from agents.services.rights import why_not
-from agents.services.seen_addresses import address_of_target
+from agents.pools.rights import why_not
 from console.operations.operation import perform
 from console.ui.labels import Shown
 from console.ui.page import link, needs

@@ -8,9 +8,9 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.allowed_agents import allows, join_names
 from agents.models import OfferedAgent, Pool
-from agents.services.pools import affected_by
+from agents.rules.allowed_agents import allows, join_names
+from agents.settings.allowed_agents import affected_by
 from console.ui.page import needs
 
 VIEW = ("agents.view_pool", "agents.view_launchsetting")

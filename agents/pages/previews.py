@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Destination, LaunchSetting, PoisonPolicy, Pool, Spread
 from agents.models.setting import KEY
 from agents.pages import groups, redelivery
-from agents.pages.offers import offer_warning
+from agents.pages.rows import offer_warning
 from console.ui.page import needs
 
 POLICY_FIELDS = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance", "expiry_ms")

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.utils.dateformat import format as date_format
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window, WindowResult
-from agents.services.schedule_words import describe
-from agents.services.schedules import upcoming
+from agents.schedules.saving import upcoming
+from agents.schedules.text import describe
 from console.ui.labels import Shown
 
 NEXT = 5

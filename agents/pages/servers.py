@@ -11,18 +11,85 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
+from agents.kma_versions import version_advice, version_problem
+from agents.liveness.queries import expected_servers, is_expected, servers_without_broker
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
 from agents.pages.runs import run_shown
-from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
 from agents.pages.shown import DUTIES, RUNS, server_shown
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
-from agents.services.expected import expected_servers, is_expected
 from console.operations.web import operation_buttons
 from console.ui import panels
+from console.ui.amounts import coarse, duration, number
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
+
+# What is wrong with a server as a whole, and what to do: the same words on its page, in lists, on health.
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNote:
+    says: str
+    what_to_do: str
+
+
+def runs_without_broker(now: datetime) -> dict[int, int]:
+    """Of the servers that have lost the broker how many runs get nothing."""
+    return {server.pk: runs for server, runs in servers_without_broker(now)}
+
+
+def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool = True) -> ServerNote | None:
+    """None for one that is heard, obeys and has the broker. `unfed`: of `runs_without_broker`."""
+    state = server.state(now)
+    if state is ServerState.SILENT:
+        return _silent(server, now) if expected else None
+    if state is ServerState.NEW:
+        return None
+    if not server.obeys(now):
+        return ServerNote(
+            _("heard, but has not taken the desired state for %(time)s")
+            % {"time": duration(round(server.seconds_disobeying(now)))},
+            _(
+                "What is enabled or disabled has no effect there. The logs of the site and of its KMA say "
+                "why."
+            ),
+        )
+    if count := unfed.get(server.pk, 0):
+        text = ngettext(
+            "not connected to the broker: %(n)s instance gets no messages",
+            "not connected to the broker: %(n)s instances get no messages",
+            count,
+        )
+        return ServerNote(
+            text % {"n": number(count)},
+            _(
+                "Check the address in KMA_AMQP_URL and the network between this server and the broker; the "
+                "KMA's log "
+                "says why the connection fails. Messages wait on the broker meanwhile."
+            ),
+        )
+    return None
+
+
+def _silent(server: Server, now: datetime) -> ServerNote:
+    assert server.last_seen_at is not None
+    if server.refused_version is not None:
+        return ServerNote(
+            version_problem(server.name, server.refused_version), version_advice(server.refused_version)
+        )
+    return ServerNote(
+        _("silent for %(time)s") % {"time": coarse(now - server.last_seen_at)},
+        _(
+            "Is its KMA running? It keeps its records and goes on with its runs while it cannot reach us. "
+            "If it is gone for good, delete the server."
+        ),
+    )
+
+
+# -- servers -------------------------------------------------------------------------------------------------
+
 
 VIEW = "agents.view_server"
 SKEW_TOLERATED_SECONDS = 5.0

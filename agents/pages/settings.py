@@ -1,33 +1,122 @@
 """The page of one launch setting: it whole, with what can be done."""
 
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
 
+from django.db.models import Sum
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run
+from agents.activations.queries import open_runs
+from agents.activations.rules.partial import is_partial
+from agents.groups.switching import group_of
+from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run, Withheld
+from agents.models.parameters import DEEPEST_PARAMETERS
 from agents.pages import groups, redelivery
-from agents.pages.failures_by_server import failures_by_server
 from agents.pages.notices import told_of
 from agents.pages.rows import facts_of
 from agents.pages.runs import run_rows
 from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown, stopping_shown
 from agents.pages.subscription_notes import stopping_note, subscription_alerts
-from agents.pages.withheld import withheld_note
-from agents.services.groups import group_of
-from agents.services.open_runs import open_runs
-from agents.services.partial import is_partial
-from agents.services.queue_counts import figures_of
-from agents.services.rights import may
+from agents.pools.rights import may
+from agents.pools.withholding import why_not_sent, withheld_runs
+from agents.provisioning.queue_counts import figures_of
 from agents.settings.operations import DisableSetting, EnableSetting, RetryMessage, RunSetting, StopSetting
 from console.operations.web import operation_buttons
 from console.reasons import NO_REASON, Reason
 from console.ui import panels
+from console.ui.amounts import number
 from console.ui.page import link, needs, page
+from console.ui.sparkline import Spark, spark
+
+# -- failures of activations by server, as small bars: one query for a page of activations -------------------
+
+
+# More bars than people can tell apart: of a larger pool those with the most failures.
+MOST_BARS = 30
+NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ByServer:
+    """`words` name the servers with the most failures."""
+
+    spark: Spark
+    words: str
+
+    @property
+    def total(self) -> int:
+        return self.spark.sum
+
+
+def failures_by_server(activations: Sequence[Activation]) -> dict[UUID, ByServer]:
+    """By activation; those in which nothing failed are left out."""
+    rows = Run.objects.filter(activation__in=[activation.pk for activation in activations]).order_by()
+    counts: dict[UUID, dict[str, int]] = defaultdict(dict)
+    for key, server, failed in rows.values_list("activation_id", "server__name").annotate(sum=Sum("failed")):
+        counts[key][server] = failed
+    return {key: _drawn(of_one) for key, of_one in counts.items() if any(of_one.values())}
+
+
+def _drawn(counts: dict[str, int]) -> ByServer:
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    words = [f"{server}: {number(count)}" for server, count in most[:NAMED] if count]
+    left_out = sum(1 for _server, count in most[NAMED:] if count)
+    if left_out:
+        words.append(gettext("and %(n)s other servers") % {"n": number(left_out)})
+    shown = dict(most[:MOST_BARS])
+    return ByServer(spark([shown[server] for server in sorted(shown)], going_on=False), ", ".join(words))
+
+
+# -- why a setting is not sent to its servers, in the reader's language --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    why: str
+    what_to_do: str
+
+
+WHY: dict[str, str | Promise] = {
+    Withheld.PARAMETERS_TOO_DEEP: _("Its parameters nest too deep to be sent to a server."),
+    Withheld.PARAMETERS_UNREADABLE: _("Its parameters cannot be read from the database."),
+    Withheld.AGENT_NOT_ALLOWED: _("Its pool does not allow its agent."),
+    Withheld.CANNOT_BE_SENT: _("What its servers need to know of it cannot be put together."),
+}
+WHAT_TO_DO: dict[str, str | Promise] = {
+    Withheld.PARAMETERS_TOO_DEEP: _("Edit them: at most %(most)s levels. Until then it runs nowhere."),
+    Withheld.PARAMETERS_UNREADABLE: _("Edit the setting and give them again. Until then it runs nowhere."),
+    Withheld.AGENT_NOT_ALLOWED: _(
+        "Choose an allowed agent, or allow this one in the pool. Until then it runs nowhere."
+    ),
+    Withheld.CANNOT_BE_SENT: _("The log of the site says why: ./ma logs web. Until then it runs nowhere."),
+}
+
+
+def withheld_note(setting: LaunchSetting) -> Note | None:
+    """Also of a setting that is off: it could not be enabled."""
+    found = (
+        withheld_runs()
+        .filter(activation__setting=setting)
+        .order_by("pk")
+        .values_list("withheld_because", flat=True)
+    )
+    code = why_not_sent(setting) or found.first()
+    if not code:
+        return None
+    return Note(str(WHY[code]), str(WHAT_TO_DO[code]) % {"most": DEEPEST_PARAMETERS})
+
+
+# -- settings ------------------------------------------------------------------------------------------------
+
 
 VIEW = "agents.view_launchsetting"
 SHOWN_CHANGES = 15
@@ -52,7 +141,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         "agents/setting.html",
         title=setting.key,
         section="settings",
-        crumbs=[(_("Settings"), link("settings"))],
+        crumbs=[(gettext("Settings"), link("settings"))],
         setting=setting,
         state=stopping_shown(setting, figures.consumers) or setting_shown(setting, runs, now, facts),
         partial=is_partial(runs, now),

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
+from agents.activations.queries import OpenRun
 from agents.models import (
     ActivationState,
     Duty,
@@ -16,9 +17,9 @@ from agents.models import (
     ServerState,
     Timing,
 )
-from agents.services.open_runs import OpenRun
+from console.ui import amounts
 from console.ui.amounts import number
-from console.ui.labels import Shown
+from console.ui.labels import Fact, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +131,65 @@ DUTIES: dict[str, Shown] = {
 
 def server_shown(server: Server, now: datetime) -> Shown:
     return SERVERS[server.state(now)]
+
+
+# -- when a setting runs, and when an activation of it ends --------------------------------------------------
+
+
+def when(setting: LaunchSetting) -> list[Fact]:
+    facts = [Fact(gettext("Timing"), setting.get_timing_display(), _follows(setting))]
+    if setting.timing == Timing.DELAYED and setting.takes_messages:
+        facts += _drained(setting)
+    return facts
+
+
+def _follows(setting: LaunchSetting) -> str:
+    if setting.timing == Timing.DELAYED:
+        return _delayed(setting)
+    if not setting.takes_messages:
+        if setting.enabled:
+            return gettext("Runs until it is switched off; when it returns by itself it waits for “run now”.")
+        return gettext("It is off: nothing of it runs.")
+    if setting.enabled:
+        return gettext("Handles messages as they come, until it is switched off.")
+    return gettext(
+        "It is off: its messages wait in its subscription, and a new activation goes on with them."
+    )
+
+
+def _delayed(setting: LaunchSetting) -> str:
+    if not setting.enabled:
+        return gettext("It is off: its schedule starts nothing.")
+    if setting.takes_messages:
+        return gettext("Each start handles what has gathered in its subscription, and ends.")
+    return gettext("Each start runs the agent once, and ends when it returns or raises.")
+
+
+def _drained(setting: LaunchSetting) -> list[Fact]:
+    idle, wait = amounts.duration(setting.drain_idle_seconds), amounts.duration(setting.drain_wait_seconds)
+    limited = setting.drain_limit_messages or setting.drain_limit_minutes
+    when = (
+        gettext("when its queue was empty for %(time)s")
+        if limited
+        else gettext("when what was there at its start is gone for %(time)s")
+    )
+    facts = [
+        Fact(
+            gettext("Ends"),
+            when % {"time": idle},
+            gettext("Messages that come later are taken too, up to the limit.")
+            if limited
+            else gettext("Messages that come later are not waited for: they are for the next start."),
+        ),
+        Fact(
+            gettext("Delayed messages"),
+            gettext("are waited for, at most %(time)s") % {"time": wait},
+            gettext("When they have not come by then, it ends with an error."),
+        ),
+    ]
+    if setting.drain_limit_messages:
+        most = gettext("%(n)s messages per server") % {"n": amounts.number(setting.drain_limit_messages)}
+        facts.append(Fact(gettext("At most"), most))
+    if setting.drain_limit_minutes:
+        facts.append(Fact(gettext("At most"), amounts.duration(60 * setting.drain_limit_minutes)))
+    return facts

@@ -7,8 +7,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from agents.alerts.targets import effects_for
 from agents.models import BreakerTrip, Interruption
-from agents.services.seen_addresses import effects_for
 from console.ui.amounts import number
 from console.ui.page import link
 from contract.breaker import TripReason

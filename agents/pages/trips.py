@@ -1,5 +1,10 @@
 """Trips: every time the breaker switched a setting off, what led to it, and what was done."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
 import django_filters
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
@@ -8,18 +13,66 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.models import BreakerTrip, LaunchSetting, NoticeState
+from agents.alerts.notices import untold
+from agents.alerts.targets import address_of_notice
+from agents.models import BreakerTrip, Interruption, LaunchSetting, NoticeState
 from agents.pages.breaker import interruption_cause
-from agents.pages.trip_story import trip_story
-from agents.pages.trip_words import quorum_text, trip_cause
-from agents.services.notices import untold
-from agents.services.rights import why_not
-from agents.services.seen_addresses import address_of_notice
+from agents.pages.trip_words import Done, effects, quorum_text, trip_cause
+from agents.pools.rights import why_not
 from console.filters import SpanFilter
 from console.lists.keyset import keyset_page
 from console.ui import panels
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
+
+# A trip as it went: each time the setting went off, who had given it up before and what was done then.
+
+
+Told = tuple[Interruption, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """`at`: None where nothing is left that tells when it went off again."""
+
+    given_up: list[Told]
+    at: datetime | None
+    effects: list[Done]
+
+
+def trip_story(trip: BreakerTrip, told: Sequence[Told], user: Any) -> list[Chapter]:
+    """`told`: interruptions, oldest first, with their causes. The first chapter is the trip itself; each one
+    after it is a message that was tried first and failed, which belongs to an activation of its own. Where
+    the oldest interruptions are missing, the newest chapters keep theirs."""
+    own = [(each, why) for each, why in told if each.trip_id == trip.pk]
+    activations = list(dict.fromkeys(each.activation_uuid for each, _ in own))
+    done = _batches(effects(user, trip), trip.reopened + 1)
+    skipped = len(done) - len(activations)
+    found: list[list[Told]] = [[] for _ in done]
+    for each, why in own:
+        found[max(0, skipped + activations.index(each.activation_uuid))].append((each, why))
+    return [
+        Chapter(given_up, trip.at if place == 0 else _last(given_up), batch)
+        for place, (given_up, batch) in enumerate(zip(found, done, strict=True))
+    ]
+
+
+def _batches(done: Sequence[Done], count: int) -> list[list[Done]]:
+    """What was done is kept in one row after the other; the setting itself is the first of each time."""
+    batches: list[list[Done]] = [[] for _ in range(count)]
+    place = -1
+    for each in done:
+        place += each.first
+        batches[min(max(place, 0), count - 1)].append(each)
+    return batches
+
+
+def _last(given_up: Sequence[Told]) -> datetime | None:
+    return max((each.received_at for each, _ in given_up), default=None)
+
+
+# -- trips ---------------------------------------------------------------------------------------------------
+
 
 VIEW = "agents.view_breakertrip"
 MOST_ROWS = 100

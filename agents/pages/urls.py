@@ -9,7 +9,6 @@ from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, Mov
 from agents.notices.operations import SendTest
 from agents.pages import (
     activation,
-    activations,
     alerts,
     answers,
     group_pages,
@@ -20,6 +19,7 @@ from agents.pages import (
     settings,
     trips,
 )
+from agents.pages import activation as activations
 from agents.servers.operations import Cordon, Drain, RemoveServer, RevokeServerToken, Uncordon
 from agents.settings.operations import (
     DisableSetting,

@@ -9,18 +9,18 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agents.activations.start import run_now, start_refusal, stop_activation, stop_refusal
+from agents.activations.switching import refusal
+from agents.breaker.resume import resume_on_server
+from agents.groups.switching import group_of
+from agents.history import why_of
 from agents.models import Activation, LaunchSetting, Server, Spread, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.services import retrying
-from agents.services.groups import group_of
-from agents.services.history import why_of
-from agents.services.queue_counts import figures_of
-from agents.services.resuming import resume_on_server
-from agents.services.rights import SettingRight
-from agents.services.setting_removal import removal_refusal, remove_setting
-from agents.services.settings import disable_setting, enable_setting, in_group
-from agents.services.starting import run_now, start_refusal, stop_activation, stop_refusal
-from agents.services.switching import refusal
+from agents.pools.rights import SettingRight
+from agents.provisioning.queue_counts import figures_of
+from agents.settings import pauses
+from agents.settings.removal import removal_refusal, remove_setting
+from agents.settings.saving import disable_setting, enable_setting, in_group
 from console.operations.inputs import REASON, Flag, RowInput, TextInput, Until
 from console.operations.operation import Act, Done, Operation, Question
 from console.operations.refusals import Refused
@@ -190,7 +190,7 @@ class RetryMessage(Operation[LaunchSetting]):
         return setting.enabled and setting.ordered
 
     def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
-        return retrying.refusal(setting)
+        return pauses.refusal(setting)
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         text = _(
@@ -202,7 +202,7 @@ class RetryMessage(Operation[LaunchSetting]):
 
     @transaction.atomic
     def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
-        retrying.retry_now(setting, act.by, act.now)
+        pauses.retry_now(setting, act.by, act.now)
         act.record()
         return Done(gettext("Its server tries it again: %(key)s") % {"key": setting.key})
 

@@ -16,17 +16,17 @@ from rest_framework.views import APIView
 from console.audit.refusals import Audited
 from console.operations.rest import as_problems
 from console.rest.errors import ApiProblem, Conflict
-from dlq import asking
 from dlq.api.replays import ReplaySerializer
-from dlq.editing.bodies import LARGEST_BODY
-from dlq.editing.changes import Changes, changes_of
+from dlq.edit.operations import draft, edit_letter, wish_of
+from dlq.edit.rules.body_text import LARGEST_BODY
+from dlq.edit.rules.changes import Changes, changes_of
+from dlq.edit.rules.values import TYPES
 from dlq.editing.refusal import EditRefused
-from dlq.editing.service import draft, edit_letter, wish_of
-from dlq.editing.values import TYPES
-from dlq.letters_for import letters_for
 from dlq.models import DeadLetter
-from dlq.preflight.words import sentence
-from dlq.replay.jobs import EDIT_OF_ONE
+from dlq.replay import requests
+from dlq.replay.creation import EDIT_OF_ONE
+from dlq.replay.preflight.text import sentence
+from dlq.search.visibility import letters_for
 
 # Of the letter, not of what was asked.
 CANNOT = ("truncated", "no_id", "no_message", "no_setting")
@@ -96,7 +96,7 @@ class EditLetter(Audited, APIView):
 
 
 def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str, Any]:
-    flight = asking.check(wish_of(letter), by=request.user, now=timezone.now())
+    flight = requests.check(wish_of(letter), by=request.user, now=timezone.now())
     return {
         "changes": draft(letter, changes, request.user).changes,
         "going": flight.going,

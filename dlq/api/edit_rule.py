@@ -12,15 +12,15 @@ from rest_framework.views import APIView
 
 from console.audit.refusals import Audited
 from console.operations.rest import forbidding
-from dlq.api import wishes
+from dlq.api import preflight as wishes
 from dlq.api.edit import refusing
 from dlq.api.preflight import FlightSerializer, flight_json
 from dlq.api.replays import ReplaySerializer
-from dlq.asking import attempted, check, run
-from dlq.editing.bulk import Trial, rule_for, ruled, try_rule
-from dlq.editing.rules import MOST_OPERATIONS
+from dlq.edit.operations import Trial, rule_for, ruled, try_rule
+from dlq.edit.rules.bulk_rule import MOST_OPERATIONS
 from dlq.models import Action
-from dlq.replay.jobs import CODES
+from dlq.replay.creation import CODES
+from dlq.replay.requests import attempted, check, run
 
 RULE_LIMIT = 2 * 1024 * 1024
 

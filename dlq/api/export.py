@@ -10,16 +10,16 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from agents.services.rights import may_anywhere
+from agents.pools.rights import may_anywhere
 from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
 from console.exports.rows import FORMATS
 from console.operations.refusals import Refused
 from console.rest.errors import Conflict
 from console.rest.serializers import check_clear
-from dlq.export_limits import EXPORT
-from dlq.finding.filters import SEVERAL, LetterFilter
+from dlq.exports.exporting import EXPORT
 from dlq.pages.export import export_response, filter_in
 from dlq.rights import SEE
+from dlq.search.filter import SEVERAL, LetterFilter
 
 
 class ExportQuery(serializers.Serializer[Any]):

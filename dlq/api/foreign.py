@@ -12,10 +12,10 @@ from console.audit.refusals import Audited
 from console.operations.operation import perform
 from console.operations.rest import as_problems
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.foreign.naming import LONGEST_NAME, LONGEST_NOTE
-from dlq.foreign.operations import FOREIGN_QUEUES, FollowQueue, UnfollowQueue
-from dlq.letters_for import SEE_ALL
 from dlq.models import LetterQueue
+from dlq.queues.following import LONGEST_NAME, LONGEST_NOTE
+from dlq.queues.operations import FOREIGN_QUEUES, FollowQueue, UnfollowQueue
+from dlq.search.visibility import SEE_ALL
 
 
 class ForeignSerializer(serializers.ModelSerializer[LetterQueue]):

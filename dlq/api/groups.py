@@ -9,12 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dlq.api.seeing import SeesLetters
+from dlq.api.letters import SeesLetters
+from dlq.dead_letters.queries.masks import masks_for
 from dlq.groups import KINDS, Facts, Group, facts_of, groups_of
 from dlq.groups.facts import key_of
-from dlq.groups.narrowing import narrowed
-from dlq.letters_for import dead_queues_for
-from dlq.masks import masks_for
+from dlq.groups.rules import narrowed
+from dlq.search.visibility import dead_queues_for
 
 MOST = 200
 OF_FAULTS = "By a kind other than `fingerprint` only what is said of whole settings."

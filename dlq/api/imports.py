@@ -12,9 +12,9 @@ from rest_framework.views import APIView
 from console.audit.refusals import Audited
 from console.operations.operation import check_allowed, perform
 from console.operations.rest import as_problems
-from dlq.import_sending import ImportMessages, plan
-from dlq.importing import LARGEST, parcel_of
-from dlq.waiting.operations import settings_seen
+from dlq.imports.operations import ImportMessages, plan
+from dlq.imports.rules import LARGEST, parcel_of
+from dlq.subscriptions.operations import settings_seen
 
 
 class ImportSerializer(serializers.Serializer[Any]):

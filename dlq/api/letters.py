@@ -2,37 +2,65 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
+from rest_framework.views import APIView
 
+from agents.pools.rights import may_anywhere
 from broker.amqp_codec import decode
 from broker.errors import BrokerError, MessageUndecodable
 from console.broker import management
 from console.filters import InstantFilter
 from console.lists.keyset import COUNTED
+from console.rest.errors import Forbidden
 from console.rest.serializers import check_clear
 from contract.properties import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
-from dlq.api.seeing import SeesLetters
-from dlq.bodies import body_of
-from dlq.finding.fields import PairsFilter, WholeNumberFilter
-from dlq.finding.filters import SEVERAL, LetterFilter
-from dlq.letters_for import found, letters_for, newest_found, queues_for
-from dlq.masked_bodies import told
-from dlq.masking import Masks
-from dlq.masks import masks_for
+from dlq import rights
+from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.rules.body import body_of, told
+from dlq.dead_letters.rules.masks import Masks
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
 from dlq.models.content import with_heads
+from dlq.search.conditions import PairsFilter, WholeNumberFilter
+from dlq.search.filter import SEVERAL, LetterFilter
+from dlq.search.visibility import found, letters_for, newest_found, queues_for
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
+
+# Who may ask for dead letters over REST: with the permission for all of them, with a right in a pool for
+# some.
+
+
+if TYPE_CHECKING:
+    Base = APIView
+else:
+    Base = object
+
+
+class SeesLetters(Base):
+    """First among the bases of a view: 403 for who may see none at all. Which ones, the view asks
+    `dlq.search.visibility`."""
+
+    action_permissions: dict[str, tuple[str, ...]] = {"get": (), "post": (), "patch": (), "delete": ()}
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if not may_anywhere(request.user, rights.SEE):
+            raise Forbidden(_("You may not see dead letters."))
+
+
+# -- letters -------------------------------------------------------------------------------------------------
+
 
 # Long, and of one letter only: not in lists.
 TYPED = ("properties", "annotations")

@@ -1,8 +1,12 @@
 """/api/v1/preflight/: what would happen with the same question to /api/v1/replays/. Changes nothing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from django.http import QueryDict
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -10,10 +14,136 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dlq.api.wishes import AskSerializer, refusing, wish_of
-from dlq.asking import check
-from dlq.preflight import Flight
-from dlq.preflight.words import reason, sentence
+from agents.models import LaunchSetting
+from console.filters import unclear
+from console.operations.rest import as_problems, forbidding
+from dlq.models import Action, Scope
+from dlq.replay.creation import LARGEST_SELECTION, MOST_PER_SECOND, Options
+from dlq.replay.preflight.rules import CODES, Flight
+from dlq.replay.preflight.text import reason, sentence
+from dlq.replay.requests import Wish, check, listed_scope
+from dlq.search.filter import SEVERAL, LetterFilter
+
+# What a body asks for: an action on letters of one setting, which of them, how, and what is acknowledged.
+
+
+HOW = ("per_second", "window_from", "window_until", "ladder", "ladder_percent")
+# An edit has a rule: it is asked for at its own address.
+ACTIONS = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.PUT_BACK)
+
+
+class AskSerializer(serializers.Serializer[Any]):
+    """One of `letters`, `all` and `query`."""
+
+    setting = serializers.CharField(max_length=61)
+    action = serializers.ChoiceField(ACTIONS, default=Action.GIVE_BACK.value)
+    letters = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
+        required=False,
+        max_length=LARGEST_SELECTION,
+    )
+    all = serializers.BooleanField(required=False, default=False)
+    query = serializers.CharField(
+        required=False,
+        max_length=4000,
+        allow_blank=True,
+        help_text="A filter as in the address of the list of dead letters: `exception=KeyError&span=1d`.",
+    )
+    group = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="That `query` is a group: only for people who look at the job later.",
+    )
+    target = serializers.CharField(
+        required=False, max_length=61, help_text="Redirect: the setting that gets them."
+    )
+    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+    acknowledge = serializers.ListField(
+        child=serializers.ChoiceField(CODES),
+        required=False,
+        default=list,
+        help_text="Codes of the warnings of a pre-flight. With one that is missing the question is refused.",
+    )
+    per_second = serializers.FloatField(
+        required=False,
+        default=0.0,
+        min_value=0,
+        max_value=MOST_PER_SECOND,
+        help_text="0: as fast as the broker.",
+    )
+    window_from = serializers.TimeField(
+        required=False, allow_null=True, default=None, help_text="Time of day, local."
+    )
+    window_until = serializers.TimeField(required=False, allow_null=True, default=None)
+    ladder = serializers.BooleanField(required=False, default=False)
+    ladder_percent = serializers.IntegerField(required=False, default=10, min_value=0, max_value=100)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        named = ["letters" in attrs, attrs["all"], "query" in attrs]
+        if sum(named) != 1:
+            raise serializers.ValidationError(
+                {"letters": "Name letters, or say all: true, or give a query: one of them."}
+            )
+        if (attrs["action"] == Action.REDIRECT) != bool(attrs.get("target")):
+            raise serializers.ValidationError(
+                {"target": "A redirect needs a target, and nothing else has one."}
+            )
+        if "query" in attrs:
+            _check_query(attrs["query"])
+        if attrs.get("letters") == []:
+            raise serializers.ValidationError({"letters": "Name at least one letter."})
+        return attrs
+
+
+def _check_query(query: str) -> None:
+    """Raises ValidationError: an empty one, or an empty part of it, would choose everything."""
+    if not query.strip():
+        raise serializers.ValidationError({"query": "It is empty. For everything say all: true."})
+    problems = unclear(QueryDict(query), LetterFilter.base_filters, SEVERAL)
+    if problems:
+        raise serializers.ValidationError(
+            {"query": [f"{name}: {problem}" for name, problem in problems.items()]}
+        )
+
+
+def wish_of(asked: dict[str, Any]) -> Wish:
+    """Of validated data. Raises Http404 for a setting that is not there."""
+    setting = get_object_or_404(
+        LaunchSetting.objects.select_related("pool", "destination"), key=asked["setting"]
+    )
+    target = None
+    if asked.get("target"):
+        target = get_object_or_404(LaunchSetting.objects.select_related("pool"), key=asked["target"])
+    letters = sorted(set(asked.get("letters", ())))
+    return Wish(
+        setting,
+        asked["action"],
+        _scope(asked, letters),
+        letters=letters,
+        query=asked.get("query", ""),
+        target=target,
+        reason=asked["reason"],
+        options=Options(**{name: asked[name] for name in HOW}),
+        acknowledged=asked["acknowledge"],
+    )
+
+
+def _scope(asked: dict[str, Any], letters: list[int]) -> Scope:
+    if asked["all"]:
+        return Scope.ALL
+    if "query" in asked:
+        return Scope.GROUP if asked["group"] else Scope.MATCHING
+    return listed_scope(letters)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What is refused, as the interface says it. The attempt is in the audit already."""
+    with as_problems("letters"), forbidding("setting"):
+        yield
+
+
+# -- preflight -----------------------------------------------------------------------------------------------
 
 
 class WarningSerializer(serializers.Serializer[Any]):

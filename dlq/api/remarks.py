@@ -18,10 +18,7 @@ from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems
 from console.rest.pagination import KeysetPages
 from contract.properties import dead_letter_queue
-from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
-from dlq.models.letter import BIN_QUEUE
-from dlq.models.remark import active_faults
-from dlq.remarks.operations import (
+from dlq.annotations.operations import (
     LONGEST,
     LONGEST_TICKET,
     AddNote,
@@ -34,6 +31,9 @@ from dlq.remarks.operations import (
     of_trip,
     readable,
 )
+from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
+from dlq.models.letter import BIN_QUEUE
+from dlq.models.remark import active_faults
 
 ABOUT = ("setting", "fingerprint", "message_key")
 WHO = ("id", *ABOUT, "by_name", "at")

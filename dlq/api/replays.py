@@ -16,16 +16,15 @@ from console.audit.refusals import Audited
 from console.operations.rest import OperationsMixin
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.api.wishes import AskSerializer, refusing, wish_of
-from dlq.asking import begin
-from dlq.finding.told import query_told
-from dlq.masking import Masks
-from dlq.masks import everybodys_masks, masks_for
+from dlq.api.preflight import AskSerializer, refusing, wish_of
+from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
+from dlq.dead_letters.rules.masks import Masks
 from dlq.models import Action, ItemState, ReplayItem, ReplayJob
-from dlq.replay.activity import is_walking, reason_to_wait
-from dlq.replay.counting import OUTCOMES, waiting
-from dlq.replay.jobs import CODES
+from dlq.replay.counts import OUTCOMES, is_walking, reason_to_wait, waiting
+from dlq.replay.creation import CODES
 from dlq.replay.operations import ON_REPLAYS, jobs_for
+from dlq.replay.requests import begin
+from dlq.search.filter import query_told
 
 # Asked in the view: a pool may grant what no permission does.
 ANYBODY: dict[str, tuple[str, ...]] = {"get": (), "post": ()}

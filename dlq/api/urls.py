@@ -5,7 +5,6 @@ from typing import Any
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from dlq.api.blocking import BlockingMessage
 from dlq.api.edit import EditLetter
 from dlq.api.edit_rule import EditLetters
 from dlq.api.export import ExportLetters
@@ -16,7 +15,14 @@ from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
 from dlq.api.remarks import Faults, Notes, Takings
 from dlq.api.replays import ReplayItems, Replays, ReplayViewSet
-from dlq.api.waiting import OneWaitingAction, StopWaiting, Waiting, WaitingActions, WaitingItems
+from dlq.api.waiting import (
+    BlockingMessage,
+    OneWaitingAction,
+    StopWaiting,
+    Waiting,
+    WaitingActions,
+    WaitingItems,
+)
 from dlq.api.whole import WholeBody, WholeLetter
 from dlq.saved_filters import OneSavedLetterFilter, SavedLetterFilters
 

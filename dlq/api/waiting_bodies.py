@@ -7,9 +7,9 @@ from rest_framework import serializers
 from console.audit.log import LONGEST_REASON
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
-from dlq.waiting.asking import LARGEST_SELECTION
-from dlq.waiting.counting import counts_of
-from dlq.waiting.looking import PAGE, PARTS, Line, Look
+from dlq.subscriptions.alerts import counts_of
+from dlq.subscriptions.asking import LARGEST_SELECTION
+from dlq.subscriptions.queries import PAGE, PARTS, Line, Look
 
 
 class WaitingCountsSerializer(serializers.Serializer[Any]):

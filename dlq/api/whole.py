@@ -12,16 +12,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.services.queue_counts import message_count
+from agents.provisioning.queue_counts import message_count
 from console.audit.refusals import Audited
 from console.operations.operation import Done, Operation, perform
 from console.operations.rest import as_problems
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.waiting import ANYBODY
+from dlq.full_body.asking import cost_of, latest
+from dlq.full_body.operations import BODIES, CancelFetch, DownloadBody, FetchBody
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
 from dlq.pages.whole import body_file
-from dlq.whole.asking import cost_of, latest
-from dlq.whole.operations import BODIES, CancelFetch, DownloadBody, FetchBody
 
 
 class CostSerializer(serializers.Serializer[Any]):

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from dlq.search.tables import create, drop
+from dlq.search.matching import create, drop
 
 
 class Migration(migrations.Migration):

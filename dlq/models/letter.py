@@ -158,7 +158,7 @@ class DeadLetter(models.Model):
         return self.orig_queue == self.setting_key
 
     def save(self, *args: Any, **how: Any) -> None:
-        """With its content. Many at once: `dlq.inserting`."""
+        """With its content. Many at once: `dlq.index.store`."""
         with transaction.atomic():
             content = content_of(self)
             super().save(*args, **how)

@@ -4,15 +4,17 @@ pool."""
 from functools import wraps
 from typing import Any
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from agents.services.rights import may_anywhere
-from console.ui.page import View
-from dlq.letters_for import letters_for, queues_for
+from agents.pools.rights import may_anywhere
+from console.operations.refusals import Refused
+from console.ui.page import View, link
 from dlq.models import DeadLetter
 from dlq.rights import SEE
+from dlq.search.visibility import letters_for, queues_for
 
 
 def sees_letters(view: View) -> View:
@@ -41,3 +43,18 @@ def check_queue(user: Any, queue: str) -> None:
     mine = queues_for(user)
     if mine is not None and queue not in mine:
         raise Http404
+
+
+# -- what a service refused, told on the next page that the person sees --------------------------------------
+
+
+def say(request: HttpRequest, refused: Any) -> None:
+    """`refused` has a `reason`, and what to do where that is known."""
+    messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+
+
+def no_job(request: HttpRequest, refused: Refused, back: str) -> HttpResponseRedirect:
+    """To the job that is in the way, else `back`."""
+    say(request, refused)
+    running = refused.more.get("replay")
+    return HttpResponseRedirect(link("replay", running) if running else back)

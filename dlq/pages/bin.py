@@ -15,24 +15,24 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.services.queue_counts import message_count
-from agents.services.rights import why_not
+from agents.pools.rights import why_not
+from agents.provisioning.queue_counts import message_count
 from console.lists.keyset import BEFORE, PAGE, Page, page_of
 from console.templatetags.console import ago_tag
 from console.ui.labels import kept_tag
 from console.ui.page import link, page
 from console.ui.text import visible
 from dlq import rights
-from dlq.binned import expires_at
-from dlq.binned.stories import told
-from dlq.finding.newest import Newest, newest
-from dlq.letters_for import found, letters_for
-from dlq.masks import masks_for
+from dlq.dead_letters.queries.masks import masks_for
 from dlq.models import Action, DeadLetter, LetterState, ReplayJob
 from dlq.models.content import with_heads
 from dlq.models.letter import BIN_QUEUE
 from dlq.pages.access import sees_letters
 from dlq.pages.scope import filter_of
+from dlq.search.newest import Newest, newest
+from dlq.search.visibility import found, letters_for
+from dlq.trash.queries import told
+from dlq.trash.removal import expires_at
 
 # Asked by the address of the page, or the same for all that lies here.
 NOT_HERE = ("setting", "queue", "destination", "state", "muted")

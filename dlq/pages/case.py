@@ -18,10 +18,11 @@ from console.ui.page import link, needs, page
 from contract.outcomes import Outcome
 from contract.properties import dead_letter_queue
 from contract.text import head_and_tail
-from dlq.masks import masks_for
+from dlq.dead_letters.queries.masks import masks_for
 from dlq.models import DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem
 from dlq.models.replay import DELIVERING
-from dlq.pages import answer_events, events, waiting_events
+from dlq.pages import events, waiting_events
+from dlq.pages import events as answer_events
 from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.events import Event
 from failures.models import FailureProtocol, RecoveredMessage
@@ -85,7 +86,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         *remarks,
         *map(events.tried, tried),
         *waiting_events.events_of(key, setting_key, letters),
-        *(answer_events.events_of(key, setting_key) if key else ()),
+        *(answer_events.answer_events_of(key, setting_key) if key else ()),
     ]
     return Case(
         events=sorted(found, key=lambda event: event.at),

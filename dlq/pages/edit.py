@@ -15,18 +15,17 @@ from broker.port import Message
 from console.operations.refusals import Refused
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.page import link, page
-from dlq import asking
-from dlq.editing.applying import message_of
-from dlq.editing.changes import Changes, changes_of
+from dlq.edit.operations import body_is_hidden, draft, edit_letter, hidden_names, wish_of
+from dlq.edit.rules.changes import Changes, changes_of
+from dlq.edit.rules.copy import message_of
+from dlq.edit.rules.values import TYPES
 from dlq.editing.refusal import EditRefused
-from dlq.editing.service import body_is_hidden, draft, edit_letter, hidden_names, wish_of
-from dlq.editing.values import TYPES
-from dlq.letters_for import letters_for
 from dlq.models import DeadLetter
+from dlq.pages.access import say
 from dlq.pages.edit_form import changes_in, form_for
-from dlq.pages.flight_form import LONGEST_REASON
-from dlq.pages.refusals import say
-from dlq.pages.ticks import ticks_of
+from dlq.pages.flight_form import LONGEST_REASON, ticks_of
+from dlq.replay import requests
+from dlq.search.visibility import letters_for
 
 LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
 
@@ -48,7 +47,7 @@ def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     at."""
     letter = get_object_or_404(letters_for(request.user).select_related("setting"), pk=pk)
     try:
-        asking.check_rights(request.user, wish_of(letter))
+        requests.check_rights(request.user, wish_of(letter))
         message, masked = message_of(letter), hidden_names(letter, request.user)
     except EditRefused as refused:
         messages.warning(request, _("It cannot be edited. %(why)s") % {"why": refused})
@@ -109,7 +108,7 @@ def _check(request: HttpRequest, desk: Desk, changes: Changes, *, unticked: bool
     made = draft(desk.letter, changes, request.user)
     reason, acknowledged = request.POST.get("reason", ""), request.POST.getlist("acknowledge")
     try:
-        flight = asking.check(wish_of(desk.letter), by=request.user, now=timezone.now())
+        flight = requests.check(wish_of(desk.letter), by=request.user, now=timezone.now())
     except Refused as refused:
         return _refused(request, desk, refused)
     return page(

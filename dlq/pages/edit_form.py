@@ -4,8 +4,9 @@ A row of a property is `p-<n>-name`, `p-<n>-type`, `p-<n>-value`, and `p-<n>-rem
 is left as it was shown is no change, so nothing is lost that a form cannot carry.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
@@ -13,12 +14,13 @@ from django.utils.translation import gettext as _
 from broker.port import Message
 from contract.properties import BROKERS_OWN
 from contract.typed import Typed, text_of
-from dlq.editing.bodies import LARGEST_BODY, Form, form_of, text_of_body, unix
-from dlq.editing.changes import Changes
-from dlq.editing.locks import is_locked
+from dlq.dead_letters.rules.json_masks import HIDDEN
+from dlq.edit.rules.body_text import LARGEST_BODY, Form, form_of, text_of_body, unix
+from dlq.edit.rules.bulk_rule import MOST_OPERATIONS
+from dlq.edit.rules.changes import Changes
+from dlq.edit.rules.locks import is_locked
+from dlq.edit.rules.values import LONGEST_NAME, checked_name, editable_value, typed_value, written
 from dlq.editing.refusal import EditRefused
-from dlq.editing.values import LONGEST_NAME, checked_name, editable_value, typed_value, written
-from dlq.json_masks import HIDDEN
 
 # Rows that are shown; a page of 5,000 inputs helps nobody. More can be named in an empty row.
 MOST_ROWS = 200
@@ -179,3 +181,65 @@ def _file(request: HttpRequest) -> bytes | None:
         reason = _("An edited body has at most %(n)s bytes.") % {"n": LARGEST_BODY}
         raise EditRefused("too_large", reason, _("File"))
     return bytes(content)
+
+
+# The form in which a rule for many letters is written: its fields -> the JSON form of operations, and back.
+# Works without JavaScript: a row is `o-<n>-op`, `o-<n>-place`, `o-<n>-type`, `o-<n>-value`. Pure.
+
+
+EMPTY_RULE_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    number: int
+    op: str = ""
+    place: str = ""
+    type: str = "string"
+    value: str = ""
+
+
+def rows_in(data: QueryDict) -> list[RuleRow]:
+    """Those that somebody filled in."""
+    rows = []
+    for number in range(MOST_OPERATIONS):
+        op, place, kind, value = (
+            data.get(f"o-{number}-{name}", "") for name in ("op", "place", "type", "value")
+        )
+        if op:
+            rows.append(RuleRow(number, op, place, kind or "string", value))
+    return rows
+
+
+def operations_in(data: QueryDict) -> list[dict[str, Any]]:
+    """As `rule_of` reads them; a place is never stripped: names may begin with a space."""
+    return [_operation(row) for row in rows_in(data)]
+
+
+def _operation(row: RuleRow) -> dict[str, Any]:
+    if row.op == "set_property":
+        return {"op": row.op, "name": row.place, "type": row.type, "value": row.value}
+    if row.op == "remove_property":
+        return {"op": row.op, "name": row.place}
+    return {"op": row.op, "pointer": row.place} | ({"json": row.value} if row.op == "set_json" else {})
+
+
+def rows_of(operations: Sequence[Mapping[str, Any]]) -> list[RuleRow]:
+    """Of the JSON form, for the form; then empty ones."""
+    rows = [
+        RuleRow(
+            number,
+            each["op"],
+            each.get("name", each.get("pointer", "")),
+            each.get("type", "string"),
+            each.get("value", each.get("json", "")),
+        )
+        for number, each in enumerate(operations)
+    ]
+    return with_empty(rows)
+
+
+def with_empty(rows: Sequence[RuleRow]) -> list[RuleRow]:
+    """Numbered anew."""
+    every = [*rows, *(RuleRow(0) for _row in range(EMPTY_RULE_ROWS))][:MOST_OPERATIONS]
+    return [RuleRow(number, row.op, row.place, row.type, row.value) for number, row in enumerate(every)]

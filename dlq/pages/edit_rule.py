@@ -18,22 +18,22 @@ from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
 from contract.properties import dead_letter_queue
-from dlq import asking
-from dlq.asking import Wish
-from dlq.editing.bulk import rule_for, ruled, try_rule
+from dlq.edit.operations import rule_for, ruled, try_rule
+from dlq.edit.rules.bulk_rule import Rule
+from dlq.edit.rules.values import TYPES
 from dlq.editing.refusal import EditRefused
-from dlq.editing.rules import Rule
-from dlq.editing.values import TYPES
 from dlq.editing.words import OPERATION_WORDS
 from dlq.models import Action, Scope
-from dlq.pages.edit_rule_form import RuleRow, operations_in, rows_in, with_empty
-from dlq.pages.edit_rule_form import rows_of as form_rows
-from dlq.pages.flight_form import FlightForm
-from dlq.pages.refusals import no_job
+from dlq.pages.access import no_job
+from dlq.pages.edit_form import RuleRow, operations_in, rows_in, with_empty
+from dlq.pages.edit_form import rows_of as form_rows
+from dlq.pages.flight_form import FlightForm, ticks_of
 from dlq.pages.scope import Chosen, chosen
-from dlq.pages.ticks import ticks_of
-from dlq.preflight import Flight, words
-from dlq.replay.jobs import second_above
+from dlq.replay import requests
+from dlq.replay.creation import second_above
+from dlq.replay.preflight import text
+from dlq.replay.preflight.rules import Flight
+from dlq.replay.requests import Wish
 from dlq.replay.scopes import LISTED, place
 
 LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
@@ -65,7 +65,7 @@ def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
     """What the address names is in `dlq.pages.scope`. `step` of a POST: `look` at what the rule of the form
     does, `again` to the form, `confirm` what was looked at."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
-    asking.check_rights(request.user, Wish(setting, Action.EDIT, Scope.ALL))
+    requests.check_rights(request.user, Wish(setting, Action.EDIT, Scope.ALL))
     what = chosen(request)
     if what is None:
         messages.warning(request, _("Select at least one letter first."))
@@ -93,7 +93,7 @@ def _desk(setting: LaunchSetting, what: Chosen) -> Desk:
         return Desk(setting, what)
     mine = place(Action.EDIT, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True)
     known = tuple(sorted(mine))
-    return Desk(setting, Chosen(asking.listed_scope(known), known), len(what.letters) - len(known))
+    return Desk(setting, Chosen(requests.listed_scope(known), known), len(what.letters) - len(known))
 
 
 def _frozen(request: HttpRequest) -> Any:
@@ -131,7 +131,7 @@ def _check(
     """Raises Refused. `form` and `flight`: those that a confirmation was not enough for."""
     now = timezone.now()
     unticked = flight is not None and bool(flight.missing(request.POST.getlist("acknowledge")))
-    flight = flight or asking.check(desk.wish, by=request.user, now=now)
+    flight = flight or requests.check(desk.wish, by=request.user, now=now)
     trial = try_rule(rule, desk.wish.rows(request.user), request.user, now)
     return page(
         request,
@@ -148,7 +148,7 @@ def _check(
         flight=flight,
         going=number(flight.going),
         seen=number(flight.seen),
-        skipped=[(number(count), words.reason(code)) for code, count in flight.skipped.items()],
+        skipped=[(number(count), text.reason(code)) for code, count in flight.skipped.items()],
         foreign=desk.foreign,
         ticks=ticks_of(flight, request.POST.getlist("acknowledge")),
         unticked=unticked,
@@ -167,12 +167,12 @@ def _confirm(request: HttpRequest, desk: Desk, rule: Rule) -> HttpResponseBase:
     if valid:
         wish = replace(wish, options=form.options, reason=form.cleaned_data["reason"])
     wish, by = ruled(wish, rule), request.user
-    with asking.attempted(wish, by):
-        flight = asking.check(wish, by=by, now=now)
+    with requests.attempted(wish, by):
+        flight = requests.check(wish, by=by, now=now)
         if valid and flight.typed:
             form.check_typed(flight.going)
         if form.is_valid() and not flight.missing(acknowledged):
-            job = asking.run(wish, flight, by=by, now=now)
+            job = requests.run(wish, flight, by=by, now=now)
             return HttpResponseRedirect(link("replay", job.pk))
     return _check(request, desk, rule, form, flight)
 

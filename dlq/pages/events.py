@@ -6,6 +6,8 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
+from agents.models import Acknowledgement, AcknowledgementState
+from agents.pages.answers import STATES
 from console.audit.models import AuditEntry, AuditResult
 from console.audit.text import action_words
 from console.ui import amounts
@@ -23,8 +25,8 @@ from dlq.models import (
     ReplayItem,
 )
 from dlq.pages.replay_words import is_back
-from dlq.preflight.words import reason
-from dlq.replay.counting import LEFT
+from dlq.replay.counts import LEFT
+from dlq.replay.preflight.text import reason
 from failures.models import FailureProtocol, RecoveredMessage
 
 NOTED = Ending.NOTED.value
@@ -184,3 +186,30 @@ def tried(entry: AuditEntry) -> Event:
     what = words[AuditResult(entry.result)] % {"action": action_words(entry.action)}
     why = str(entry.detail.get("why", "")) if isinstance(entry.detail, dict) else ""
     return Event(entry.at, "warn", what, " · ".join(filter(None, [entry.by_name, why])))
+
+
+# -- deliveries of a message that waited for an answer (CLIENT): events of its case file ---------------------
+# One that was lost is no failure and has no protocol, yet the broker may have counted it.
+
+
+BOUND = 200
+
+
+def answer_events_of(key: str, setting_key: str) -> list[Event]:
+    """By its JMS message id, which is the key of every message that has one."""
+    rows = Acknowledgement.objects.filter(jms_message_id=key, setting__key=setting_key).select_related(
+        "server"
+    )
+    return [_answer_event(row) for row in rows.order_by("-created_at", "-id")[:BOUND]]
+
+
+def _answer_event(row: Acknowledgement) -> Event:
+    shown, at = STATES[row.state], row.ended_at
+    if at is None:
+        what, url = _("Waits for an answer since attempt %(n)s"), link("answers")
+    else:
+        what, url = _("Waited for an answer since attempt %(n)s: %(state)s"), f"{link('answers')}?state=ended"
+    facts = {"n": amounts.number(row.attempt), "state": shown.word}
+    detail = " · ".join(filter(None, [row.server.name, str(row.reason)]))
+    tone = "warn" if row.state == AcknowledgementState.LOST else shown.tone
+    return Event(at or row.opened_at or row.created_at, tone, what % facts, detail, url)

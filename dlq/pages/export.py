@@ -20,12 +20,13 @@ from console.exports.stream import begin_of, file_response
 from console.operations.refusals import Refused
 from console.ui.page import link
 from contract.properties import dead_letter_queue
-from dlq import export, exporting
-from dlq.export_limits import EXPORT, audit_target, checked_count, stream_of
-from dlq.letters_for import found
-from dlq.masks import masks_for
+from dlq.dead_letters.queries.masks import masks_for
+from dlq.exports import exporting
+from dlq.exports import rows as export
+from dlq.exports.exporting import EXPORT, audit_target, checked_count, stream_of
 from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.scope import filter_of
+from dlq.search.visibility import found
 
 # Parameters of the address that are of the file, not of the filter.
 FILE, BODIES = "file", "bodies"

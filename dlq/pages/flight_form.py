@@ -1,5 +1,7 @@
 """What a person says before letters move: why, how fast, when, step by step, where to."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -7,13 +9,15 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
-from agents.services.rights import settings_for
+from agents.pools.rights import settings_for
 from console.operations.inputs import StorableField
 from console.ui.amounts import number
 from dlq import rights
 from dlq.models import Action
 from dlq.models.replay import DELIVERING
-from dlq.replay.options import MOST_PER_SECOND, Options
+from dlq.replay.creation import MOST_PER_SECOND, Options
+from dlq.replay.preflight import text
+from dlq.replay.preflight.rules import Flight
 
 LONGEST_REASON = 2000
 
@@ -104,3 +108,21 @@ def targets_of(setting: LaunchSetting, user: Any) -> Any:
         settings_for(user, rights.REDIRECT).filter(destination=setting.destination).exclude(pk=setting.pk)
     )
     return others.exclude(destination=None).order_by("key")
+
+
+# -- what has to be acknowledged before letters move, as boxes of a form -------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    code: str
+    sentence: str
+    words: str
+    ticked: bool
+
+
+def ticks_of(flight: Flight, acknowledged: Iterable[str]) -> list[Tick]:
+    known = frozenset(acknowledged)
+    return [
+        Tick(each.code, text.sentence(each), text.tick(each), each.code in known) for each in flight.warnings
+    ]

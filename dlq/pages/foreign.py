@@ -11,12 +11,12 @@ from console.audit.refusals import audited
 from console.operations.operation import perform
 from console.operations.refusals import Refused
 from console.ui.page import link, needs, page
-from dlq.foreign.naming import MANAGE
-from dlq.foreign.operations import FOREIGN_QUEUES, FollowQueue
-from dlq.letters_for import SEE_ALL
+from dlq.index.queries import QueueState, state
 from dlq.models import LetterQueue
-from dlq.pages.list_of import list_of
-from dlq.queue_state import QueueState, state
+from dlq.pages.overview import list_of
+from dlq.queues.following import MANAGE
+from dlq.queues.operations import FOREIGN_QUEUES, FollowQueue
+from dlq.search.visibility import SEE_ALL
 
 
 @dataclass(frozen=True, slots=True)

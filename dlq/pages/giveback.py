@@ -14,25 +14,25 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.services.queue_counts import figures_of
+from agents.provisioning.queue_counts import figures_of
 from console.filters import filter_words
 from console.operations.refusals import Refused
 from console.ui.amounts import number
 from console.ui.page import Text, View, link, page
 from contract.properties import dead_letter_queue
-from dlq import asking
-from dlq.finding.filters import HOLDS_ANYWAY
-from dlq.letters_for import found
-from dlq.masks import masks_for
+from dlq.dead_letters.queries.masks import masks_for
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ReplayJob, Scope
 from dlq.models.content import with_heads
-from dlq.pages.flight_form import FlightForm, targets_of
-from dlq.pages.refusals import no_job
+from dlq.pages.access import no_job
+from dlq.pages.flight_form import FlightForm, targets_of, ticks_of
 from dlq.pages.scope import Chosen, chosen
-from dlq.pages.ticks import ticks_of
-from dlq.preflight import Flight, words
-from dlq.replay.jobs import second_above
+from dlq.replay import requests
+from dlq.replay.creation import second_above
+from dlq.replay.preflight import text
+from dlq.replay.preflight.rules import Flight
 from dlq.replay.scopes import LISTED, place
+from dlq.search.filter import HOLDS_ANYWAY
+from dlq.search.visibility import found
 
 ASKED = ["GET", "HEAD", "POST"]
 # Where the letters are listed, if not among the dead letters of the setting.
@@ -62,7 +62,7 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
     what = chosen(request)
     if what is None:
-        asking.check_rights(request.user, asking.Wish(setting, action, Scope.ALL))
+        requests.check_rights(request.user, requests.Wish(setting, action, Scope.ALL))
         messages.warning(request, _("Select at least one letter first."))
         return HttpResponseRedirect(link(LISTS.get(action, "dead_letters_of"), key))
     what, foreign = _of_setting(request, setting, action, what)
@@ -85,7 +85,7 @@ def _of_setting(
     known = set(place(action, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True))
     foreign = [pk for pk in what.letters if pk not in known]
     left = tuple(pk for pk in what.letters if pk in known)
-    return Chosen(asking.listed_scope(left), left), foreign
+    return Chosen(requests.listed_scope(left), left), foreign
 
 
 def _asked(
@@ -100,24 +100,24 @@ def _asked(
     by, now, posted = request.user, timezone.now(), request.method == "POST"
     valid = posted and form.is_valid()
     wish = _wish(request, setting, action, what, form if valid else None)
-    with asking.attempted(wish, by) if posted else nullcontext():
-        flight = asking.check(wish, by=by, now=now)
+    with requests.attempted(wish, by) if posted else nullcontext():
+        flight = requests.check(wish, by=by, now=now)
         missing = flight.missing(wish.acknowledged)
         if valid and flight.typed:
             form.check_typed(flight.going)
         if valid and form.is_valid() and not missing:
-            return HttpResponseRedirect(link("replay", asking.run(wish, flight, by=by, now=now).pk))
+            return HttpResponseRedirect(link("replay", requests.run(wish, flight, by=by, now=now).pk))
     return _shown(request, wish, what, flight, form, foreign, unticked=bool(posted and missing))
 
 
 def _wish(
     request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen, form: FlightForm | None
-) -> asking.Wish:
+) -> requests.Wish:
     target = form.cleaned_data.get("target") if form else None
     if action == Action.REDIRECT and target is None:
         target = targets_of(setting, request.user).first()
     more: dict[str, Any] = {"options": form.options, "reason": form.cleaned_data["reason"]} if form else {}
-    return asking.Wish(
+    return requests.Wish(
         setting,
         action,
         what.scope,
@@ -135,7 +135,7 @@ def _list(setting: LaunchSetting, action: str, what: Chosen) -> str:
 
 def _shown(
     request: HttpRequest,
-    wish: asking.Wish,
+    wish: requests.Wish,
     what: Chosen,
     flight: Flight,
     form: FlightForm,
@@ -175,7 +175,7 @@ def _shown(
 
 def _left_out(flight: Flight, foreign: Sequence[int]) -> list[LeftOut]:
     left = [
-        LeftOut(number(count), words.reason(code), flight.examples.get(code, ()))
+        LeftOut(number(count), text.reason(code), flight.examples.get(code, ()))
         for code, count in sorted(flight.skipped.items(), key=lambda pair: -pair[1])
     ]
     if foreign:

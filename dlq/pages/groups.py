@@ -10,21 +10,61 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.services.rights import settings_for
+from agents.pools.rights import may, settings_for
+from agents.provisioning.queue_counts import figures_of, message_count
+from console.lists.keyset import counted
 from console.operations.inputs import OPEN_ENDED
 from console.ui.page import Text, link, page
-from contract.properties import dead_letter_queue
+from contract.properties import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
+from dlq.annotations.operations import why_not_remark
+from dlq.dead_letters.queries.masks import masks_for
 from dlq.groups import KINDS, Facts, Group, Groups, Kind, facts_of, groups_of, kind_named
 from dlq.groups.facts import key_of
-from dlq.groups.narrowing import narrowed
-from dlq.letters_for import dead_queues_for, sees_all
-from dlq.masks import masks_for
-from dlq.pages.access import sees_letters
-from dlq.pages.letter_head import head_of, head_of_all
-from dlq.remarks.operations import why_not_remark
+from dlq.groups.rules import narrowed
+from dlq.models import LetterState
+from dlq.pages.access import check_queue, sees_letters
+from dlq.rights import GIVE_BACK
+from dlq.search.visibility import dead_queues_for, letters_for, sees_all
 from failures.fingerprints.book import known_of
 from failures.models import KnownError
+
+# What stands above the dead letters of a setting, in groups or one by one: how many, says who, what can be
+# done.
+
+
+def head_of(request: HttpRequest, key: str) -> dict[str, Any]:
+    """Raises Http404 where there is no such queue for this person."""
+    setting = LaunchSetting.objects.filter(key=key).select_related("destination").first()
+    queue = dead_letter_queue(key)
+    check_queue(request.user, queue)
+    rows = letters_for(request.user).filter(queue=queue)
+    if setting is None and key not in (UNKNOWN, BIN) and not rows.exists():
+        raise Http404
+    figures = figures_of(setting) if setting else None
+    return {
+        "title": queue,
+        "setting": setting,
+        "figures": figures,
+        "exact": figures.dead if figures else message_count(queue),
+        "indexed": counted(rows.filter(state=LetterState.DEAD)),
+        "may_give_back": setting is not None and may(request.user, GIVE_BACK, setting),
+    }
+
+
+def head_of_all() -> dict[str, Any]:
+    return {
+        "title": _("All dead letters"),
+        "setting": None,
+        "figures": None,
+        "exact": None,
+        "indexed": "",
+        "may_give_back": False,
+    }
+
+
+# -- groups --------------------------------------------------------------------------------------------------
+
 
 PAGE = 25
 # Settings of a group that are named; the others are counted.

@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.services.queue_counts import asked_now
+from agents.provisioning.queue_counts import asked_now
 from broker.port import Message
 from console.audit.refusals import audited
 from console.operations.operation import check_allowed, perform
@@ -20,11 +20,11 @@ from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
 from contract.properties import dead_letter_queue
-from dlq.editing.bodies import text_of_body
-from dlq.import_sending import ImportMessages, plan
-from dlq.importing import MOST, Parcel, parcel_of
+from dlq.edit.rules.body_text import text_of_body
+from dlq.imports.operations import ImportMessages, plan
+from dlq.imports.rules import MOST, Parcel, parcel_of
 from dlq.pages.flight_form import LONGEST_REASON
-from dlq.waiting.operations import settings_seen
+from dlq.subscriptions.operations import settings_seen
 
 # Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command
 # line.

@@ -1,36 +1,125 @@
 """One dead letter whole: body, typed properties, where it came from, what happened to it."""
 
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from agents.pools.rights import why_not
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message
+from console.ui.labels import Button
 from console.ui.page import link, page
-from contract.properties import BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
+from contract.properties import BIN, BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
 from contract.typed import from_json, text_of
-from dlq.binned.returns import put_back_of
-from dlq.bodies import Body, Look, body_of, cut, hexadecimal, shown
-from dlq.letters_for import found, letters_for, queues_for
-from dlq.masked_bodies import told
-from dlq.masking import MASK
-from dlq.masks import masks_for
-from dlq.models import DeadLetter
+from dlq import rights
+from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.rules.body import Body, Look, body_of, cut, hexadecimal, shown, told
+from dlq.dead_letters.rules.masks import MASK
+from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 from dlq.pages.access import letter_or_404, sees_letters
 from dlq.pages.case import Case, case_of, case_url
-from dlq.pages.letter_buttons import buttons_of
-from dlq.pages.list_of import list_of
-from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
+from dlq.pages.overview import list_of
 from dlq.pages.remarks import panel_of_letter
-from dlq.pages.shown import BODY_DELETED, LETTERS
+from dlq.pages.replay_words import BODY_DELETED, LETTERS
 from dlq.pages.whole import body_file, whole_panel
 from dlq.replay.operations import title as title_of_job
+from dlq.search.visibility import found, letters_for, queues_for
+from dlq.trash.queries import PutBack, put_back_of
 from failures.fingerprints.parts import known_in
+
+# -- what can be done with one dead letter, and why some of it cannot be done now ----------------------------
+
+
+def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -> list[Button]:
+    key = letter.setting_key
+    stays = _("It was put back from the bin.") if put_back else not_now(letter)
+
+    def button(
+        name: str, text: str, url: str, icon: str, right: str, tone: str = "", also: str = ""
+    ) -> Button:
+        refusal = (why_not(user, right, letter.setting) if letter.setting else "") or stays or also
+        return Button(name, text, "" if refusal else url, icon, tone, refusal)
+
+    def where(name: str) -> str:
+        return link(name, key) + f"?letter={letter.pk}" if letter.setting else ""
+
+    if letter.queue == dead_letter_queue(BIN):
+        return [button("put-back", _("Put back…"), where("put_back"), "back", rights.DISCARD, "primary")]
+    return [
+        button("give-back", _("Give back…"), where("give_back"), "back", rights.GIVE_BACK, "primary"),
+        button("edit", _("Edit and give back…"), link("edit_letter", letter.pk), "edit", rights.EDIT),
+        button("redirect", _("Redirect…"), where("redirect"), "back", rights.REDIRECT),
+        button("discard", _("Discard…"), where("discard"), "trash", rights.DISCARD, "danger"),
+    ]
+
+
+def not_now(letter: DeadLetter) -> str:
+    """Why nothing at all can be done with it; empty when something can."""
+    gone = {
+        LetterState.GIVEN_BACK: _("It was given back already."),
+        LetterState.GONE: _("It is not in the queue any more."),
+        LetterState.DISCARDED: _("It was discarded. It can be put back from the bin."),
+    }
+    if letter.state in gone:
+        return gone[LetterState(letter.state)]
+    if letter.setting is None:
+        return _("It belongs to no setting that is there.")
+    if letter.queue not in (dead_letter_queue(letter.setting_key), dead_letter_queue(BIN)):
+        return _(
+            "It does not lie in the queue of its setting. ./ma manage adopt_dead_letters can bring it there."
+        )
+    if letter.orig_message_id < 0:
+        return _("Somebody sent it to the dead-letter queue: it never was in the subscription.")
+    if ReplayItem.objects.filter(letter=letter, state=ItemState.PLANNED).exists():
+        return _("A replay is about to move it.")
+    return ""
+
+
+# -- the letters before and after one, within the list that it was opened from -------------------------------
+
+
+# The query of the list, carried by every link from it to a letter.
+LIST = "in"
+LONGEST_QUERY = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Addresses; empty where there is none. `back` is the list itself."""
+
+    newer: str
+    older: str
+    back: str
+
+
+def list_query(request: HttpRequest) -> str:
+    text = request.GET.get(LIST, "")
+    return text if len(text) <= LONGEST_QUERY else ""
+
+
+def neighbours_of(letter: DeadLetter, rows: QuerySet[DeadLetter], query: str, back: str) -> Neighbours:
+    """`rows` are those of the list, whatever order they have: a list is newest first, by number."""
+    found = rows.order_by()
+    newer = found.filter(pk__gt=letter.pk).order_by("pk").values_list("pk", flat=True).first()
+    older = found.filter(pk__lt=letter.pk).order_by("-pk").values_list("pk", flat=True).first()
+    carried = f"?{urlencode({LIST: query})}" if query else ""
+
+    def url(pk: Any) -> str:
+        return link("letter", pk) + carried if pk else ""
+
+    return Neighbours(url(newer), url(older), back + (f"?{query}" if query else ""))
+
+
+# -- letter --------------------------------------------------------------------------------------------------
+
 
 LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
 

@@ -14,28 +14,82 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
+from agents.pools.rights import may
 from console.lists.keyset import BEFORE, PAGE, Page, page_of
 from console.templatetags.console import ago_tag, state
 from console.ui import amounts
 from console.ui.labels import kept_tag
-from console.ui.page import link, page
+from console.ui.page import Text, link, page
 from console.ui.text import visible
 from contract.properties import dead_letter_queue
-from dlq.finding.filters import LetterFilter
-from dlq.finding.newest import Newest
-from dlq.groups.narrowing import filter_query
-from dlq.letters_for import found, newest_found
-from dlq.masks import masks_for
+from dlq import rights
+from dlq.dead_letters.queries.masks import masks_for
+from dlq.groups.rules import filter_query
 from dlq.models import DeadLetter, LetterState
 from dlq.models.content import with_heads
 from dlq.models.remark import fault_of_row
 from dlq.pages.access import sees_letters
-from dlq.pages.groups import tabs
-from dlq.pages.letter_head import head_of, head_of_all
-from dlq.pages.letters_tools import tools_of
-from dlq.pages.shown import LETTERS
+from dlq.pages.groups import head_of, head_of_all, tabs
+from dlq.pages.replay_words import LETTERS
 from dlq.saved_filters import bar_of
+from dlq.search.filter import LetterFilter
+from dlq.search.newest import Newest
 from dlq.search.rebuild import open_rebuild
+from dlq.search.visibility import found, newest_found
+
+# What can be done with a whole list of dead letters beside giving them back: files of it, a rule for it, an
+# import.
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Addresses; empty: not offered. `edit` is of all that the list shows, `edit_chosen` of those that are
+    ticked, and so on."""
+
+    files: list[tuple[str, str, Text]]
+    edit: str = ""
+    edit_chosen: str = ""
+    redirect: str = ""
+    redirect_chosen: str = ""
+    discard: str = ""
+    discard_chosen: str = ""
+    add: str = ""
+
+
+def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, *, dead: bool) -> Tools:
+    """`query` is the filter of the list as in an address, `dead`: it is one of dead letters."""
+    base = link("export_letters", key) if key else link("export_letters")
+    more = f"&{query}" if query else ""
+    files: list[tuple[str, str, Text]] = [
+        ("CSV", f"{base}?file=csv{more}", _("one row each, for a spreadsheet")),
+        ("JSON lines", f"{base}?file=jsonl{more}", _("one object each, without properties")),
+        (
+            _("JSON lines with properties"),
+            f"{base}?file=jsonl&bodies=1{more}",
+            _("whole letters with their properties, which can be imported again"),
+        ),
+    ]
+    if setting is None:
+        return Tools(files)
+    edits = dead and may(user, rights.EDIT, setting)
+    moves = f"?match=1{more}" if query else "?all=1"
+    redirects = dead and setting.destination_id is not None and may(user, rights.REDIRECT, setting)
+    discards = dead and may(user, rights.DISCARD, setting)
+    imports = setting.destination_id is not None and may(user, rights.IMPORT, setting)
+    return Tools(
+        files,
+        edit=link("edit_letters", key) + moves if edits else "",
+        edit_chosen=link("edit_letters", key) if edits else "",
+        redirect=link("redirect", key) + moves if redirects else "",
+        redirect_chosen=link("redirect", key) if redirects else "",
+        discard=link("discard", key) + moves if discards else "",
+        discard_chosen=link("discard", key) if discards else "",
+        add=link("import_letters", key) if imports else "",
+    )
+
+
+# -- letters -------------------------------------------------------------------------------------------------
+
 
 VIEW = "dlq.view_deadletter"
 GIVE_BACK = "dlq.give_back"

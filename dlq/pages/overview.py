@@ -1,6 +1,8 @@
 """Dead letters of every setting: the broker's exact count, since when, of what, who works on it, what is
 given back."""
 
+from urllib.parse import urlencode
+
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
@@ -8,15 +10,19 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.services.rights import may_anywhere, settings_for
+from agents.pools.rights import may_anywhere, settings_for
+from agents.provisioning.queue_counts import figures_of
 from console.lists.keyset import COUNTED
-from console.ui.page import page
-from contract.properties import BIN, UNKNOWN, dead_letter_queue
+from console.ui.page import link, page
+from console.ui.panels import Panel
+from contract.properties import BIN, DEAD_LETTER_PREFIX, UNKNOWN, dead_letter_queue
 from dlq import rights
-from dlq.letters_for import sees_all
-from dlq.models import DeadLetter, LetterQueue, LetterState
-from dlq.pages.queue_rows import bin_row, queue_rows, told_more, unknown_row
-from dlq.queue_state import feed_lag
+from dlq.index.queries import feed_lag
+from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
+from dlq.pages.letters import VIEW
+from dlq.pages.queue_rows import bin_row, queue_rows, setting_row, told_more, unknown_row
+from dlq.pages.replay_words import JOBS
+from dlq.search.visibility import sees_all
 
 MOST_FOREIGN = 100
 
@@ -57,3 +63,34 @@ def _removed() -> list[str]:
     rows = rows.exclude(queue__in=LetterQueue.objects.filter(foreign=True).values("queue"))
     keys = set(rows.values_list("setting_key", flat=True)[:COUNTED])
     return sorted(keys.difference(LaunchSetting.objects.order_by().values_list("key", flat=True)))
+
+
+# -- where the letters of a queue are listed -----------------------------------------------------------------
+
+
+def list_of(queue: str, **wanted: str) -> str:
+    """The list of its setting; of a foreign queue, which has no page of its own, the list of all narrowed to
+    it."""
+    if queue.startswith(DEAD_LETTER_PREFIX):
+        address = link("dead_letters_of", queue.removeprefix(DEAD_LETTER_PREFIX))
+    else:
+        address, wanted = link("all_dead_letters"), {"queue": queue, **wanted}
+    return f"{address}?{urlencode(wanted)}" if wanted else address
+
+
+# -- what the page of a setting shows of its dead letters ----------------------------------------------------
+
+
+LATEST = 3
+
+
+def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
+    if not setting.takes_messages or not request.user.has_perm(VIEW):
+        return None
+    figures = figures_of(setting)
+    jobs = ReplayJob.objects.filter(setting=setting).select_related("by")[:LATEST]
+    context = {
+        "row": setting_row(setting, figures),
+        "jobs": [(job, JOBS[job.state]) for job in jobs],
+    }
+    return {"title": _("Dead letters"), "template": "dlq/setting_panel.html", "context": context}

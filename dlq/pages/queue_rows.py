@@ -10,20 +10,19 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.models import BreakerTrip, LaunchSetting
-from agents.services.queue_counts import Figures, broker_away_since, figures_for, message_count
+from agents.provisioning.queue_counts import Figures, broker_away_since, figures_for, message_count
 from console.lists.keyset import COUNTED
 from console.ui.amounts import number
 from console.ui.labels import Shown
 from console.ui.page import link
 from console.ui.sparkline import Spark, spark
 from contract.properties import BIN, UNKNOWN, dead_letter_queue
+from dlq.dead_letters.queries.tallies import Tally, tallies
+from dlq.index.queries import QueueState, states
 from dlq.models import ReplayJob, Taking
 from dlq.models.remark import active_faults, open_takings
 from dlq.models.replay import UNFINISHED_JOBS
-from dlq.pages.hours import deaths_by_hour
-from dlq.pages.queue_facts import Facts, facts_of
-from dlq.queue_state import QueueState, states
-from dlq.tallies import Tally, tallies
+from dlq.pages.queue_facts import Facts, deaths_by_hour, facts_of
 
 NEW = timedelta(hours=1)
 # Jobs that a row names; the list of replays has them all.

@@ -1,7 +1,7 @@
 """What people add to dead letters from pages: notes, known faults, takings. Every form says what it is
 about."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,17 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from agents.models import BreakerTrip
+from agents.pools.rights import settings_for
 from console.operations.inputs import OPEN_ENDED
 from console.operations.operation import Operation
 from console.operations.web import FormPage
 from console.ui.page import Text
+from console.ui.panels import Panel
+from dlq import rights
+from dlq.annotations.operations import Take, may_read, of_trip, why_not_remark
 from dlq.models import DeadLetter, KnownFault, Note, Taking
 from dlq.models.remark import Remark, active_faults, open_takings
-from dlq.remarks.operations import Take, of_trip, why_not_remark
 
 SHOWN = 20
 CASE, GROUP, WHOLE = "case", "fingerprint", "setting"
@@ -127,3 +131,35 @@ def panel_of_letter(request: HttpRequest, letter: DeadLetter) -> RemarkPanel:
     return panel_of(
         request, letter.setting_key, fingerprint=letter.fingerprint, message_key=letter.message_key
     )
+
+
+# -- what the pages of trips show: who has taken which -------------------------------------------------------
+
+
+def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
+    """Only while it is open: nobody takes what is over."""
+    key = trip.setting.key
+    taken = open_takings().filter(trip=trip.pk).first()
+    if not may_read(request.user, key) or (trip.ended_at and not taken):
+        return None
+    panel = RemarkPanel(
+        about={"setting": key},
+        choices=[] if taken else [Choice(WHOLE, "")],
+        notes=[],
+        faults=[],
+        takings=[taken] if taken else [],
+        refusal=why_not_remark(request.user, key),
+        back=request.get_full_path(),
+        lasts=[],
+        trip=trip.pk,
+    )
+    return {"title": str(_("Who works on it")), "template": "dlq/remarks.html", "context": {"remarks": panel}}
+
+
+def takers_of_trips(request: HttpRequest, trips: Sequence[BreakerTrip]) -> dict[int, str]:
+    """In two queries, of the settings whose letters this person may see."""
+    taken = open_takings().filter(trip__in=[trip.pk for trip in trips])
+    seen = settings_for(request.user, rights.SEE).order_by().values("key")
+    return {
+        trip: name for trip, name in taken.filter(setting_key__in=seen).values_list("trip", "by_name") if trip
+    }

@@ -1,26 +1,30 @@
 """One replay: its progress by what became of the letters, how it goes, and each letter with why."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import floor, log10
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+import django_filters
+from django import forms
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from console.filters import SpanFilter
 from console.jobs.worker import ANOTHER
-from console.lists.keyset import BEFORE, PAGE, page_of
+from console.lists.keyset import BEFORE, PAGE, keyset_page, page_of
 from console.operations.web import operation_buttons
 from console.ui.amounts import number
 from console.ui.labels import Button, Shown
 from console.ui.page import link, page
-from dlq.finding.told import query_told
-from dlq.masks import masks_for
+from dlq.dead_letters.queries.masks import masks_for
 from dlq.models import (
     UNFINISHED_JOBS,
     Action,
@@ -34,15 +38,96 @@ from dlq.models import (
 from dlq.models.replay import DELIVERING, OPEN_JOBS
 from dlq.pages import replay_words as words
 from dlq.pages.pace import LATEST, Moved, Pace, pace
-from dlq.pages.replay_steps import steps_of
-from dlq.pages.shown import JOBS, OUTCOMES
-from dlq.preflight.words import acknowledged, reason
-from dlq.replay.activity import is_walking, reason_to_wait
-from dlq.replay.counting import LEFT
-from dlq.replay.leases import WORKABLE
+from dlq.pages.replay_words import JOBS, OUTCOMES
+from dlq.replay.counts import LEFT, WORKABLE, is_walking, planned_of, reason_to_wait
 from dlq.replay.operations import ON_REPLAYS, jobs_for, title
-from dlq.replay.planned import planned_of
-from dlq.replay.stopping import CONSUMERS_OPEN, STOPPING
+from dlq.replay.preflight.text import acknowledged, reason
+from dlq.replay.rules.ladder import step_size
+from dlq.replay.worker.pacer import CONSUMERS_OPEN, STOPPING
+from dlq.search.filter import query_told
+
+# The steps of a ladder, each with what became of its letters: exact for the first ones, the rest in one row.
+
+
+# Steps of which each letter is counted: 1 + 5 + 25 + 125 + 625 of them, however large the job is.
+COUNTED_STEPS = 5
+
+PASSED = Shown(_("went on"), "ok", "ok")
+AT_HAND = Shown(_("at hand"), "info", "run")
+HELD = Shown(_("waits for its outcomes"), "off", "wait")
+STOPPED = Shown(_("stopped here"), "bad", "warn")
+OVER = Shown(_("moved"), "info", "ok")
+TO_COME = Shown(_("not begun"), "off", "wait")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`number` from 1; `onwards`: this step and all after it. `moved` counts what is unconfirmed too.
+    `planned` letters of it did not move yet."""
+
+    number: int
+    onwards: bool
+    size: int
+    moved: int
+    handled: int
+    failed: int
+    dead: int
+    unknown: int
+    planned: int
+    state: Shown
+
+    @property
+    def waiting(self) -> int:
+        return max(0, self.moved - self.handled - self.failed - self.dead - self.unknown)
+
+    @property
+    def failed_share(self) -> int:
+        """Per cent of those that moved, as the ladder judges it."""
+        return round(100 * (self.failed + self.dead) / self.moved) if self.moved else 0
+
+
+def steps_of(job: ReplayJob, counts: Mapping[str, int]) -> list[Step]:
+    if not job.ladder:
+        return []
+    pieces = dict(ReplaySlice.objects.filter(job=job, step__lt=COUNTED_STEPS).values_list("pk", "step"))
+    rows = ReplayItem.objects.filter(slice__in=list(pieces)).order_by()
+    found: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for piece, state, outcome, count in rows.values_list("slice", "state", "outcome").annotate(Count("pk")):
+        found[pieces[piece]][state] += count
+        if outcome and state in LEFT:
+            found[pieces[piece]][outcome] += count
+    steps = [_step(job, number, found[number], step_size(number)) for number in sorted(found)]
+    rest = {name: count - sum(each[name] for each in found.values()) for name, count in counts.items()}
+    if any(rest.get(name, 0) > 0 for name in (*LEFT, ItemState.PLANNED)) and len(steps) == COUNTED_STEPS:
+        steps.append(_step(job, COUNTED_STEPS, rest, 0))
+    return steps
+
+
+def _step(job: ReplayJob, number: int, counts: Mapping[str, int], size: int) -> Step:
+    def count(name: str) -> int:
+        return max(0, counts.get(name, 0))
+
+    moved, planned = sum(count(state) for state in LEFT), count(ItemState.PLANNED)
+    handled, failed, dead = count(Outcome.HANDLED), count(Outcome.FAILED_AGAIN), count(Outcome.DEAD_AGAIN)
+    unknown = count(Outcome.UNKNOWN)
+    waits = moved > handled + failed + dead + unknown
+    onwards = number >= COUNTED_STEPS
+    state = _state(job, number, onwards, at_rest=bool(moved and not planned and waits), moved=bool(moved))
+    return Step(number + 1, onwards, size, moved, handled, failed, dead, unknown, planned, state)
+
+
+def _state(job: ReplayJob, number: int, onwards: bool, *, at_rest: bool, moved: bool) -> Shown:
+    if number < job.ladder_step and not onwards:
+        return PASSED
+    if job.state == JobState.STOPPED and (number == job.ladder_step or onwards):
+        return STOPPED
+    if job.state in OPEN_JOBS:
+        return HELD if at_rest else AT_HAND if moved or number <= job.ladder_step else TO_COME
+    return OVER if moved else TO_COME
+
+
+# -- replay --------------------------------------------------------------------------------------------------
+
 
 # How often the page looks again: while letters move, and while only agents have something to say.
 BUSY, QUIET = "2s", "10s"
@@ -86,7 +171,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "dlq/replay.html",
         title=title(job),
         section="replays",
-        crumbs=[(_("Replays"), link("replays"))],
+        crumbs=[(gettext("Replays"), link("replays"))],
         job=job,
         state=JOBS[job.state],
         open=job.state in OPEN_JOBS,
@@ -124,7 +209,7 @@ def _buttons(request: HttpRequest, job: ReplayJob) -> Iterator[Button]:
     for button in operation_buttons(request.user, job, *ON_REPLAYS):
         yield button
         if button.name == "resume" and job.pause_reason.get("code") == CONSUMERS_OPEN:
-            text = _("Go on beside open consumers")
+            text = gettext("Go on beside open consumers")
             yield replace(button, name="go-on", text=text, tone="danger", sent={"acknowledge": STOPPING})
 
 
@@ -166,9 +251,59 @@ def _moved(item: ReplayItem) -> Shown:
 
 
 def _why(item: ReplayItem) -> str:
-    return _("another consumer had it and let go of it") if words.is_back(item) else reason(item.why)
+    return gettext("another consumer had it and let go of it") if words.is_back(item) else reason(item.why)
 
 
 def _outcome(item: ReplayItem) -> Shown | None:
     left = item.state in LEFT and (item.job.action in DELIVERING or item.outcome == Outcome.UNKNOWN)
     return OUTCOMES[item.outcome] if left else None
+
+
+# -- the list of replays: newest first, filtered, each with what became of its letters -----------------------
+
+
+UNFINISHED = "unfinished"
+
+
+class ReplayFilter(django_filters.FilterSet):
+    setting = django_filters.CharFilter(
+        field_name="setting_key", label=gettext_lazy("Setting"), max_length=61, widget=forms.TextInput()
+    )
+    action = django_filters.ChoiceFilter(
+        choices=Action.choices, label=gettext_lazy("What"), empty_label=gettext_lazy("all")
+    )
+    state = django_filters.ChoiceFilter(
+        choices=[(UNFINISHED, gettext_lazy("not over yet")), *JobState.choices],
+        label=gettext_lazy("State"),
+        empty_label=gettext_lazy("all"),
+        method="in_state",
+    )
+    by = django_filters.CharFilter(field_name="by__username", label=gettext_lazy("By"), max_length=150)
+    span = SpanFilter(field_name="created_at")
+    quiet = ()
+
+    class Meta:
+        model = ReplayJob
+        fields: list[str] = []
+
+    def in_state(self, rows: QuerySet[ReplayJob], name: str, value: str) -> QuerySet[ReplayJob]:
+        return rows.filter(state__in=UNFINISHED_JOBS) if value == UNFINISHED else rows.filter(state=value)
+
+
+@require_safe
+def replay_list(request: HttpRequest) -> HttpResponseBase:
+    rows = jobs_for(request.user).order_by("-created_at", "-id")
+    filters = ReplayFilter(request.GET, rows)
+    listed = keyset_page(request, filters.qs, "created_at")
+    return page(
+        request,
+        "dlq/replays.html",
+        title=gettext("Replays"),
+        section="replays",
+        filters=filters,
+        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
+        rows=[(job, JOBS[job.state], words.bars(job, words.counts_of(job))) for job in listed.rows],
+        columns=("given_back", "handled", "failed_again", "dead_again", "waiting"),
+        listed=listed,
+        told="",
+    )

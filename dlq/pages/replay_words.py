@@ -6,24 +6,67 @@ from datetime import datetime
 
 from django.db.models import Count
 from django.utils.formats import time_format
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext, gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from console.ui.amounts import number
 from console.ui.labels import Fact, Shown
 from console.ui.page import Text
 from console.ui.text import visible
-from dlq.editing.rules import rule_of, told
+from dlq.dead_letters.rules.masks import Masks
+from dlq.edit.rules.bulk_rule import rule_of, told
 from dlq.editing.words import OPERATION_WORDS
-from dlq.masking import Masks
 from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
 from dlq.models.replay import DELIVERING
-from dlq.pages.shown import ITEMS
-from dlq.preflight.words import reason
-from dlq.replay.activity import WALKING, reason_to_wait
-from dlq.replay.counting import waiting_of
-from dlq.replay.ladder import step_size
-from dlq.replay.stopping import CONSUMERS_OPEN, STOPPING
+from dlq.replay.counts import WALKING, reason_to_wait, waiting_of
+from dlq.replay.preflight.text import reason
+from dlq.replay.rules.ladder import step_size
+from dlq.replay.worker.pacer import CONSUMERS_OPEN, STOPPING
+
+# -- how the states of letters and replays look --------------------------------------------------------------
+
+
+BODY_DELETED = _(
+    "Retention deleted the body some time after the message left its queue. Its properties and its case file "
+    "stay."
+)
+
+LETTERS: dict[str, Shown] = {
+    LetterState.DEAD: Shown(LetterState.DEAD.label, "bad", "letter"),
+    LetterState.GIVEN_BACK: Shown(LetterState.GIVEN_BACK.label, "info", "back"),
+    LetterState.GONE: Shown(LetterState.GONE.label, "off", "off"),
+    LetterState.DISCARDED: Shown(LetterState.DISCARDED.label, "off", "trash"),
+}
+JOBS: dict[str, Shown] = {
+    JobState.AWAITING: Shown(JobState.AWAITING.label, "warn", "person"),
+    JobState.PAUSED: Shown(JobState.PAUSED.label, "warn", "pause"),
+    JobState.STOPPED: Shown(JobState.STOPPED.label, "bad", "warn"),
+    JobState.PLANNED: Shown(JobState.PLANNED.label, "info", "wait"),
+    JobState.RUNNING: Shown(JobState.RUNNING.label, "info", "run"),
+    JobState.DONE: Shown(JobState.DONE.label, "ok", "ok"),
+    JobState.FAILED: Shown(JobState.FAILED.label, "bad", "bad"),
+    JobState.CANCELLED: Shown(JobState.CANCELLED.label, "off", "off"),
+}
+ITEMS: dict[str, Shown] = {
+    ItemState.PLANNED: Shown(ItemState.PLANNED.label, "info", "wait"),
+    ItemState.GIVEN_BACK: Shown(ItemState.GIVEN_BACK.label, "info", "back"),
+    ItemState.UNCONFIRMED: Shown(ItemState.UNCONFIRMED.label, "warn", "wait"),
+    ItemState.TAKEN_ELSEWHERE: Shown(ItemState.TAKEN_ELSEWHERE.label, "warn", "off"),
+    ItemState.NOT_FOUND: Shown(ItemState.NOT_FOUND.label, "warn", "warn"),
+    ItemState.FAILED_TO_MOVE: Shown(ItemState.FAILED_TO_MOVE.label, "bad", "bad"),
+    ItemState.SKIPPED: Shown(ItemState.SKIPPED.label, "off", "mute"),
+    ItemState.CANCELLED: Shown(ItemState.CANCELLED.label, "off", "off"),
+}
+OUTCOMES: dict[str, Shown] = {
+    Outcome.WAITING: Shown(Outcome.WAITING.label, "off", "wait"),
+    Outcome.HANDLED: Shown(Outcome.HANDLED.label, "ok", "ok"),
+    Outcome.FAILED_AGAIN: Shown(Outcome.FAILED_AGAIN.label, "warn", "warn"),
+    Outcome.DEAD_AGAIN: Shown(Outcome.DEAD_AGAIN.label, "bad", "letter"),
+    Outcome.UNKNOWN: Shown(Outcome.UNKNOWN.label, "warn", "warn"),
+}
+
+
+# -- replay words --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +111,11 @@ def unsettled(job: ReplayJob, counts: Mapping[str, int]) -> int:
 
 def moved_word(job: ReplayJob) -> str:
     return {
-        Action.GIVE_BACK: _("given back"),
-        Action.REDIRECT: _("redirected"),
-        Action.DISCARD: _("put into the bin"),
-        Action.PUT_BACK: _("put back"),
-        Action.EDIT: _("edited and given back"),
+        Action.GIVE_BACK: gettext("given back"),
+        Action.REDIRECT: gettext("redirected"),
+        Action.DISCARD: gettext("put into the bin"),
+        Action.PUT_BACK: gettext("put back"),
+        Action.EDIT: gettext("edited and given back"),
     }[Action(job.action)]
 
 
@@ -105,40 +148,40 @@ def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
     shown = [bar(moved_word(job), moved, "info", "given_back")]
     if job.action in DELIVERING:
         shown += [
-            bar(_("handled"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
+            bar(gettext("handled"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
             bar(
-                _("failed again, will be tried again"),
+                gettext("failed again, will be tried again"),
                 counts.get(Outcome.FAILED_AGAIN, 0),
                 "warn",
                 "failed_again",
             ),
-            bar(_("dead again"), counts.get(Outcome.DEAD_AGAIN, 0), "bad", "dead_again"),
-            bar(_("waiting to be handled"), waiting_of(counts), "off", "waiting"),
+            bar(gettext("dead again"), counts.get(Outcome.DEAD_AGAIN, 0), "bad", "dead_again"),
+            bar(gettext("waiting to be handled"), waiting_of(counts), "off", "waiting"),
         ]
     rest = [
-        bar(_("unknown: nothing was heard for an hour"), unknown, "warn", "unknown"),
-        bar(_("unconfirmed: left the queue, not known how"), unconfirmed, "warn", "unconfirmed"),
-        bar(_("taken elsewhere: by another consumer"), elsewhere, "warn", "taken_elsewhere"),
-        bar(_("still to be moved"), planned, "off", "planned"),
-        bar(_("not moved"), lost, "bad", "not_moved"),
-        bar(_("cancelled before they were moved"), cancelled, "off", "cancelled"),
+        bar(gettext("unknown: nothing was heard for an hour"), unknown, "warn", "unknown"),
+        bar(gettext("unconfirmed: left the queue, not known how"), unconfirmed, "warn", "unconfirmed"),
+        bar(gettext("taken elsewhere: by another consumer"), elsewhere, "warn", "taken_elsewhere"),
+        bar(gettext("still to be moved"), planned, "off", "planned"),
+        bar(gettext("not moved"), lost, "bad", "not_moved"),
+        bar(gettext("cancelled before they were moved"), cancelled, "off", "cancelled"),
     ]
     return shown + [each for each in rest if each.count]
 
 
 WAITS = {
-    "outcomes": lambda: _("It waits for what becomes of the letters of this step."),
-    "heartbeat": lambda: _("It waits for the next heartbeat of its servers."),
-    "window": lambda: _("It waits for its run window."),
-    "rate": lambda: _("It waits for its next letters: it moves only so many a second."),
-    "stopping": lambda: _(
+    "outcomes": lambda: gettext("It waits for what becomes of the letters of this step."),
+    "heartbeat": lambda: gettext("It waits for the next heartbeat of its servers."),
+    "window": lambda: gettext("It waits for its run window."),
+    "rate": lambda: gettext("It waits for its next letters: it moves only so many a second."),
+    "stopping": lambda: gettext(
         "The setting is stopping: the job waits until its consumers are closed, 60 s at most."
     ),
-    "walk": lambda: _("It waits for a walk of the target queue, which it shares with other jobs."),
-    "another_job": lambda: _("Another job moves letters of the same queue first."),
-    "queued": lambda: _("It is queued: no worker has taken it up yet."),
-    "retry": lambda: _("It failed and starts again within half a minute."),
-    "feed": lambda: _(
+    "walk": lambda: gettext("It waits for a walk of the target queue, which it shares with other jobs."),
+    "another_job": lambda: gettext("Another job moves letters of the same queue first."),
+    "queued": lambda: gettext("It is queued: no worker has taken it up yet."),
+    "retry": lambda: gettext("It failed and starts again within half a minute."),
+    "feed": lambda: gettext(
         "It waits until the index has taken in what died lately: only then it can tell what left."
     ),
 }
@@ -185,9 +228,9 @@ def why_paused(job: ReplayJob) -> str:
     )
     names = ", ".join(why.get("servers", ()))
     servers = (
-        _("Servers: %(names)s.") % {"names": names}
+        gettext("Servers: %(names)s.") % {"names": names}
         if names
-        else _("No run of the setting is open: the consumers belong to another client.")
+        else gettext("No run of the setting is open: the consumers belong to another client.")
     )
     return f"{text % {'n': number(count)}} {servers}"
 
@@ -209,21 +252,27 @@ def how(job: ReplayJob) -> list[Fact]:
     """How it goes about its letters; only what somebody chose."""
     facts = []
     if job.per_second:
-        facts.append(Fact(_("At most"), _("%(n)s letters a second") % {"n": number(job.per_second, 2)}))
+        facts.append(
+            Fact(gettext("At most"), gettext("%(n)s letters a second") % {"n": number(job.per_second, 2)})
+        )
     if job.window_from is not None and job.window_until is not None:
         between = {"from": time_format(job.window_from, "H:i"), "until": time_format(job.window_until, "H:i")}
         facts.append(
-            Fact(_("Moves only"), _("from %(from)s until %(until)s") % between, _("by the server's clock"))
+            Fact(
+                gettext("Moves only"),
+                gettext("from %(from)s until %(until)s") % between,
+                gettext("by the server's clock"),
+            )
         )
     if job.ladder:
-        now_at = _("step %(step)s: %(n)s") % {
+        now_at = gettext("step %(step)s: %(n)s") % {
             "step": number(job.ladder_step + 1),
             "n": _step(job.ladder_step),
         }
-        stops = _("Stops by itself when more than %(n)s %% of a step fail again.") % {
+        stops = gettext("Stops by itself when more than %(n)s %% of a step fail again.") % {
             "n": number(job.ladder_percent)
         }
-        facts.append(Fact(_("Ladder"), now_at, stops))
+        facts.append(Fact(gettext("Ladder"), now_at, stops))
     return facts
 
 

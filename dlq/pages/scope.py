@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from django.http import HttpRequest, QueryDict
 
 from console.filters import filter_part
-from dlq.asking import listed_scope
-from dlq.finding.filters import PAGE_OWN
 from dlq.models import Scope
-from dlq.replay.jobs import LARGEST_SELECTION
+from dlq.replay.creation import LARGEST_SELECTION
+from dlq.replay.requests import listed_scope
+from dlq.search.filter import PAGE_OWN
 
 
 @dataclass(frozen=True, slots=True)

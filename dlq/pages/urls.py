@@ -4,14 +4,15 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from agents.services.rights import may_anywhere
+from agents.pools.rights import may_anywhere
 from console.audit.refusals import LOOKS_BESIDE_FILES, add_audited_page, audited
 from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, View, add_page, add_tab
 from dlq import rights, saved_filters
-from dlq.export_limits import EXPORT
-from dlq.foreign.operations import UnfollowQueue
+from dlq.annotations.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
+from dlq.exports.exporting import EXPORT
+from dlq.full_body.operations import CancelFetch, FetchBody
 from dlq.models import Action
 from dlq.pages import (
     bin,
@@ -27,20 +28,18 @@ from dlq.pages import (
     letters,
     overview,
     replay,
-    replays,
     waiting,
     waiting_action,
     waiting_ask,
     whole,
 )
-from dlq.pages.panels import setting_panel
-from dlq.pages.remarks import RemarkPage
-from dlq.pages.trip_panel import takers_of_trips, trip_panel
-from dlq.remarks.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
-from dlq.replay.jobs import CODES, EDIT_OF_ONE
+from dlq.pages import replay as replays
+from dlq.pages.overview import setting_panel
+from dlq.pages.remarks import RemarkPage, takers_of_trips, trip_panel
+from dlq.queues.operations import UnfollowQueue
+from dlq.replay.creation import CODES, EDIT_OF_ONE
 from dlq.replay.operations import ON_REPLAYS, SEE_REPLAYS
-from dlq.waiting.operations import CancelAction, GiveUpBlocked
-from dlq.whole.operations import CancelFetch, FetchBody
+from dlq.subscriptions.operations import CancelAction, GiveUpBlocked
 
 # The first that fits an address is taken. Its refusals have its name in the audit, or the last of these.
 PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (

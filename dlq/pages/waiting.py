@@ -11,23 +11,22 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting, Server
-from agents.services.queue_counts import figures_of
-from agents.services.rights import may
+from agents.pools.rights import may
+from agents.provisioning.queue_counts import figures_of
 from broker import waiting
 from broker.errors import AddressUnknown, BrokerError
 from console.broker import bounded, management
 from console.operations.operation import Operation
 from console.ui.page import Text, link, page
-from dlq.masking import Masks
-from dlq.masks import masks_for
+from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.rules.masks import Masks
 from dlq.models.waiting import OPEN_ACTIONS, WaitingAction, WaitingKind, WaitingPart
 from dlq.pages.case import SEE_PROTOCOLS, case_url
 from dlq.pages.waiting_words import PARTS, STATES
-from dlq.waiting.asking import POSSIBLE
-from dlq.waiting.blocking import blocking_of
-from dlq.waiting.bodies import heads_for
-from dlq.waiting.looking import IN_DELIVERY, PAGE, Line, Look, ask_broker, bodies_of, look
-from dlq.waiting.operations import BY_KIND, MESSAGES, GiveUpBlocked
+from dlq.subscriptions.asking import POSSIBLE
+from dlq.subscriptions.blocked import blocking_of
+from dlq.subscriptions.operations import BY_KIND, MESSAGES, GiveUpBlocked
+from dlq.subscriptions.queries import IN_DELIVERY, PAGE, Line, Look, ask_broker, bodies_of, heads_for, look
 
 log = structlog.get_logger(__name__)
 LATEST = 5

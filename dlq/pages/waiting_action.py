@@ -11,13 +11,13 @@ from django.views.decorators.http import require_safe
 from console.lists.keyset import BEFORE, PAGE, page_of
 from console.ui.page import Text, link, page
 from contract.properties import dead_letter_queue
-from dlq.letters_for import letters_for
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind
 from dlq.pages.case import SEE_PROTOCOLS, case_url
 from dlq.pages.waiting import waiting_url
 from dlq.pages.waiting_words import PARTS, STATES, bars, fate_shown
-from dlq.waiting.counting import counts_of
-from dlq.waiting.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction
+from dlq.search.visibility import letters_for
+from dlq.subscriptions.alerts import counts_of
+from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction
 
 
 @require_safe

@@ -24,10 +24,10 @@ from console.ui.page import link, page
 from dlq.models.waiting import WaitingPart
 from dlq.pages.waiting import waiting_url
 from dlq.pages.waiting_words import PARTS
-from dlq.preflight.judgement import TYPED_ABOVE
-from dlq.waiting.asking import LARGEST_SELECTION, NEED_REASON, POSSIBLE, Selection
-from dlq.waiting.looking import counts_of
-from dlq.waiting.operations import BY_KIND, KEPT_REASON, MESSAGES, OnMessages
+from dlq.replay.preflight.rules import TYPED_ABOVE
+from dlq.subscriptions.asking import LARGEST_SELECTION, NEED_REASON, POSSIBLE, Selection
+from dlq.subscriptions.operations import BY_KIND, KEPT_REASON, MESSAGES, OnMessages
+from dlq.subscriptions.queries import counts_of
 
 LONGEST_NUMBER = 19
 

@@ -9,7 +9,7 @@ from console.ui.labels import Shown
 from console.ui.page import Text
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingKind, WaitingPart, WaitingState
 from dlq.pages.replay_words import Bar
-from dlq.waiting.looking import IN_DELIVERY
+from dlq.subscriptions.queries import IN_DELIVERY
 
 PARTS: dict[str, Text] = {
     WaitingPart.WAITING: gettext_lazy("Waiting"),

@@ -8,11 +8,11 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.services.queue_counts import message_count
+from agents.provisioning.queue_counts import message_count
 from console.operations.operation import perform
+from dlq.full_body.asking import Cost, cost_of, latest, refusal
+from dlq.full_body.operations import BODIES, DownloadBody
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
-from dlq.whole.asking import Cost, cost_of, latest, refusal
-from dlq.whole.operations import BODIES, DownloadBody
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from agents.services.rights import may, may_anywhere, settings_for, why_not
+from agents.pools.rights import may, may_anywhere, settings_for, why_not
 from console.jobs.worker import start
 from console.operations.inputs import REASON, ChoicesInput, Input
 from console.operations.operation import Act, Done, ModelPermission, Operation, Permission, Question
@@ -26,9 +26,9 @@ from console.ui.page import Text
 from dlq import rights
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, Action, JobState, ReplayJob
 from dlq.reasons import REFUSED_BY
-from dlq.replay.jobs import about_job, details_of
-from dlq.replay.routes import RIGHTS
-from dlq.replay.stopping import STOPPING
+from dlq.replay.creation import about_job, details_of
+from dlq.replay.rules.actions import RIGHTS
+from dlq.replay.worker.pacer import STOPPING
 
 SEE_REPLAYS = "dlq.view_replayjob"
 SEES_REPLAYS = ModelPermission(SEE_REPLAYS, _("Can view replay"))

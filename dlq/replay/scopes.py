@@ -12,10 +12,10 @@ from agents.models import LaunchSetting
 from console.operations.refusals import Refused, WronglyAsked
 from contract.properties import dead_letter_queue
 from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
-from dlq.preflight import skipping
-from dlq.replay import counting
-from dlq.replay.item_rows import write_items
-from dlq.replay.routes import route
+from dlq.replay import counts
+from dlq.replay.counts import write_items
+from dlq.replay.preflight import skipping
+from dlq.replay.rules.actions import route
 
 PIECE = 1000
 SHOWN_IDS = 20
@@ -53,8 +53,8 @@ def matching(
     if scope == Scope.ALL:
         return letters
     # They ask for what is outstanding, as this package does.
-    from dlq.finding.filters import PAGE_OWN
-    from dlq.letters_for import found
+    from dlq.search.filter import PAGE_OWN
+    from dlq.search.visibility import found
 
     if names := sorted(PAGE_OWN.intersection(QueryDict(query))):
         # On a page they choose the letters, or the part of a list that is shown; as a filter they would find
@@ -87,7 +87,7 @@ def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
     the job; raises Refused. Of two jobs that take one letter at once the database lets one have it."""
     for start in range(0, len(letters), PIECE):
         _freeze_piece(job, letters[start : start + PIECE], now)
-    counting.recount(job.pk)
+    counts.recount(job.pk)
 
 
 def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:

@@ -12,7 +12,7 @@ from agents.alerts.kinds import Kind, Observation, register
 from agents.models import Severity
 from console.ui.amounts import duration, number
 from console.ui.page import link
-from failures.archive.damage import damage
+from failures.archive.results import damage
 from failures.insights.reading import standing
 
 FAILED, LATE, DAMAGED = "failed", "late", "damaged"

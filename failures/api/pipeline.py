@@ -11,8 +11,8 @@ from rest_framework.viewsets import GenericViewSet
 from console.operations.rest import Answer, OperationsMixin
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
-from failures.insights.jobs import TABLES
 from failures.insights.operations import PIPELINE_RUNS, CancelPipelineRun, StartPipelineRun
+from failures.insights.places import TABLES
 from failures.models import InsightTable, PipelineRun
 
 

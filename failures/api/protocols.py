@@ -12,9 +12,9 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from console.filters import InstantFilter
 from console.rest.serializers import check_clear
-from failures.finding.cursors import Place, place_in
 from failures.finding.filters import NamesFilter, ProtocolFilter
 from failures.finding.pages import WHOLE_ONLY, listed, protocols_at
+from failures.finding.search import Place, place_in
 from failures.models import FailureProtocol
 
 PAGE_SIZE, LARGEST_PAGE = 100, 500

@@ -7,7 +7,7 @@ report.
 
 from django.conf import settings
 
-from failures.insights import readiness
+from failures.archive import readiness
 
 
 def is_on() -> bool:

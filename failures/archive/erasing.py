@@ -23,10 +23,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from failures.archive import anew, is_on, planning, results
+from console.jobs import detached
+from failures.archive import is_on, planning, results
+from failures.archive import planning as anew
 from failures.archive.cutting import Cut
 from failures.erasing import Case, NotInArchive, Wanted
-from failures.insights import processes
 from failures.models import ArchiveBlock, ArchiveErasure, BlockState, PipelineRun, PoisonProfile
 
 ANSWER = "ANSWER "
@@ -197,7 +198,7 @@ class _Program:
     stands in no file, argument or variable."""
 
     def __enter__(self) -> "_Program":
-        known = processes.environment()
+        known = detached.environment()
         kept = {
             name: value
             for name, value in known.items()

@@ -1,20 +1,134 @@
 """Plans what a run of the pipeline archives, as rows, before anything is read: whoever is killed goes on with
 the same blocks."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Max, Min, Q
+from django.db.models import Count, Max, Min, Q, Sum
 
 from agents.models import LaunchSetting
-from failures.archive import compaction, is_on, jdbc, settling
-from failures.archive.anew import asked
+from failures.archive import is_on, statements
 from failures.archive.cutting import Cut, cut, day_of
 from failures.archive.kinds import ArchivedKind, iso, kinds
-from failures.models.archive import IN_LINE, ArchiveBlock, BlockState
+from failures.models.archive import IN_LINE, ArchiveBlock, BlockState, Recomputation
+
+# -- days that are over and have many blocks become one block ------------------------------------------------
+
+
+# A day with so many blocks or more, so long after its end.
+MANY, COMPACTED_AFTER = 8, timedelta(days=2)
+# Rows of such a block; a day with more stays as it is.
+MOST_ROWS = 2_000_000
+
+
+def plan_kind(kind: str, now: datetime) -> None:
+    """Only what is settled and computed: a job never finds a block under another number."""
+    if ArchiveBlock.objects.filter(kind=kind, compacts=True, state=BlockState.PLANNED).exists():
+        return
+    blocks = ArchiveBlock.objects.filter(kind=kind, day__lt=day_of(now - COMPACTED_AFTER).date(), rows__gt=0)
+    blocks = blocks.exclude(state=BlockState.REPLACED)
+    not_yet = Q(computed=False) | ~Q(state=BlockState.VERIFIED) | Q(settled_at=None, late_of=None)
+    days = blocks.values("day").annotate(
+        blocks=Count("pk"), rows_of_day=Sum("rows"), first_of_day=Min("first"), last_of_day=Max("last"),
+        not_yet=Count("pk", filter=not_yet),
+    )  # fmt: skip
+    for each in days.filter(blocks__gte=MANY, not_yet=0, rows_of_day__lte=MOST_ROWS).order_by("day"):
+        numbers = blocks.filter(day=each["day"]).order_by("number").values_list("number", flat=True)
+        first, last = each["first_of_day"].astimezone(UTC), each["last_of_day"].astimezone(UTC)
+        add(
+            kind, Cut(first, last), now, compacts=True, replaces=list(numbers), computed=True, settled_at=now
+        )  # fmt: skip
+
+
+# Asking the next run to compute everything once more: what runs sum up, part by part, cannot be set right for
+# one block. A request is a row until a whole run that was planned with it has been loaded.
+
+
+def ask(why: str) -> None:
+    """Always another row: one that comes while a run computes must outlive this run. `why`: for people."""
+    Recomputation.objects.create(why=why)
+
+
+def asked() -> list[int]:
+    return list(Recomputation.objects.order_by("pk").values_list("pk", flat=True))
+
+
+def done(requests: Collection[int]) -> None:
+    """Those that the run was planned with; one that came since stays."""
+    Recomputation.objects.filter(pk__in=requests).delete()
+
+
+# -- looks at blocks again when nothing can be committed into their range any more ---------------------------
+# What came late is planned as a block of its own; where there is nothing more, the block is settled, and
+# retention may delete what is in it.
+
+
+# So long after the end of its range; a request, or a transaction of a worker, ends long before.
+SETTLED_AFTER = timedelta(hours=1)
+
+
+def settle_all(now: datetime) -> None:
+    """Between runs, so that retention need not wait for the next one."""
+    if is_on():
+        for kind in kinds().values():
+            settle(kind, now)
+
+
+def settle(kind: ArchivedKind, now: datetime) -> None:
+    """Also of those that were damaged: what the database still has whole is read from it anew."""
+    due = ArchiveBlock.objects.filter(IN_LINE, kind=kind.name, settled_at=None, last__lte=now - SETTLED_AFTER)
+    for block in due.filter(state__in=[BlockState.VERIFIED, BlockState.REPLACED]).order_by("number"):
+        if block.state == BlockState.VERIFIED or _is_verified(block):
+            _settle_one(kind, block, now)
+    for block in ArchiveBlock.objects.filter(kind=kind.name, state=BlockState.DAMAGED).order_by("number"):
+        _read_anew(kind, block, now)
+
+
+def _is_verified(replaced: ArchiveBlock) -> bool:
+    """What took its place."""
+    others = ArchiveBlock.objects.filter(kind=replaced.kind, number__gt=replaced.number).exclude(replaces=[])
+    return any(replaced.number in each.replaces for each in others.filter(state=BlockState.VERIFIED))
+
+
+def _settle_one(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
+    late = ArchiveBlock.objects.filter(kind=kind.name, late_of=block.number)
+    if late.filter(verified_at=None).exists():
+        return
+    archived = (block.rows or 0) + (late.aggregate(rows=Sum("rows"))["rows"] or 0)
+    if kind.count(block.first, block.last) <= archived:
+        ArchiveBlock.objects.filter(pk=block.pk, state=block.state).update(settled_at=now)
+        return
+    if block.rows:
+        add(kind.name, Cut(block.first, block.last), now, late_of=block.number)
+        return
+    for each in cut(kind, block.first, block.last):  # it was empty, and may have several days
+        if not each.empty:
+            add(kind.name, each, now, late_of=block.number)
+
+
+def _read_anew(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
+    """Only what is whole in the database: of rows that retention deleted the damaged block may hold the
+    rest."""
+    blocks = ArchiveBlock.objects.filter(kind=kind.name)
+    if any(
+        block.number in each.replaces
+        for each in blocks.filter(state__in=[BlockState.PLANNED, BlockState.WRITTEN])
+    ):
+        return
+    beside = blocks.filter(first__lt=block.last, last__gt=block.first).exclude(state=BlockState.REPLACED)
+    if kind.count(block.first, block.last) >= (beside.aggregate(rows=Sum("rows"))["rows"] or 0):
+        add(
+            kind.name, Cut(block.first, block.last), now, replaces=[block.number, *block.replaces],
+            late_of=block.late_of,
+        )  # fmt: skip
+        ask(f"{block} was damaged and is read anew")
+
+
+# -- planning ------------------------------------------------------------------------------------------------
+
 
 # What is committed so long after it was received is planned late (`settling`).
 LAG = timedelta(minutes=10)
@@ -34,8 +148,8 @@ def plan(now: datetime) -> Plan:
     upper = _upper(now)
     for kind in kinds().values():
         _plan_kind(kind, upper, now)
-        settling.settle(kind, now)
-        compaction.plan_kind(kind.name, now)
+        settle(kind, now)
+        plan_kind(kind.name, now)
     blocks = ArchiveBlock.objects.order_by("kind", "number")
     requests = asked()
     return {
@@ -71,7 +185,7 @@ def environment() -> Mapping[str, str]:
         # Read only: a database that is away is told of instead of made anew.
         return {URL: f"jdbc:sqlite:{known['NAME']}?open_mode=1&busy_timeout=20000", USER: "", PASSWORD: ""}
     return {
-        URL: jdbc.postgresql_url(known),
+        URL: statements.postgresql_url(known),
         USER: str(known["USER"]),
         PASSWORD: str(known["PASSWORD"]),
     }

@@ -1,8 +1,15 @@
 """The kinds of this app and of those below it."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
 from agents.models import Activation, BreakerTrip, Run
+from console.reasons import Reason
 from failures.archive.kinds import ArchivedKind, json, json_value, register, uuid
 from failures.models import FailureProtocol, RecoveredMessage
+from failures.reasons import KEY_UNREADABLE
 
 # Activations of which something came late: what is known of them and of their runs may have changed by it.
 TOUCHED = """
@@ -81,3 +88,51 @@ def register_kinds() -> None:
     register(ArchivedKind("activations", Activation.objects.all, "ended_at", activations))
     register(ArchivedKind("runs", Run.objects.all, "closed_at", runs))
     register(ArchivedKind("trips", BreakerTrip.objects.all, "at", trips))
+
+
+# The site's database as the pipeline's JDBC driver is told of it, with the same TLS as Django's connection.
+#
+# pgjdbc takes the names that libpq has, with two differences. Its `require` verifies nothing, where libpq's
+# verifies the authority as soon as `sslrootcert` is given. And it reads a client's key as PKCS-8 in DER, or
+# PKCS-12, never as PEM.
+
+
+PKCS12 = (".p12", ".pfx")
+DER = ".pk8"
+PEM = b"-----BEGIN"
+
+
+class KeyUnreadable(Exception):
+    """The driver cannot read the client's key as it is. `why` says the command that makes one that it
+    reads."""
+
+    def __init__(self, why: Reason) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def postgresql_url(known: Mapping[str, Any]) -> str:
+    """Of an entry of DATABASES. Raises KeyUnreadable."""
+    host, port = known["HOST"] or "localhost", known["PORT"] or "5432"
+    parameters = {"connectTimeout": "10", "tcpKeepAlive": "true", **tls(known.get("OPTIONS") or {})}
+    database, asked = quote(str(known["NAME"]), safe=""), urlencode(parameters, quote_via=quote)
+    return f"jdbc:postgresql://{host}:{port}/{database}?{asked}"
+
+
+def tls(options: Mapping[str, Any]) -> dict[str, str]:
+    found = {name: str(options[name]) for name in ("sslmode", "sslrootcert", "sslcert") if options.get(name)}
+    if found.get("sslmode") == "require" and "sslrootcert" in found:
+        found["sslmode"] = "verify-ca"
+    if key := options.get("sslkey"):
+        found["sslkey"] = _readable_key(Path(str(key)))
+    return found
+
+
+def _readable_key(key: Path) -> str:
+    """The key itself, or the one in DER beside it."""
+    if key.suffix in PKCS12 or not key.read_bytes().startswith(PEM):
+        return str(key)
+    converted = key.with_name(key.name + DER)
+    if converted.exists():
+        return str(converted)
+    raise KeyUnreadable(KEY_UNREADABLE(key=str(key), converted=str(converted)))

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from failures.finding.asked import Asked
-from failures.finding.cursors import Place
-from failures.finding.search import Count, Found, count, newer_than, newest, older_than
+from failures.finding.search import Count, Found, Place, count, newer_than, newest, older_than
 from failures.models import FailureProtocol
 
 # Long, and of one protocol only: not in lists.

@@ -19,8 +19,37 @@ from django.db.models import Q
 from console.database import quick
 from console.lists.keyset import COUNTED
 from failures.finding.asked import BY_TIME, Asked, Way
-from failures.finding.cursors import HIGHEST, LOWEST, Place
 from failures.models import FailureProtocol
+
+# -- places in the list of protocols, as texts of an address -------------------------------------------------
+
+
+LOWEST, HIGHEST = UUID(int=0), UUID(int=2**128 - 1)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Between two protocols: what is older lies below. The key orders what happened at one instant."""
+
+    at: datetime
+    key: UUID
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}_{self.key}"
+
+
+def place_in(text: str) -> Place | None:
+    """What `str` wrote. None for anything else: the list begins at its end."""
+    instant, _separator, key = text.rpartition("_")
+    try:
+        at, known = datetime.fromisoformat(instant), UUID(key)
+    except ValueError:
+        return None
+    return Place(at, known) if at.tzinfo else None
+
+
+# -- search --------------------------------------------------------------------------------------------------
+
 
 # Rows of the first window, and of the largest.
 WINDOW, WIDEST = 500, 16_000

@@ -14,9 +14,8 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from console.operations.refusals import Refused
-from failures.insights.jobs import unknown
-from failures.insights.places import RunFolder
-from failures.insights.readiness import readiness
+from failures.archive.readiness import readiness
+from failures.insights.places import RunFolder, unknown
 from failures.models import PipelineRun, PipelineState, PipelineTrigger
 
 # A process that was started takes its run well within this, or never.

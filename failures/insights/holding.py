@@ -14,8 +14,8 @@ import structlog
 from django.db import Error, connection, transaction
 from django.utils import timezone
 
+from console.jobs import detached
 from console.reasons import NO_REASON, Reason
-from failures.insights import processes
 from failures.models import PipelineRun, PipelineState
 
 log = structlog.get_logger(__name__)
@@ -94,7 +94,7 @@ def take(run: UUID, now: datetime) -> Hold | None:
     waiting = PipelineRun.objects.filter(pk=run, state=PipelineState.WAITING)
     taken = waiting.update(
         state=PipelineState.RUNNING, holder=uuid4(), lease_until=now + PipelineRun.lease,
-        host=processes.host(), pid=pid,
-        process_started=processes.started(pid), started_at=now, heartbeat_at=now,
+        host=detached.host(), pid=pid,
+        process_started=detached.started(pid), started_at=now, heartbeat_at=now,
     )  # fmt: skip
     return Hold(PipelineRun.objects.get(pk=run)) if taken else None

@@ -7,11 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 
 from failures import bulk
-from failures.insights.jobs import TABLES
+from failures.archive import planning, results
+from failures.archive import planning as anew
+from failures.insights.places import TABLES
 from failures.models import InsightTable, PipelineRun
 
 AT_ONCE = 5_000
@@ -152,3 +155,32 @@ def _value(field: "models.Field[Any, Any]", value: Any) -> Any:
         return found
     except (ValidationError, ValueError, TypeError) as error:
         raise BadReport(f"{field.model._meta.model_name}.{field.attname}: {error}") from error
+
+
+# -- what the archive has to do in a run ---------------------------------------------------------------------
+
+
+def drivers() -> list[Path]:
+    """Jars by which Spark reads this database."""
+    return [Path(path) for path in settings.MA_PIPELINE_DRIVERS]
+
+
+def plan(run: PipelineRun, now: datetime) -> dict[str, Any]:
+    return planning.plan(now)
+
+
+def take(
+    report: Mapping[str, Any], planned: Mapping[str, Any], run: PipelineRun, now: datetime, computed: bool
+) -> None:
+    """Inside the transaction that loads the results."""
+    restored = results.take_report(report, now)
+    if computed:
+        results.mark_computed(planned["new_blocks"], run)
+        anew.done(planned["anew_requests"])
+    if restored and not planned["anew_requests"]:
+        anew.ask("damaged rows of the archive can be read again")
+
+
+def foreseen(now: datetime) -> dict[str, int]:
+    """Rows by kind that the next run would archive; nothing is planned by asking."""
+    return planning.foreseen(now)

@@ -10,9 +10,9 @@ from console.operations.inputs import ChoicesInput, Instant
 from console.operations.operation import Act, Done, ModelPermission, Operation
 from console.operations.refusals import Refused
 from console.operations.resource import Resource
-from failures.archive import anew as recomputation
+from failures.archive import planning as recomputation
 from failures.insights.asking import ask, cancel
-from failures.insights.jobs import LABELS
+from failures.insights.places import LABELS
 from failures.insights.reaping import reap
 from failures.models import PipelineRun, PipelineTrigger
 

@@ -9,9 +9,8 @@ from django.conf import settings
 from django.db import connection
 
 from agents.models import LaunchSetting, Spread
-from failures.insights import archive_part
-from failures.insights.jobs import JOBS
-from failures.insights.places import RunFolder
+from failures.insights import loading
+from failures.insights.places import JOBS, RunFolder
 from failures.insights.submitting import is_local
 from failures.models import PipelineRun, RetentionRun
 
@@ -35,7 +34,7 @@ def plan_of(run: PipelineRun, folder: RunFolder, now: datetime) -> Plan:
         "progress": str(folder.progress),
         "report": str(folder.report),
     }
-    plan |= archive_part.plan(run, now)
+    plan |= loading.plan(run, now)
     _write(folder.plan, plan)
     return plan
 

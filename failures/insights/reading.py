@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from failures.archive.damage import Damage, damage
-from failures.insights.readiness import readiness
+from failures.archive.readiness import readiness
+from failures.archive.results import Damage, damage
 from failures.models import LOADED_RUNS, ArchiveBlock, InsightTable, PipelineRun, PipelineState
 
 T = TypeVar("T")

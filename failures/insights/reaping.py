@@ -10,9 +10,9 @@ import structlog
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
+from console.jobs import detached
 from console.jobs.job import NOBODY
 from console.reasons import NO_REASON, Reason
-from failures.insights import processes
 from failures.insights.asking import TAKEN_WITHIN
 from failures.insights.places import RunFolder
 from failures.models import PipelineRun, PipelineState
@@ -46,7 +46,7 @@ def reap(now: datetime) -> PipelineRun | None:
     if not ended:
         return None
     log.warning("a run of the pipeline was broken off", run=str(run.pk), why=str(problem))
-    if run.host == processes.host():
+    if run.host == detached.host():
         _end_all(run)
     return run
 
@@ -57,7 +57,7 @@ def _unbegun(run: PipelineRun, now: datetime) -> Reason:
 
 def _gone(run: PipelineRun, now: datetime) -> Reason:
     """Why it is taken for dead, or no reason."""
-    if run.host == processes.host() and not _is_there(run):
+    if run.host == detached.host() and not _is_there(run):
         return PROCESS_GONE(pid=run.pid, host=run.host)
     if run.lease_until is None or run.lease_until < now:
         return PROCESS_SILENT(pid=run.pid, host=run.host, since=str(run.heartbeat_at))
@@ -65,7 +65,7 @@ def _gone(run: PipelineRun, now: datetime) -> Reason:
 
 
 def _is_there(run: PipelineRun) -> bool:
-    return run.pid is not None and processes.started(run.pid) == run.process_started
+    return run.pid is not None and detached.started(run.pid) == run.process_started
 
 
 def _end_row(run: PipelineRun, problem: Reason) -> bool:
@@ -85,7 +85,7 @@ def _end_row(run: PipelineRun, problem: Reason) -> bool:
 
 def _kill_runner(run: PipelineRun) -> bool:
     """Whether it was there, on this host."""
-    if run.host != processes.host() or run.pid is None or not _is_there(run):
+    if run.host != detached.host() or run.pid is None or not _is_there(run):
         return False
     with suppress(ProcessLookupError):
         os.kill(run.pid, signal.SIGKILL)
@@ -94,5 +94,5 @@ def _kill_runner(run: PipelineRun) -> bool:
 
 def _end_all(run: PipelineRun) -> None:
     _kill_runner(run)
-    processes.end(run.pk)
+    detached.end(run.pk)
     RunFolder(run).forget_results()

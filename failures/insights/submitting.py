@@ -15,15 +15,15 @@ from pathlib import Path
 
 from django.conf import settings
 
+from console.jobs import detached
 from console.reasons import Reason
 from failures.archive import planning
-from failures.archive.jdbc import KeyUnreadable
-from failures.insights import processes
-from failures.insights.archive_part import drivers
+from failures.archive.readiness import submit_program
+from failures.archive.statements import KeyUnreadable
 from failures.insights.holding import Hold, RunLost
+from failures.insights.loading import drivers
 from failures.insights.places import RunFolder
 from failures.insights.progress import Progress
-from failures.insights.readiness import submit_program
 from failures.reasons import APPLICATION_ENDED, NO_SUBMIT, TOO_LARGE, TOO_LONG
 
 LOOK_SECONDS = 0.5
@@ -83,7 +83,7 @@ def submit(hold: Hold, folder: RunFolder) -> Submitted:
                     hold.tell_stages(progress.stages)
                 time.sleep(LOOK_SECONDS)
         finally:
-            processes.end(hold.run.pk)
+            detached.end(hold.run.pk)
             process.wait()
     progress.look()
     hold.tell(stages=progress.stages, memory_peak_bytes=peak)
@@ -100,7 +100,7 @@ def _check(hold: Hold, until: float) -> int:
         raise RunCancelled
     if time.monotonic() > until:
         raise RunFailed(TOO_LONG(hours=settings.MA_PIPELINE_HOURS))
-    held, limit = processes.memory_of(processes.of_run(hold.run.pk)), settings.MA_PIPELINE_MEMORY_MB
+    held, limit = detached.memory_of(detached.of_run(hold.run.pk)), settings.MA_PIPELINE_MEMORY_MB
     if held > limit * 1024 * 1024:
         raise RunFailed(TOO_LARGE(mb=limit))
     return held
@@ -140,7 +140,7 @@ def _configuration(folder: RunFolder, master: str) -> list[tuple[str, str]]:
 
 def _chosen_collector() -> bool:
     """Whether somebody has chosen one for this host: a JVM that is told of two does not start."""
-    known = processes.environment()
+    known = detached.environment()
     told = [known.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")]
     if settings.MA_PIPELINE_PROPERTIES:
         with suppress(OSError):
@@ -160,11 +160,11 @@ def _environment(hold: Hold) -> dict[str, str]:
         raise RunFailed(error.why) from error
     kept = {
         name: value
-        for name, value in processes.environment().items()
+        for name, value in detached.environment().items()
         if name in KEPT or not name.startswith("MA_")
     }
     return kept | {
-        processes.MARK: str(hold.run.pk),
+        detached.MARK: str(hold.run.pk),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONUNBUFFERED": "1",

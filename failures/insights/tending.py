@@ -10,9 +10,9 @@ from django.db.models import Min
 
 from agents.models import Server
 from console.operations.refusals import Refused
+from failures.archive.readiness import is_default, readiness
 from failures.insights.asking import ask, start_waiting
 from failures.insights.places import RunFolder
-from failures.insights.readiness import is_default, readiness
 from failures.insights.reaping import reap
 from failures.models import InsightTable, PipelineRun, PipelineState, PipelineTrigger
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from console.reasons import NO_REASON, Reason
-from failures.insights import archive_part
+from failures.insights import loading
 from failures.insights.holding import Hold, RunLost, take
 from failures.insights.loading import load, read_report
 from failures.insights.places import RunFolder
@@ -91,7 +91,7 @@ def _load(
         "new_blocks": report.get("computed", plan["new_blocks"]),
         "anew_requests": plan.get("anew_requests", ()),
     }
-    archive_part.take(archived, seen, hold.run, now, computed=is_whole(plan) and not failed)
+    loading.take(archived, seen, hold.run, now, computed=is_whole(plan) and not failed)
     rows = load(report["results"], folder.results, hold.run, now, until)
     hold.end(
         PipelineState.PARTIAL if failed else PipelineState.DONE, _told(failed), stages=stages,

@@ -11,9 +11,8 @@ from uuid import UUID
 
 from django.db import transaction
 
+from agents.heartbeat.records import note_late, record_outcomes
 from agents.models import Activation, LaunchSetting, Run, Server
-from agents.services.lateness import note_late
-from agents.services.outcomes import record_outcomes
 from contract.errors import ContractError
 from contract.messages import MAX_RECORDS, Record, RecordBatch, RecordReceipt, Refusal, check_version
 from failures.hooks import record_kinds

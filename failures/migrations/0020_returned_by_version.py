@@ -6,7 +6,7 @@ from django.db import migrations, models
 from django.db.models import Max
 from django.utils import timezone
 
-from failures.fingerprints.versions import is_older
+from failures.tallies.versions import is_older
 
 KEPT = timedelta(days=90)
 AT_ONCE = 1000

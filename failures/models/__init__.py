@@ -1,7 +1,6 @@
 """Rows of the failures app, one file per resource."""
 
 from failures.models.archive import ArchiveBlock, ArchiveErasure, BlockState, Recomputation
-from failures.models.debt import IntakeDebt
 from failures.models.insight import (
     ActivationHealth,
     BreakerBacktest,
@@ -17,10 +16,9 @@ from failures.models.insight import (
 )
 from failures.models.known_error import Advice, FingerprintAct, FingerprintChange, KnownError
 from failures.models.pipeline_run import LOADED_RUNS, OPEN_RUNS, PipelineRun, PipelineState, PipelineTrigger
-from failures.models.protocol import FailureProtocol
-from failures.models.recovered import RecoveredMessage
+from failures.models.protocol import FailureProtocol, RecoveredMessage
 from failures.models.retention import RetentionFigure, RetentionRun, RetentionState
-from failures.models.spool import RecordConflict, RefusedRecord, SetAside, SpoolMark
+from failures.models.spool import IntakeDebt, RecordConflict, RefusedRecord, SetAside, SpoolMark
 from failures.models.tally import (
     FailureDelta,
     FailureGroup,

@@ -40,7 +40,7 @@ class PipelineTrigger(models.TextChoices):
 class PipelineRun(Job):
     """At most one is `open`. A runner process takes it (`holder`) by a conditional UPDATE, shows itself by
     `heartbeat_at`, and ends it in the transaction that loads what it found. A process is known by host, pid
-    and the time of its start since the boot of its host (`failures.insights.processes`). `stages` are rows of
+    and the time of its start since the boot of its host (`console.jobs.detached`). `stages` are rows of
     the last report: {stage, state, done, total, rows, seconds, error}."""
 
     # A runner that is there and silent for so long hangs. It shows itself every second, save while SQLite is

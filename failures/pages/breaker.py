@@ -14,9 +14,9 @@ from django.utils.translation import ngettext
 from agents.models import LaunchSetting, RunPhase, Timing
 from agents.pages.breaker import Standing, interruption_cause, standing
 from agents.pages.runs import RunRow
-from agents.pages.trip_story import trip_story
 from agents.pages.trip_words import quorum_text, trip_cause
-from agents.services.rights import may, why_not
+from agents.pages.trips import trip_story
+from agents.pools.rights import may, why_not
 from console.ui.amounts import number
 from console.ui.page import link
 from console.ui.panels import Panel

@@ -18,8 +18,8 @@ from failures.fingerprints.parts import known_in
 from failures.links import fingerprint_url
 from failures.models import FailureProtocol, KnownError
 from failures.odd_server import alone, oddity
+from failures.pages.protocol_table import is_ahead
 from failures.pages.protocols import VIEW, protocols_url
-from failures.pages.skew import is_ahead
 from failures.tallies.owners import Pair
 from failures.tallies.reading import Alike, of_activation
 

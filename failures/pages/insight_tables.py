@@ -19,9 +19,9 @@ from console.ui.amounts import number
 from console.ui.page import Text, link
 from console.ui.text import visible
 from failures.finding.filters import NamesFilter, server_names, setting_keys
-from failures.insights.jobs import TABLES
+from failures.insights.places import TABLES
 from failures.models import Fingerprint, Standing
-from failures.pages import insight_cells as cells
+from failures.pages import insight_panel as cells
 
 NUM = {"td": {"class": "num"}, "th": {"class": "num"}}
 LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}

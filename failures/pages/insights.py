@@ -25,7 +25,7 @@ from contract.made_up import HISTORY_KEY
 from failures.insights.reading import computed, consistent, standing
 from failures.models import FailureDay, InsightTable, PipelineRun, RetentionPlan
 from failures.pages.charts import Bar, bar_chart
-from failures.pages.insight_cells import in_day
+from failures.pages.insight_panel import in_day
 from failures.pages.insight_tables import SPECS, Cells, Spec
 from failures.pages.pipeline_run import run_facts
 from failures.pages.protocols import protocols_url

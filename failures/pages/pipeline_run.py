@@ -14,9 +14,8 @@ from django.views.decorators.http import require_safe
 
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
-from failures.insights.jobs import LABELS
 from failures.insights.operations import MAY_CANCEL, MAY_RUN
-from failures.insights.places import tail_of_log
+from failures.insights.places import LABELS, tail_of_log
 from failures.insights.reading import Standing, standing
 from failures.models import PipelineRun, PipelineState
 

@@ -14,9 +14,8 @@ from failures.fingerprints.parts import known_in
 from failures.intake.conflicts import conflicts_of
 from failures.links import fingerprint_url
 from failures.models import FailureProtocol
-from failures.pages.protocol_table import case_url
+from failures.pages.protocol_table import case_url, skew_of
 from failures.pages.protocols import VIEW, protocols_url
-from failures.pages.skew import skew_of
 from failures.pages.traceback import sections
 
 SHOWN_TRACEBACK = 64 * 1024

@@ -17,12 +17,10 @@ from console.ui.amounts import number
 from console.ui.page import Text, link, needs, page
 from failures.finding.about import words_of
 from failures.finding.asked import Asked
-from failures.finding.cursors import HIGHEST, LOWEST, Place, place_in
 from failures.finding.filters import ProtocolFilter, filter_part
 from failures.finding.pages import Part, listed, protocols_at
-from failures.finding.search import Count, count, older_than
-from failures.pages.protocol_heading import heading_of
-from failures.pages.protocol_table import ProtocolTable
+from failures.finding.search import HIGHEST, LOWEST, Count, Place, count, older_than, place_in
+from failures.pages.protocol_table import ProtocolTable, heading_of
 from failures.saved_filters import pages
 
 VIEW = "failures.view_failureprotocol"

@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_safe
 
+from agents.breaker.rules import NEEDED_OF_MANY
 from agents.models import Activation, LaunchSetting, Spread
-from agents.services.quorum import NEEDED_OF_MANY
 from console.ui.amounts import number
 from console.ui.page import link, needs, page
 from console.ui.panels import Panel

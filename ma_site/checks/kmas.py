@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.conf import settings
+from django.db.models import Count, Exists, OuterRef, Q
 
 from agents.kma_versions import version_advice, version_problem
-from agents.models import Activation, ActivationState, Server, ServerState, Withheld
-from agents.services.demo import POOL as DEMO_POOL
-from agents.services.demo import SAMPLE_PREFIXES
-from agents.services.expected import is_expected
-from agents.services.withholding import settings_not_allowed, withheld_runs
+from agents.liveness.queries import is_expected
+from agents.models import Activation, ActivationState, Pool, Server, ServerState, Withheld
+from agents.pools.withholding import settings_not_allowed, withheld_runs
+from agents.servers.tokens import VALID_AT_A_TIME
 from failures.intake import spools
 from ma_site.checks.finding import Finding, bad, good, register
+from ma_site.demo_rows import POOL as DEMO_POOL
+from ma_site.demo_rows import SAMPLE_PREFIXES
 
 # Names of agents that are looked at per server.
 MOST_AGENTS = 1000
@@ -20,7 +22,7 @@ MOST_WITHHELD = 20
 
 
 @register("KMAs", 100)
-def check(now: datetime) -> Iterator[Finding]:
+def check_kmas(now: datetime) -> Iterator[Finding]:
     servers = list(Server.objects.all())
     if not servers:
         yield bad("there is no server", "./ma manage create_server NAME; then start its KMA with the token.")
@@ -136,3 +138,23 @@ def _heard(server: Server, now: datetime) -> Finding:
     assert server.last_seen_at is not None
     seconds = (now - server.last_seen_at).total_seconds()
     return bad(f"{server.name} is silent for {seconds:.0f} s", f"./ma status; ./ma logs kma-{server.name}")
+
+
+# -- every server that is used has a token, and no one more than two -----------------------------------------
+
+
+POOLS = Pool.servers.through.objects.filter(server=OuterRef("pk"))
+
+
+@register("tokens", 90)
+def check_tokens(now: datetime) -> Iterator[Finding]:
+    valid = Count("tokens", filter=Q(tokens__revoked_at=None))
+    # A server that was made by name alone and is in no pool yet has nothing to do.
+    servers = list(Server.objects.annotate(valid=valid).filter(Q(valid__gt=0) | Exists(POOLS)))
+    for server in servers:
+        if server.valid == 0:
+            yield bad(f"{server.name} has no valid token", f"./ma manage create_server {server.name}")
+        elif server.valid > VALID_AT_A_TIME:
+            yield bad(f"{server.name} has {server.valid} valid tokens", "Revoke the old ones in the admin.")
+    if all(0 < server.valid <= VALID_AT_A_TIME for server in servers):
+        yield good(f"{len(servers)} servers, each with a valid token")

@@ -1,25 +1,111 @@
 """What needs a person now, worst first, each with what can be done about it."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.models import Duty, ProvisionState, RunPhase, Server, ServerState
+from agents.activations.queries import newest_by_server
+from agents.models import (
+    BreakerTrip,
+    Duty,
+    GroupActivation,
+    GroupActivationState,
+    ProvisionState,
+    RunPhase,
+    Server,
+    ServerState,
+)
+from agents.pages import trips
+from agents.pages.group_pages import VIEW as SEE_GROUPS
 from agents.pages.servers import ServerRow
 from agents.pages.shown import at_work
-from agents.services.interrupted import newest_by_server
-from agents.services.rights import may
+from agents.pages.trip_words import trip_cause
+from agents.pools.rights import may
 from agents.templatetags.agents import run_problem
 from console.ui.amounts import ago, coarse, duration, number
-from console.ui.page import link
+from console.ui.page import Text, link
 from dlq.pages.letters import GIVE_BACK
 from dlq.pages.queue_rows import QueueRow
-from ma_site.pages.launching import of_groups, of_trips
-from ma_site.pages.need import Need
 from ma_site.pages.part import Part
 from ma_site.pages.table import SettingRow
+
+# -- one row of what needs a person --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """`acts` are the buttons: text and address."""
+
+    tone: str
+    icon: str
+    who: str
+    why: Text
+    url: str
+    acts: Sequence[tuple[Text, str]] = ()
+
+
+# What launch control has that needs a person: settings off by their breaker, groups whose last pass failed.
+
+
+MOST_LAUNCHING = 50
+
+
+def of_trips(request: HttpRequest, now: datetime) -> list[Need]:
+    if not request.user.has_perm(trips.VIEW):
+        return []
+    open_trips = BreakerTrip.objects.filter(ended_at=None, setting__enabled=False).select_related(
+        "setting", "group"
+    )
+    return [
+        _tripped(request, trip, now)
+        for trip in open_trips.prefetch_related("interruptions__server")[:MOST_LAUNCHING]
+    ]
+
+
+def _tripped(request: HttpRequest, trip: BreakerTrip, now: datetime) -> Need:
+    setting, why_url = trip.setting, link("trip", trip.pk)
+    facts = {
+        "time": coarse(now - setting.state_since),
+        "cause": trip_cause(trip, list(trip.interruptions.all())),
+    }
+    why = _("off for %(time)s by its breaker: %(cause)s") % facts
+    acts: list[tuple[Text, str]] = [(_("Why"), why_url)]
+    if trip.group:
+        why += " · " + _("its group %(group)s with it") % {"group": trip.group.name}
+        acts.append((_("To the group"), link("group", trip.group.name)))
+    elif may(request.user, "enable", setting):
+        acts.append((_("Switch on…"), link("setting_enable", setting.key)))
+    return Need("bad", "off", setting.key, why, link("setting", setting.key), acts)
+
+
+def of_groups(request: HttpRequest, now: datetime) -> list[Need]:
+    """Those whose newest pass has failed; a trip of a member is told by the trip."""
+    if not request.user.has_perm(SEE_GROUPS):
+        return []
+    newest = GroupActivation.objects.filter(group=OuterRef("group")).order_by("-started_at").values("pk")[:1]
+    failed = GroupActivation.objects.filter(state=GroupActivationState.FAILED, pk=Subquery(newest))
+    off_by_trip = BreakerTrip.objects.filter(ended_at=None).exclude(group=None).values("group")
+    failed = failed.exclude(group__in=off_by_trip).select_related("group")
+    return [_failed(each, now) for each in failed.order_by("-ended_at")[:MOST_LAUNCHING]]
+
+
+def _failed(failed: GroupActivation, now: datetime) -> Need:
+    url = link("group", failed.group.name)
+    why = _("its last pass failed %(time)s ago") % {
+        "time": coarse(now - (failed.ended_at or failed.started_at))
+    }
+    if failed.reason:
+        why += f": {failed.reason}"
+    return Need("warn", "warn", failed.group.name, why, url, [(_("Look"), url)])
+
+
+# -- attention -----------------------------------------------------------------------------------------------
+
 
 WORST_FIRST = ("bad", "warn", "info", "off")
 MOST = 16

@@ -14,11 +14,11 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
+from agents.destinations.policies import drifting
+from agents.liveness.queries import expected_servers
 from agents.models import LaunchSetting, ProvisionState, Server, ServerState
-from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
-from agents.services.expected import expected_servers
-from agents.services.policy_drift import drifting
-from agents.services.queue_counts import broker_away_since, message_count, note_away
+from agents.pages.servers import ServerNote, note_of, runs_without_broker
+from agents.provisioning.queue_counts import broker_away_since, message_count, note_away
 from broker.errors import BrokerError, BrokerUnavailable
 from broker.wanted import UNREADABLE
 from console.broker import bounded, management
@@ -26,12 +26,12 @@ from console.processes import last_heartbeat
 from console.ui.amounts import coarse, number
 from console.ui.page import link, needs, page
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
-from dlq.undelivered import by_queue
+from dlq.index.undelivered import by_queue
 from failures.models import RefusedRecord, RetentionRun, RetentionState
 from failures.retention.turns import EVERY as RETENTION_EVERY
+from ma_site.checks.services import ping
 from ma_site.pages.part import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part
 from ma_site.pages.pipeline import archive_parts, pipeline_part
-from ma_site.redis_check import ping
 
 VIEW = "agents.view_server"
 # Beat and feed give a sign every few seconds: past this one of them stands still.

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from agents.models import ServerState
 from agents.pages.answers import number_waiting
 from agents.pages.servers import server_rows
-from agents.services.rights import may_anywhere
+from agents.pools.rights import may_anywhere
 from console.lists.keyset import counted
 from console.ui.page import needs, page
 from dlq.models import DeadLetter, LetterState

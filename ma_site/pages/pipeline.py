@@ -5,7 +5,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from console.ui.page import link
-from failures.archive.damage import damage
+from failures.archive.results import damage
 from failures.insights.reading import standing
 from ma_site.pages.part import DEGRADED, OK, UNUSED, Part
 

@@ -6,12 +6,12 @@ from datetime import datetime
 from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
 
+from agents.activations.queries import OpenRun, open_runs
+from agents.activations.rules.partial import is_partial
 from agents.models import LaunchSetting, RunPhase, ServerState
 from agents.pages.rows import facts_of
 from agents.pages.shown import Facts, at_work, setting_shown, stopping_shown
-from agents.services.open_runs import OpenRun, open_runs
-from agents.services.partial import is_partial
-from agents.services.queue_counts import Figures, figures_for
+from agents.provisioning.queue_counts import Figures, figures_for
 from console.ui.labels import Shown
 from console.ui.page import link
 from contract.properties import DEAD_LETTER_PREFIX

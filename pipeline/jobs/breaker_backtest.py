@@ -9,7 +9,7 @@ from pipeline.jobs.breaker_tally import HIGHEST, LOWEST, effects, first_trips, w
 from pipeline.jobs.shapes import shaped
 from pipeline.results import BACKTEST_STEPS, BACKTEST_TOTALS, BREAKER_BACKTEST
 
-# Servers that must give a MANY setting up, if so many had it: agents.services.quorum has the whole rule.
+# Servers that must give a MANY setting up, if so many had it: agents.breaker.rules has the whole rule.
 NEEDED_OF_MANY = 2
 # Handled well again so soon after a trip: nobody had needed it.
 FALSE_MINUTES = 10

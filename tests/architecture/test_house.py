@@ -25,8 +25,8 @@ NAMELESS = {"utils", "helpers", "common", "base", "misc", "manager2"}
 # Each program reads its environment in one place; these only pass it there, or name the settings for Django.
 READS_ENVIRONMENT = {
     "deploy",
-    "dlq/crash.py",
-    "failures/insights/processes.py",
+    "console/jobs/crash.py",
+    "console/jobs/detached.py",
     "kma/config.py",
     "kma/child_environment.py",
     # Runs where user code runs, which knows nothing of the KMA's Config.

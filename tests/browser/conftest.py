@@ -52,7 +52,7 @@ def plain_static_files(settings: Any) -> None:
 @pytest.fixture
 def world(transactional_db: None, settings: Any) -> "World":
     """Its servers stay heard for as long as a browser may take to start; one has been silent for longer."""
-    from agents.services import queue_counts as figures
+    from agents.provisioning import queue_counts as figures
     from tests.web.factories import make_world
 
     settings.MA_LOST_AFTER_SECONDS = 100

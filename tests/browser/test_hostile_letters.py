@@ -16,9 +16,9 @@ from django.test import Client
 from broker.amqp_codec import encode
 from broker.port import BodyKind, Message
 from contract.typed import Typed
-from dlq import index
+from dlq.dead_letters.rules.parsing import letter_row
+from dlq.index import store
 from dlq.models import DeadLetter
-from dlq.reading import letter_row
 from tests.browser.driver import Browser
 from tests.web.factories import NODE, World
 
@@ -108,7 +108,7 @@ def letters(world: World, bad: str) -> list[DeadLetter]:
         row.message_key = row.message_key or f"ID:bad-{number}"
         row.exception_type, row.place, row.fingerprint = bad[:255], bad[:300], f"v1:{bad[:50]}"
         rows.append(row)
-    assert len(index.store(rows, world.now)) == len(found)
+    assert len(store.store(rows, world.now)) == len(found)
     return list(DeadLetter.objects.filter(setting_key=KEY, orig_message_id__gt=5_000_000).order_by("pk"))
 
 

@@ -24,7 +24,7 @@ def first(path: str, count: int = 12) -> list[str]:
     [
         ("contract/breaker.py", "breaker"),
         ("templates/dlq/replay.html", "replay"),
-        ("dlq/finding/filters.py", "find"),
+        ("dlq/pages/groups.py", "groups"),
     ],
 )
 def test_a_new_clone_has_a_sensible_order(path: str, word: str) -> None:

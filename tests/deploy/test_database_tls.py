@@ -134,11 +134,11 @@ def ask_by_jdbc(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_jdbc(source: Path, database: Database, url: str) -> str:
-    from failures.archive import jdbc
+    from failures.archive import statements
 
     known = env.read(environment.values(database.folder) | {"MA_DATABASE_URL": url}).database
     command = ["java", "-cp", str(drivers.DRIVERS[0].jar), str(source)]
-    command += [jdbc.postgresql_url(known), known["USER"], known["PASSWORD"]]
+    command += [statements.postgresql_url(known), known["USER"], known["PASSWORD"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or done.stderr
 
@@ -159,7 +159,7 @@ def test_the_pipeline_s_driver_is_told_the_same(database: Database, ask_by_jdbc:
 def test_a_client_s_key_in_pem_is_used_by_django_and_for_jdbc_in_der_beside_it(
     database: Database, ask_by_jdbc: Path
 ) -> None:
-    from failures.archive.jdbc import KeyUnreadable
+    from failures.archive.statements import KeyUnreadable
 
     certificate, key = database.authority.sign("client", subject=postgres_program.USER)
     hba = database.cluster.folder / "data" / "pg_hba.conf"

@@ -78,14 +78,14 @@ def test_doctor_says_which_folder_and_what_may_be_deleted(tmp_path: Path) -> Non
 )
 def test_status_and_doctor_call_the_same_full(free: int, total: int, files: int, says: str) -> None:
     from deploy.disk import problem
-    from ma_site.checks.disk import problem as problem_for_doctor
+    from ma_site.checks.host import problem as problem_for_doctor
 
     for decide in (problem, problem_for_doctor):
         assert decide(free, total, files).startswith(says) and bool(decide(free, total, files)) is bool(says)
 
 
 def test_a_folder_with_a_blank_is_quoted_in_commands(tmp_path: Path) -> None:
-    from ma_site.checks.disk import what_to_do
+    from ma_site.checks.host import what_to_do
 
     data = tmp_path / "a folder"
     (data / "pipeline").mkdir(parents=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.services.secret_files import write_draft
+from agents.servers.tokens import write_draft
 from contract.messages import DesiredState
 from deploy import broker_files, cli, secret_files
 from deploy.broker_files import BrokerPorts

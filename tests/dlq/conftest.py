@@ -55,7 +55,7 @@ def host(
 @pytest.fixture
 def busy_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that looks all the time."""
-    from dlq import sweep
+    from dlq.index import sweep
 
     for name in ("LOOK_EVERY", "AGAIN", "SHARE"):
         monkeypatch.setattr(sweep, name, 0.0)

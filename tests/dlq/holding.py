@@ -17,10 +17,10 @@ SECONDS = 60.0
 def stand_still(point: str, times: int, folder: str) -> None:
     """In the worker, before it does anything: at the step `point`, the `times`-th time that it comes
     there."""
-    from dlq import crash
-    from dlq.replay import moving
+    from console.jobs import crash
+    from dlq.replay.worker import mover
 
-    ask, left = moving._ask, times
+    ask, left = mover._ask, times
 
     def at(name: str) -> None:
         nonlocal left
@@ -38,7 +38,7 @@ def stand_still(point: str, times: int, folder: str) -> None:
         return ask(*arguments)
 
     crash.point = at
-    moving._ask = announced  # type: ignore[assignment]
+    mover._ask = announced  # type: ignore[assignment]
 
 
 @dataclass

@@ -8,9 +8,9 @@ from django.utils import timezone
 from console.jobs.job import Job
 from console.jobs.worker import Worker, claim, held
 from console.tasks import run_job
-from dlq.letter_queues import LetterQueues
-from dlq.replay.steps import ReplayWorker
-from dlq.waiting.steps import MessageActionWorker
+from dlq.index.broker import LetterQueues
+from dlq.replay.worker.step import ReplayWorker
+from dlq.subscriptions.worker import MessageActionWorker
 
 J = TypeVar("J", bound=Job)
 

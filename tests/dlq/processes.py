@@ -14,7 +14,7 @@ from uuid import UUID
 import psycopg
 
 from broker import site_claim
-from dlq import crash
+from console.jobs import crash
 from tests import environment, migrated
 from tests.dlq.forked import Forked
 from tests.dlq.stage import Stage
@@ -96,7 +96,7 @@ class Processes:
             made.put()
             begun = Forked(self.environ)
             _done(begun.run("migrate", "--verbosity", "0"))
-            code = "from agents.services.broker_owner import site_id; print(site_id())"
+            code = "from agents.site.broker_owner import site_id; print(site_id())"
             _site = UUID(_done(begun.run("shell", "-c", code)).splitlines()[-1])
             made.keep()
             _migrated = made

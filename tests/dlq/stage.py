@@ -15,8 +15,8 @@ from broker.port import Account, Delivery, Message, Outgoing, Settle
 from broker.stomp_adapter import StompManagement, StompPublisher
 from broker.topology import apply, base_topology, setting_topology
 from contract.redelivery import RedeliveryPolicy
-from dlq.feed import Feed, Inbox
-from dlq.letter_queues import LetterQueues
+from dlq.index.broker import LetterQueues
+from dlq.index.feed import Feed, Inbox
 from tests.broker.houses import eventually
 from tests.services import ArtemisService
 

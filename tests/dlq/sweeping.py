@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from django.utils import timezone
 
+from dlq.index.queries import FEED_QUEUE
+from dlq.index.sweep import Sweep
 from dlq.models import LetterQueue
-from dlq.queue_state import FEED_QUEUE
-from dlq.sweep import Sweep
 from tests.dlq.stage import DLA, Stage
 
 

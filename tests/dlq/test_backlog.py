@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from broker.port import Message, Settle
 from contract.typed import Typed
-from dlq import queue_state
+from dlq.index import queries
+from dlq.index.sweep import Sweep
 from dlq.models import DeadLetter, LetterQueue
-from dlq.sweep import Sweep
 from tests.dlq.stage import DLA, Stage
 from tests.dlq.sweeping import sweep_until
 from tests.web import reports
@@ -46,7 +46,7 @@ def test_a_late_feed_brings_letters_that_are_gone_and_the_sweep_says_so(
     stage.follow(lambda: DeadLetter.objects.filter(queue=f"DLQ.{key}").count() == 640)
     assert states(key) == {"dead": 640} and stage.feed_is_empty()
     sweep_until(stage, lambda: states(key) == {"dead": 40, "gone": 600})
-    sweep_until(stage, lambda: queue_state.state_of(f"DLQ.{key}").words() == "broker 40 · index 40")
+    sweep_until(stage, lambda: queries.state_of(f"DLQ.{key}").words() == "broker 40 · index 40")
     numbers = Counter(DeadLetter.objects.filter(queue=f"DLQ.{key}").values_list("orig_message_id", flat=True))
     assert len(numbers) == 640
 
@@ -58,23 +58,23 @@ def test_what_the_pages_say_is_true_before_while_and_after(stage: Stage, busy_sw
     kill_messages(stage, key, 5)
     stage.until_dead(f"DLQ.{key}", 5)
     one = Sweep(stage.management, stage.queues.browser, DLA)
-    assert queue_state.state_of(queue).words() == ""
+    assert queries.state_of(queue).words() == ""
     one.step(timezone.now(), idle=True)
-    assert queue_state.state_of(queue).words() == "broker 5 · index 0 · catching up"
+    assert queries.state_of(queue).words() == "broker 5 · index 0 · catching up"
     stage.follow(lambda: states(key) == {"dead": 5})
     assert stage.feed_is_empty()
-    sweep_until(stage, lambda: queue_state.state_of(queue).words() == "broker 5 · index 5")
+    sweep_until(stage, lambda: queries.state_of(queue).words() == "broker 5 · index 5")
     stage.management.call(f"queue.{queue}", "removeAllMessages")
     one.step(timezone.now(), idle=False)
-    assert queue_state.state_of(queue).words() == "broker 0 · index 5 · catching up"
-    sweep_until(stage, lambda: queue_state.state_of(queue).words() == "broker 0 · index 0")
+    assert queries.state_of(queue).words() == "broker 0 · index 5 · catching up"
+    sweep_until(stage, lambda: queries.state_of(queue).words() == "broker 0 · index 0")
     assert states(key) == {"gone": 5}
 
 
 def test_counts_that_hold_are_said_to_be_of_now(
     stage: Stage, busy_sweep: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.sweep.STILL_EVERY", 0.0)
+    monkeypatch.setattr("dlq.index.sweep.STILL_EVERY", 0.0)
     key = stage.key()
     queue = LetterQueue.objects.filter(queue=f"DLQ.{key}")
     sweep_until(stage, queue.exists)

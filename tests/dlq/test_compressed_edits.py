@@ -6,10 +6,10 @@ from broker.amqp_codec import encode
 from broker.port import BodyKind, Message
 from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE
 from contract.typed import Typed
-from dlq.editing.applying import message_of
+from dlq.dead_letters.rules.parsing import letter_row
+from dlq.edit.rules.copy import message_of
 from dlq.editing.refusal import EditRefused
 from dlq.models import DeadLetter
-from dlq.reading import letter_row
 
 
 @pytest.mark.django_db

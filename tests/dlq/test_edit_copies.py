@@ -12,14 +12,13 @@ from broker.amqp_adapter import AmqpPublisher
 from broker.amqp_codec import decode
 from broker.port import BodyKind, Message, Settle
 from contract.typed import Typed
-from dlq.editing import steps
-from dlq.editing.changes import Changes
-from dlq.editing.rules import rule_of
-from dlq.editing.service import edit_letter
+from dlq.edit import worker
+from dlq.edit.operations import edit_letter
+from dlq.edit.rules.bulk_rule import rule_of
+from dlq.edit.rules.changes import Changes
 from dlq.models import DeadLetter, EditState, LetterEdit, ReplayJob, ReplaySlice
-from dlq.preflight import CODES
-from dlq.replay.jobs import create_job
-from dlq.replay.options import Options
+from dlq.replay.creation import Options, create_job
+from dlq.replay.preflight.rules import CODES
 from failures.intake.batch import accept_batch
 from kma.identity import identify
 from tests.dlq.stage import Stage
@@ -94,7 +93,7 @@ class Scene:
 def send(stage: Stage, job: ReplayJob, piece: ReplaySlice) -> None:
     publisher = AmqpPublisher(stage.account("ops", "amqp"))
     try:
-        steps.before_move(job, piece, publisher)
+        worker.before_move(job, piece, publisher)
     finally:
         publisher.close()
 
@@ -195,7 +194,7 @@ def test_a_killed_broker_knows_which_copies_it_has() -> None:
             stage = Stage(service)
             scene = Scene(stage, *numbered(2))
             job, piece = scene.by_rule()
-            steps._make(job, SUM, list(job.items.values_list("pk", flat=True)), timezone.now())
+            worker._make(job, SUM, list(job.items.values_list("pk", flat=True)), timezone.now())
             copies = copies_of(job)
             scene.send(job, piece)
             stage.consume(scene.key, 1, Settle.ACCEPT)
@@ -231,7 +230,7 @@ def test_letters_to_which_a_rule_does_not_apply_are_left_out_and_say_why(stage: 
 
 
 def test_many_letters_go_in_portions_and_each_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "BYTES_AT_ONCE", 40)
+    monkeypatch.setattr(worker, "BYTES_AT_ONCE", 40)
     scene = Scene(stage, *numbered(12))
     job, piece = scene.by_rule()
     scene.send(job, piece)

@@ -11,7 +11,7 @@ from broker.amqp_codec import decode
 from broker.port import Message, Outgoing, Settle
 from console.processes import ProcessHeartbeat
 from contract.typed import Typed
-from dlq import index
+from dlq.index import store as index
 from dlq.models import DeadLetter
 from failures.intake.batch import accept_batch
 from tests.dlq.processes import Processes
@@ -68,8 +68,8 @@ def test_a_failed_commit_accepts_nothing_and_the_next_step_stores_it(
             raise OperationalError("database is away")
         return store(found, now)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("dlq.feed.index.store", away_once)
-    monkeypatch.setattr("dlq.feed.PAUSE", 0.0)
+    monkeypatch.setattr("dlq.index.feed.index.store", away_once)
+    monkeypatch.setattr("dlq.index.feed.PAUSE", 0.0)
     stage.follow(lambda: bool(rows(key)))
     assert calls == [1, 1] and stage.feed_is_empty()
 

@@ -13,9 +13,9 @@ from console.audit.models import AuditEntry
 from console.operations.operation import perform
 from console.operations.refusals import Refused
 from contract.typed import Typed
-from dlq.foreign import adopting
-from dlq.foreign.operations import FollowQueue, UnfollowQueue
 from dlq.models import DeadLetter, LetterQueue
+from dlq.queues import adoption
+from dlq.queues.operations import FollowQueue, UnfollowQueue
 from dlq.reasons import STILL_DIFFERS
 from tests.dlq.foreign_letters import foreign_queue, kill_abroad
 from tests.dlq.processes import Processes
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def of_the_stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlq.foreign.operations.management", lambda: stage.management)
+    monkeypatch.setattr("dlq.queues.operations.management", lambda: stage.management)
 
 
 def follow(queue: str, note: str = "") -> LetterQueue:
@@ -122,7 +122,7 @@ def own_broker(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_letters_are_sorted_by_where_they_died(
     stage: Stage, own_broker: None, busy_sweep: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adopting, "SLICE", 2)
+    monkeypatch.setattr(adoption, "SLICE", 2)
     one, two, nobody = stage.key(), stage.key(), stage.key()
     for key in (one, two):
         reports.setting(key)

@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from broker.port import Settle
 from dlq.models import DeadLetter, ReplayJob
-from dlq.replay.jobs import create_job
-from dlq.replay.options import Options
+from dlq.replay.creation import Options, create_job
 from kma.received import Received
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent

@@ -12,9 +12,9 @@ from django.utils import timezone
 from broker.amqp_adapter import AmqpConsumer
 from broker.port import Message, Settle
 from contract.typed import Typed
+from dlq.index.walk import Walk
 from dlq.models import DeadLetter
-from dlq.replay import agreement
-from dlq.walking import Walk
+from dlq.replay.worker import agreement
 from tests.dlq.stage import Seen, Stage
 
 pytestmark = pytest.mark.django_db(transaction=True)

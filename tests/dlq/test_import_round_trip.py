@@ -12,10 +12,11 @@ from broker.amqp_codec import decode
 from broker.port import BodyKind, Message, Settle
 from console.operations.operation import perform
 from contract.typed import Typed
-from dlq import export, exporting
-from dlq.import_sending import ImportMessages, plan
-from dlq.importing import parcel_of
-from dlq.masks import masks_for
+from dlq.dead_letters.queries.masks import masks_for
+from dlq.exports import exporting
+from dlq.exports import rows as export
+from dlq.imports.operations import ImportMessages, plan
+from dlq.imports.rules import parcel_of
 from dlq.models import DeadLetter
 from kma.identity import identify
 from tests.dlq.processes import Processes

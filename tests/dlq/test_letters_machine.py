@@ -39,13 +39,12 @@ from dlq.models import (
     ReplayJob,
     Scope,
 )
-from dlq.replay import counting
-from dlq.replay.counting import LEFT, OUTCOMES
-from dlq.replay.jobs import create_job
+from dlq.outcomes.operations import PATIENCE, end_overdue
+from dlq.replay import counts
+from dlq.replay.counts import LEFT, OUTCOMES
+from dlq.replay.creation import Options, create_job
 from dlq.replay.operations import ApproveReplay, CancelReplay, PauseReplay, RefuseReplay, ResumeReplay
-from dlq.replay.options import Options
-from dlq.replay.overdue import PATIENCE, end_overdue
-from dlq.replay.routes import TO_A_SUBSCRIPTION
+from dlq.replay.rules.actions import TO_A_SUBSCRIPTION
 from dlq.replay.scopes import LISTED
 from tests.dlq.dying import NONE, Threads, Trouble
 from tests.dlq.jobs import run_replay
@@ -65,14 +64,14 @@ VERBS: tuple[type[Operation[ReplayJob]], ...] = (
 WORDS = ("m1", "m2", "m3", "equal")
 # So few letters at a time that a history has many pieces; and nobody waits.
 SMALL = {
-    "dlq.feed.PAUSE": 0.0,
-    "dlq.replay.agreement.APART": 0.0,
-    "dlq.replay.planning.RANGE_SLICE": 3,
-    "dlq.replay.planning.SLICE": 2,
-    "dlq.replay.planning.NAMED_SLICE": 4,
-    "dlq.replay.pieces.IN_ORDER": 6,
-    "dlq.replay.pieces.BY_ROWS": 6,
-    "dlq.walking.PAGE": 3,
+    "dlq.index.feed.PAUSE": 0.0,
+    "dlq.replay.worker.agreement.APART": 0.0,
+    "dlq.replay.rules.slices.RANGE_SLICE": 3,
+    "dlq.replay.rules.slices.SLICE": 2,
+    "dlq.replay.rules.slices.NAMED_SLICE": 4,
+    "dlq.replay.worker.planner.IN_ORDER": 6,
+    "dlq.replay.worker.planner.BY_ROWS": 6,
+    "dlq.index.walk.PAGE": 3,
 }
 FILTERED = (Scope.MATCHING, Scope.GROUP)
 # Rounds in which everybody does all that there is to do. A ladder takes one for each of its steps.
@@ -152,7 +151,7 @@ class History:
         """There are too many: letters that lie in queues of their own are passed over, the sweep looks for
         them."""
         self.world.arrive_at_feed()
-        with patch("dlq.feed.MOST_UNREAD", 2):
+        with patch("dlq.index.feed.MOST_UNREAD", 2):
             self.world.feed(list(self.world.unfed.items()), self._trouble(30, 3))
 
     def the_broker_restarts(self) -> None:
@@ -314,7 +313,7 @@ class History:
     def nobody_waits_longer_than_an_hour(self) -> None:
         list(end_overdue(timezone.now() + PATIENCE))
         for job in ReplayJob.objects.exclude(finished_at=None):
-            assert (counting.waiting(job), job.outcomes_ended_at is None) == (0, False)
+            assert (counts.waiting(job), job.outcomes_ended_at is None) == (0, False)
             self._check_job(job)
 
     def _is_strong(self, death: Death) -> bool:
@@ -370,7 +369,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_said_wrongly(
             history = History(seed)
             monkeypatch.setattr(tasks, "letter_queues", lambda world=history.world: world.queues)
             monkeypatch.setattr("console.jobs.worker.send", history.world.asked_to_run)
-            monkeypatch.setattr("dlq.replay.moving.ThreadPoolExecutor", Threads(history.chance))
+            monkeypatch.setattr("dlq.replay.worker.mover.ThreadPoolExecutor", Threads(history.chance))
             try:
                 history.happen()
             except AssertionError as error:

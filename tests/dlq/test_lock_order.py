@@ -10,9 +10,10 @@ import pytest
 from django.db import OperationalError, connection
 
 from agents.models import Run, SignInCounter
-from agents.services import sign_ins
+from agents.site import sign_ins
 from dlq.models import ItemState, ReplayItem, ReplayJob, ReplaySlice
-from dlq.replay import counting, joining
+from dlq.outcomes import operations
+from dlq.replay import counts
 from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
@@ -70,7 +71,7 @@ def job() -> ReplayJob:
     job = letters.given_back(reports.setting(), *rows)
     ReplaySlice.objects.filter(job=job).update(moved_exactly=2, moved_at=job.created_at)
     ReplayItem.objects.filter(job=job).update(state=ItemState.UNCONFIRMED)
-    counting.recount(job.pk)
+    counts.recount(job.pk)
     return job
 
 
@@ -85,13 +86,13 @@ def report(run: Run, message: int) -> Callable[[], object]:
 def test_reports_of_two_messages_of_one_slice_that_arrive_at_once_are_both_stored(
     job: ReplayJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meeting, read = Meeting(2), joining._reports
+    meeting, read = Meeting(2), operations._reports
 
     def slowly(cases: Any) -> Any:
         meeting.wait()  # each has locked its own item
         return read(cases)
 
-    monkeypatch.setattr(joining, "_reports", slowly)
+    monkeypatch.setattr(operations, "_reports", slowly)
     assert job.setting is not None
     runs = [reports.run(job.setting, reports.server(name)) for name in ("srv-1", "srv-2")]
     said = at_once(*[report(run, message) for run, message in zip(runs, (10, 11), strict=True)])

@@ -11,8 +11,8 @@ from broker.port import BodyKind, Message, Outgoing, Settle
 from contract.identity import MessageKey, message_key
 from contract.properties import dead_letter_queue
 from contract.typed import Typed
+from dlq.dead_letters.rules.parsing import origin_of
 from dlq.models import DeadLetter
-from dlq.reading import origin_of
 from tests.broker.jms import jms_producer
 from tests.dlq.stage import Stage
 

@@ -12,9 +12,8 @@ from console.audit.models import AuditEntry
 from console.operations.operation import perform
 from dlq import tasks
 from dlq.models import JobState, ReplayJob
-from dlq.replay.jobs import create_job
+from dlq.replay.creation import Options, create_job
 from dlq.replay.operations import ApproveReplay
-from dlq.replay.options import Options
 from tests.dlq.jobs import run_replay
 from tests.dlq.letter_world import KEYS, World
 
@@ -27,7 +26,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     monkeypatch.setattr(tasks, "letter_queues", lambda: world.queues)
     monkeypatch.setattr("console.jobs.worker.send", world.asked_to_run)
-    monkeypatch.setattr("dlq.feed.PAUSE", 0.0)
+    monkeypatch.setattr("dlq.index.feed.PAUSE", 0.0)
     return world
 
 

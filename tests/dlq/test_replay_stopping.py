@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, Server
-from agents.services.settings import disable_setting, enable_setting
+from agents.settings.saving import disable_setting, enable_setting
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from broker.port import Delivery, Message, Outgoing, Settle
 from console.audit.models import AuditEntry
@@ -21,9 +21,9 @@ from console.reasons import said
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
-from dlq.asking import Wish, begin
 from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
-from dlq.preflight import CODES
+from dlq.replay.preflight.rules import CODES
+from dlq.replay.requests import Wish, begin
 from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Stage
 from tests.web.reports import bearer_of
@@ -121,7 +121,11 @@ def scene(stage: Stage, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Scene
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
-    for name in ("dlq.preflight.facts", "agents.services.queue_counts", "agents.services.queue_counts"):
+    for name in (
+        "dlq.replay.preflight.queries",
+        "agents.provisioning.queue_counts",
+        "agents.provisioning.queue_counts",
+    ):
         monkeypatch.setattr(f"{name}.management", lambda: stage.management)
     monkeypatch.setattr("console.task_queue._send", lambda *_: None)
     return Scene(stage)

@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server
-from agents.services.heartbeats import accept_heartbeat
-from agents.services.settings import enable_setting
+from agents.settings.saving import enable_setting
 from broker.port import Message, Settle
 from console.audit.models import AuditEntry
 from console.operations.refusals import Refused
@@ -20,12 +20,12 @@ from contract.outcomes import Outcome
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
-from dlq.asking import Wish, begin
 from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
-from dlq.preflight import CODES
 from dlq.reasons import TRIPPED
-from dlq.replay import ladder
-from dlq.replay.options import Options
+from dlq.replay.creation import Options
+from dlq.replay.preflight.rules import CODES
+from dlq.replay.requests import Wish, begin
+from dlq.replay.rules import ladder
 from failures.intake.batch import accept_batch
 from kma.identity import identify
 from tests.dlq.jobs import run_replay
@@ -141,7 +141,7 @@ class Scene:
 @pytest.fixture
 def here(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
-    for name in ("dlq.preflight.facts", "agents.services.queue_counts"):
+    for name in ("dlq.replay.preflight.queries", "agents.provisioning.queue_counts"):
         monkeypatch.setattr(f"{name}.management", lambda: stage.management)
     monkeypatch.setattr("console.task_queue._send", lambda *_: None)
 

@@ -18,10 +18,11 @@ from console.reasons import NO_REASON, said
 from console.tasks import start_jobs
 from contract.typed import Typed
 from dlq import tasks
-from dlq.letter_queues import LetterQueues, WalkIncomplete
+from dlq.index.broker import LetterQueues
+from dlq.index.walk import WalkIncomplete
 from dlq.models import DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, Scope, SliceState
-from dlq.replay import planning
-from dlq.replay.jobs import create_job
+from dlq.replay.creation import create_job
+from dlq.replay.rules import slices
 from failures.intake.batch import accept_batch
 from tests.dlq.jobs import carry_out, replays, run_replay, taken
 from tests.dlq.stage import Stage
@@ -102,7 +103,7 @@ def test_all_go_to_the_subscription_of_the_setting_only(stage: Stage) -> None:
 
 
 def test_more_letters_than_one_slice_holds(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "RANGE_SLICE", 500)
+    monkeypatch.setattr(slices, "RANGE_SLICE", 500)
     scene = Scene(stage, 530)
     job = scene.run(scene.all())
     assert scene.counts() == (530, 0)
@@ -114,8 +115,8 @@ def test_more_letters_than_one_slice_holds(stage: Stage, monkeypatch: pytest.Mon
 def test_every_second_letter_goes_by_its_id_and_the_others_stay(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "RANGE_SLICE", 50)
-    monkeypatch.setattr(planning, "NAMED_SLICE", 200)
+    monkeypatch.setattr(slices, "RANGE_SLICE", 50)
+    monkeypatch.setattr(slices, "NAMED_SLICE", 200)
     scene = Scene(stage, 430)
     job = scene.run(scene.some(*scene.letters[::2]))
     assert scene.counts() == (215, 215)

@@ -15,7 +15,7 @@ from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq import tasks
 from dlq.models import Action, DeadLetter, ItemState, JobState, ReplayItem, ReplayJob, Scope
-from dlq.replay.jobs import create_job
+from dlq.replay.creation import create_job
 from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Stage
 from tests.web.rows import make_setting

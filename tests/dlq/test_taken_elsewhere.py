@@ -13,10 +13,9 @@ from broker.amqp_adapter import AmqpConsumer
 from broker.amqp_codec import decode
 from broker.port import Message, Settle
 from contract.typed import Typed
+from dlq.dead_letters.rules.parsing import origin_of
 from dlq.models import DeadLetter, ReplayJob
-from dlq.reading import origin_of
-from dlq.replay.jobs import create_job
-from dlq.replay.options import Options
+from dlq.replay.creation import Options, create_job
 from failures.intake.batch import accept_batch
 from tests.dlq.jobs import carry_out, replays, taken
 from tests.dlq.stage import DLA, Seen, Stage

@@ -11,7 +11,7 @@ from broker.amqp_codec import decode
 from broker.port import Settle
 from contract.properties import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
-from dlq import undelivered
+from dlq.index import undelivered
 from dlq.models import DeadLetter, UndeliveredMessage
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage

@@ -23,14 +23,15 @@ from contract.properties import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
-from dlq.masking import Masks
+from dlq.dead_letters.rules.masks import Masks
 from dlq.models import DeadLetter
 from dlq.models.waiting import Fate, WaitingAction, WaitingState
-from dlq.replay.jobs import create_job
-from dlq.waiting import asking, steps
-from dlq.waiting.asking import Selection, listed
-from dlq.waiting.bodies import Heads
-from dlq.waiting.operations import BY_KIND, CancelAction
+from dlq.replay.creation import create_job
+from dlq.subscriptions import asking
+from dlq.subscriptions import worker as subscriptions_worker
+from dlq.subscriptions.asking import Selection, listed
+from dlq.subscriptions.operations import BY_KIND, CancelAction
+from dlq.subscriptions.queries import Heads
 from tests.broker.houses import eventually
 from tests.dlq.jobs import actions, carry_out, replays, run_waiting, taken
 from tests.dlq.stage import Seen, Stage
@@ -167,7 +168,7 @@ def test_messages_are_held_back_and_released_to_their_subscription_alone(stage: 
 def test_all_that_wait_are_held_in_slices_and_no_more_than_there_were(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "SLICE", 4)
+    monkeypatch.setattr(subscriptions_worker, "SLICE", 4)
     scene = Scene(stage, waiting=10)
     action = scene.ask("hold", "waiting")
     scene.publish(2, "later")
@@ -179,7 +180,7 @@ def test_all_that_wait_are_held_in_slices_and_no_more_than_there_were(
 def test_an_action_that_is_stopped_leaves_the_rest_where_it_was(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "SLICE", 4)
+    monkeypatch.setattr(subscriptions_worker, "SLICE", 4)
     scene = Scene(stage, waiting=10)
     action = scene.ask("hold", "waiting")
     worker = actions(stage.queues)

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from broker.port import Message, Settle
 from contract.typed import Typed
+from dlq.index.sweep import Sweep
+from dlq.index.walk import Walk, Walked, WalkIncomplete
 from dlq.models import DeadLetter, LetterContent, LetterQueue
 from dlq.search import matching
-from dlq.sweep import Sweep
-from dlq.walking import Walk, Walked, WalkIncomplete
 from failures.retention.turns import work
 from tests.dlq.processes import Processes
 from tests.dlq.stage import DLA, Stage
@@ -102,7 +102,7 @@ def test_a_walk_that_saw_less_than_the_broker_counts_marks_nothing(
     key = stage.key()
     kill_messages(stage, key, 2)
     walk(stage, key)
-    monkeypatch.setattr("dlq.walking.message_count", lambda asked, queue: 3)
+    monkeypatch.setattr("dlq.index.walk.message_count", lambda asked, queue: 3)
     with pytest.raises(WalkIncomplete):
         walk(stage, key)
     assert states(key) == {"dead": 2}
@@ -167,7 +167,7 @@ def test_a_feed_with_too_many_letters_is_drained_and_the_walks_bring_them(
     LetterQueue.objects.create(queue=f"DLQ.{key}", walked_at=timezone.now())
     kill_messages(stage, key, 4)
     kill_messages(stage, forgotten, 1, into="DLQ.feed")
-    monkeypatch.setattr("dlq.feed.MOST_UNREAD", 1)
+    monkeypatch.setattr("dlq.index.feed.MOST_UNREAD", 1)
     stage.follow(lambda: DeadLetter.objects.filter(setting_key=forgotten).exists())
     assert stage.feed_is_empty()
     assert states(key) == {}
@@ -175,7 +175,7 @@ def test_a_feed_with_too_many_letters_is_drained_and_the_walks_bring_them(
     assert LetterQueue.objects.get(queue=f"DLQ.{key}").walked_at is None
 
 
-WALK = "from dlq.walking import index_queue; index_queue('DLQ.{}')"
+WALK = "from dlq.index.walk import index_queue; index_queue('DLQ.{}')"
 
 
 @pytest.mark.kill

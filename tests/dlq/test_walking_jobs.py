@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from console.jobs.worker import claim
 from dlq import tasks
-from dlq.commands.rest import ask
+from dlq.cli.ask import ask
 from dlq.models import JobState, ReplayJob
 from tests.dlq.jobs import replays, run_replay
 from tests.dlq.stage import Stage
@@ -45,8 +45,8 @@ def scene(stage: Stage, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Scene
     browser = InterruptedBrowser(stage.queues.browser)
     monkeypatch.setattr(tasks, "letter_queues", lambda: replace(stage.queues, browser=browser))
     monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
-    monkeypatch.setattr("dlq.replay.agreement.AT_ONCE", 10)
-    monkeypatch.setattr("dlq.replay.agreement.SIGN_EVERY", 0.0)
+    monkeypatch.setattr("dlq.replay.worker.agreement.AT_ONCE", 10)
+    monkeypatch.setattr("dlq.replay.worker.agreement.SIGN_EVERY", 0.0)
     return Scene(stage, browser)
 
 

@@ -10,13 +10,13 @@ from broker.port import Message, Settle
 from console.jobs.worker import run
 from console.operations.operation import perform
 from contract.typed import Typed
+from dlq.dead_letters.rules.parsing import WHOLE_BODY
+from dlq.full_body import worker as full_body_worker
+from dlq.full_body.asking import KEPT
+from dlq.full_body.operations import CancelFetch, FetchBody
+from dlq.full_body.worker import BodyFetchWorker
 from dlq.models import DeadLetter, FetchState, WholeFetch
-from dlq.reading import WHOLE_BODY
 from dlq.reasons import NOT_THERE, TRIED
-from dlq.whole import reading
-from dlq.whole.asking import KEPT
-from dlq.whole.operations import CancelFetch, FetchBody
-from dlq.whole.reading import BodyFetchWorker
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 from tests.web import reports
@@ -39,7 +39,7 @@ def large_letter(stage: Stage) -> DeadLetter:
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker counts."""
-    monkeypatch.setattr("dlq.whole.operations.message_count", lambda _queue: 3)
+    monkeypatch.setattr("dlq.full_body.operations.message_count", lambda _queue: 3)
 
 
 def fetch_of(letter: DeadLetter) -> WholeFetch:
@@ -69,13 +69,13 @@ def test_what_has_left_its_queue_is_said_to_be_gone(stage: Stage) -> None:
 def test_a_cancelled_fetch_stores_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     letter = large_letter(stage)
     fetch = fetch_of(letter)
-    found = reading._look
+    found = full_body_worker._look
 
     def cancelled_meanwhile(*arguments):  # type: ignore[no-untyped-def]
         perform(CancelFetch, letter, None)
         return found(*arguments)
 
-    monkeypatch.setattr(reading, "_look", cancelled_meanwhile)
+    monkeypatch.setattr(full_body_worker, "_look", cancelled_meanwhile)
     run(BodyFetchWorker(lambda: stage.queues), fetch.pk, timezone.now())
     fetch.refresh_from_db()
     assert (fetch.state, fetch.encoded) == (FetchState.CANCELLED, None)
@@ -120,7 +120,7 @@ def test_what_is_old_is_dropped_and_what_broke_off_three_times_is_given_up(stage
     fetch = fetch_of(letter)
     worker, now = BodyFetchWorker(lambda: stage.queues), timezone.now()
     assert list(worker.free(now)) == [fetch]
-    WholeFetch.objects.update(tries=reading.TRIES, lease_until=now)
+    WholeFetch.objects.update(tries=full_body_worker.TRIES, lease_until=now)
     run(worker, fetch.pk, timezone.now())
     fetch.refresh_from_db()
     assert (fetch.state, fetch.problem) == (FetchState.FAILED, TRIED())

@@ -24,21 +24,26 @@ from console.jobs import worker
 from console.operations.operation import perform
 from console.operations.refusals import Refused
 from console.tasks import start_jobs
-from dlq import sweep, tasks
-from dlq.asking import Wish, begin
-from dlq.erasing import erasing
-from dlq.feed import Feed, Inbox
-from dlq.letter_queues import letter_queues
+from dlq import tasks
+from dlq.erasure import erasing
+from dlq.index import sweep
+from dlq.index.broker import letter_queues
+from dlq.index.feed import Feed, Inbox
+from dlq.index.queries import FEED_QUEUE
+from dlq.index.walk import index_queue, message_count
 from dlq.models import Action, DeadLetter, ItemState, LetterReport, ReplayItem, ReplayJob, ReplaySlice
 from dlq.models.letter import BIN_QUEUE
 from dlq.models.report import LetterResult
-from dlq.preflight import CODES
-from dlq.queue_state import FEED_QUEUE
-from dlq.replay import counting, jobs, joining, moving, overdue, pieces, planning
+from dlq.outcomes import operations
+from dlq.replay import counts as counting
+from dlq.replay import creation
+from dlq.replay.creation import Options
 from dlq.replay.operations import ON_REPLAYS
-from dlq.replay.options import Options
-from dlq.search.tables import TABLE
-from dlq.walking import index_queue, message_count
+from dlq.replay.preflight.rules import CODES
+from dlq.replay.requests import Wish, begin
+from dlq.replay.rules import slices
+from dlq.replay.worker import mover, planner
+from dlq.search.matching import TABLE
 from failures.erasing import Wanted
 from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Seen
@@ -49,8 +54,8 @@ RULE = [{"op": "set_property", "name": "edited", "type": "string", "value": "yes
 
 def _small(size: int = 2) -> None:
     """Several slices for a few letters, and nobody is sent for."""
-    planning.RANGE_SLICE = pieces.IN_ORDER = planning.NAMED_SLICE = size
-    planning.SLICE = size  # type: ignore[attr-defined]
+    slices.RANGE_SLICE = planner.IN_ORDER = slices.NAMED_SLICE = size
+    slices.SLICE = size  # type: ignore[attr-defined]
     # A move by ids takes several transactions of the broker.
     moves.FLUSH = max(1, size // 5)
     worker.send = lambda *_, **__: True  # type: ignore[attr-defined]
@@ -79,7 +84,7 @@ def ask(key: str, action: str, scope: str, letters: list[int] | None = None, **o
     _small()
     rule: dict[str, Any] = {"edit_rule": RULE} if action == "edit" else {}
     how = Options(**options, **rule)
-    job = jobs.create_job(
+    job = creation.create_job(
         LaunchSetting.objects.get(key=key), action=action, scope=scope, letters=letters, options=how,
         by=User.objects.get(username="operator"), now=timezone.now(),
     )  # fmt: skip
@@ -174,7 +179,7 @@ def handle(key: str) -> int:
                 id=uuid4(), setting_key=key, message_key=name, result=LetterResult.HANDLED, server_name="srv",
                 activation_uuid=uuid4(), attempt=1, occurred_at=timezone.now(),
             )  # fmt: skip
-        joining.settle({(key, name) for name in keys}, timezone.now())
+        operations.settle({(key, name) for name in keys}, timezone.now())
     return len(keys)
 
 
@@ -211,19 +216,19 @@ def work(job: str, turns: int = 20, *, vanishing: bool = False, stolen_of: int =
 
 
 def _let_one_vanish() -> None:
-    run = moving.Moves.run
+    run = mover.Moves.run
 
-    def after_a_loss(self: moving.Moves) -> moving.Ended:
+    def after_a_loss(self: mover.Moves) -> mover.Ended:
         source, letters = self._job.source_queue, self._job.items.order_by("letter__orig_message_id")
         oldest = letters.values_list("letter__orig_message_id", flat=True)[0]
         self._queues.management.call(f"queue.{source}", "removeMessages", f"_AMQ_ORIG_MESSAGE_ID = {oldest}")
         return run(self)
 
-    moving.Moves.run = after_a_loss  # type: ignore[method-assign]
+    mover.Moves.run = after_a_loss  # type: ignore[method-assign]
 
 
 def _let_one_be_stolen(slice_number: int) -> None:
-    ask, stolen = moving._ask, False
+    ask, stolen = mover._ask, False
 
     def after_a_theft(queues: Any, job: ReplayJob, piece: ReplaySlice, numbers: Sequence[int]) -> int:
         nonlocal stolen
@@ -232,7 +237,7 @@ def _let_one_be_stolen(slice_number: int) -> None:
             _steal(job.source_queue)
         return ask(queues, job, piece, numbers)
 
-    moving._ask = after_a_theft
+    mover._ask = after_a_theft
 
 
 def _steal(queue: str) -> None:
@@ -252,7 +257,7 @@ def _steal(queue: str) -> None:
 def states(job: str, hours: float = 0) -> dict[str, list[str]]:
     """Of each letter, by its message key, the state and the outcome; `hours` later."""
     if hours:
-        list(overdue.end_overdue(timezone.now() + timedelta(hours=hours)))
+        list(operations.end_overdue(timezone.now() + timedelta(hours=hours)))
     row = ReplayJob.objects.get(pk=job)
     items = ReplayItem.objects.filter(job=row)
     waiting = counting.waiting_of(row.counts)

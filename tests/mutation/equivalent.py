@@ -4,7 +4,7 @@
 FAST = "a shortcut: the long way gives the same"
 _FIRST = "type(data) is as_it_is"
 _SECOND = "text and type(data) is str and data.isascii() and ('\\x00' not in data)"
-# Of dlq/editing/rules.py.
+# Of dlq/edit/rules/bulk_rule.py.
 NO_NAMES = "a shortcut: of no names no field is found"
 
 EQUIVALENT: dict[str, dict[str, str]] = {
@@ -61,35 +61,35 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
         "oddity: 0 -> -1 #3": "a rate below 0 is less than a third of another one, as 0 is",
     },
-    "dlq/editing/pointer.py": {
+    "dlq/edit/rules/json_pointer.py": {
         "locate: 0 -> -1": "a place before the first sign is the first sign",
         "remove: _members(text, start) or [] -> _members(text, start)": "of no members none is chosen",
         "_chosen: 1 -> 2": "any number below 0 is no index",
         "_members: '' -> 'mutant'": "nobody reads the name of an item",
         "_space: found -> True": "for the type checker: no space is found as well",
     },
-    "dlq/editing/rules.py": {
+    "dlq/edit/rules/bulk_rule.py": {
         "is_hidden: operation.op == 'set_json' and bool(names) and names_in(json.loads(operation.json), "
         "names) -> operation.op == 'set_json' and names_in(json.loads(operation.json), names)": NO_NAMES,
         "_json: before is not None and locked and names_in(json.loads(before), locked) -> "
         "before is not None and names_in(json.loads(before), locked)": NO_NAMES,
         "_json: True -> False": "what is put together of JSON is JSON, so its form need not be looked at",
     },
-    "dlq/waiting/rows.py": {
+    "dlq/subscriptions/rules.py": {
         "_key: b'' -> b'mutant'": "a body counts only where there is no id",
     },
     "dlq/pages/pace.py": {
         "module: 20 -> 21": "who asks reads so many slices; the rule takes what it is given",
         "module: 20 -> 19": "who asks reads so many slices; the rule takes what it is given",
     },
-    "dlq/replay/ladder.py": {
+    "dlq/replay/rules/ladder.py": {
         "place: 0 -> -1": "a step before the first one has room for no letter",
     },
-    "agents/services/windows.py": {
+    "agents/schedules/windows.py": {
         "last_window: break -> continue": "the longer looks reach behind the start as well",
         "_of_crontab: due > last -> due >= last": "cronsim gives no instant twice in a row",
     },
-    "agents/services/schedule_words.py": {
+    "agents/schedules/text.py": {
         "_days_of_month: return '' -> return None": "it is only asked whether it is empty",
         "_days_of_month: day > 0 -> day >= 0": "no day is 0",
         "_days_of_month: 0 -> -1": "the words for last days are far below -1",
@@ -102,10 +102,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "Counting.__init__: 0 -> -1": "a run that handled less than 0 has proved as little",
         "Counting.succeeded: self.counts.any -> True": "where nothing counts there is nothing to forget",
     },
-    "dlq/preflight/judgement.py": {
+    "dlq/replay/preflight/rules.py": {
         "_warnings: policy.one -> True": "a letter that goes has a doubt only where it was named alone",
     },
-    "failures/fingerprints/versions.py": {
+    "failures/tallies/versions.py": {
         "module: 2 -> 3": "above every number as well, which begin with 1",
         "version_key: assert found is not None -> pass": (
             "for the type checker: the pattern matches everything"
@@ -118,7 +118,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_python_key: 0 -> -1": "names of stages are compared with each other, or with nothing",
         "_tokens: 0 -> -1": "a word is below every number as well, which begin with 1",
     },
-    "dlq/replay/outcomes.py": {
+    "dlq/outcomes/rules.py": {
         "_chosen: 0 -> -1": "one case has one message key: all of its letters are weak, or none is",
     },
 }

@@ -10,7 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from failures.archive import anew, planning
+from failures.archive import planning
+from failures.archive import planning as anew
 from failures.archive.cutting import Cut
 from failures.archive.erasing import _planned, _put_down, erase, remember
 from failures.erasing import NotInArchive, Wanted, substitute

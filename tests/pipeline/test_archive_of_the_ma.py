@@ -10,7 +10,8 @@ import pytest
 from django.db import connection
 
 from dlq.models import DeadLetter, ReplayItem
-from failures.archive import planning, results, settling
+from failures.archive import planning, results
+from failures.archive import planning as settling
 from failures.archive.kinds import kinds
 from failures.models import ArchiveBlock, FailureProtocol, RecoveredMessage
 from pipeline.archive import Archive, Source, archive_stage

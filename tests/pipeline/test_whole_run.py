@@ -21,9 +21,8 @@ from agents.models import Activation, BreakerTrip, Run
 from deploy import drivers
 from deploy.ports import free_ports
 from dlq.models import DeadLetter
-from failures.insights.jobs import TABLES
-from failures.insights.places import tail_of_log
-from failures.insights.readiness import submit_program
+from failures.archive.readiness import submit_program
+from failures.insights.places import TABLES, tail_of_log
 from failures.models import (
     ActivationHealth,
     BreakerSuggestion,

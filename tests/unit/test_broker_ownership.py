@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from agents.services.broker_owner import Ownership, judge
+from agents.site.broker_owner import Ownership, judge
 from broker import site_claim
 from broker.errors import ManagementFailed
 from broker.memory_adapter import MemoryBroker

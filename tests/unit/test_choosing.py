@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.services.choosing import Candidate, Current, Plan, Waiting, plan_any, plan_many
+from agents.activations.rules.placement import Candidate, Current, Plan, Waiting, plan_any, plan_many
 
 
 def candidate(

@@ -5,8 +5,8 @@ import zoneinfo
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents import crontabs
-from agents.crontabs import (
+from agents.rules import crontabs
+from agents.rules.crontabs import (
     LAST_DAY,
     LAST_WORKDAY,
     Fields,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.services.draining import Look, Patience, Progress, follow, time_is_up, verdict
+from agents.activations.rules.drain import Look, Patience, Progress, follow, time_is_up, verdict
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 PATIENCE = Patience(idle=timedelta(seconds=5), wait=timedelta(seconds=60))

@@ -9,9 +9,9 @@ import pytest
 
 from broker.port import Message
 from contract.typed import Typed
-from dlq.editing import pointer
+from dlq.edit.rules import json_pointer
+from dlq.edit.rules.bulk_rule import apply, rule_of
 from dlq.editing.refusal import EditRefused
-from dlq.editing.rules import apply, rule_of
 
 DOC = '{ "a": {"b~/c": [10, 1.10, {"x": null}]}, "": 0,\n  "last": "é\\u00e9" , "twice": 1, "twice": 2 }'
 NONE: frozenset[str] = frozenset()
@@ -29,7 +29,7 @@ ORDER = Message(
     ],
 )  # fmt: skip
 def test_a_pointer_finds_what_readers_see(place: str, value: Any) -> None:
-    start, end = pointer.locate(DOC, pointer.parse(place))
+    start, end = json_pointer.locate(DOC, json_pointer.parse(place))
     assert json.loads(DOC[start:end]) == value
 
 
@@ -38,14 +38,14 @@ def test_a_pointer_finds_what_readers_see(place: str, value: Any) -> None:
 )
 def test_a_pointer_to_nothing_is_refused(place: str) -> None:
     with pytest.raises(EditRefused) as caught:
-        pointer.locate(DOC, pointer.parse(place))
+        json_pointer.locate(DOC, json_pointer.parse(place))
     assert caught.value.code == "pointer_missing"
 
 
 @pytest.mark.parametrize("place", ["a", "/~2", "/~", "/" + "x" * 1000])
 def test_what_is_no_pointer_is_refused(place: str) -> None:
     with pytest.raises(EditRefused) as caught:
-        pointer.parse(place)
+        json_pointer.parse(place)
     assert caught.value.code == "bad_pointer"
 
 
@@ -64,9 +64,9 @@ def test_what_is_no_pointer_is_refused(place: str) -> None:
 def test_setting_changes_that_place_alone(text: str, place: str, value: str, result: str | None) -> None:
     if result is None:
         with pytest.raises(EditRefused):
-            pointer.put(text, pointer.parse(place), value)
+            json_pointer.put(text, json_pointer.parse(place), value)
     else:
-        assert pointer.put(text, pointer.parse(place), value) == result
+        assert json_pointer.put(text, json_pointer.parse(place), value) == result
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_setting_changes_that_place_alone(text: str, place: str, value: str, res
 def test_removing_takes_the_comma_with_it(text: str, place: str, result: str | None) -> None:
     if result is None:
         with pytest.raises(EditRefused):
-            pointer.remove(text, pointer.parse(place))
+            json_pointer.remove(text, json_pointer.parse(place))
     else:
-        assert pointer.remove(text, pointer.parse(place)) == result
+        assert json_pointer.remove(text, json_pointer.parse(place)) == result
 
 
 def rule(*operations: dict[str, Any], locked: frozenset[str] = NONE) -> Any:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.services.final_states import RunFact, final_state, finished_well, own_ending, runs_out
+from agents.activations.rules.outcome import RunFact, final_state, finished_well, own_ending, runs_out
 from failures.unresolved import still_failing
 
 FINISHED = RunFact("finished", wanted=True, closed=True)

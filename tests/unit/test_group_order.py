@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from agents.groups.rules import Decision, MemberFacts, Step, next_step
 from agents.models import ActivationState
-from agents.services.group_order import Decision, MemberFacts, Step, next_step
 
 ENDS = [
     state.value

@@ -3,8 +3,8 @@ objects."""
 
 import pytest
 
-from dlq.editing import pointer
-from dlq.editing.pointer import Member
+from dlq.edit.rules import json_pointer
+from dlq.edit.rules.json_pointer import Member
 from dlq.editing.refusal import EditRefused
 
 
@@ -17,13 +17,13 @@ from dlq.editing.refusal import EditRefused
     ],
 )  # fmt: skip
 def test_a_pointer_has_its_tokens(place: str, tokens: tuple[str, ...]) -> None:
-    assert pointer.parse(place) == tokens
+    assert json_pointer.parse(place) == tokens
 
 
 @pytest.mark.parametrize("place", ["a", "a/b", "/~", "/~2", "/a~/b", "/" + "x" * 1000])
 def test_what_is_no_pointer_is_refused(place: str) -> None:
     with pytest.raises(EditRefused) as caught:
-        pointer.parse(place)
+        json_pointer.parse(place)
     assert caught.value.code == "bad_pointer"
 
 
@@ -38,7 +38,7 @@ def test_what_is_no_pointer_is_refused(place: str) -> None:
     ],
 )  # fmt: skip
 def test_whatever_its_layout_a_value_is_found(text: str, place: str, value: str) -> None:
-    start, end = pointer.locate(text, pointer.parse(place))
+    start, end = json_pointer.locate(text, json_pointer.parse(place))
     assert text[start:end] == value
 
 
@@ -51,9 +51,9 @@ def test_whatever_its_layout_a_value_is_found(text: str, place: str, value: str)
     ],
 )  # fmt: skip
 def test_there_is_nothing_at_another_place(text: str, place: str) -> None:
-    for change in (pointer.locate, pointer.remove):
+    for change in (json_pointer.locate, json_pointer.remove):
         with pytest.raises(EditRefused) as caught:
-            change(text, pointer.parse(place))
+            change(text, json_pointer.parse(place))
         assert (caught.value.code, caught.value.reason) == (
             "pointer_missing", "The document has nothing at that place.",
         )  # fmt: skip
@@ -73,13 +73,13 @@ def test_there_is_nothing_at_another_place(text: str, place: str) -> None:
     ],
 )  # fmt: skip
 def test_a_value_is_replaced_or_added_where_the_pointer_leads(text: str, place: str, result: str) -> None:
-    assert pointer.put(text, pointer.parse(place), "V") == result
+    assert json_pointer.put(text, json_pointer.parse(place), "V") == result
 
 
 @pytest.mark.parametrize(("text", "place"), [("[1]", "/a"), ("[1]", "/1"), ("7", "/-"), ('{"a": 1}', "/b/-")])
 def test_containers_are_never_made_up(text: str, place: str) -> None:
     with pytest.raises(EditRefused) as caught:
-        pointer.put(text, pointer.parse(place), "V")
+        json_pointer.put(text, json_pointer.parse(place), "V")
     assert caught.value.code == "pointer_missing"
 
 
@@ -93,12 +93,12 @@ def test_containers_are_never_made_up(text: str, place: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_removed_leaves_the_rest_as_it_was(text: str, place: str, result: str) -> None:
-    assert pointer.remove(text, pointer.parse(place)) == result
+    assert json_pointer.remove(text, json_pointer.parse(place)) == result
 
 
 def test_the_whole_document_is_never_removed() -> None:
     with pytest.raises(EditRefused) as caught:
-        pointer.remove("{}", ())
+        json_pointer.remove("{}", ())
     assert caught.value.code == "bad_pointer"
 
 

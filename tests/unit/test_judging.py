@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dlq.judging import Judged, Known, judge
+from dlq.index.rules import Judged, Known, judge
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATELY = NOW - timedelta(hours=1)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dlq.replay.ladder import (
+from dlq.replay.rules.ladder import (
     Decision,
     Next,
     Outcomes,

@@ -4,7 +4,7 @@ pools."""
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.services.choosing import Candidate, Current, plan_any, plan_many
+from agents.activations.rules.placement import Candidate, Current, plan_any, plan_many
 
 BOUNDED = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 

@@ -11,14 +11,14 @@ from broker.amqp_codec import decode, encode
 from broker.port import BodyKind, Message
 from contract.identity import message_key
 from contract.typed import Typed
-from dlq.editing.applying import copy_for, edited, message_of
-from dlq.editing.bodies import Form, form_of
-from dlq.editing.changes import Changes, changes_of
-from dlq.editing.diff import changes_between, unified
+from dlq.dead_letters.rules.parsing import letter_row
+from dlq.edit.rules.body_text import Form, form_of
+from dlq.edit.rules.changes import Changes, changes_of
+from dlq.edit.rules.copy import copy_for, edited, message_of
+from dlq.edit.rules.diff import changes_between, unified
+from dlq.edit.rules.values import TYPES, typed_value, written
 from dlq.editing.refusal import EditRefused
-from dlq.editing.values import TYPES, typed_value, written
 from dlq.models import DeadLetter
-from dlq.reading import letter_row
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 EDIT = UUID("12345678-1234-5678-1234-567812345678")

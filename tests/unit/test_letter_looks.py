@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlq.bodies import Look, pretty
+from dlq.dead_letters.rules.body import Look, pretty
 
 
 @pytest.mark.parametrize("text", ["<a>1<2 and 3<4</a>", "<a><</a>", "<<a></a>"])

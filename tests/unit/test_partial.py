@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from agents.activations.rules.partial import is_partial
 from agents.models import Run, Server
-from agents.services.partial import is_partial
 from console.reasons import Reason
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """What the terminal says of a run of the pipeline."""
 
-from failures.insights.telling import lines
+from failures.insights.progress import lines
 from failures.models import PipelineRun, PipelineState
 
 NOTHING_NEW = "nothing new: what is younger than 10 minutes is for the next run"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.services.quorum import Facts, Other, Rule, decide, live
+from agents.breaker.rules import Facts, Other, Rule, decide, live
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LONG_AGO, JUST_NOW = NOW - timedelta(seconds=60), NOW - timedelta(seconds=59.5)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlq.replay.outcomes import Death, Fate, Given, Report, fates
+from dlq.outcomes.rules import Death, Fate, Given, Report, fates
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.letters import NAMED, SLICE
-from dlq.replay.planning import (
+from dlq.index.walk_ids import Numbers
+from dlq.replay.rules.slices import (
     Candidate,
     Figures,
     Mover,
@@ -18,7 +19,6 @@ from dlq.replay.planning import (
     parts_of,
     told,
 )
-from dlq.walking import Numbers
 
 LETTERS = st.lists(st.integers(0, 10_000), unique=True)
 ITEMS = st.lists(st.tuples(st.integers(), st.integers(0, 50)), unique_by=lambda item: item[0])

@@ -4,7 +4,7 @@ import pytest
 from django.utils import translation
 
 from agents.models import Schedule
-from agents.services.schedule_words import crontab_in_words, describe, interval_in_words
+from agents.schedules.text import crontab_in_words, describe, interval_in_words
 
 CRONTABS = [
     ("30 2 * * *", "every day at 02:30", "каждый день в 02:30"),

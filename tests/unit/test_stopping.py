@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dlq.replay.stopping import WAITS_FOR, Gate, decide
+from dlq.replay.worker.pacer import WAITS_FOR, Gate, decide
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from dlq.uncollected import uncollected
+from dlq.index.store import uncollected
 
 
 @uncollected

@@ -10,7 +10,7 @@ from contract.connections import connection_name, server_of
 from contract.identity import message_key
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
-from dlq.waiting.rows import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message
+from dlq.subscriptions.rules import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message
 
 AMQP = {
     "messageID": 7,

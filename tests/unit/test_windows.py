@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.crontabs import check_crontab, fields_of
-from agents.services.windows import Timetable, due_windows, last_window, next_windows
+from agents.rules.crontabs import check_crontab, fields_of
+from agents.schedules.windows import Timetable, due_windows, last_window, next_windows
 
 BERLIN = "Europe/Berlin"
 

@@ -7,8 +7,10 @@ from django.utils import timezone
 
 from agents.acknowledgements.operations import Commit, RollBack
 from agents.activations.operations import StopActivation
+from agents.activations.start import run_now
 from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup, StopGroup
+from agents.groups.switching import enable_group, run_group_now
 from agents.models import (
     Acknowledgement,
     Activation,
@@ -24,12 +26,9 @@ from agents.models import (
     Server,
 )
 from agents.notices.operations import DeleteTarget, RenewSecret, SendTest
+from agents.servers.duty import set_duty
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
-from agents.services.duty import set_duty
-from agents.services.groups import enable_group, run_group_now
-from agents.services.settings import enable_setting
-from agents.services.starting import run_now
-from agents.services.tokens import issue_server_token
+from agents.servers.tokens import issue_server_token
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
@@ -39,6 +38,7 @@ from agents.settings.operations import (
     RunSetting,
     StopSetting,
 )
+from agents.settings.saving import enable_setting
 from tests.web.launching import group_of
 from tests.web.operation_case import Case
 from tests.web.rows import make_setting

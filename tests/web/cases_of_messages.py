@@ -7,7 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, Run
-from agents.services import queue_counts
+from agents.provisioning import queue_counts
 from broker.amqp_codec import encode
 from broker.port import Message
 from broker.topology import apply
@@ -16,11 +16,12 @@ from console import broker
 from contract.messages import BlockedMessage
 from contract.typed import Typed
 from contract.wire import dump
-from dlq.foreign.operations import FollowQueue, UnfollowQueue
+from dlq.full_body.operations import CancelFetch, DownloadBody, FetchBody
 from dlq.models import DeadLetter, LetterQueue, WaitingAction, WholeFetch
-from dlq.waiting.asking import Selection
-from dlq.waiting.blocking import mark_of
-from dlq.waiting.operations import (
+from dlq.queues.operations import FollowQueue, UnfollowQueue
+from dlq.subscriptions.asking import Selection
+from dlq.subscriptions.blocked import mark_of
+from dlq.subscriptions.operations import (
     CancelAction,
     DeadLetterNow,
     GiveUpBlocked,
@@ -28,7 +29,6 @@ from dlq.waiting.operations import (
     ReleaseMessages,
     RetryNow,
 )
-from dlq.whole.operations import CancelFetch, DownloadBody, FetchBody
 from tests.web import letters
 from tests.web.cases_of_agents import ordered
 from tests.web.operation_case import Case

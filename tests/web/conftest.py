@@ -63,7 +63,7 @@ def begins_in_english() -> None:
 @pytest.fixture(autouse=True)
 def knows_no_counts() -> None:
     """Of the broker of the test before."""
-    from agents.services import queue_counts
+    from agents.provisioning import queue_counts
 
     queue_counts.forget()
 
@@ -86,9 +86,9 @@ def all_places_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
 def alerts_are_looked_at_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where beat is away, a heartbeat begins a thread that looks at them: it would go on into the next
     test."""
-    from agents.services import standing_in
+    from agents import reconciler
 
-    monkeypatch.setattr(standing_in, "_next_question", float("inf"))
+    monkeypatch.setattr(reconciler, "_next_question", float("inf"))
 
 
 @pytest.fixture(scope="session")
@@ -187,7 +187,7 @@ def migrate(transactional_db: None) -> Iterator[Callable[[str, str], object]]:
 @pytest.fixture
 def world(db: None, monkeypatch: pytest.MonkeyPatch) -> World:
     """A house after a busy morning; its broker does not answer."""
-    from agents.services import queue_counts as figures
+    from agents.provisioning import queue_counts as figures
     from tests.web import factories
     from tests.web.kept_rows import kept
 

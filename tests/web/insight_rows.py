@@ -7,7 +7,7 @@ from uuid import uuid4
 from django.utils import timezone
 
 from agents.models import Activation
-from failures.insights.jobs import TABLES
+from failures.insights.places import TABLES
 from failures.models import (
     ActivationHealth,
     BreakerBacktest,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from agents.heartbeat.heartbeats import accept_heartbeat
+from agents.liveness.queries import LEASE_MARGIN_SECONDS, LEASE_SECONDS
 from agents.models import Server
-from agents.services.hearing import LEASE_MARGIN_SECONDS, LEASE_SECONDS
-from agents.services.heartbeats import accept_heartbeat
 from contract.messages import (
     AgentKind,
     Content,

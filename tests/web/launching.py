@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from agents.activations.end import follow
 from agents.models import (
     Activation,
     ActivationState,
@@ -14,8 +15,7 @@ from agents.models import (
     Schedule,
     ScheduledGroup,
 )
-from agents.services.followers import follow
-from agents.services.schedules import save_schedule
+from agents.schedules.saving import save_schedule
 from tests.web.rows import NOW, make_setting
 
 

@@ -13,6 +13,7 @@ from django.forms import MultiWidget
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
+from agents.acknowledgements import answering
 from agents.models import (
     Acknowledgement,
     Activation,
@@ -27,7 +28,6 @@ from agents.models import (
     Server,
     ServerToken,
 )
-from agents.services import answering
 from broker.port import Management
 from broker.topology import apply, setting_topology
 from console.saved_filters.models import SavedFilter

@@ -19,8 +19,8 @@ from contract.typed import Typed
 from contract.wire import dump
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking, WholeFetch
 from dlq.models.waiting import WaitingAction
-from dlq.preflight import CODES
-from dlq.waiting.blocking import mark_of
+from dlq.replay.preflight.rules import CODES
+from dlq.subscriptions.blocked import mark_of
 from tests.web import letters, reports
 from tests.web.unsafe_routes import PASSWORD, Ask
 from tests.web.waiting import DLA, HOURS, WaitingHouse
@@ -56,8 +56,8 @@ class Rows:
         self.house = WaitingHouse(self.setting)
         places = ("api.waiting", "pages.waiting", "pages.waiting_ask")
         self.house.answers(monkeypatch, *(f"dlq.{place}.management" for place in places))
-        monkeypatch.setattr("dlq.import_sending.AmqpPublisher", lambda _account: Publisher())
-        for module in ("dlq.pages.whole", "dlq.api.whole", "dlq.whole.operations"):
+        monkeypatch.setattr("dlq.imports.operations.AmqpPublisher", lambda _account: Publisher())
+        for module in ("dlq.pages.whole", "dlq.api.whole", "dlq.full_body.operations"):
             monkeypatch.setattr(f"{module}.message_count", lambda _queue: 1200)
         monkeypatch.setattr(broker, "_connection", self.house.management)
         monkeypatch.setattr(broker, "_process", os.getpid())

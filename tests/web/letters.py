@@ -7,10 +7,10 @@ from agents.models import LaunchSetting
 from broker.amqp_codec import encode
 from broker.port import Message
 from contract.typed import Typed
-from dlq import index
+from dlq.dead_letters.rules.parsing import letter_row
+from dlq.index import store
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, ReplaySlice, SliceState
-from dlq.reading import letter_row
-from dlq.replay import counting
+from dlq.replay import counts
 from tests.web.reports import AT
 
 NODE = "node-1"
@@ -29,7 +29,7 @@ def dead(
     message = Message(body=body or Typed("string", "{}"), message_id=id_, annotations=annotations, **fields)
     row = letter_row(encode(message), NODE, AT + timedelta(seconds=number))
     row.queue = f"DLQ.{setting_key}"
-    index.store([row], row.seen_at)
+    store.store([row], row.seen_at)
     return row
 
 
@@ -53,5 +53,5 @@ def given_back(setting: LaunchSetting, *letters: DeadLetter) -> ReplayJob:
             job=job, letter=letter, slice=piece, state=ItemState.GIVEN_BACK, state_at=now
         )
     DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters]).update(state=LetterState.GIVEN_BACK)
-    counting.recount(job.pk)
+    counts.recount(job.pk)
     return job

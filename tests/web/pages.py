@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from agents.services import queue_counts as figures
-from agents.services.queue_counts import QueueFigures
+from agents.provisioning import queue_counts as figures
+from agents.provisioning.queue_counts import QueueFigures
 from broker.errors import ManagementFailed
 from tests.web.factories import World
 

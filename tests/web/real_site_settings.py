@@ -2,9 +2,9 @@
 
 import os
 
-from ma_site import connection_bounds
+from ma_site import connection
 from ma_site.settings import *  # noqa: F403
 from ma_site.settings import STORAGES
 
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-connection_bounds.BODY_SECONDS = float(os.environ.get("MA_TEST_BODY_SECONDS", connection_bounds.BODY_SECONDS))
+connection.BODY_SECONDS = float(os.environ.get("MA_TEST_BODY_SECONDS", connection.BODY_SECONDS))

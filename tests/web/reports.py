@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
-from agents.services.tokens import issue_server_token
+from agents.servers.tokens import issue_server_token
 from console.tokens.models import ApiToken
 from contract.messages import KIND_OF as KIND_NAMES
 from contract.messages import (

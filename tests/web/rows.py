@@ -9,22 +9,23 @@ from django.db.models import QuerySet
 from rest_framework.test import APIClient
 
 from agents.models import Activation, Destination, LaunchSetting, OfferedAgent, Pool, ProvisionState, Server
-from agents.services import roles, tokens
-from agents.services.settings import enable_setting
-from agents.services.wishes import wanted_hash
+from agents.provisioning.topology import wanted_hash
+from agents.servers import tokens
+from agents.settings.saving import enable_setting
 from console.audit.models import AuditEntry
 from console.tokens.models import ApiToken
 from contract import wire
 from contract.messages import Heartbeat, RunReport, SpoolReport
 from contract.messages import OfferedAgent as WireAgent
 from contract.reasons import Reason
+from ma_site import demo_rows
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def make_roles() -> None:
     """As the site makes them, without what is then in the audit."""
-    roles.make_groups()
+    demo_rows.make_groups()
     QuerySet(AuditEntry).filter(action="role.create").delete()
 
 

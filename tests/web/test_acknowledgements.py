@@ -11,11 +11,11 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from agents.acknowledgements import answering
+from agents.acknowledgements.answering import secret_of
+from agents.heartbeat.desired import desired_state
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Acknowledgement, Activation, LaunchSetting, Pool, Run, Server
-from agents.services import answering
-from agents.services.acknowledgement_secrets import secret_of
-from agents.services.desired import desired_state
-from agents.services.heartbeats import accept_heartbeat
 from contract import wire
 from contract.acknowledging import Action, EndState, make_id
 from contract.messages import (

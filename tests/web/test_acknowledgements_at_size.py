@@ -13,8 +13,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.acknowledgements import answering
 from agents.models import Acknowledgement, LaunchSetting, Pool, Server
-from agents.services import answering
 from failures.retention.aged import AGED, ANSWERS
 from tests.web.rows import api_client, make_setting
 

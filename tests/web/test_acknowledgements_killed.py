@@ -11,10 +11,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from agents.acknowledgements import answering
+from agents.acknowledgements.answering import Answerer
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Acknowledgement, Pool, Server
-from agents.services import answering
-from agents.services.answering import Answerer
-from agents.services.heartbeats import accept_heartbeat
 from console.reasons import said
 from contract.acknowledging import Action, EndState
 from contract.messages import Answer

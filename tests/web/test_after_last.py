@@ -8,11 +8,11 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from rest_framework.test import APIClient
 
-from agents.declared.applying import apply
-from agents.declared.problems import Rejected
-from agents.declared.shape import document_of
+from agents.heartbeat.desired import desired_state
+from agents.manifests.apply import apply
+from agents.manifests.document import document_of
+from agents.manifests.yaml_text import Rejected
 from agents.models import LaunchSetting, Run
-from agents.services.desired import desired_state
 from contract.outcomes import AfterLast
 from contract.records import REFUSED, derived_id
 from failures.intake.batch import accept_batch

@@ -9,9 +9,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from agents.history import note
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server, ServerToken, StateChange
-from agents.services.history import note
-from agents.services.tokens import issue_server_token
+from agents.servers.tokens import issue_server_token
 from tests.web.rows import NOW, make_alive
 
 KINDS = ["server", "pool", "destination", "launchsetting", "activation", "statechange"]

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from agents.models import Destination, LaunchSetting, Pool, ProvisionState, Server
-from agents.services import tokens
+from agents.servers import tokens
 from tests.web.rows import NOW, api_client, heartbeat_json, make_alive, make_setting
 
 WISH = {

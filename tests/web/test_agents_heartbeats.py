@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agents.heartbeat.heartbeats import WrongServer, accept_heartbeat
 from agents.models import LaunchSetting, OfferedAgent, Pool, Run, RunPhase, Server
-from agents.services.heartbeats import WrongServer, accept_heartbeat
-from agents.services.settings import disable_setting, enable_setting
+from agents.settings.saving import disable_setting, enable_setting
 from console.reasons import NO_REASON, said
 from contract import wire
 from contract.messages import (

@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 
 from agents.models import Destination, LaunchSetting, Pool, StateChange
-from agents.services.provisioning import provision_all, provision_due, provision_setting, topology_differences
-from agents.services.queue_counts import figures_of_all, queue_figures
-from agents.services.settings import enable_setting
-from agents.services.wishes import save_destination, save_setting
+from agents.provisioning.provision import (
+    provision_all,
+    provision_due,
+    provision_setting,
+    topology_differences,
+)
+from agents.provisioning.queue_counts import figures_of_all, queue_figures
+from agents.provisioning.topology import save_destination, save_setting
+from agents.settings.saving import enable_setting
 from broker.port import Account, Message, Outgoing
 from broker.stomp_adapter import StompPublisher
 from console import broker as broker_service

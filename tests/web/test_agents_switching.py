@@ -8,11 +8,11 @@ from unittest import mock
 import pytest
 from django.db import connection
 
+from agents.heartbeat.heartbeats import accept_heartbeat
+from agents.heartbeat.records import record_outcomes
 from agents.models import Activation, LaunchSetting, Pool, ProvisionState, Run, Server, StateChange
-from agents.services.heartbeats import accept_heartbeat
-from agents.services.outcomes import record_outcomes
-from agents.services.settings import disable_setting, enable_setting
-from agents.services.tending import tend
+from agents.reconciler import tend
+from agents.settings.saving import disable_setting, enable_setting
 from console import task_queue
 from console.operations.refusals import Refused
 from console.reasons import said
@@ -151,7 +151,7 @@ def test_enabling_again_starts_a_new_activation(setting: LaunchSetting, server: 
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.services.tending.provision_due", lambda now: None)
+    monkeypatch.setattr("agents.reconciler.provision_due", lambda now: None)
 
 
 def test_a_silent_server_loses_its_any_run_to_another_with_a_higher_epoch(

@@ -12,15 +12,13 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.alerts import evaluating, operations, recording
-from agents.alerts.collecting import MOST_OPENED
+from agents.alerts import evaluating, notices, operations, recording
 from agents.alerts.deciding import REMINDERS, SAME, Thresholds
-from agents.alerts.evaluating import evaluate, late_kinds
+from agents.alerts.evaluating import MOST_OPENED, evaluate, late_kinds
 from agents.alerts.kinds import MORE
 from agents.alerts.listing import closed_alerts, narrowed, open_alerts, open_count
+from agents.alerts.notices import PAUSES, send_due
 from agents.models import Alert, AlertEvaluation, AlertRule, AlertTransition, Notice, NoticeTarget, Pool
-from agents.services import notices
-from agents.services.notices import PAUSES, send_due
 from console.operations.refusals import Refused
 from tests.web.alerts import Heat, heat
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox

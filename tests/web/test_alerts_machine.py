@@ -19,12 +19,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from agents.alerts import operations, recording
+from agents.alerts import notices, operations, recording
+from agents.alerts.channels import Undelivered
 from agents.alerts.deciding import SAME
+from agents.alerts.notices import send_due
 from agents.models import Alert, AlertTransition, Notice, NoticeTarget, Pool
-from agents.services import notices
-from agents.services.notices import send_due
-from agents.services.webhook import Undelivered
 from console.operations.refusals import Refused
 from tests.web.alerts import LIMITS, heat
 from tests.web.rows import NOW

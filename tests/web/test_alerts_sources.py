@@ -15,6 +15,7 @@ from agents.alerts import words
 from agents.alerts.deciding import REMINDERS
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import every_kind, kind_of
+from agents.alerts.notices import send_due
 from agents.models import (
     Alert,
     AlertTransition,
@@ -24,15 +25,14 @@ from agents.models import (
     Pool,
     Server,
 )
-from agents.services.components import note_state
-from agents.services.notices import send_due
-from agents.services.settings import enable_setting
+from agents.settings.saving import enable_setting
+from agents.site.components import note_state
 from console.processes import record_heartbeat
 from contract.properties import dead_letter_queue
 from dlq.alert_sources import LEAST
+from dlq.index.queries import FEED_QUEUE, feed_counted
 from dlq.models import DeadLetter, LetterQueue, LetterState
 from dlq.models.letter import BIN_QUEUE
-from dlq.queue_state import FEED_QUEUE, feed_counted
 from ma_site import component_alerts
 from tests.web.listeners import Hook, listening_hook
 from tests.web.rows import NOW, make_alive

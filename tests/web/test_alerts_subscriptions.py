@@ -12,12 +12,12 @@ from agents.alerts import words
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
-from agents.services import subscriptions
-from agents.services.provisioning import provision_setting
-from agents.services.queue_counts import queue_figures
-from agents.services.settings import enable_setting
-from agents.services.subscriptions import watch_subscriptions
-from agents.services.wishes import save_destination, save_setting
+from agents.provisioning import subscriptions
+from agents.provisioning.provision import provision_setting
+from agents.provisioning.queue_counts import queue_figures
+from agents.provisioning.subscriptions import watch_subscriptions
+from agents.provisioning.topology import save_destination, save_setting
+from agents.settings.saving import enable_setting
 from broker.amqp_adapter import AmqpConsumer
 from broker.errors import BrokerUnavailable
 from broker.port import Account, Message, Outgoing, Settle

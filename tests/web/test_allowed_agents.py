@@ -11,9 +11,9 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from agents.activations.start import run_now
 from agents.models import Activation, LaunchSetting, Pool, PoolGrant, Run, Server
-from agents.services.settings import enable_setting
-from agents.services.starting import run_now
+from agents.settings.saving import enable_setting
 from console.operations.refusals import Refused
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_person, make_setting
 
@@ -300,9 +300,9 @@ def test_a_file_narrows_the_list_and_says_what_it_stops(house: Pool, tmp_path: A
 def test_a_file_cannot_bring_an_agent_that_the_pool_does_not_allow(
     house: Pool, mate: User, tmp_path: Any
 ) -> None:
-    from agents.declared.applying import apply
-    from agents.declared.problems import Rejected
-    from agents.declared.shape import document_of
+    from agents.manifests.apply import apply
+    from agents.manifests.document import document_of
+    from agents.manifests.yaml_text import Rejected
 
     def problems(data: Any, by: Any = None) -> list[str]:
         with pytest.raises(Rejected) as refused:
@@ -319,10 +319,10 @@ def test_a_file_cannot_bring_an_agent_that_the_pool_does_not_allow(
 
 
 def test_doctor_leaves_out_samples_that_no_pool_allows(house: Pool, server: Server) -> None:
-    from ma_site.checks.kmas import check
+    from ma_site.checks.kmas import check_kmas
 
     def warned() -> list[str]:
-        return [finding.detail for finding in check(timezone.now()) if "sample agents" in finding.detail]
+        return [finding.detail for finding in check_kmas(timezone.now()) if "sample agents" in finding.detail]
 
     main = Pool.objects.create(name="main")
     main.servers.add(server)
@@ -334,10 +334,10 @@ def test_doctor_leaves_out_samples_that_no_pool_allows(house: Pool, server: Serv
 
 
 def test_doctor_names_what_a_list_keeps_from_running(house: Pool) -> None:
-    from ma_site.checks.kmas import check
+    from ma_site.checks.kmas import check_kmas
 
     Pool.objects.filter(pk=house.pk).update(allowed_agents=["shop.prices"])
-    told = [finding.detail for finding in check(timezone.now())]
+    told = [finding.detail for finding in check_kmas(timezone.now())]
     assert "scripted is enabled and runs nowhere: its pool demo does not allow demo.scripted" in told
 
 
@@ -382,8 +382,8 @@ def test_a_run_that_was_given_up_is_not_resumed_with_an_agent_that_is_not_allowe
 
 
 def _started(setting: LaunchSetting) -> Activation:
+    from agents.activations.start import start_activation
     from agents.models import Trigger
-    from agents.services.starting import start_activation
 
     now: datetime = timezone.now()
     return start_activation(setting, Trigger.PERSON, None, now)

@@ -12,13 +12,18 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from failures.archive import anew, compaction, results, settling
+from failures.archive import planning, results
 from failures.archive.cutting import Cut, cut
-from failures.archive.damage import damage
-from failures.archive.keeping import archived_before, not_archived, protocols_archived_before
-from failures.archive.kinds import ArchivedKind, kinds
+from failures.archive.kinds import (
+    ArchivedKind,
+    archived_before,
+    kinds,
+    not_archived,
+    protocols_archived_before,
+)
 from failures.archive.planning import add, foreseen, new_blocks, plan
-from failures.insights import archive_part
+from failures.archive.results import damage
+from failures.insights import loading
 from failures.models import ArchiveBlock, BlockState, FailureProtocol, Recomputation, RecoveredMessage
 from failures.retention.keepers import Picked
 from tests.web import retention_rows as rows
@@ -187,7 +192,7 @@ def test_retention_deletes_only_what_is_in_a_settled_block() -> None:
     assert set(not_archived([old], NOON + HOUR)) == {
         old.id
     }  # it may still be joined by one that is committed late
-    settling.settle_all(NOON + 2 * HOUR)
+    planning.settle_all(NOON + 2 * HOUR)
 
     assert set(not_archived([old, new], NOON + 2 * HOUR)) == {new.id}
     assert archived_before("protocols", NOON + 2 * HOUR) == NOON + timedelta(minutes=50)
@@ -199,14 +204,14 @@ def test_what_was_committed_late_is_planned_as_a_block_of_its_own() -> None:
     plan(NOON + HOUR)
     results.take_report({"written": [written(1, 1)], "verified": [verified(1)]}, NOON + HOUR)
     receive(NOON + timedelta(minutes=1))
-    settling.settle_all(NOON + 2 * HOUR)
-    settling.settle_all(NOON + 2 * HOUR)
+    planning.settle_all(NOON + 2 * HOUR)
+    planning.settle_all(NOON + 2 * HOUR)
 
     late = ArchiveBlock.objects.get(late_of=1)
     assert (late.number, late.state, late.first) == (2, "planned", NOON - 12 * HOUR)
     assert set(not_archived([each := picked(NOON)], NOON)) == {each.id}
     results.take_report({"written": [written(2, 1)], "verified": [verified(2)]}, NOON + 2 * HOUR)
-    settling.settle_all(NOON + 2 * HOUR)
+    planning.settle_all(NOON + 2 * HOUR)
     assert ArchiveBlock.objects.get(number=1).settled_at == NOON + 2 * HOUR
     assert not_archived([picked(NOON)], NOON + 2 * HOUR) == set()
 
@@ -218,7 +223,7 @@ def test_what_comes_late_into_days_that_were_empty_is_planned_by_its_day() -> No
     plan(midnight + HOUR / 3)
     assert ranges() == [("17 00:00", "18 00:00", "planned"), ("18 00:00", "22 00:00", "verified")]
     receive(midnight - HOUR / 60)
-    settling.settle_all(midnight + 2 * HOUR)
+    planning.settle_all(midnight + 2 * HOUR)
 
     assert [f"{each.day}" for each in ArchiveBlock.objects.filter(late_of=2)] == ["2026-11-21"]
 
@@ -235,7 +240,7 @@ def test_a_damaged_block_is_read_anew_while_the_database_has_its_rows() -> None:
         for number in (1, 2)
     ]
     results.take_report({"quarantined": broken}, NOON + 3 * HOUR)
-    settling.settle_all(NOON + 3 * HOUR)
+    planning.settle_all(NOON + 3 * HOUR)
 
     # Of the second one the database has nothing any more.
     assert ranges() == [
@@ -278,7 +283,7 @@ def test_what_was_damaged_and_can_be_read_again_has_everything_computed_anew() -
     first = plan(NOON + HOUR)
     run = run_row("done", hours=0)
     done = {"written": [written(1, 1)], "verified": [verified(1)]}
-    archive_part.take(done, {**first, "new_blocks": {"protocols": [1]}}, run, NOON + HOUR, computed=True)
+    loading.take(done, {**first, "new_blocks": {"protocols": [1]}}, run, NOON + HOUR, computed=True)
     assert plan(NOON + HOUR)["new_blocks"]["protocols"] == [] and not plan(NOON + HOUR)["anew"]
 
     broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "it is not there"}]
@@ -289,10 +294,10 @@ def test_what_was_damaged_and_can_be_read_again_has_everything_computed_anew() -
     asked = plan(NOON + HOUR)
     assert (asked["anew"], asked["new_blocks"]["protocols"]) == (True, [1])
     # One that comes while the run computes outlives it; one that failed to compute all clears nothing.
-    anew.ask("meanwhile")
-    archive_part.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=False)
-    assert len(anew.asked()) == 2
-    archive_part.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=True)
+    planning.ask("meanwhile")
+    loading.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=False)
+    assert len(planning.asked()) == 2
+    loading.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=True)
     assert list(Recomputation.objects.values_list("why", flat=True)) == ["meanwhile"]
 
 
@@ -302,9 +307,9 @@ def test_damage_that_a_run_found_gone_by_itself_is_computed_by_the_next_one() ->
     results.take_report({"written": [written(1, 1)], "verified": [verified(1)]}, NOON)
     ArchiveBlock.objects.update(state=BlockState.DAMAGED, check_asked=True, computed=True)
     planned: dict[str, Any] = {"new_blocks": {}, "anew_requests": []}
-    archive_part.take({"verified": [verified(1)]}, planned, run, NOON + HOUR, computed=True)
+    loading.take({"verified": [verified(1)]}, planned, run, NOON + HOUR, computed=True)
 
-    assert len(anew.asked()) == 1 and new_blocks(anew=True)["protocols"] == [1]
+    assert len(planning.asked()) == 1 and new_blocks(anew=True)["protocols"] == [1]
 
 
 def test_a_day_of_many_small_blocks_becomes_one() -> None:
@@ -314,11 +319,11 @@ def test_a_day_of_many_small_blocks_becomes_one() -> None:
         results.take_report({"written": [written(number + 1, 5)], "verified": [verified(number + 1)]}, NOON)
         ArchiveBlock.objects.filter(pk=block.pk).update(settled_at=NOON, computed=number > 0)
     later = NOON + timedelta(days=4)
-    compaction.plan_kind("protocols", later)
+    planning.plan_kind("protocols", later)
     assert not ArchiveBlock.objects.filter(compacts=True).exists()  # a job has still to see the first one
     ArchiveBlock.objects.update(computed=True)
-    compaction.plan_kind("protocols", later)
-    compaction.plan_kind("protocols", later)
+    planning.plan_kind("protocols", later)
+    planning.plan_kind("protocols", later)
 
     planned = ArchiveBlock.objects.get(compacts=True)
     assert (planned.replaces, planned.first, planned.last) == (
@@ -339,7 +344,7 @@ def test_recovered_messages_wait_for_their_block_too() -> None:
     results.take_report(
         {"written": [written(1, 1, "recovered")], "verified": [verified(1, "recovered")]}, NOON + HOUR
     )
-    settling.settle_all(NOON + 2 * HOUR)
+    planning.settle_all(NOON + 2 * HOUR)
 
     assert archived_before("recovered", NOON + 2 * HOUR) == NOON + timedelta(minutes=50)
 

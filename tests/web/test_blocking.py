@@ -12,13 +12,13 @@ from django.utils import timezone, translation
 from agents.alerts import words
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
+from agents.heartbeat.desired import desired_state
 from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Server, StateChange
-from agents.services.desired import desired_state
 from console.audit.models import AuditEntry, AuditResult
 from console.reasons import Reason
 from contract.messages import BlockedMessage, GiveUpRequest
 from contract.wire import dump
-from dlq.waiting.blocking import blocking_of, mark_of
+from dlq.subscriptions.blocked import blocking_of, mark_of
 from tests.web import reports
 from tests.web.rows import NOW, api_client, make_alive, make_setting
 

@@ -8,6 +8,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from agents.activations.start import start_activation
+from agents.breaker.resume import resume_on_server
+from agents.breaker.trip import evaluate
+from agents.groups.switching import enable_group, run_group_now
+from agents.heartbeat.desired import desired_state
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import (
     Activation,
     BreakerTrip,
@@ -21,14 +27,8 @@ from agents.models import (
     StateChange,
     Trigger,
 )
-from agents.services.desired import desired_state
-from agents.services.groups import enable_group, run_group_now
-from agents.services.heartbeats import accept_heartbeat
-from agents.services.resuming import resume_on_server
-from agents.services.settings import disable_setting, enable_setting
-from agents.services.starting import start_activation
-from agents.services.tending import tend
-from agents.services.tripping import evaluate
+from agents.reconciler import tend
+from agents.settings.saving import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
 from contract.messages import BreakerCounts, RunReport, RunState

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from agents.breaker.resume import resume_on_server
+from agents.breaker.trip import evaluate
 from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget, Pool, Run, Server, StateChange
-from agents.services.resuming import resume_on_server
-from agents.services.settings import disable_setting
-from agents.services.tripping import evaluate
+from agents.settings.saving import disable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
 from failures.intake.batch import accept_batch

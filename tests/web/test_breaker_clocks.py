@@ -6,10 +6,10 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
+from agents.activations.start import start_activation
+from agents.heartbeat.desired import desired_state
 from agents.models import Activation, BreakerTrip, LaunchSetting, Pool, Run, Server, Trigger
-from agents.services.desired import desired_state
-from agents.services.settings import disable_setting, enable_setting
-from agents.services.starting import start_activation
+from agents.settings.saving import disable_setting, enable_setting
 from console.reasons import said
 from contract.messages import BreakerCounts
 from failures.intake.batch import accept_batch

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from agents.activations.start import start_activation
+from agents.heartbeat.desired import desired_state
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import LaunchSetting, Pool, Run, RunPhase, Server, Trigger
-from agents.services.desired import desired_state
-from agents.services.heartbeats import accept_heartbeat
-from agents.services.settings import enable_setting
-from agents.services.starting import start_activation
+from agents.settings.saving import enable_setting
 from contract.messages import BreakerCounts, RunReport, RunState
 from failures.intake.batch import accept_batch
 from tests.web import reports

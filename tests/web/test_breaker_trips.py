@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import (
     Activation,
     BreakerTrip,
@@ -18,9 +19,8 @@ from agents.models import (
     Server,
     StateChange,
 )
-from agents.services.heartbeats import accept_heartbeat
-from agents.services.settings import enable_setting
-from agents.services.tending import tend
+from agents.reconciler import tend
+from agents.settings.saving import enable_setting
 from contract.messages import BreakerCounts, RunReport, RunState
 from failures.intake.batch import accept_batch
 from tests.web import reports
@@ -267,7 +267,7 @@ def test_a_kill_between_the_record_and_the_trip_is_made_good(
 ) -> None:
     (run,) = started(setting).values()
     with monkeypatch.context() as broken:
-        broken.setattr("agents.services.interruptions.evaluate", lambda *_: None)
+        broken.setattr("agents.breaker.interruption.evaluate", lambda *_: None)
         give_up(run)
     assert is_on(setting)
 

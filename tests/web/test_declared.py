@@ -9,14 +9,13 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from agents.declared.applying import apply
-from agents.declared.export import document
-from agents.declared.problems import Rejected
-from agents.declared.shape import document_of
-from agents.declared.text import dump, load
+from agents.groups.switching import enable_group
+from agents.manifests.apply import apply
+from agents.manifests.document import document_of
+from agents.manifests.export import document
+from agents.manifests.yaml_text import Rejected, dump, load
 from agents.models import Destination, LaunchSetting, Pool, Schedule, ScheduledGroup, StateChange
-from agents.services.groups import enable_group
-from agents.services.wishes import REMOVING
+from agents.provisioning.topology import REMOVING
 from tests.web.launching import delayed, enabled, group_of, scheduled
 from tests.web.rows import NOW, make_setting
 

@@ -10,9 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from agents.groups.switching import delete_group
+from agents.groups.switching import group_of as real_group_of
 from agents.models import LaunchSetting, Pool, ScheduledGroup
-from agents.services.groups import delete_group
-from agents.services.groups import group_of as real_group_of
 from console.audit.models import AuditEntry
 from tests.web.launching import enabled, group_of
 from tests.web.rows import api_client, make_setting
@@ -59,7 +59,7 @@ def test_rest_does_not_find_it(
 ) -> None:
     client = api_client(operator)
     monkeypatch.setattr("agents.api.groups.check_group", vanish)
-    monkeypatch.setattr("agents.services.rights.why_not_group", vanish)
+    monkeypatch.setattr("agents.pools.rights.why_not_group", vanish)
 
     told = getattr(client, method)(f"/api/v1/groups/night/{action}", body)
     assert (told.status_code, told.json()["error"]) == (404, "not_found")
@@ -69,9 +69,9 @@ def test_rest_does_not_find_it(
 @pytest.mark.parametrize(
     ("action", "seam"),
     [
-        ("enable", "services.rights.why_not_group"),
-        ("disable", "services.rights.why_not_group"),
-        ("run", "services.rights.why_not_group"),
+        ("enable", "pools.rights.why_not_group"),
+        ("disable", "pools.rights.why_not_group"),
+        ("run", "pools.rights.why_not_group"),
         ("move", "groups.operations.reorder"),
         ("delete", "groups.operations.delete_group"),
     ],
@@ -115,7 +115,7 @@ def test_a_member_is_disabled_though_its_group_goes(
         enabled(setting)
         return found
 
-    monkeypatch.setattr("agents.services.settings.group_of", found_and_gone)
+    monkeypatch.setattr("agents.settings.saving.group_of", found_and_gone)
     told = api_client(operator).post("/api/v1/settings/m-1/disable/", {"reason": "enough"})
 
     assert (told.status_code, told.json()["enabled"], told.json()["disabled_reason"]) == (

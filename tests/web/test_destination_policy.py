@@ -15,10 +15,10 @@ from django.utils import timezone
 from agents.alerts import words
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
+from agents.destinations import policies
+from agents.destinations.policies import watch_policies
 from agents.models import Alert, Destination, LaunchSetting, Pool, StateChange
-from agents.services import policies
-from agents.services.policy_drift import watch_policies
-from agents.services.provisioning import provision_due
+from agents.provisioning.provision import provision_due
 from broker.errors import BrokerError, BrokerTimeout
 from broker.memory_adapter import MemoryBroker
 from broker.port import Account

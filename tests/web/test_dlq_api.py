@@ -149,12 +149,12 @@ def test_one_letter_comes_whole(
 
 
 def test_a_letter_that_is_no_message_comes_as_bytes(viewer: APIClient, orders: LaunchSetting) -> None:
-    from dlq import index
-    from dlq.reading import letter_row
+    from dlq.dead_letters.rules.parsing import letter_row
+    from dlq.index import store
 
     row = letter_row(b"\0garbage", letters.NODE, AT)
     row.queue = "DLQ.unknown"
-    index.store([row], AT)
+    store.store([row], AT)
     answer = viewer.get(f"{LETTERS}{row.pk}/").json()
     assert answer["body"] == {"base64": base64.b64encode(b"\0garbage").decode()} and answer["problem"]
 

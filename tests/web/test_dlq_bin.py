@@ -13,10 +13,11 @@ from django.utils import timezone
 from agents.models import LaunchSetting, Pool, PoolGrant
 from broker.errors import BrokerError, BrokerUnavailable
 from console.audit.models import AuditEntry
-from dlq import crash
-from dlq.binned import expires_at, expiring
-from dlq.letter_queues import LetterQueues
+from console.jobs import crash
+from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
+from dlq.trash import removal
+from dlq.trash.removal import expires_at
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
@@ -66,7 +67,7 @@ def binned(broker: Broker, key: str, number: int, *, days: float = 0, **fields: 
 
 
 def expire(broker: Broker) -> int:
-    return expiring.expire(LetterQueues(broker, None, "MA.DLA"), timezone.now())  # type: ignore[arg-type]
+    return removal.expire(LetterQueues(broker, None, "MA.DLA"), timezone.now())  # type: ignore[arg-type]
 
 
 def states() -> dict[int, str]:
@@ -87,7 +88,7 @@ def test_what_lay_there_long_enough_is_removed_and_the_rest_stays(broker: Broker
 
 
 def test_a_step_is_bounded_and_of_one_setting(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiring, "SLICE", 2)
+    monkeypatch.setattr(removal, "SLICE", 2)
     for number in (10, 11, 12):
         binned(broker, "orders", number, days=100)
     binned(broker, "invoices", 20, days=99)

@@ -17,11 +17,11 @@ from broker.port import BodyKind
 from console.audit.models import AuditEntry
 from console.exports.rows import cell
 from contract.typed import Typed
-from dlq import index
-from dlq.export import EXPORTED, lines
+from dlq.cli.terminal import safe
+from dlq.dead_letters.rules.parsing import letter_row
+from dlq.exports.rows import EXPORTED, lines
+from dlq.index import store
 from dlq.models import DeadLetter
-from dlq.reading import letter_row
-from dlq.terminal import safe
 from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
@@ -213,7 +213,7 @@ def test_bodies_come_whole_where_they_are_asked_for(orders: LaunchSetting) -> No
 def test_nothing_is_told_of_bytes_that_are_no_message(orders: LaunchSetting) -> None:
     row = letter_row(b"\0iban=DE-SECRET", letters.NODE, AT)
     row.queue = "DLQ.unknown"
-    index.store([row], AT)
+    store.store([row], AT)
     texts = [
         told("export"), told("export", "--bodies"), told("export", "--bodies", "--format", "jsonl"),
         told("show", str(row.pk)), told("show", str(row.pk), "--json"), told("list"), told("list", "--json"),

@@ -10,7 +10,7 @@ from broker.amqp_codec import decode
 from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.models import DeadLetter, LetterEdit, ReplayJob
-from dlq.preflight import CODES
+from dlq.replay.preflight.rules import CODES
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]

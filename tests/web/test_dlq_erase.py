@@ -23,7 +23,7 @@ from console.audit.models import AuditEntry
 from console.saved_filters.models import SavedFilter
 from contract.messages import Record
 from contract.typed import Typed
-from dlq.letter_queues import LetterQueues
+from dlq.index.broker import LetterQueues
 from dlq.models import (
     DeadLetter,
     ItemState,
@@ -39,8 +39,8 @@ from dlq.models import (
     WholeFetch,
 )  # fmt: skip
 from dlq.search import matching, rebuild
+from dlq.search.matching import TABLE
 from dlq.search.storing import catch_up
-from dlq.search.tables import TABLE
 from failures import erasing
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord

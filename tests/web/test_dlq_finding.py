@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from agents.models import Destination, LaunchSetting, Pool
 from contract.typed import Typed
-from dlq.letters_for import found, letters_for
 from dlq.models import DeadLetter, KnownFault, LetterState
+from dlq.search.visibility import found, letters_for
 from tests.web import letters, reports
 from tests.web.reports import AT
 from tests.web.rows import api_client, make_person, make_setting

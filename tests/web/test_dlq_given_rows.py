@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from dlq.given_rows import INSTANT, QUEUE, WHOLE, given_rows, type_of
+from dlq.dead_letters.queries.ranges import INSTANT, QUEUE, WHOLE, given_rows, type_of
 from dlq.models import DeadLetter
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]

@@ -13,10 +13,11 @@ from agents.models import LaunchSetting, Pool
 from console.lists import keyset
 from contract.typed import Typed
 from dlq import groups
-from dlq.groups import KINDS, counting, stories
-from dlq.letters_for import dead_queues_for, found
-from dlq.masking import Masks
+from dlq.dead_letters.rules.masks import Masks
+from dlq.groups import KINDS, queries
+from dlq.groups import facts as stories
 from dlq.models import DeadLetter, KnownFault, LetterState, Taking
+from dlq.search.visibility import dead_queues_for, found
 from tests.web import letters
 from tests.web.factories import World, make_letter
 from tests.web.pages import looked_at, signed_in
@@ -94,8 +95,8 @@ def test_what_is_too_many_to_count_is_told_about(
         died(number)
     died(151, OTHER, server_name="srv-2")
     monkeypatch.setattr(keyset, "COUNTED", 100)
-    monkeypatch.setattr(counting, "COARSE", 20)
-    monkeypatch.setattr(counting, "EXACT", 10_000 if patient else 0)
+    monkeypatch.setattr(queries, "COARSE", 20)
+    monkeypatch.setattr(queries, "EXACT", 10_000 if patient else 0)
 
     first, *_others = groups.groups_of(KINDS[by], ["DLQ.orders"]).found
 
@@ -106,16 +107,16 @@ def test_what_is_too_many_to_count_is_told_about(
 def test_a_group_within_the_bound_is_counted_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         died(number)
-    monkeypatch.setattr(counting, "COARSE", 20)
+    monkeypatch.setattr(queries, "COARSE", 20)
 
     assert groups.groups_of(KINDS["fingerprint"], ["DLQ.orders"]).found[0].words == "50"
 
 
 @pytest.mark.both_databases
 def test_of_too_many_groups_those_of_the_latest_letters_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "MOST", 5)
-    monkeypatch.setattr(counting, "LATEST", 4)
-    monkeypatch.setattr(counting, "LARGEST_OF_LATEST", 3)
+    monkeypatch.setattr(queries, "MOST", 5)
+    monkeypatch.setattr(queries, "LATEST", 4)
+    monkeypatch.setattr(queries, "LARGEST_OF_LATEST", 3)
     for number in range(30):
         died(number, f"v1:{number:04}")
     for number in range(30, 33):

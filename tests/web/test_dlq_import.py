@@ -19,8 +19,10 @@ from broker.port import BodyKind, Message, Outgoing
 from console.audit.models import AuditEntry
 from console.operations.refusals import WronglyAsked
 from contract.typed import Typed
-from dlq import export, exporting, importing
-from dlq.masking import Masks
+from dlq.dead_letters.rules.masks import Masks
+from dlq.exports import exporting
+from dlq.exports import rows as export
+from dlq.imports import rules
 from dlq.models import DeadLetter
 from tests.web import letters, reports
 from tests.web.pages import broker_answers, broker_figures
@@ -59,7 +61,7 @@ class Broker:
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
-    monkeypatch.setattr("dlq.import_sending.AmqpPublisher", lambda _account: broker)
+    monkeypatch.setattr("dlq.imports.operations.AmqpPublisher", lambda _account: broker)
     return broker
 
 
@@ -110,7 +112,7 @@ def test_what_was_exported_is_imported_as_it_was(orders: LaunchSetting, message:
     }  # fmt: skip
     letters.dead("orders", 10, "ID:10", properties=properties, **message)
     rows = exporting.rows(exporting.of_rows(DeadLetter.objects.all()), Masks(), bodies=True)
-    parcel = importing.parcel_of("".join(export.lines(rows, "jsonl")).encode())
+    parcel = rules.parcel_of("".join(export.lines(rows, "jsonl")).encode())
     (made,) = parcel.messages
     kept = {name: item for name, item in properties.items() if name != "_AMQ_X"}
     assert made == Message(properties=kept, **({"body": Typed("string", "{}")} | message))
@@ -136,7 +138,7 @@ def test_what_was_exported_is_imported_as_it_was(orders: LaunchSetting, message:
 )  # fmt: skip
 def test_one_bad_line_refuses_all(line: str, why: str) -> None:
     with pytest.raises(WronglyAsked) as refused:
-        importing.parcel_of(f"{LINE}\n\n{line}\n".encode())
+        rules.parcel_of(f"{LINE}\n\n{line}\n".encode())
     (problem,) = refused.value.more["problems"]
     assert refused.value.code == "bad_lines" and problem.startswith("Line 3: ") and why in problem
 
@@ -152,7 +154,7 @@ def test_one_bad_line_refuses_all(line: str, why: str) -> None:
 )
 def test_bounds(content: bytes, code: str) -> None:
     with pytest.raises(WronglyAsked) as refused:
-        importing.parcel_of(content)
+        rules.parcel_of(content)
     assert refused.value.code == code
 
 

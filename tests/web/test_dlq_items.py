@@ -7,8 +7,7 @@ from django.db import connection
 from django.utils import timezone
 
 from dlq.models import DeadLetter, ItemState, ReplayItem, ReplayJob, ReplaySlice, Scope, SliceState
-from dlq.replay.item_rows import write_items
-from dlq.replay.planned import planned_of
+from dlq.replay.counts import planned_of, write_items
 from tests.web import letters
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]

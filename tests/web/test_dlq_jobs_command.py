@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
-from dlq.commands import replays
+from dlq.cli import jobs
 from dlq.models import DeadLetter, JobState, ReplayJob
 from dlq.reasons import STAYED
 from tests.web import letters, reports
@@ -115,7 +115,7 @@ def test_how_fast_and_when_is_said(three: list[DeadLetter]) -> None:
 def test_above_a_thousand_the_number_is_said(
     three: list[DeadLetter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replays, "TYPED_ABOVE", 2)
+    monkeypatch.setattr(jobs, "TYPED_ABOVE", 2)
     for wrong in ((), ("--confirm", "2")):
         with pytest.raises(CommandError, match=r"say --confirm 3\. Nothing was begun"):
             asked("replay", "--all", *wrong)
@@ -227,9 +227,9 @@ def asleep(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def sleep(_seconds: float) -> None:
             ReplayJob.objects.update(**left.pop(0))
 
-        monkeypatch.setattr("dlq.commands.following.sleep", sleep)
+        monkeypatch.setattr("dlq.cli.following.sleep", sleep)
         clock = iter(range(1000))
-        monkeypatch.setattr("dlq.commands.following.monotonic", lambda: float(next(clock)))
+        monkeypatch.setattr("dlq.cli.following.monotonic", lambda: float(next(clock)))
 
     return prepare
 
@@ -285,7 +285,7 @@ def test_ending_the_command_ends_only_the_waiting(
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlq.commands.following.sleep", interrupted)
+    monkeypatch.setattr("dlq.cli.following.sleep", interrupted)
     with pytest.raises(CommandError, match="goes on") as ended:
         asked("replay", "--all", "--wait")
     assert ended.value.returncode == 130
@@ -342,7 +342,7 @@ def test_all_waiting_messages_are_meant_only_when_that_is_said(
     orders: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_for: list[Any] = []
-    monkeypatch.setattr("dlq.commands.anything.ask", lambda *args: asked_for.append(args[-1]))
+    monkeypatch.setattr("dlq.cli.ask.ask", lambda *args: asked_for.append(args[-1]))
     how = ("waiting", "orders", "--do", "hold", "--part", "delayed", "--reason", "look", "--as", "operator")
     told(*how, "--all")
     told(*how, "--message", "7")

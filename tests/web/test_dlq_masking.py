@@ -12,14 +12,14 @@ from broker.amqp_codec import decode
 from broker.port import BodyKind
 from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq import index
-from dlq.export_limits import tell
-from dlq.json_masks import masked_head
-from dlq.masking import MASK, Masks
-from dlq.masks import masks_for
+from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.rules.json_masks import masked_head
+from dlq.dead_letters.rules.masks import MASK, Masks
+from dlq.dead_letters.rules.parsing import raw_row
+from dlq.exports.exporting import tell
+from dlq.index import store
 from dlq.models import DeadLetter
-from dlq.reading import raw_row
-from dlq.replay.jobs import create_job
+from dlq.replay.creation import create_job
 from tests.web import letters, reports
 from tests.web.rows import make_roles
 
@@ -72,7 +72,7 @@ def broken(queue: str = "DLQ.orders") -> DeadLetter:
     """Bytes that are no message, with the secret in them."""
     row = raw_row(BROKEN, letters.NODE, reports.AT, "not AMQP")
     row.queue = queue
-    index.store([row], row.seen_at)
+    store.store([row], row.seen_at)
     return row
 
 

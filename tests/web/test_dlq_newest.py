@@ -11,13 +11,13 @@ from django.contrib.auth.models import User
 from broker.amqp_codec import encode
 from broker.port import Message
 from contract.typed import Typed
-from dlq import index
-from dlq.finding import newest as search
-from dlq.finding.asked import Asked
-from dlq.finding.newest import Newest, newest
-from dlq.letters_for import found
+from dlq.dead_letters.rules.parsing import letter_row
+from dlq.index import store
 from dlq.models import DeadLetter, LetterState
-from dlq.reading import letter_row
+from dlq.search import newest as search
+from dlq.search.conditions import Asked
+from dlq.search.newest import Newest, newest
+from dlq.search.visibility import found
 from tests.web.reports import AT
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
@@ -36,7 +36,7 @@ def stored(many: int = 150, first: int = 0) -> list[Row]:
         row = letter_row(encoded, "node-1", AT + timedelta(seconds=number))
         row.queue = random.choice(("DLQ.orders", "DLQ.mails"))
         rows.append(row)
-    index.store(rows, AT)
+    store.store(rows, AT)
     for row in rows:
         row.exception_type = random.choice(("KeyError", "ValueError", ""))
         row.fingerprint = f"v1:{row.exception_type[:1]}"

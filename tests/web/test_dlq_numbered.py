@@ -2,8 +2,8 @@
 
 import pytest
 
+from dlq.dead_letters.queries.masks import letters_numbered
 from dlq.models import LetterState
-from dlq.numbered import letters_numbered
 from tests.web import letters
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]

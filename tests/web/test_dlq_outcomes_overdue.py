@@ -10,8 +10,10 @@ from django.urls import reverse
 from agents.models import Run
 from dlq.api.replays import ReplaySerializer
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, ReplaySlice
-from dlq.replay import ladder, movers, pace
-from dlq.replay.overdue import PATIENCE, end_overdue
+from dlq.outcomes import results
+from dlq.outcomes.operations import PATIENCE, end_overdue
+from dlq.replay.rules import ladder
+from dlq.replay.worker import pacer
 from tests.web import letters, reports
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
@@ -111,7 +113,7 @@ def test_a_letter_that_another_job_has_meanwhile_is_that_ones(run: Run) -> None:
 def test_nothing_is_concluded_where_a_move_was_not_answered(run: Run) -> None:
     job = moved_job(run, 2)
     unconfirm(job, moved_exactly=None)
-    movers.conclude(job, ReplaySlice.objects.get().pk, MOVED)
+    results.conclude(job, ReplaySlice.objects.get().pk, MOVED)
     report(run, "ID:10", 20, "handled")
     hour()
     assert outcomes(job) == ["handled", "unknown"]
@@ -121,9 +123,9 @@ def test_nothing_is_concluded_where_a_move_was_not_answered(run: Run) -> None:
 def test_a_step_of_a_ladder_with_too_much_unknown_stops(run: Run) -> None:
     job = moved_job(run, 4)
     report(run, "ID:10", 20, "handled")
-    assert ladder.next_step(pace.outcomes_of(job, 0), 10, ladder.Surroundings()).why == "outcomes"
+    assert ladder.next_step(pacer.outcomes_of(job, 0), 10, ladder.Surroundings()).why == "outcomes"
     hour()
-    found = pace.outcomes_of(job, 0)
+    found = pacer.outcomes_of(job, 0)
     assert (found.handled, found.unknown, found.open) == (1, 3, 0)
     assert ladder.next_step(found, 10, ladder.Surroundings()).why == "unknown"
     assert ladder.next_step(found, 75, ladder.Surroundings()).decision is ladder.Decision.GO
@@ -133,7 +135,7 @@ def test_what_another_consumer_took_is_no_outcome_of_a_step(run: Run) -> None:
     job = moved_job(run, 3)
     unconfirm(job, moved_exactly=1)
     report(run, "ID:10", 20, "handled")
-    found = pace.outcomes_of(job, 0)
+    found = pacer.outcomes_of(job, 0)
     assert (found.handled, found.moved) == (1, 1)
     assert ladder.next_step(found, 0, ladder.Surroundings()).decision is ladder.Decision.GO
 

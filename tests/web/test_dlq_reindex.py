@@ -10,9 +10,10 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from dlq import crash
+from console.jobs import crash
 from dlq.models import DeadLetter
-from dlq.search import forgetting, rebuild
+from dlq.search import rebuild
+from dlq.search import rebuild as forgetting
 from dlq.search.storing import catch_up
 from tests.web.reports import setting as make_orders
 from tests.web.test_dlq_words_lost import EMPTY, found, letter, manage, run_sql

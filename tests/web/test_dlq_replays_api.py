@@ -12,8 +12,8 @@ from agents.models import LaunchSetting, Pool, PoolGrant
 from console.audit.models import AuditEntry
 from console.operations.refusals import Refused
 from dlq.models import DeadLetter, ReplayItem, ReplayJob
-from dlq.preflight import CODES
-from dlq.replay.jobs import LARGEST_SELECTION, create_job
+from dlq.replay.creation import LARGEST_SELECTION, create_job
+from dlq.replay.preflight.rules import CODES
 from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool

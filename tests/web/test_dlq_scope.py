@@ -16,17 +16,16 @@ from console.jobs.worker import held
 from console.operations.refusals import Refused
 from console.reasons import said
 from console.tasks import start_jobs
-from dlq.asking import Wish, begin
-from dlq.finding.filters import PAGE_OWN
 from dlq.models import Action, DeadLetter, JobState, KnownFault, ReplayJob, Scope
-from dlq.preflight import CODES
 from dlq.reasons import FAILING
-from dlq.replay import ending
-from dlq.replay.jobs import create_job
-from dlq.replay.options import Options
-from dlq.replay.pacing import rate_allows
+from dlq.replay.creation import Options, create_job
+from dlq.replay.preflight.rules import CODES
+from dlq.replay.requests import Wish, begin
+from dlq.replay.rules.pacing import rate_allows
 from dlq.replay.scopes import frozen
-from dlq.replay.steps import ReplayWorker
+from dlq.replay.worker import endings
+from dlq.replay.worker.step import ReplayWorker
+from dlq.search.filter import PAGE_OWN
 from tests.dlq.jobs import run_replay
 from tests.web import letters, reports
 
@@ -102,7 +101,7 @@ def test_a_job_that_is_given_up_before_it_is_planned_has_no_letters(
 ) -> None:
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
-    ending.give_up(job, said("no such queue"), timezone.now())
+    endings.give_up(job, said("no such queue"), timezone.now())
     job.refresh_from_db()
     assert (job.total, job.planned_at is None) == (0, False)
 

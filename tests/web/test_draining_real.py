@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from agents.activations.drains import watch_drains
+from agents.activations.end import end_activations
+from agents.activations.start import start_activation
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server, Trigger
-from agents.services.drains import watch_drains
-from agents.services.endings import end_activations
-from agents.services.provisioning import provision_setting
-from agents.services.queue_counts import queue_figures
-from agents.services.starting import start_activation
-from agents.services.wishes import save_destination, save_setting
+from agents.provisioning.provision import provision_setting
+from agents.provisioning.queue_counts import queue_figures
+from agents.provisioning.topology import save_destination, save_setting
 from broker.amqp_adapter import AmqpConsumer
 from broker.port import Account, Message, Outgoing, Settle
 from broker.stomp_adapter import StompPublisher

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from agents.activations.plan import plan_open_activations
 from agents.models import BreakerTrip, Duty, LaunchSetting, Pool, Run, Server, StateChange
 from agents.reasons import TIME_OVER
-from agents.services.duty import expire_duties, set_duty
-from agents.services.pauses import end_pauses
-from agents.services.planning import plan_open_activations
-from agents.services.settings import disable_setting, enable_setting
+from agents.servers.duty import expire_duties, set_duty
+from agents.settings.pauses import end_pauses
+from agents.settings.saving import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
 from tests.web.rows import NOW, make_alive, make_setting

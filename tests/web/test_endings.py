@@ -7,11 +7,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agents.activations import end
+from agents.activations.end import end_activations, set_ending
+from agents.activations.start import start_activation
 from agents.models import Activation, Ending, LaunchSetting, Pool, Run, Server, StateChange, Trigger
 from agents.reasons import LATE_RECORDS, MESSAGES_FAILED
-from agents.services import followers
-from agents.services.endings import end_activations, set_ending
-from agents.services.starting import start_activation
 from contract.messages import Content, RunState
 from dlq.models import LetterReport
 from failures.intake.batch import accept_batch
@@ -155,7 +155,7 @@ def test_a_late_closing_record_of_a_failed_run_is_an_error(run: Run, report: Any
 
 
 def test_records_that_never_come_make_the_run_lost(run: Run, report: Any) -> None:
-    from agents.services.closing import lose_unreachable_runs
+    from agents.activations.end import lose_unreachable_runs
 
     drain(run)
     assert report(closing(run_of(run), 3)).ended_at is None
@@ -172,7 +172,7 @@ def test_followers_are_told_once_after_the_commit(
 ) -> None:
     told: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        followers, "_followers", [lambda activation, now: told.append((activation.state, str(now)))]
+        end, "_followers", [lambda activation, now: told.append((activation.state, str(now)))]
     )
     drain(run)
     Run.objects.update(state="finished", closed_at=NOW)

@@ -13,7 +13,7 @@ from agents.models import Run
 from contract.messages import RecordBatch
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
-from failures.pages.skew import skew_of
+from failures.pages.protocol_table import skew_of
 from tests.web import reports
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in

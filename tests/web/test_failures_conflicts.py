@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agents.heartbeat.records import record_outcomes
 from agents.models import Interruption, Run, RunPhase
-from agents.services.outcomes import record_outcomes
 from contract.messages import Closing, Content, Record, RecordBatch, RecordReceipt, RunState
 from dlq.models import LetterReport
 from failures.erasing import erase_protocols, erase_recovered

@@ -15,10 +15,9 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting, Server
 from failures.finding import search
-from failures.finding.cursors import Place, place_in
 from failures.finding.filters import ProtocolFilter
 from failures.finding.pages import listed, part_of, protocols_at
-from failures.finding.search import Count, count, newest
+from failures.finding.search import Count, Place, count, newest, place_in
 from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.reports import AT

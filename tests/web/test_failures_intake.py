@@ -351,7 +351,7 @@ def test_what_was_superseded_is_told(client: Client, run: Run) -> None:
 @pytest.mark.parametrize(
     "problem", [OperationalError("database is locked"), InterfaceError("connection is closed")]
 )
-@pytest.mark.parametrize("where", ["failures.intake.batch._locked_mark", "agents.services.tokens.digest_of"])
+@pytest.mark.parametrize("where", ["failures.intake.batch._locked_mark", "agents.servers.tokens.digest_of"])
 def test_a_database_that_is_away_is_503_with_a_time(
     client: Client, run: Run, monkeypatch: pytest.MonkeyPatch, where: str, problem: Exception
 ) -> None:

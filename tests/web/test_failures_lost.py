@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Activation, Run, Server, ServerToken
-from agents.services.heartbeats import accept_heartbeat
 from contract.messages import RecordBatch, SpoolReport
 from contract.wire import dump
 from failures.intake.batch import accept_batch

@@ -12,11 +12,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents.services import queue_counts as figures
+from agents.provisioning import queue_counts as figures
 from console import broker
 from contract.wire import dump
 from dlq.models import ReplayJob
-from dlq.preflight import CODES
+from dlq.replay.preflight.rules import CODES
 from failures import bulk
 from failures.models import FailureProtocol
 from tests.architecture.ratchet import TO_THE_JOB, TO_THE_MOVE, TO_THE_ROWS, assert_no_worse
@@ -68,7 +68,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(broker, "_connection", Moving(world.management))
     monkeypatch.setattr(broker, "_process", os.getpid())
     monkeypatch.setattr("console.jobs.worker.send", world.asked_to_run)
-    monkeypatch.setattr("dlq.replay.moving.ThreadPoolExecutor", AtOnce)
+    monkeypatch.setattr("dlq.replay.worker.mover.ThreadPoolExecutor", AtOnce)
     return world
 
 
@@ -107,8 +107,8 @@ def test_a_replay_is_followed_through_no_more_files(world: World, operator: User
         job, to_the_job = asked(client)
         to_the_move = moved(job)
     print(*to_the_job, "", *to_the_move, sep="\n")
-    assert {"dlq/pages/giveback.py", "dlq/replay/jobs.py"} <= {*to_the_job}
-    assert {"dlq/tasks.py", "dlq/replay/moving.py", "broker/letters.py"} <= {*to_the_move}
+    assert {"dlq/pages/giveback.py", "dlq/replay/creation.py"} <= {*to_the_job}
+    assert {"dlq/tasks.py", "dlq/replay/worker/mover.py", "broker/letters.py"} <= {*to_the_move}
     assert_no_worse({TO_THE_JOB: len(to_the_job), TO_THE_MOVE: len(to_the_move)})
 
 

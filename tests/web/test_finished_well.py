@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.apps import apps
 
+from agents.activations.end import end_activations, set_ending
+from agents.activations.start import start_activation
 from agents.models import Activation, Ending, LaunchSetting, OfferedAgent, Pool, Run, Server, Trigger
-from agents.services.endings import end_activations, set_ending
-from agents.services.settings import disable_setting, enable_setting
-from agents.services.starting import start_activation
+from agents.settings.saving import disable_setting, enable_setting
 from console.reasons import said
 from contract.messages import Content, RunState
 from failures.intake.batch import accept_batch

@@ -6,6 +6,16 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.utils import translation
 
+from agents.groups import steps
+from agents.groups.members import reorder, save_members
+from agents.groups.switching import (
+    advance_groups,
+    delete_group,
+    disable_group,
+    enable_group,
+    group_refusal,
+    run_group_now,
+)
 from agents.models import (
     Activation,
     GroupActivation,
@@ -16,18 +26,8 @@ from agents.models import (
     Trigger,
 )
 from agents.reasons import MEMBER_ENDED
-from agents.services import group_steps
-from agents.services.group_members import reorder, save_members
-from agents.services.groups import (
-    advance_groups,
-    delete_group,
-    disable_group,
-    enable_group,
-    group_refusal,
-    run_group_now,
-)
-from agents.services.schedules import tick
-from agents.services.settings import disable_setting, enable_setting
+from agents.schedules.saving import tick
+from agents.settings.saving import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
@@ -109,9 +109,9 @@ def test_a_member_that_is_begun_is_never_begun_again(
 ) -> None:
     """Two that saw the member missing: the row's lock lets the second find it."""
     passing = run_group_now(night, None, NOW)
-    facts, seen = group_steps._member_facts, iter([None])
-    monkeypatch.setattr(group_steps, "_member_facts", lambda *args: next(seen, facts(*args)))
-    assert not group_steps.advance(passing.pk, NOW)
+    facts, seen = steps._member_facts, iter([None])
+    monkeypatch.setattr(steps, "_member_facts", lambda *args: next(seen, facts(*args)))
+    assert not steps.advance(passing.pk, NOW)
     assert begun(passing) == ["one"]
 
 

@@ -7,16 +7,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agents.activations.end import lose_unreachable_runs
+from agents.activations.plan import plan_open_activations
+from agents.activations.rules.placement import Candidate, Current, plan_any, plan_many
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
+from agents.breaker.trip import others_of
+from agents.heartbeat import heartbeats
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Alert, LaunchSetting, Pool, Run, Server
-from agents.services import heartbeats
-from agents.services.choosing import Candidate, Current, plan_any, plan_many
-from agents.services.closing import lose_unreachable_runs
-from agents.services.heartbeats import accept_heartbeat
-from agents.services.planning import plan_open_activations
-from agents.services.quorum_facts import others_of
-from agents.services.settings import disable_setting, enable_setting
+from agents.settings.saving import disable_setting, enable_setting
 from console.reasons import said
 from ma_site.checks.finding import Finding, run_checks
 from tests.web.rows import heartbeat, make_setting

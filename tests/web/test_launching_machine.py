@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from agents.breaker.resume import resume_on_server
+from agents.heartbeat.desired import desired_state
+from agents.liveness import polling
 from agents.models import (
     Activation,
     BreakerTrip,
@@ -26,12 +29,9 @@ from agents.models import (
     RunPhase,
     Server,
 )
-from agents.services import polling
-from agents.services.desired import desired_state
-from agents.services.duty import set_duty
-from agents.services.resuming import resume_on_server
-from agents.services.settings import disable_setting, enable_setting
-from agents.services.tending import keep_up
+from agents.reconciler import keep_up
+from agents.servers.duty import set_duty
+from agents.settings.saving import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
 from tests.web.launch_world import Kma, key_of

@@ -9,10 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from broker.amqp_codec import decode, encode
 from broker.port import Message
 from contract.typed import Typed
-from dlq import index
+from dlq.dead_letters.rules.parsing import letter_row
+from dlq.index import store
 from dlq.models import DeadLetter, LetterContent
 from dlq.models.content import with_heads
-from dlq.reading import letter_row
 from tests.web.letters import NODE
 from tests.web.reports import AT
 
@@ -35,7 +35,7 @@ def stored() -> list[DeadLetter]:
         row = letter_row(encode(message), NODE, AT + timedelta(seconds=number))
         row.queue = "DLQ.orders"
         rows.append(row)
-    return index.store(rows, AT)
+    return store.store(rows, AT)
 
 
 def test_each_letter_of_a_batch_has_its_own_content(stored: list[DeadLetter]) -> None:

@@ -14,8 +14,8 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import LaunchSetting
+from console.jobs import crash
 from contract.typed import Typed
-from dlq import crash
 from dlq.models import (
     Action,
     DeadLetter,

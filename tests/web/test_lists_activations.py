@@ -9,12 +9,12 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
+from agents.activations.queries import activations
+from agents.heartbeat.desired import desired_state
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Activation, ActivationState, LaunchSetting, Pool, Run, Server
-from agents.services.desired import desired_state
-from agents.services.heartbeats import accept_heartbeat
-from agents.services.listing import activations
-from agents.services.settings import enable_setting
-from agents.services.tending import tend
+from agents.reconciler import tend
+from agents.settings.saving import enable_setting
 from tests.web.rows import NOW, api_client, heartbeat, make_alive, make_setting
 
 pytestmark = pytest.mark.both_databases

@@ -11,15 +11,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.activations.plan import plan_open_activations
+from agents.activations.queries import open_runs
+from agents.breaker.trip import evaluate_open
+from agents.heartbeat.desired import desired_state
+from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import LaunchSetting, Pool, Run, Server
-from agents.services import queue_counts as figures
-from agents.services.desired import desired_state
-from agents.services.heartbeats import accept_heartbeat
-from agents.services.open_runs import open_runs
-from agents.services.planning import plan_open_activations
-from agents.services.settings import enable_setting
-from agents.services.tending import tend
-from agents.services.tripping import evaluate_open
+from agents.provisioning import queue_counts as figures
+from agents.reconciler import tend
+from agents.settings.saving import enable_setting
 from tests.web.pages import broker_answers, broker_figures
 from tests.web.rows import api_client, heartbeat, make_alive, make_setting
 

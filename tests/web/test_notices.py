@@ -13,11 +13,11 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection
 
+from agents.alerts import notices
+from agents.alerts.channels import deliver
+from agents.alerts.notices import MOST_ATTEMPTS, PAUSES, create_notices, send_due, send_test
 from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget, Pool
 from agents.notices.operations import save_target
-from agents.services import notices
-from agents.services.notices import MOST_ATTEMPTS, PAUSES, create_notices, send_due, send_test
-from agents.services.telling import deliver
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox
 from tests.web.rows import NOW
 from tests.web.test_failures_intake_at_once import at_once, insistent

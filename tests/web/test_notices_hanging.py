@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from django.core.exceptions import ValidationError
 
+from agents.alerts import channels, notices
+from agents.alerts.notices import PAUSES, send_due
 from agents.models import LaunchSetting, Notice, NoticeTarget, Pool
 from agents.models.notice import MOST_TARGETS
-from agents.services import notices, webhook
-from agents.services.notices import PAUSES, send_due
 from console.jobs.locks import lock
 from tests.web.listeners import Hook, listening_hook
 from tests.web.rows import NOW
@@ -30,7 +30,7 @@ def hook() -> Iterator[Hook]:
 def hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Takes connections and answers nothing; a sender waits two seconds for it, within which others
     answer."""
-    monkeypatch.setattr(webhook, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(channels, "ANSWER_SECONDS", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
 

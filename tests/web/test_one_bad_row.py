@@ -8,11 +8,15 @@ import pytest
 from django.db import IntegrityError
 from django.utils import timezone
 
+from agents import reconciler
+from agents.activations import drains, end, plan
+from agents.activations.opening import open_activation
+from agents.heartbeat import run_reports
 from agents.models import Activation, Interruption, LaunchSetting, Pool, Run, RunPhase, Server
-from agents.services import claims, closing, drains, endings, pauses, planning, provisioning, tending
-from agents.services.opening import open_activation
-from agents.services.settings import enable_setting
-from agents.services.standing_in import stand_in_at_broker
+from agents.provisioning import provision
+from agents.reconciler import stand_in_at_broker
+from agents.settings import pauses
+from agents.settings.saving import enable_setting
 from broker.letters import QueueFigures
 from console.processes import record_heartbeat
 from contract.messages import RunReport, RunState
@@ -64,7 +68,7 @@ def test_a_setting_that_cannot_be_planned_stops_no_other(
     live: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch, step: str, admin_client: Any
 ) -> None:
     bad, good = pending(pool, BAD), pending(pool, GOOD)
-    fails_for(BAD, monkeypatch, planning, step)
+    fails_for(BAD, monkeypatch, plan, step)
     assert beat(live) == 200, "one setting took the answer from its server"
     assert good.runs.filter(wanted=True).exists() and not bad.runs.exists()
     assert "It cannot be planned" in admin_client.get("/settings/bad/").content.decode()
@@ -124,7 +128,7 @@ def test_what_a_kma_says_of_one_run_keeps_neither_the_others_nor_the_answer(
         )
         for run in runs.values()
     ]
-    fails_for(BAD, monkeypatch, claims, step)
+    fails_for(BAD, monkeypatch, run_reports, step)
     assert beat(live, *reports) == 200, "one run took the answer from its server"
     good, bad = (Run.objects.get(pk=runs[key].pk) for key in (GOOD, BAD))
     assert (good.handled, good.state) == (7, "running")
@@ -137,7 +141,7 @@ def test_an_end_that_cannot_be_made_keeps_nobody_from_ending(
 ) -> None:
     bad, good = pending(pool, BAD), pending(pool, GOOD)
     Activation.objects.update(state="stopped")
-    fails_for(BAD, monkeypatch, endings, "_end")
+    fails_for(BAD, monkeypatch, end, "_end")
     beat_is_away()
     assert beat(live) == 200
     good.refresh_from_db()
@@ -146,7 +150,7 @@ def test_an_end_that_cannot_be_made_keeps_nobody_from_ending(
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("module", "step"), [(pauses, "_over"), (closing, "silence_counts")])
+@pytest.mark.parametrize(("module", "step"), [(pauses, "_over"), (end, "silence_counts")])
 def test_a_step_that_breaks_keeps_no_other_from_being_done(
     live: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
@@ -167,7 +171,7 @@ def test_who_stands_in_outlives_a_setting_that_is_deleted_at_this_moment(
     live: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the broker is asked: what it answers then belongs to nobody."""
-    from agents.services import subscriptions
+    from agents.provisioning import subscriptions
 
     setting = make_setting(pool, "orders", enabled=True)
 
@@ -192,18 +196,18 @@ def test_a_setting_that_cannot_be_provisioned_for_any_reason_stops_no_other(
 ) -> None:
     for key in (BAD, GOOD):
         make_setting(pool, key, provision_state="pending", provisioned_hash="")
-    before = provisioning.steps_of
+    before = provision.steps_of
 
     def steps(setting: LaunchSetting) -> Any:
         if setting.key == BAD:
             raise KeyError("what nobody thought of")
         return before(setting)
 
-    monkeypatch.setattr(provisioning, "steps_of", steps)
-    monkeypatch.setattr(provisioning, "apply", lambda *_: [])
-    monkeypatch.setattr(provisioning, "management", lambda: None)
+    monkeypatch.setattr(provision, "steps_of", steps)
+    monkeypatch.setattr(provision, "apply", lambda *_: [])
+    monkeypatch.setattr(provision, "management", lambda: None)
     try:
-        provisioning.provision_due(timezone.now())
+        provision.provision_due(timezone.now())
     except KeyError as error:
         pytest.fail(f"one setting kept all others from being made on the broker: {error}")
     assert LaunchSetting.objects.get(key=GOOD).provision_state == "ready"
@@ -239,10 +243,10 @@ def test_a_step_of_the_worker_that_breaks_keeps_no_later_one_from_being_done(
         raise KeyError("what nobody thought of")
 
     done: list[str] = []
-    monkeypatch.setattr(tending, "finish_removals", breaks)
-    monkeypatch.setattr(tending, "provision_due", lambda _now: done.append("provisioning"))
+    monkeypatch.setattr(reconciler, "finish_removals", breaks)
+    monkeypatch.setattr(reconciler, "provision_due", lambda _now: done.append("provisioning"))
     try:
-        tending.tend(timezone.now())
+        reconciler.tend(timezone.now())
     except KeyError as error:
         pytest.fail(f"nothing is made on the broker any more: {error}")
     assert done == ["provisioning"]

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from agents.alerts.evaluating import evaluate
 from agents.models import Alert, AlertEvaluation, LaunchSetting, Pool, Run, Server
-from agents.services.settings import disable_setting, enable_setting
+from agents.settings.saving import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
 from failures.intake.api import DEEPEST_BATCH
@@ -129,7 +129,7 @@ def test_the_alert_of_a_withheld_setting_opens_and_closes_by_itself(
 def test_anything_that_goes_wrong_with_one_run_is_kept_to_it(
     kmas: list[Kma], bad: LaunchSetting, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:
-    from agents.services import desired
+    from agents.heartbeat import desired
 
     def carried(run: Run) -> Any:
         if run.activation.setting.key == "bad":

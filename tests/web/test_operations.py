@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from agents.acknowledgements import answering
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
 from agents.groups.operations import DisableGroup, EnableGroup
 from agents.models import (
@@ -23,7 +24,6 @@ from agents.models import (
     Pool,
 )
 from agents.servers.operations import Cordon, Drain, Uncordon
-from agents.services import answering
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
@@ -34,9 +34,9 @@ from console.audit.models import AuditEntry
 from console.operations.operation import Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
 from console.saved_filters.operations import ChangeFilter, DeleteFilter, SaveFilter
-from dlq.import_sending import ImportMessages
+from dlq.imports.operations import ImportMessages
+from failures.archive.readiness import Readiness
 from failures.insights import asking
-from failures.insights.readiness import Readiness
 from tests.web import (
     cases_of_agents,
     cases_of_failures,

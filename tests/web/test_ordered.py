@@ -10,10 +10,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from agents.heartbeat.desired import desired_state
 from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
-from agents.services.desired import desired_state
-from agents.services.provisioning import steps_of
-from agents.services.wishes import wish_of
+from agents.provisioning.provision import steps_of
+from agents.provisioning.topology import wish_of
 from broker.wanted import Queue
 from console.ui.amounts import duration
 from contract.messages import DesiredRun

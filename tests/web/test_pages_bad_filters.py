@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from dlq.finding.filters import LetterFilter
+from dlq.search.filter import LetterFilter
 from tests.web.factories import World
 from tests.web.pages import signed_in
 

@@ -10,7 +10,7 @@ from broker.port import BodyKind, Message
 from console.lists import keyset
 from contract.properties import BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
-from dlq.bodies import Look, body_of, pretty, shown
+from dlq.dead_letters.rules.body import Look, body_of, pretty, shown
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
 from tests.web.factories import World, make_letter
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in

@@ -16,7 +16,7 @@ from broker.port import BodyKind
 from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.models import DeadLetter, LetterContent, LetterEdit, ReplayJob
-from dlq.preflight import CODES
+from dlq.replay.preflight.rules import CODES
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]

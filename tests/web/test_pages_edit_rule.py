@@ -13,7 +13,7 @@ from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.models import DeadLetter, ReplayJob
-from dlq.preflight import CODES
+from dlq.replay.preflight.rules import CODES
 from tests.web import letters, reports
 from tests.web.test_pages_edit_letter import fields
 
@@ -141,7 +141,7 @@ def test_a_warning_has_to_be_ticked_and_a_great_number_to_be_typed(
     client: Client, some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     LaunchSetting.objects.update(enabled=False)
-    monkeypatch.setattr("dlq.preflight.judgement.TYPED_ABOVE", 2)
+    monkeypatch.setattr("dlq.replay.preflight.rules.TYPED_ABOVE", 2)
     shown = look(client, **SUM)
     refused = confirm(client, shown, acknowledge=[], confirm="3")
     assert "has to be acknowledged" in refused.content.decode()
@@ -161,8 +161,8 @@ def test_above_the_limit_a_second_person_decides(
 
 
 def test_a_trial_is_bounded(client: Client, some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlq.editing.bulk.TRIED", 2)
-    monkeypatch.setattr("dlq.editing.bulk.SHOWN", 0)
+    monkeypatch.setattr("dlq.edit.operations.TRIED", 2)
+    monkeypatch.setattr("dlq.edit.operations.SHOWN", 0)
     text = look(client, **SUM).content.decode()
     assert "1 of 2" in text and "Only the newest ones were tried" in text
 

@@ -8,8 +8,8 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from console.audit.models import AuditEntry
-from dlq import preflight
 from dlq.models import Action, DeadLetter, KnownFault, LetterState, ReplayJob, Scope
+from dlq.replay.preflight import queries, rules
 from tests.web.factories import World, make_letter
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 
@@ -95,7 +95,7 @@ def test_nothing_begins_before_each_warning_is_ticked(world: World, client: Clie
 def test_many_are_confirmed_by_their_number(
     world: World, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.preflight.judgement.TYPED_ABOVE", 2)
+    monkeypatch.setattr("dlq.replay.preflight.rules.TYPED_ABOVE", 2)
     letters(world, 3)
     page = looked_at(client, f"{BACK}?all=1")
     sent = {**hidden(page), "acknowledge": ticks(page)}
@@ -189,7 +189,7 @@ def test_above_the_limit_of_the_site_it_waits_for_another_person(
 def test_what_is_more_than_was_looked_at_may_be_more_than_one_person_may_move(
     world: World, client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.preflight.facts.COUNTED", 20)
+    monkeypatch.setattr("dlq.replay.preflight.queries.COUNTED", 20)
     settings.MA_SECOND_PERSON_ABOVE = 25
     path = f"{BACK}?match=1&exception=Timeout"
     letters(world, 25, exception_type="Timeout", fingerprint="v1:t")
@@ -220,13 +220,13 @@ def test_one_letter_and_a_list_lead_to_every_action(world: World, client: Client
 def test_a_confirmation_is_judged_once(world: World, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     letters(world, 3)
     page = looked_at(client, f"{BACK}?all=1")
-    judged, fly = list[str](), preflight.fly
+    judged, fly = list[str](), queries.fly
 
-    def counted(asked: preflight.Asked, now: datetime) -> preflight.Flight:
+    def counted(asked: queries.Asked, now: datetime) -> rules.Flight:
         judged.append(asked.scope)
         return fly(asked, now)
 
-    monkeypatch.setattr(preflight, "fly", counted)
+    monkeypatch.setattr(queries, "fly", counted)
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
     assert judged == [Scope.ALL] and [job.total for job in jobs()] == [3]
 

@@ -13,12 +13,12 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
-from agents.services import queue_counts as figures
+from agents.provisioning import queue_counts as figures
 from broker.errors import BrokerTimeout, ManagementFailed
 from console import broker
 from dlq.models import UndeliveredMessage
 from failures.models import RefusedRecord
-from ma_site.checks import undelivered
+from ma_site.checks import work
 from ma_site.pages import health
 from ma_site.pages.part import DOWN, OK, Part
 from tests.web.factories import World, make_people
@@ -346,7 +346,7 @@ def test_messages_that_the_broker_could_not_deliver_are_told_with_the_figures_th
     text = looked_at(client, "/health/").text
     assert "2 messages that the broker cannot deliver to agents" in text
     assert "the broker counts too few in: orders-export −2" in text
-    assert [finding.ok for finding in undelivered.check(timezone.now())] == [False]
+    assert [finding.ok for finding in work.check_undelivered(timezone.now())] == [False]
 
 
 def test_messages_that_the_broker_could_not_read_are_told(

@@ -10,15 +10,16 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from agents.services import queue_counts as figures
-from agents.services.queue_counts import QueueFigures
+from agents.provisioning import queue_counts as figures
+from agents.provisioning.queue_counts import QueueFigures
 from broker.errors import ManagementFailed
 from console.operations.operation import perform
 from console.ui.sparkline import HEIGHT, spark
+from dlq.annotations.operations import MuteLetters, Take
 from dlq.models import DeadLetter, KnownFault, LetterQueue, LetterState, Taking
-from dlq.pages import hours, queue_facts
+from dlq.pages import queue_facts
+from dlq.pages import queue_facts as hours
 from dlq.pages.queue_rows import QueueRow, queue_rows, told_more
-from dlq.remarks.operations import MuteLetters, Take
 from tests.web.factories import World, make_letter
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
 from tests.web.rows import make_setting
@@ -29,7 +30,7 @@ QUEUE = f"DLQ.{KEY}"
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
-    hours.forget()
+    hours.forget_hours()
     queue_facts.forget()
 
 
@@ -150,7 +151,7 @@ def test_many_settings_with_letters_take_hardly_more_queries_than_few(
     client = signed_in(world, "viewer")
 
     def asked() -> int:
-        hours.forget()
+        hours.forget_hours()
         queue_facts.forget()
         with CaptureQueriesContext(connection) as queries:
             looked_at(client, "/dead-letters/")

@@ -9,7 +9,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone, translation
 
 from agents.models import Server
-from agents.services.sign_ins import TooManyFailures
+from agents.site.sign_ins import TooManyFailures
 from ma_site import body_bounds, sign_in
 from tests.web.factories import World
 from tests.web.kept_rows import kept

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import translation
 
 from agents.models import Pool
-from agents.services import queue_counts as figures
+from agents.provisioning import queue_counts as figures
 from broker.errors import BrokerUnavailable
 from console.audit.models import AuditEntry
 from contract.typed import Typed

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from console.audit.models import AuditEntry
-from failures.insights.jobs import TABLES
+from failures.insights.places import TABLES
 from failures.models import PipelineRun
 from failures.reasons import PROCESS_GONE
 from tests.web.insight_rows import found, run_row

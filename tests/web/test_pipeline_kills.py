@@ -14,8 +14,9 @@ import pytest
 from django.db import OperationalError, connection
 from django.utils import timezone
 
+from console.jobs import detached
 from console.operations.refusals import Refused
-from failures.insights import holding, processes, reaping, submitting
+from failures.insights import holding, reaping, submitting
 from failures.insights.asking import TAKEN_WITHIN, cancel, start_waiting
 from failures.insights.places import RunFolder
 from failures.insights.reaping import UNBEGUN, reap
@@ -82,7 +83,7 @@ def is_dead(run: PipelineRun) -> None:
     assert found is not None and found.pk == run.pk
     dead = PipelineRun.objects.get(pk=run.pk)
     assert dead.state == "dead" and "is gone" in str(dead.problem) and dead.ended_at
-    assert processes.of_run(run.pk) == []
+    assert detached.of_run(run.pk) == []
 
     assert reap(timezone.now()) is None
     assert worked().state == "done" and FailureTrend.objects.count() == 2
@@ -115,7 +116,7 @@ def test_the_runner_dies_while_spark_works(settings: Any, tmp_path: Path, mode: 
     process.send_signal(signal.SIGKILL)
     process.wait(30)
 
-    until(lambda: len(processes.of_run(run.pk)) == (1 if mode == "forks" else 0))
+    until(lambda: len(detached.of_run(run.pk)) == (1 if mode == "forks" else 0))
     use(settings, tmp_path, "well")
     is_dead(run)
 
@@ -125,7 +126,7 @@ def test_spark_is_killed(settings: Any, tmp_path: Path) -> None:
     run = asked()
     process = runner(run, settings)
     until(lambda: (RunFolder(run).path / "hanging").exists())
-    for pid in processes.of_run(run.pk):
+    for pid in detached.of_run(run.pk):
         os.kill(pid, signal.SIGKILL)
 
     assert process.wait(30) == 0
@@ -144,7 +145,7 @@ def test_the_runner_is_told_to_stop(settings: Any, tmp_path: Path) -> None:
 
     run.refresh_from_db()
     assert (run.state, run.problem) == ("failed", SIGNALLED())
-    assert processes.of_run(run.pk) == []
+    assert detached.of_run(run.pk) == []
 
 
 def test_a_run_outlives_the_worker_that_started_it(settings: Any, tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ def test_a_run_outlives_the_worker_that_started_it(settings: Any, tmp_path: Path
     assert taken.pid and os.getsid(taken.pid) != os.getsid(0)
     assert cancel(run, timezone.now(), by="chief")
     until(lambda: PipelineRun.objects.get().state == "cancelled")
-    until(lambda: not processes.started(taken.pid or 0))
+    until(lambda: not detached.started(taken.pid or 0))
 
 
 def test_of_two_workers_one_starts_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +204,7 @@ def test_one_that_hangs_is_taken_for_dead_and_killed(settings: Any, tmp_path: Pa
         process.kill()
         process.wait()
     assert PipelineRun.objects.get().problem.code == "pipeline_run.process_silent"
-    assert processes.of_run(run.pk) == []
+    assert detached.of_run(run.pk) == []
 
 
 # Takes the run, writes to its row and freezes before the commit.
@@ -273,7 +274,7 @@ def test_a_pid_that_was_given_out_again_is_no_sign_of_life() -> None:
     asked()
     PipelineRun.objects.update(
         state="running",
-        host=processes.host(),
+        host=detached.host(),
         pid=os.getpid(),
         process_started="another boot/1",
         lease_until=now + PipelineRun.lease,

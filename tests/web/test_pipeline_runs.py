@@ -10,9 +10,10 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from console.jobs import detached
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON
-from failures.insights import holding, planning, processes, submitting, working
+from failures.insights import holding, planning, submitting, working
 from failures.insights.asking import ask, cancel
 from failures.insights.loading import load
 from failures.insights.places import RunFolder, tail_of_log
@@ -188,7 +189,7 @@ def test_cancelling_ends_all_that_it_started(settings: Any, tmp_path: Path) -> N
     thread = threading.Thread(target=in_thread, args=(lambda: work(run.pk),))
     thread.start()
     until(lambda: (RunFolder(run).path / "hanging").exists())
-    assert len(processes.of_run(run.pk)) >= 2
+    assert len(detached.of_run(run.pk)) >= 2
     until(lambda: PipelineRun.objects.get().stages)
     shown = PipelineRun.objects.get()
     assert (shown.stages[0]["done"], shown.percent) == (1, 3)
@@ -197,7 +198,7 @@ def test_cancelling_ends_all_that_it_started(settings: Any, tmp_path: Path) -> N
     thread.join(30)
     run.refresh_from_db()
     assert (run.state, run.cancel_asked_by, run.open) == ("cancelled", "chief", None)
-    assert processes.of_run(run.pk) == []
+    assert detached.of_run(run.pk) == []
     assert not cancel(run, timezone.now(), by="chief")
     assert not InsightTable.objects.exists()
 
@@ -225,7 +226,7 @@ def test_memory_and_time_are_bounded(
     run = worked()
 
     assert run.state == "failed" and says in str(run.problem)
-    assert processes.of_run(run.pk) == []
+    assert detached.of_run(run.pk) == []
 
 
 def test_who_lost_the_run_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

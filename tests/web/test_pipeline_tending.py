@@ -13,12 +13,12 @@ from django.utils import timezone
 from agents.models import Server
 from failures import archive
 from failures.alerts.pipeline import ARCHIVE, PIPELINE
+from failures.archive.readiness import readiness
 from failures.insights import tending
 from failures.insights.places import RunFolder
-from failures.insights.readiness import readiness
 from failures.insights.tending import forget_old, is_due, tend
 from failures.models import ArchiveBlock, FailureTrend, InsightTable, PipelineRun
-from ma_site.checks.pipeline import check
+from ma_site.checks.work import check_pipeline
 from tests.web.insight_rows import run_row
 from tests.web.pipeline import use
 
@@ -89,7 +89,7 @@ def test_retention_waits_for_a_default_archive_only_once_a_run_could_begin(setti
     assert archive.is_on(), "somebody chose it"
     settings.MA_PIPELINE = "default"
     assert not archive.is_on()
-    assert all(finding.ok for finding in check(NIGHT))
+    assert all(finding.ok for finding in check_pipeline(NIGHT))
     ArchiveBlock.objects.create(
         kind="protocols", number=1, day=timezone.now().date(), first=NIGHT - timedelta(days=1), last=NIGHT
     )
@@ -102,7 +102,7 @@ def test_retention_waits_for_a_default_archive_only_once_a_run_could_begin(setti
 def test_pages_and_doctor_say_why_there_is_no_archive(settings: Any, code: str, words: str) -> None:
     settings.MA_ARCHIVE_URL, settings.MA_PIPELINE = "", code
     assert words in readiness().says
-    (finding,) = check(NIGHT)
+    (finding,) = check_pipeline(NIGHT)
     assert finding.ok and words in finding.detail
     client = Client()
     client.force_login(User.objects.create_superuser("reader"))
@@ -222,15 +222,15 @@ def test_health_and_doctor_tell_how_it_is(
     if state:
         run_row(state, hours=hours)
     assert says in client.get("/health/").content.decode()
-    assert all(finding.ok for finding in check(timezone.now())) is fine
+    assert all(finding.ok for finding in check_pipeline(timezone.now())) is fine
 
     settings.MA_PIPELINE_SUBMIT = "/nowhere"
     assert "spark-submit missing" in client.get("/health/").content.decode()
-    assert not all(finding.ok for finding in check(timezone.now()))
+    assert not all(finding.ok for finding in check_pipeline(timezone.now()))
 
     settings.MA_ARCHIVE_URL = ""
     assert "switched off" in client.get("/health/").content.decode()
-    assert all(finding.ok and "switched off" in finding.detail for finding in check(timezone.now()))
+    assert all(finding.ok and "switched off" in finding.detail for finding in check_pipeline(timezone.now()))
 
 
 def damaged(number: int) -> None:
@@ -257,7 +257,7 @@ def test_damage_of_the_archive_is_told_everywhere_until_it_is_mended(
     assert "data/block-1/&lt;b&gt;part&lt;/b&gt;: it is not there" in page and "archive verify" in page
     assert client.get("/insights/run-bar/", headers={"If-None-Match": etag}).status_code == 200
     assert "5 blocks of the archive are damaged" in client.get("/health/").content.decode()
-    assert [finding.ok for finding in check(timezone.now())] == [False, True]
+    assert [finding.ok for finding in check_pipeline(timezone.now())] == [False, True]
     (alert,) = ARCHIVE.observe(timezone.now(), frozenset())
     assert alert.value == 5.0 and ARCHIVE.says(alert.facts, 5.0) == "5 blocks of the archive are damaged."
     assert ARCHIVE.url(alert.facts) == "/insights/"

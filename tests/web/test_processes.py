@@ -6,11 +6,11 @@ import pytest
 from django.utils import timezone
 
 from agents.alerts.evaluating import evaluate
+from agents.liveness.queries import heard_for, note_hearing_again
 from agents.models import ComponentState, Server
-from agents.services.hearing import heard_for, note_hearing_again
 from console.jobs.locks import lock, once_per
 from console.processes import last_heartbeat, record_heartbeat, seconds_since
-from ma_site.checks import database
+from ma_site.checks import services
 from ma_site.relocation import ALIVE, running_processes
 from tests.web.rows import NOW
 
@@ -38,7 +38,9 @@ def test_a_site_runs_for_as_long_as_a_process_shows_itself(server: Server) -> No
 
 def test_a_command_that_has_ended_is_no_process_of_a_running_site() -> None:
     """As the doctor, whom people ask before they move their site."""
-    assert [finding.ok for finding in database.check(NOW) if "reads and writes" in finding.detail] == [True]
+    assert [
+        finding.ok for finding in services.check_database(NOW) if "reads and writes" in finding.detail
+    ] == [True]
     assert ComponentState.objects.get(name="database").measured_at == NOW, "it has written"
     assert running_processes(NOW) == []
 

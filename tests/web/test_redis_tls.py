@@ -13,7 +13,7 @@ import pytest
 
 from deploy.config import LOOPBACK
 from deploy.ports import free_ports
-from ma_site.redis_check import ping
+from ma_site.checks.services import ping
 from tests import environment
 from tests.kma.fakes import eventually
 from tests.tls import Authority

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from agents.heartbeat.desired import desired_state
 from agents.models import Activation, LaunchSetting, Pool, Run, Server
-from agents.services.desired import desired_state
 from tests.web.rows import api_client, make_alive, make_setting
 from tests.web.test_agents_admin import form
 

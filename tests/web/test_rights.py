@@ -5,7 +5,7 @@ from django.contrib.auth.models import AnonymousUser, Group, User
 from django.test import RequestFactory
 
 from agents.models import LaunchSetting, Pool, PoolGrant, ScheduledGroup
-from agents.services import rights
+from agents.pools import rights
 from console.ui.page import tabs_for
 from ma_site import urls  # noqa: F401  # they bring the tabs
 from tests.web.rows import make_person, make_setting

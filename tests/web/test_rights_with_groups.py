@@ -8,9 +8,9 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from agents.groups.switching import enable_group, run_group_now
 from agents.models import Activation, GroupActivation, LaunchSetting, ScheduledGroup, Server
-from agents.services import rights
-from agents.services.groups import enable_group, run_group_now
+from agents.pools import rights
 from tests.web.rows import api_client, make_alive
 from tests.web.teams import group_over_two_pools, teammate
 

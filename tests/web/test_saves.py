@@ -14,9 +14,9 @@ from django.db import connection
 from django.test import Client
 from django.utils.translation import override
 
-from agents.declared.applying import apply
-from agents.declared.problems import Rejected
-from agents.declared.shape import document_of
+from agents.manifests.apply import apply
+from agents.manifests.document import document_of
+from agents.manifests.yaml_text import Rejected
 from agents.models import (
     AlertRule,
     Destination,
@@ -27,11 +27,11 @@ from agents.models import (
     ScheduledGroup,
     Server,
 )
-from agents.services.roles import make_groups
 from console.audit.log import account
 from console.audit.models import AuditEntry
 from console.audit.saves import LONGEST, MOST, RowKind, change_words, saving
 from console.audit.text import ACTIONS
+from ma_site.demo_rows import make_groups
 from tests.web.launching import delayed, enabled, group_of, scheduled
 from tests.web.rows import NOW, api_client, make_alive, make_setting
 

@@ -10,8 +10,8 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
+from agents.alerts import channels
 from agents.models import BreakerTrip, LaunchSetting, NoticeTarget, Pool, Server
-from agents.services import webhook
 from console.ui.text import masked
 from tests.web.rows import NOW, api_client, make_alive
 from tests.web.teams import teammate
@@ -107,7 +107,7 @@ def test_pages_show_the_whole_address_to_editors_only(
 @pytest.mark.process
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1/team-7?key=q1w2e3", "http://[bad/team-7?key=q1w2e3"])
 def test_what_went_wrong_does_not_tell_the_address(address: str) -> None:
-    with pytest.raises(webhook.Undelivered) as told:
-        webhook.post(address, "s", {"event": "test"}, datetime.now(NOW.tzinfo))
+    with pytest.raises(channels.Undelivered) as told:
+        channels.post(address, "s", {"event": "test"}, datetime.now(NOW.tzinfo))
 
     assert not re.search("team-7|q1w2e3", str(told.value)), told.value

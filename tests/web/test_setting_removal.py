@@ -18,11 +18,11 @@ from agents.models import (
     Server,
     Timing,
 )
-from agents.services import setting_removal
-from agents.services.provisioning import provision_due
-from agents.services.setting_removal import finish_removals, remove_setting
-from agents.services.tending import tend
-from agents.services.wishes import REMOVING, save_destination
+from agents.provisioning.provision import provision_due
+from agents.provisioning.topology import REMOVING, save_destination
+from agents.reconciler import tend
+from agents.settings import removal
+from agents.settings.removal import finish_removals, remove_setting
 from broker.memory_adapter import MemoryBroker
 from broker.port import Message, Outgoing
 from broker.rows import find
@@ -171,7 +171,7 @@ def test_a_kill_before_any_step_is_made_good_by_tend(
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(setting_removal, step, killed)
+        patch.setattr(removal, step, killed)
         remove_setting(made, None, NOW)
     assert LaunchSetting.objects.get().wanted_hash == REMOVING
 
@@ -182,13 +182,13 @@ def test_a_kill_before_any_step_is_made_good_by_tend(
 def test_messages_that_came_meanwhile_take_the_decision_back(
     made: LaunchSetting, memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide = setting_removal._decide
+    decide = removal._decide
 
     def late(*arguments: Any) -> None:
         decide(*arguments)
         publish(memory)
 
-    monkeypatch.setattr(setting_removal, "_decide", late)
+    monkeypatch.setattr(removal, "_decide", late)
     with pytest.raises(Refused, match="holds messages"):
         remove_setting(made, None, NOW)
 
@@ -201,7 +201,7 @@ def test_messages_that_came_meanwhile_take_the_decision_back(
 def test_a_setting_being_removed_is_neither_enabled_nor_made_again(
     made: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setting_removal._decide(made, None, NOW, no_record)
+    removal._decide(made, None, NOW, no_record)
     save_destination(made.destination)  # type: ignore[arg-type]
     provision_due(NOW)
 

@@ -14,8 +14,8 @@ from django.db import connection
 from django.test import Client
 
 from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Schedule, StateChange, Timing, Window
-from agents.services import setting_removal, setting_rows
-from agents.services.setting_removal import finish_removals, remove_setting
+from agents.settings import removal
+from agents.settings.removal import finish_removals, remove_setting
 from broker.memory_adapter import MemoryBroker
 from console import broker as broker_service
 from failures import detaching
@@ -48,7 +48,7 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = MemoryBroker()
     monkeypatch.setattr(broker_service, "_connection", broker.management())
     monkeypatch.setattr(broker_service, "_process", os.getpid())
-    monkeypatch.setattr(setting_rows, "AT_ONCE", SOME)
+    monkeypatch.setattr(removal, "AT_ONCE", SOME)
     monkeypatch.setattr(detaching, "AT_ONCE", SOME)
 
 
@@ -147,7 +147,7 @@ def test_killed_at_any_step_it_is_gone_on_with(full: LaunchSetting, at: int, don
 def test_what_takes_longer_than_a_turn_is_gone_on_with_by_the_next(
     full: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setting_removal, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(removal, "TURN_SECONDS", 0.0)
     assert not remove_setting(full, None, NOW)
     assert FailureProtocol.objects.filter(setting=None).count() == SOME
 
@@ -164,7 +164,7 @@ def test_what_came_between_the_last_step_and_the_row_keeps_the_row_until_the_nex
     full: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An intake that looked the setting up before its activations went stores its protocol now."""
-    remove_row = setting_removal._remove_row
+    remove_row = removal._remove_row
 
     def late(setting: LaunchSetting, now: Any) -> bool:
         monkeypatch.undo()
@@ -173,7 +173,7 @@ def test_what_came_between_the_last_step_and_the_row_keeps_the_row_until_the_nex
         FailureProtocol.objects.filter(pk=row.pk).update(**gone)
         return remove_row(setting, now)
 
-    monkeypatch.setattr(setting_removal, "_remove_row", late)
+    monkeypatch.setattr(removal, "_remove_row", late)
     with statements() as found:
         assert not remove_setting(full, None, NOW)
     assert not [each for each in found if each.in_transaction and each.rows and each.sql.startswith("UPDATE")]

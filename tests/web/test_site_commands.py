@@ -17,15 +17,15 @@ from django.db import connection
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ScheduledGroup, Server
-from agents.services import tokens
-from agents.services.settings import disable_setting
+from agents.servers import tokens
+from agents.settings.saving import disable_setting
 from broker.errors import BrokerUnavailable
 from broker.port import Account, Outgoing
 from console import broker as broker_service
 from console.reasons import said
 from console.tokens.models import ApiToken
 from failures.models import SpoolMark
-from ma_site.checks import database
+from ma_site.checks import services
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
 from ma_site.demo_orders import DECK, order
 from ma_site.management.commands import prepare
@@ -268,7 +268,7 @@ def test_the_doctor_finds_a_whole_house_in_order(
     redis_server: Any,
     settings: Any, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(database, "LASTING", ())  # the cluster of the tests waits for no disk
+    monkeypatch.setattr(services, "LASTING", ())  # the cluster of the tests waits for no disk
     settings.MA_REDIS_URL = redis_server.url
     run("provision")
     make_alive(server, second_server, now=timezone.now())
@@ -409,5 +409,5 @@ def test_the_doctor_tells_where_a_commit_may_be_lost_with_its_machine(
         return
     bad_ones = [each.detail for each in told() if not each.ok]
     assert len(bad_ones) == 1 and "fsync, full_page_writes, synchronous_commit" in bad_ones[0]
-    monkeypatch.setattr(database, "LASTING", ("track_counts",))
+    monkeypatch.setattr(services, "LASTING", ("track_counts",))
     assert [each.ok for each in told()] == [True]

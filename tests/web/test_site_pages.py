@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import ComponentState, Pool, Server
-from agents.services.components import note_state
-from agents.services.tokens import issue_server_token
+from agents.servers.tokens import issue_server_token
+from agents.site.components import note_state
 from console.processes import record_heartbeat
 from console.tokens.models import ApiToken
 from deploy import config as configuration

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.test import Client
 
 from agents.models import LaunchSetting, Pool
-from agents.services.provisioning import provision_due
+from agents.provisioning.provision import provision_due
 from broker.memory_adapter import MemoryBroker
 from console import broker as broker_service
 from tests import slow_calls

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from agents import reconciler
 from agents.models import AlertRule, Notice, Pool, Server
-from agents.services import standing_in
-from agents.services.standing_in import stand_in_at_broker
+from agents.reconciler import stand_in_at_broker
 from console.processes import record_heartbeat
 from tests.web.listeners import listening_hook
 from tests.web.pipeline import until
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.both_databases
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The steps that were done."""
     found: list[str] = []
-    monkeypatch.setattr(standing_in, "watch_drains", lambda now: found.append("drains"))
-    monkeypatch.setattr(standing_in, "provision_due", lambda now: found.append("provisioning"))
-    monkeypatch.setattr(standing_in, "watch_subscriptions", lambda now: None, raising=False)
+    monkeypatch.setattr(reconciler, "watch_drains", lambda now: found.append("drains"))
+    monkeypatch.setattr(reconciler, "provision_due", lambda now: found.append("provisioning"))
+    monkeypatch.setattr(reconciler, "watch_subscriptions", lambda now: None, raising=False)
     return found
 
 
@@ -57,7 +57,7 @@ def test_people_are_told_what_is_away_though_no_worker_runs(
     server: Server, second_server: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch, kind: str, says: str
 ) -> None:
     """All that lives is a KMA, which sends heartbeats to the site."""
-    monkeypatch.setattr(standing_in, "ALERTS_EVERY", timedelta(milliseconds=50), raising=False)
+    monkeypatch.setattr(reconciler, "ALERTS_EVERY", timedelta(milliseconds=50), raising=False)
     with listening_hook() as hook:
         target_of(pool, hook.url)
         AlertRule.objects.create(kind=kind, upper=0, lower=0, open_after_seconds=0)
@@ -66,7 +66,7 @@ def test_people_are_told_what_is_away_though_no_worker_runs(
         client = api_client(server)
 
         def told() -> bool:
-            monkeypatch.setattr(standing_in, "_next_question", 0.0, raising=False)
+            monkeypatch.setattr(reconciler, "_next_question", 0.0, raising=False)
             assert (
                 client.post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code == 200
             )

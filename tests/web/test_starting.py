@@ -5,6 +5,11 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
+from agents.activations.end import end_activations
+from agents.activations.plan import plan_open_activations
+from agents.activations.start import run_now, start_activation, stop_activation
+from agents.heartbeat.desired import desired_state
+from agents.heartbeat.records import record_outcomes
 from agents.models import (
     Activation,
     GroupMember,
@@ -19,13 +24,8 @@ from agents.models import (
     Trigger,
     Window,
 )
-from agents.services.desired import desired_state
-from agents.services.endings import end_activations
-from agents.services.outcomes import record_outcomes
-from agents.services.planning import plan_open_activations
-from agents.services.settings import disable_setting, enable_setting
-from agents.services.starting import run_now, start_activation, stop_activation
-from agents.services.wishes import save_setting
+from agents.provisioning.topology import save_setting
+from agents.settings.saving import disable_setting, enable_setting
 from broker.port import Account
 from console import broker as broker_service
 from console.operations.refusals import Refused

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from agents.activations import end as followers
+from agents.activations.end import end_activations, set_ending
+from agents.activations.plan import plan_runs
+from agents.activations.start import run_now
 from agents.models import Activation, Ending, LaunchSetting, OfferedAgent, Pool, Run, Server, StateChange
-from agents.services import followers
-from agents.services.endings import end_activations, set_ending
-from agents.services.planning import plan_runs
-from agents.services.starting import run_now
 from console.operations.refusals import Refused
 from tests.web.rows import NOW, make_alive, make_setting
 

@@ -16,15 +16,15 @@ from django.utils import timezone
 
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import every_kind
+from agents.destinations import policies
 from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
-from agents.services import policies
-from agents.services.provisioning import provision_due
-from agents.services.settings import enable_setting
+from agents.provisioning.provision import provision_due
+from agents.settings.saving import enable_setting
 from broker.memory_adapter import MemoryBroker
 from console import broker as broker_service
 from contract.messages import RunReport, RunState
 from dlq.models import DeadLetter
-from dlq.search import forgetting
+from dlq.search import rebuild
 from ma_site.celery import app
 from tests.web.reports import setting as make_orders
 from tests.web.rows import NOW, api_client, heartbeat_json, make_alive, make_setting
@@ -82,5 +82,5 @@ def test_an_erasure_after_masks_have_changed_marks_few_rows_in_its_transaction()
     DeadLetter.objects.update(words_without="masks of others")
     first = DeadLetter.objects.select_related("content").get(pk=rows[0].pk)
     with transaction.atomic():
-        forgetting.forget([first])
+        rebuild.forget([first])
         assert DeadLetter.objects.filter(words_without="").count() < 50

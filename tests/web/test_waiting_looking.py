@@ -15,11 +15,10 @@ from console.audit.models import AuditEntry
 from console.operations.operation import perform
 from console.operations.refusals import NotAllowed, Refused
 from contract.typed import Typed
-from dlq.masking import Masks
+from dlq.dead_letters.rules.masks import Masks
 from dlq.models.waiting import WaitingAction
-from dlq.waiting.bodies import Heads
-from dlq.waiting.looking import Look, ask_broker, bodies_of, look
-from dlq.waiting.operations import MESSAGES, CancelAction, GiveUpBlocked
+from dlq.subscriptions.operations import MESSAGES, CancelAction, GiveUpBlocked
+from dlq.subscriptions.queries import Heads, Look, ask_broker, bodies_of, look
 from tests.web import reports
 from tests.web.teams import teammate
 from tests.web.waiting import WaitingHouse, failed
@@ -112,7 +111,7 @@ def test_bodies_are_told_only_of_messages_of_which_it_is_certain(
     messages = [line.message for line in seen(house, "waiting").lines]
     heads = Heads(house.management, house.browser, Masks())
     assert list(heads.of(house.setting, "waiting", messages, 50).values()) == ["first", "second", "third"]
-    monkeypatch.setattr("dlq.waiting.bodies.waiting.first_waiting", lambda *_: [])
+    monkeypatch.setattr("dlq.subscriptions.queries.waiting.first_waiting", lambda *_: [])
     assert heads.of(house.setting, "waiting", messages, 50) == {messages[2].number: "third"}
 
 
@@ -120,7 +119,7 @@ def test_bodies_of_large_messages_are_not_fetched(
     house: WaitingHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.publish("m")
-    monkeypatch.setattr("dlq.waiting.bodies.LARGEST_AVERAGE", 1)
+    monkeypatch.setattr("dlq.subscriptions.queries.LARGEST_AVERAGE", 1)
     (line,) = seen(house, "waiting").lines
     assert line.body is None
 

@@ -17,10 +17,10 @@ from contract.connections import connection_name
 from contract.properties import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
-from dlq.letter_queues import LetterQueues
+from dlq.index.broker import LetterQueues
 from dlq.models.waiting import WaitingAction
-from dlq.waiting.asking import Selection, listed
-from dlq.waiting.operations import BY_KIND
+from dlq.subscriptions.asking import Selection, listed
+from dlq.subscriptions.operations import BY_KIND
 from failures.intake.batch import accept_batch
 from tests.broker.houses import eventually
 from tests.dlq.jobs import actions, carry_out
@@ -74,9 +74,9 @@ class WaitingHouse:
         """Instead of the real one, where it is asked for; no worker is told of anything."""
         for place in places:
             monkeypatch.setattr(place, lambda: self.management)
-        monkeypatch.setattr("dlq.waiting.asking.management", lambda: self.management)
-        monkeypatch.setattr("dlq.waiting.bodies.management", lambda: self.management)
-        monkeypatch.setattr("dlq.waiting.bodies.AmqpBrowser", lambda account, timeout: self.browser)
+        monkeypatch.setattr("dlq.subscriptions.asking.management", lambda: self.management)
+        monkeypatch.setattr("dlq.subscriptions.queries.management", lambda: self.management)
+        monkeypatch.setattr("dlq.subscriptions.queries.AmqpBrowser", lambda account, timeout: self.browser)
         monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
 
     def publish(self, *names: str, body: str = "", **properties: Typed) -> None:

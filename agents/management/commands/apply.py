@@ -8,10 +8,9 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from agents.declared.applying import Outcome, apply
-from agents.declared.problems import Rejected
-from agents.declared.shape import document_of
-from agents.declared.text import LARGEST_BYTES, load
+from agents.manifests.apply import Outcome, apply
+from agents.manifests.document import document_of
+from agents.manifests.yaml_text import LARGEST_BYTES, Rejected, load
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.models import LaunchSetting, ProvisionState
-from agents.services.provisioning import provision_all
+from agents.provisioning.provision import provision_all
 from broker.errors import BrokerError
 
 

@@ -14,10 +14,10 @@ from console.audit.log import account_of, record_refused
 from console.broker import management
 from console.operations.refusals import Refused
 from contract.properties import dead_letter_queue
-from dlq.foreign.adopting import ADOPT, Plan, Share, adopt, look
-from dlq.foreign.naming import MANAGE
-from dlq.terminal import safe
-from dlq.walking import WalkIncomplete
+from dlq.cli.terminal import safe
+from dlq.index.walk import WalkIncomplete
+from dlq.queues.adoption import ADOPT, Plan, Share, adopt, look
+from dlq.queues.following import MANAGE
 
 NAME_SHOWN = 120
 # Letters between two words about how far it is.

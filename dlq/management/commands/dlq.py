@@ -11,13 +11,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
 from console.exports.rows import FORMATS, Row, plain
-from dlq import export, exporting, terminal
-from dlq.commands import anything, choosing, imports, replays
-from dlq.commands.rest import Refused
-from dlq.export_limits import tell
-from dlq.letters_for import letters_for
-from dlq.masking import Masks
+from dlq.cli import ask, filters, imports, jobs, terminal
+from dlq.cli.ask import Refused
+from dlq.dead_letters.rules.masks import Masks
+from dlq.exports import exporting
+from dlq.exports import rows as export
+from dlq.exports.exporting import tell
 from dlq.models import DeadLetter
+from dlq.search.visibility import letters_for
 from failures.models import FailureProtocol
 
 LONGEST_LIST = 1000
@@ -49,9 +50,9 @@ class Command(BaseCommand):
         )
         show.add_argument("id", type=int, nargs="?", metavar="ID")
         show.add_argument("--json", action="store_true")
-        choosing.add(show)
-        replays.add(actions)
-        anything.add(actions)
+        filters.add(show)
+        jobs.add(actions)
+        ask.add(actions)
         imports.add(actions)
         _export_arguments(
             actions.add_parser(
@@ -78,7 +79,7 @@ class Command(BaseCommand):
         limit, before = options["limit"], options["before"]
         if not 1 <= limit <= LONGEST_LIST:
             raise CommandError(f"--limit goes from 1 to {LONGEST_LIST}.")
-        found = choosing.chosen(options).numbers(None if before is None else _id(before), limit + 1)
+        found = filters.chosen(options).numbers(None if before is None else _id(before), limit + 1)
         rows = list(DeadLetter.objects.filter(pk__in=found[:limit]).order_by("-pk").values(*export.LISTED))
         if options["json"]:
             self._print([plain(row) for row in rows])
@@ -100,24 +101,24 @@ class Command(BaseCommand):
 
     def _one(self, options: dict[str, Any]) -> tuple[int, Masks]:
         """The number of the letter, and what is not told of it. Raises CommandError."""
-        narrowed = choosing.said(options)
+        narrowed = filters.said(options)
         if options["id"] is None:
             if not narrowed:
                 raise CommandError("Name a letter, or give a filter: the newest that it finds is shown.")
-            some = choosing.chosen(options)
+            some = filters.chosen(options)
             if not (numbers := some.numbers(None, 1)):
                 raise CommandError("Nothing matches.")
             return numbers[0], some.masks
         if narrowed:
             raise CommandError("A letter or a filter: one of the two.")
-        pk, person = _id(options["id"]), choosing.person_of(options)
+        pk, person = _id(options["id"]), filters.person_of(options)
         if person and not letters_for(person).filter(pk=pk).exists():
             raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
-        return pk, choosing.masks_of(person)
+        return pk, filters.masks_of(person)
 
     def _export(self, options: dict[str, Any]) -> None:
         """Piece by piece. A kill leaves a file that ends early: stderr's last line says that it is whole."""
-        some, bodies = choosing.chosen(options), options["bodies"]
+        some, bodies = filters.chosen(options), options["bodies"]
         tell(some.person, key=some.key, file=options["format"], bodies=bodies, query=some.query)
         count = 0
 
@@ -158,14 +159,14 @@ class Command(BaseCommand):
 
 
 def _list_arguments(parser: CommandParser) -> None:
-    choosing.add(parser)
+    filters.add(parser)
     parser.add_argument("--limit", type=int, default=100, metavar="N", help=f"at most, up to {LONGEST_LIST}")
     parser.add_argument("--before", type=int, metavar="ID", help="only older ones: the next page")
     parser.add_argument("--json", action="store_true")
 
 
 def _export_arguments(parser: CommandParser) -> None:
-    choosing.add(parser)
+    filters.add(parser)
     parser.add_argument("--format", choices=FORMATS, default="csv")
     parser.add_argument("-o", "--output", metavar="FILE", help="written anew; else to the standard output")
     parser.add_argument(

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from broker.errors import BrokerError
 from console.audit.log import record_refused
-from dlq.commands.rest import person_named
-from dlq.erasing.erasing import ACTION, Erased, erase, would_erase
-from dlq.letter_queues import letter_queues
+from dlq.cli.ask import person_named
+from dlq.erasure.erasing import ACTION, Erased, erase, would_erase
+from dlq.index.broker import letter_queues
 from dlq.rights import ERASE
 from failures.erasing import Wanted
 

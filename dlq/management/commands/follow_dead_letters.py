@@ -10,14 +10,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
-from agents.services.broker_owner import ForeignBroker, OwnerWatch, note_owner, require_own_broker
-from agents.services.standing_in import stand_in_at_broker, stand_in_for_alerts
+from agents.reconciler import stand_in_at_broker, stand_in_for_alerts
+from agents.site.broker_owner import ForeignBroker, OwnerWatch, note_owner, require_own_broker
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from broker.errors import BrokerError
 from console.broker import management
 from contract.properties import FEED, dead_letter_queue
-from dlq.feed import Feed, Inbox
-from dlq.sweep import Sweep
+from dlq.index.feed import Feed, Inbox
+from dlq.index.sweep import Sweep
 
 log = structlog.get_logger(__name__)
 

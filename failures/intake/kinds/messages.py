@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from agents.services import open_deliveries
-from agents.services.open_deliveries import Told
+from agents.acknowledgements import records
+from agents.acknowledgements.records import Told
 from contract.acknowledging import read_id
 from contract.errors import ContractError
 from contract.messages import AcknowledgementEnded, AcknowledgementOpened, Recovered
@@ -63,8 +63,8 @@ class Acknowledgements(RecordKind[Told]):
             raise ContractError("content.acknowledgement", "is of another run")
 
     def repeated(self, items: Sequence[Item[Told]], batch: BatchContext) -> set[UUID]:
-        return open_deliveries.known_records([item.record.id for item in items])
+        return records.known_records([item.record.id for item in items])
 
     def store(self, items: Sequence[Item[Told]], batch: BatchContext) -> StoreResult:
-        open_deliveries.accept(batch.server, [(item.record.id, item.content) for item in items], batch.now)
+        records.accept(batch.server, [(item.record.id, item.content) for item in items], batch.now)
         return StoreResult()

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
+from agents.breaker.interruption import accept_interruption, told_columns
 from agents.models import Interruption as InterruptionRow
 from agents.models import Run, RunPhase
-from agents.services.interruptions import accept_interruption, told_columns
 from contract.breaker import TripReason
 from contract.errors import ContractError
 from contract.messages import MAX_EVIDENCE, Closing, Interruption, Record

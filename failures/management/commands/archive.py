@@ -12,7 +12,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from console.audit.log import account_of, record
-from failures.archive import anew, is_on
+from failures.archive import is_on, planning
 from failures.archive.kinds import kinds
 from failures.models import ArchiveBlock, BlockState
 
@@ -69,7 +69,7 @@ def _verify(blocks: QuerySet[ArchiveBlock], *, kind: str, day: date | None) -> i
     """How many the next run reads again."""
     written = blocks.filter(written_at__isnull=False)
     if written.filter(state=BlockState.DAMAGED).exists():
-        anew.ask("somebody put files back")
+        planning.ask("somebody put files back")
     asked = written.update(check_asked=True)
     detail = {"kind": kind, "day": day.isoformat() if day else "", **account_of(None)}
     counts = {"blocks": asked}

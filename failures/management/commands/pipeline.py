@@ -13,13 +13,12 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from console.operations.operation import Done, Operation, perform
 from console.operations.refusals import Refused
-from failures.insights import telling
-from failures.insights.archive_part import foreseen
+from failures.archive.readiness import readiness
+from failures.insights import progress
 from failures.insights.asking import start_waiting
-from failures.insights.jobs import JOBS
+from failures.insights.loading import foreseen
 from failures.insights.operations import CancelPipelineRun, StartPipelineRun
-from failures.insights.places import tail_of_log
-from failures.insights.readiness import readiness
+from failures.insights.places import JOBS, tail_of_log
 from failures.insights.reaping import reap
 from failures.models import LOADED_RUNS, PipelineRun
 
@@ -98,7 +97,7 @@ class Command(BaseCommand):
             reap(timezone.now())
             start_waiting(timezone.now())
             run = PipelineRun.objects.get(pk=run.pk)
-            text = json.dumps(telling.of_run(run)) if self.as_json else telling.line(run)
+            text = json.dumps(progress.of_run(run)) if self.as_json else progress.line(run)
             if text != last and run.is_open:
                 self._progress(text, last)
             last = text
@@ -140,9 +139,9 @@ class Command(BaseCommand):
 
     def _tell(self, run: PipelineRun) -> None:
         if self.as_json:
-            self.stdout.write(json.dumps(telling.of_run(run), ensure_ascii=False))
+            self.stdout.write(json.dumps(progress.of_run(run), ensure_ascii=False))
         else:
-            self.stdout.write("\n".join(telling.lines(run)))
+            self.stdout.write("\n".join(progress.lines(run)))
 
 
 def _performed(operation: type[Operation[PipelineRun]], run: PipelineRun, **asked: Any) -> Done:

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from agents.services.broker_owner import ForeignBroker, require_own_broker, site_id
+from agents.site.broker_owner import ForeignBroker, require_own_broker, site_id
 from broker import site_claim
 from broker.errors import BrokerError
 from console.audit.log import account_of, record

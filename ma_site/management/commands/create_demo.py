@@ -11,19 +11,18 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from agents.groups.operations import EnableGroup
+from agents.groups.switching import enable_group
 from agents.models import LaunchSetting, ProvisionState, ScheduledGroup
-from agents.services.demo import MEMBERS, make_demo_group, make_demo_rows
-from agents.services.groups import enable_group
-from agents.services.provisioning import provision_all
-from agents.services.roles import make_groups
-from agents.services.secret_files import write_draft
-from agents.services.settings import enable_setting
+from agents.provisioning.provision import provision_all
+from agents.servers.tokens import write_draft
 from agents.settings.operations import EnableSetting
+from agents.settings.saving import enable_setting
 from console.audit.saves import saving
 from console.operations.operation import Act
 from console.operations.refusals import Refused
-from failures.insights.readiness import is_default
+from failures.archive.readiness import is_default
 from ma_site.demo_history import make_history
+from ma_site.demo_rows import MEMBERS, make_demo_group, make_demo_rows, make_groups
 
 ADMIN = "admin"
 

@@ -10,8 +10,8 @@ from broker.core_message import from_core
 from broker.port import Message
 from contract.properties import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE, ORIG_MESSAGE_ID, ORIG_QUEUE
 from contract.typed import Typed
+from dlq.index.undelivered import death_of
 from dlq.models import DeadLetter
-from dlq.undelivered import death_of
 
 TEXT = 3
 

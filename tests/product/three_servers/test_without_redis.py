@@ -10,7 +10,7 @@ from tests.product.three_servers.hall import Hall, numbers
 
 ATTEMPTS = {"max_attempts": 10, "delay_ms": 300, "multiplier": 1.0, "max_delay_ms": 300}
 # How long the site waits for beat before heartbeats do its work, then some ticks
-# (agents/services/tending.py).
+# (agents/reconciler.py).
 STAND_IN_SECONDS = 90
 
 

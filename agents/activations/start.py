@@ -1,0 +1,138 @@
+"""One start of a setting by a window, a group or a person, and its stop. Enabling starts what runs as soon as
+possible: see `switching`."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from agents.activations.end import end_activations, set_ending
+from agents.activations.opening import open_activation
+from agents.activations.plan import plan_runs
+from agents.activations.switching import sending_refusal
+from agents.history import note
+from agents.models import (
+    Activation,
+    Ending,
+    GroupActivation,
+    GroupMember,
+    LaunchSetting,
+    Timing,
+    Trigger,
+    Window,
+)
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import DISABLED, IN_GROUP, NOT_ENDED, RUNS_ALWAYS, STARTED_BY
+from broker.errors import BrokerError
+from broker.letters import queue_figures
+from console.audit.log import Record, no_record
+from console.broker import bounded, management
+from console.operations.refusals import Refused
+from console.reasons import Reason
+
+log = structlog.get_logger(__name__)
+
+
+def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused | None:
+    """Why this setting cannot be started now, or None. `in_group`: its group starts it."""
+    if not in_group and (group := _group_name(setting)):
+        return Refused("in_group", IN_GROUP(name=group), _("Run the group."))
+    if not setting.enabled:
+        return Refused("disabled", DISABLED(), _("Enable it first."))
+    if setting.timing == Timing.ASAP and setting.takes_messages:
+        return Refused("runs_always", RUNS_ALWAYS(), _("Nothing is to be done."))
+    if Activation.objects.filter(setting=setting, ended_at=None).exists():
+        what = _("Wait until its servers have reported the end, or stop it.")
+        return Refused("still_running", NOT_ENDED(), what)
+    return sending_refusal(setting)
+
+
+def start_activation(
+    setting: LaunchSetting,
+    trigger: Trigger,
+    by: Any,
+    now: datetime,
+    *,
+    group_activation: GroupActivation | None = None,
+    window: Window | None = None,
+    record: Record = no_record,
+) -> Activation:
+    """Raises Refused. Of several at once one starts: the lock of the setting lets them look one after the
+    other.
+
+    Killed before the commit nothing has begun; after it `tend` plans the runs. The caller may have a
+    transaction open: the broker is asked after it, and before any KMA is told.
+    """
+    with transaction.atomic():
+        current = LaunchSetting.objects.select_for_update(no_key=True).get(pk=setting.pk)
+        if refused := start_refusal(current, in_group=group_activation is not None):
+            raise refused
+        activation = open_activation(current, trigger, by, now, group_activation=group_activation)
+        if window is not None:
+            _link(window, activation)
+        state, why = activation.state, STARTED_BY(trigger=trigger.value)
+        note(current, "activation", "", state, now=now, by=by, reason=why, activation=activation)
+        record()
+        if current.takes_messages:
+            transaction.on_commit(lambda: note_waiting_messages(activation.pk), robust=True)
+    plan_runs(activation.pk, now)
+    activation.refresh_from_db()
+    return activation
+
+
+def run_now(setting: LaunchSetting, by: Any, now: datetime, *, record: Record = no_record) -> Activation:
+    """What a person starts. Raises Refused."""
+    return start_activation(setting, Trigger.PERSON, by, now, record=record)
+
+
+def stop_refusal(activation: Activation) -> Refused | None:
+    """Why a person cannot stop this activation now, or None."""
+    if activation.state not in OPEN_ACTIVATIONS or activation.ending:
+        return Refused("over", _("It is ending already."), _("Wait until its servers have reported the end."))
+    setting = activation.setting
+    if setting.timing == Timing.ASAP and setting.takes_messages:
+        return Refused("runs_always", RUNS_ALWAYS(), _("Disable the setting."))
+    return None
+
+
+def stop_activation(
+    activation: Activation, by: Any, reason: Reason, now: datetime, *, record: Record = no_record
+) -> bool:
+    """Whether it was going on. The setting stays enabled. Raises Refused where only disabling stops it.
+
+    What runs now is stopped in order; killed after the commit, the KMAs stop it by their own poll."""
+    if (refused := stop_refusal(activation)) is not None:
+        if refused.code == "over":
+            return False
+        raise refused
+    stopped = set_ending(activation, Ending.STOPPED, now, by=by, reason=reason, record=record)
+    end_activations(now, [activation.pk])
+    return stopped
+
+
+def note_waiting_messages(activation_id: UUID) -> None:
+    """What the subscription holds at the start. A broker that is away leaves it unknown: nothing depends on
+    it."""
+    activation = Activation.objects.select_related("setting__destination").get(pk=activation_id)
+    setting = activation.setting
+    try:
+        found = bounded(lambda: queue_figures(management(), setting.key, setting.subscribed.name))
+    except BrokerError as error:
+        log.info("messages at the start not known", setting=setting.key, reason=str(error))
+        return
+    Activation.objects.filter(pk=activation_id, added_at_start=None).update(
+        waiting_at_start=found.messages, added_at_start=found.added
+    )
+
+
+def _link(window: Window, activation: Activation) -> None:
+    window.activation = activation
+    Window.objects.filter(pk=window.pk).update(activation=activation)
+
+
+def _group_name(setting: LaunchSetting) -> str:
+    names = GroupMember.objects.filter(setting=setting).values_list("group__name", flat=True)
+    return names.first() or ""

@@ -1,1 +1,0 @@
-"""Pools, destinations, launch settings, schedules and groups as one text, so that they can live in git."""

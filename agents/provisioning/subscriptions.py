@@ -1,0 +1,133 @@
+"""Looks at the subscriptions of enabled settings, every few seconds, and writes down since when one stands
+still.
+
+One question to the broker for all of them. Killed anywhere, the next look goes on from the rows.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from django.db.models import F, Q
+
+from agents.models import LaunchSetting, SubscriptionState, Timing
+from broker.errors import BrokerError
+from broker.letters import QueueFigures, figures_of_all
+from console.broker import management
+from console.jobs.locks import lock
+
+# -- whether a subscription is moving and is fed -------------------------------------------------------------
+# Pure: what was seen before and now in, since when it is not out.
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The broker's figures of one instant. `waiting`: deliverable now and not in delivery."""
+
+    waiting: int
+    in_delivery: int
+    consumers: int
+    acknowledged: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    still_since: datetime | None = None
+    unfed_since: datetime | None = None
+
+
+def follow(before: Seen | None, known: Progress, seen: Seen, *, wanted: bool) -> Progress:
+    """`wanted`: consumers are to be there all the time. A counter that went back was restarted: that is a
+    change, too.
+
+    What is not seen for a while counts as what it was: who was not looked at did not move in between.
+    """
+    stands = (
+        before is not None
+        and seen.waiting > 0
+        and seen.consumers > 0
+        and before.waiting > 0
+        and before.acknowledged == seen.acknowledged
+    )
+    since = (known.still_since or (before.at if before else seen.at)) if stands else None
+    unfed = wanted and seen.consumers == 0
+    return Progress(since, (known.unfed_since or seen.at) if unfed else None)
+
+
+# -- subscriptions -------------------------------------------------------------------------------------------
+
+
+log = structlog.get_logger(__name__)
+
+# Two processes that ask at once do no harm; with a broker that hangs they would pile up.
+HELD_FOR = timedelta(seconds=30)
+# What was seen longer ago says nothing of now.
+KNOWN = timedelta(seconds=60)
+COLUMNS = ("waiting", "in_delivery", "consumers", "acknowledged", "seen_at", "still_since", "unfed_since")
+
+
+def watch_subscriptions(now: datetime) -> int:
+    """How many were seen. While the broker is away the rows stay as they are, and grow old."""
+    with lock("subscriptions", HELD_FOR) as free:
+        if not free:
+            return 0
+        settings = {each.key: each for each in _watched()}
+        SubscriptionState.objects.exclude(setting__in=[each.pk for each in settings.values()]).delete()
+        if not settings:
+            return 0
+        try:
+            found = figures_of_all(management())
+        except BrokerError as error:
+            log.info("subscriptions not looked at", reason=str(error))
+            return 0
+        known = {row.setting_id: row for row in SubscriptionState.objects.all()}
+        rows = [
+            _next(setting, known.get(setting.pk), found[key], now)
+            for key, setting in settings.items()
+            if key in found
+        ]
+        SubscriptionState.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=["setting"], update_fields=COLUMNS
+        )
+        return len(rows)
+
+
+def fresh_states(now: datetime) -> list[SubscriptionState]:
+    """What is known of now, with the settings."""
+    rows = SubscriptionState.objects.filter(seen_at__gt=now - KNOWN).filter(
+        Q(still_since__isnull=False) | Q(unfed_since__isnull=False)
+    )
+    return list(rows.select_related("setting").order_by(F("still_since").asc(nulls_last=True), "unfed_since"))
+
+
+def is_known(now: datetime) -> bool:
+    """Whether anything was seen lately: else nobody can say what moves."""
+    return SubscriptionState.objects.filter(seen_at__gt=now - KNOWN).exists()
+
+
+def _watched() -> list[LaunchSetting]:
+    """Those that take messages and are on; provisioned, so that the broker has their queues."""
+    enabled = LaunchSetting.objects.filter(enabled=True, destination__isnull=False).exclude(
+        provisioned_hash=""
+    )
+    return list(enabled.only("key", "timing"))
+
+
+def _next(
+    setting: LaunchSetting, row: SubscriptionState | None, figures: QueueFigures, now: datetime
+) -> SubscriptionState:
+    seen = Seen(figures.waiting, figures.delivering, figures.consumers, figures.acknowledged, now)
+    before = Seen(row.waiting, row.in_delivery, row.consumers, row.acknowledged, row.seen_at) if row else None
+    known = Progress(row.still_since, row.unfed_since) if row else Progress()
+    progress = follow(before, known, seen, wanted=setting.timing == Timing.ASAP)
+    return SubscriptionState(
+        setting=setting,
+        waiting=seen.waiting,
+        in_delivery=seen.in_delivery,
+        consumers=seen.consumers,
+        acknowledged=seen.acknowledged,
+        seen_at=now,
+        still_since=progress.still_since,
+        unfed_since=progress.unfed_since,
+    )

@@ -1,0 +1,158 @@
+"""Every few seconds: what time alone changes. Each part may run twice and in any process."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import DatabaseError, InterfaceError, connection
+
+from agents.acknowledgements.answering import lose_redelivered
+from agents.activations.drains import watch_drains
+from agents.activations.end import end_activations, lose_unreachable_runs
+from agents.activations.passed_windows import forget_old_windows
+from agents.activations.plan import plan_open_activations
+from agents.alerts.evaluating import evaluate
+from agents.alerts.notices import ask_if_due, send_due
+from agents.breaker.trip import evaluate_open
+from agents.groups.switching import advance_groups
+from agents.provisioning.provision import provision_due
+from agents.provisioning.subscriptions import watch_subscriptions
+from agents.schedules.saving import ask_for_ticks, tend_schedules
+from agents.servers.duty import expire_duties
+from agents.settings.pauses import end_pauses
+from agents.settings.removal import finish_removals
+from agents.site.rows import isolated
+from console.jobs.locks import once_per
+from console.processes import record_heartbeat, seconds_since
+
+log = structlog.get_logger(__name__)
+
+EVERY = timedelta(seconds=5)
+# It gives its sign every five.
+BEAT_AWAY_SECONDS = 15.0
+# In this order. Trips before anything is planned: what is given up must not be taken up elsewhere.
+STEPS: tuple[tuple[str, Callable[[datetime], int]], ...] = (
+    ("tripped", evaluate_open),
+    ("duties", expire_duties),
+    ("pauses", end_pauses),
+    ("changed", plan_open_activations),
+    ("lost", lose_unreachable_runs),
+    ("ended", end_activations),
+    ("redelivered", lose_redelivered),
+    ("groups", advance_groups),
+    ("schedules", tend_schedules),
+)
+TOLD = ("tripped", "changed", "lost", "ended", "redelivered")
+
+
+def tend(now: datetime) -> None:
+    """Takes over from silent servers, starts on those that joined, ends what is over, makes what is still
+    missing."""
+    # beat asked for this and a worker does it: both are alive.
+    record_heartbeat("beat", now)
+    keep_up(now)
+    rest: tuple[tuple[str, Callable[[datetime], object]], ...] = (
+        ("notices", ask_if_due),
+        ("old windows", forget_old_windows),
+        ("removals", finish_removals),
+        ("provisioning", provision_due),
+        ("windows until the next look", lambda now: ask_for_ticks(now, now + EVERY)),
+    )
+    for name, step in rest:
+        with isolated(name):
+            step(now)
+
+
+def stand_in(now: datetime) -> bool:
+    """Called with every heartbeat: while Redis, beat or the worker is away, heartbeats come all the same, and
+    one of them in five seconds does what asks nobody but the database."""
+    if not beat_is_away(now) or not once_per("keep up", EVERY, now):
+        return False
+    keep_up(now)
+    return True
+
+
+def beat_is_away(now: datetime) -> bool:
+    """Whether it gave signs before and does not any more."""
+    silent = seconds_since("beat", now)
+    return silent is not None and silent > BEAT_AWAY_SECONDS
+
+
+def keep_up(now: datetime) -> None:
+    """What follows from the rows and the time alone. Also within heartbeats: nothing that lies in the rows of
+    one setting may keep the others of a server from their answer, nor one step the steps after it."""
+    done: dict[str, int] = {}
+    for name, step in STEPS:
+        with isolated(name):
+            done[name] = step(now)
+    told = {name: done[name] for name in TOLD if done.get(name)}
+    if told:
+        log.info("tended", **told)
+
+
+# While Redis, beat or the worker is away nobody does the steps that ask the broker, and nobody looks at the
+# alerts.
+#
+# The process that follows the dead letters needs none of the three and has a connection to the broker: it
+# does both meanwhile. Alerts are looked at by the site, too, for as long as a KMA sends heartbeats.
+
+
+# As often as beat asks for the first of them.
+STAND_IN_EVERY = timedelta(seconds=2)
+ALERTS_EVERY = timedelta(seconds=10)
+
+# Held by the look under way in this process: an address that does not answer may hold it for long.
+_looking = threading.Lock()
+# By the monotonic clock: before, this process asks no row whether beat is away.
+_next_question = 0.0
+
+
+def stand_in_at_broker(now: datetime) -> bool:
+    """Whether it was done now. Never raises for the broker or the database, nor for a row that a person
+    deletes at this moment. Each step may run twice, also beside a worker that comes back."""
+    try:
+        if not beat_is_away(now) or not once_per("keep up at the broker", STAND_IN_EVERY, now):
+            return False
+        watch_drains(now)
+        provision_due(now)
+        if once_per("watch subscriptions", ALERTS_EVERY, now):
+            watch_subscriptions(now)
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("standing in waits", reason=str(error))
+        return False
+    return True
+
+
+def stand_in_for_alerts(now: datetime) -> threading.Thread | None:
+    """The look that was begun, in a thread of its own: notices may take long, and who calls has other things
+    to do. Beside a worker that comes back it does no harm: one process looks at a time, each notice is
+    claimed."""
+    global _next_question
+    if time.monotonic() < _next_question:
+        return None
+    _next_question = time.monotonic() + ALERTS_EVERY.total_seconds() / 2
+    try:
+        if not beat_is_away(now) or not once_per("alerts", ALERTS_EVERY, now):
+            return None
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("standing in waits", reason=str(error))
+        return None
+    thread = threading.Thread(target=_look_at_alerts, args=(now,), name="alerts", daemon=True)
+    thread.start()
+    return thread
+
+
+def _look_at_alerts(now: datetime) -> None:
+    if not _looking.acquire(blocking=False):
+        return
+    try:
+        evaluate(now)
+        send_due(now)
+    except Exception:
+        # Nobody waits for this thread: the next look tries again.
+        log.exception("alerts not evaluated")
+    finally:
+        connection.close()
+        _looking.release()

@@ -1,1 +1,0 @@
-"""What can be done with the rows of this app. Each step is one short transaction."""

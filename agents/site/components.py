@@ -1,0 +1,48 @@
+"""Keeps what was measured of a component. Two workers may measure at once: the later measurement stays."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from agents.models import ComponentCondition, ComponentState
+from console.client_address import is_trusted, unknown_proxy
+
+
+def note_state(name: str, state: str, now: datetime, details: Mapping[str, Any] | None = None) -> None:
+    """Conditional updates: a measurement that is older than the stored one changes nothing, and `since` moves
+    only with the state. A process that dies between them leaves the row of before, and the next one measures
+    again."""
+    row = ComponentState.objects.filter(name=name, measured_at__lte=now)
+    told = {"measured_at": now, "details": dict(details or {})}
+    if row.filter(state=state).update(**told):
+        return
+    if row.exclude(state=state).update(state=state, since=now, **told):
+        return
+    ComponentState.objects.get_or_create(name=name, defaults={"state": state, "since": now, **told})
+
+
+# Notes a proxy before the site that the settings do not name: all who come through it share its address.
+
+
+PROXY = "unknown_proxy"
+# A row is written so often at most, whoever asks: anybody may send the header.
+EVERY = timedelta(minutes=1)
+KNOWN_FOR = timedelta(days=1)
+
+
+def note_unknown_proxy(request: HttpRequest) -> None:
+    if not (address := unknown_proxy(request)):
+        return
+    now = timezone.now()
+    if not ComponentState.objects.filter(name=PROXY, measured_at__gt=now - EVERY).exists():
+        note_state(PROXY, ComponentCondition.DOWN, now, {"address": address})
+
+
+def unknown_proxy_seen(now: datetime) -> str:
+    """Its address, where one was seen lately and is not named since; else empty."""
+    row = ComponentState.objects.filter(name=PROXY, measured_at__gt=now - KNOWN_FOR).first()
+    address = str(row.details.get("address", "")) if row else ""
+    return "" if is_trusted(address) else address

@@ -1,0 +1,267 @@
+"""What people write on letters, groups and trips: notes, faults that are known, and who works on what.
+
+The object of what adds one is the row as it would be: it says what it is about, and the audit names every
+one by that.
+"""
+
+from typing import Any, TypeVar
+
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, transaction
+from django.db.models import F, QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import BreakerTrip, LaunchSetting
+from agents.pools.rights import may_anywhere, settings_for
+from agents.pools.rights import why_not as why_not_of_setting
+from console.operations.inputs import OtherText, TextInput, Until
+from console.operations.operation import Act, Done, ModelPermission, Operation
+from console.operations.refusals import Refused, WronglyAsked
+from console.operations.resource import Resource
+from contract.text import storable
+from dlq.models import KnownFault, Note, Taking
+from dlq.models.remark import Remark, active_faults, open_takings
+from dlq.rights import GIVE_BACK, SEE
+from dlq.search.visibility import SEE_ALL, sees_all
+
+AnyRemark = TypeVar("AnyRemark", bound=Remark)
+LONGEST = 4000
+LONGEST_TICKET = 200
+LONGEST_PERSON = 150
+# Of a setting that is gone, or of letters that have none.
+ANYWHERE = {
+    SEE: ModelPermission(SEE_ALL, _("Can view dead letter")),
+    GIVE_BACK: ModelPermission("dlq.give_back", _("Can give dead letters back to their setting")),
+}
+
+
+def may_read(user: Any, setting_key: str) -> bool:
+    return not _why_not(user, SEE, setting_key)
+
+
+def why_not_remark(user: Any, setting_key: str) -> str:
+    """Beside what cannot be pressed; empty when this person may."""
+    return _why_not(user, SEE, setting_key) or _why_not(user, GIVE_BACK, setting_key)
+
+
+def _why_not(user: Any, action: str, setting_key: str) -> str:
+    setting = LaunchSetting.objects.select_related("pool").filter(key=setting_key).first()
+    return why_not_of_setting(user, action, setting) if setting else ANYWHERE[action].why_not(user, None)
+
+
+class MayRemark:
+    def why_not(self, user: Any, remark: Remark) -> str:
+        return why_not_remark(user, remark.setting_key)
+
+
+def readable(rows: QuerySet[AnyRemark], user: Any) -> QuerySet[AnyRemark]:
+    if sees_all(user):
+        return rows
+    return rows.filter(setting_key__in=settings_for(user, SEE).values("key"))
+
+
+def visible(rows: QuerySet[AnyRemark], user: Any) -> QuerySet[AnyRemark]:
+    """The same. Raises PermissionDenied for who may see no dead letters at all."""
+    if not may_anywhere(user, SEE):
+        raise PermissionDenied
+    return readable(rows, user)
+
+
+def of_trip(number: int) -> dict[str, Any]:
+    """The columns of what is about this trip. Raises Http404."""
+    trip = get_object_or_404(BreakerTrip.objects.select_related("setting"), pk=number)
+    return {"setting_key": trip.setting.key, "trip": trip.pk}
+
+
+class _Remarks(Resource[AnyRemark]):
+    """They stand on the pages of what they are about."""
+
+    def __post_init__(self) -> None:
+        """None that an entry of the audit could lead to."""
+
+    def target(self, remark: AnyRemark) -> str:
+        return remark.target
+
+
+def _remarks(name: str, model: type[AnyRemark]) -> _Remarks[AnyRemark]:
+    rows = model._default_manager.all
+    return _Remarks(
+        name=name,
+        rows=rows,
+        key="pk",
+        route="",
+        view="",
+        list_page="dead_letters",
+        title=_("Dead letters"),
+        setting_key=lambda remark: remark.setting_key,
+        visible=lambda user: visible(rows(), user),
+    )
+
+
+NOTES = _remarks("note", Note)
+FAULTS = _remarks("known_fault", KnownFault)
+TAKINGS = _remarks("taking", Taking)
+
+
+class _OfRemark(Operation[AnyRemark]):
+    permission, immediate = MayRemark(), True
+
+
+class AddNote(_OfRemark[Note]):
+    """Free words, never changed afterwards."""
+
+    code, label, on = "note.add", _("note"), NOTES
+    address = "remarks/note/"
+    inputs = {"text": TextInput(_("Note"), LONGEST, long=True, untold=True)}
+
+    def run(self, note: Note, act: Act, *, text: str, **inputs: Any) -> Done:
+        _sign(note, act)
+        note.text = _cleaned(text)
+        if not note.text:
+            raise WronglyAsked("empty", gettext("The note is empty."))
+        with transaction.atomic():
+            note.save()
+            act.record(note=note.pk)
+        return Done(_("The note is kept."), note)
+
+
+class MuteLetters(_OfRemark[KnownFault]):
+    """Lists can leave them out, and giving back does. 409 when it is known already."""
+
+    code, label, on = "dead_letters.mute", _("known, being worked on"), FAULTS
+    address = "remarks/mute/"
+    inputs = {
+        "ticket": TextInput(_("Ticket"), LONGEST_TICKET, untold=True),
+        "text": TextInput(_("What is known"), LONGEST, long=True, untold=True),
+        "until": Until(),
+    }
+
+    def run(self, fault: KnownFault, act: Act, *, ticket: str, text: str, until: Any, **inputs: Any) -> Done:
+        """Two people at once make one (a unique constraint)."""
+        _sign(fault, act)
+        if until is not None and until <= act.now:
+            raise WronglyAsked(
+                "past", gettext("That moment is over."), gettext("Choose a later one, or none.")
+            )
+        fault.ticket, fault.text, fault.until = _cleaned(ticket), _cleaned(text), until
+        act.reason = " · ".join(filter(None, (fault.ticket, fault.text)))
+        try:
+            with transaction.atomic():
+                # The row of one that is over would hold the place of the new one.
+                over = KnownFault.objects.filter(**fault.named, ended_at=None, until__lte=act.now)
+                over.update(ended_at=F("until"))
+                fault.save()
+                act.record(fault=fault.pk)
+        except IntegrityError as error:
+            raise Refused("exists", gettext("It is known already."), gettext("End that first.")) from error
+        return Done(
+            _("It is known now: muted in lists, and left out when dead letters are given back."), fault
+        )
+
+
+class Unmute(_OfRemark[KnownFault]):
+    """409 also where its date was first."""
+
+    code, label, on = "dead_letters.unmute", _("no longer known"), FAULTS
+    address = "remarks/faults/<int:pk>/end/"
+
+    @transaction.atomic
+    def run(self, fault: KnownFault, act: Act, **inputs: Any) -> Done:
+        if not active_faults(act.now).filter(pk=fault.pk).update(ended_at=act.now, ended_by=act.by):
+            raise _over()
+        act.record(fault=fault.pk)
+        return Done(_("It is no longer muted."))
+
+
+class _OfTaking(_OfRemark[Taking]):
+    on = TAKINGS
+
+    def detail(self, taking: Taking) -> dict[str, Any]:
+        return {"trip": taking.trip} if taking.trip is not None else {}
+
+
+class Take(_OfTaking):
+    """One person at a time: 409 when somebody has it already."""
+
+    code, label = "assignment.take", _("taken")
+    address = "remarks/take/"
+    inputs = {"text": TextInput(_("Note for the others"), LONGEST, long=True, untold=True)}
+
+    def run(self, taking: Taking, act: Act, *, text: str, **inputs: Any) -> Done:
+        """Of two people at once one gets it (a unique constraint), the other is told who."""
+        _sign(taking, act)
+        taking.text = act.reason = _cleaned(text)
+        try:
+            with transaction.atomic():
+                taking.save()
+                act.record(taking=taking.pk)
+        except IntegrityError as error:
+            held = open_takings().filter(**taking.named, trip=taking.trip).first()
+            reason = gettext("%(name)s has taken it already.") % {"name": held.by_name if held else "?"}
+            raise Refused("exists", reason, gettext("Ask them to hand it over, or end theirs.")) from error
+        return Done(_("It is yours now."), taking)
+
+
+class HandOver(_OfTaking):
+    """Ends this one and answers the one of the other person. `text` replaces the note, without it the note
+    stays. Not only its holder may: who took it may be asleep."""
+
+    code, label = "assignment.hand_over", _("handed over")
+    address = "remarks/takings/<int:pk>/hand-over/"
+    inputs = {
+        "to": TextInput(_("Hand over to"), LONGEST_PERSON, required=True),
+        "text": OtherText(_("Note for the others"), LONGEST, long=True, untold=True),
+    }
+
+    def hidden(self, taking: Taking) -> frozenset[str]:
+        return frozenset({"text"})
+
+    def run(self, taking: Taking, act: Act, *, to: str, text: str | None, **inputs: Any) -> Done:
+        person = User.objects.filter(username=to, is_active=True).first()
+        if person is None:
+            raise WronglyAsked("no_person", gettext("There is no person “%(name)s”.") % {"name": to})
+        if not may_read(person, taking.setting_key):
+            raise WronglyAsked("no_person", gettext("%(name)s may not see these letters.") % {"name": to})
+        act.reason = taking.text if text is None else _cleaned(text)
+        facts = taking.named | {"by_name": to, "text": act.reason}
+        with transaction.atomic():
+            if not open_takings().filter(pk=taking.pk).update(ended_at=act.now, handed_to=person):
+                raise _over()
+            given = Taking.objects.create(**facts, trip=taking.trip, by=person, at=act.now)
+            act.record(taking=given.pk)
+        return Done(gettext("It is handed over to %(name)s.") % {"name": to}, given)
+
+
+class EndTaking(_OfTaking):
+    """Nobody works on it any more, or it is done."""
+
+    code, label = "assignment.end", _("no longer taken")
+    address = "remarks/takings/<int:pk>/end/"
+
+    @transaction.atomic
+    def run(self, taking: Taking, act: Act, **inputs: Any) -> Done:
+        if not open_takings().filter(pk=taking.pk).update(ended_at=act.now):
+            raise _over()
+        act.record(taking=taking.pk)
+        return Done(_("Nobody has it now."))
+
+
+def _sign(remark: Remark, act: Act) -> None:
+    """Whose it is. Raises WronglyAsked where it is about nothing, or about two things."""
+    if not remark.setting_key or (remark.fingerprint and remark.message_key):
+        raise WronglyAsked(
+            "nothing_named", gettext("Name a setting and, of it, one fingerprint or one message key.")
+        )
+    remark.by, remark.at = act.by, act.now
+    remark.by_name = act.by.get_username() if act.by is not None else ""
+
+
+def _cleaned(text: str) -> str:
+    return storable(text).strip()
+
+
+def _over() -> Refused:
+    return Refused("ended", gettext("It has ended already."), gettext("Look again."))

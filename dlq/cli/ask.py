@@ -1,0 +1,259 @@
+"""manage.py dlq groups|waiting|edit|edit-all|ask: the rest of the REST interface, with JSON in and out."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.core.handlers.wsgi import WSGIRequest
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import Resolver404, resolve
+from rest_framework.exceptions import APIException
+
+from console.operations.rest import as_problems
+from console.rest.errors import answer
+from dlq.cli import terminal
+from dlq.cli.terminal import safe
+from dlq.groups import KINDS
+
+# -- questions to the REST interface without a network: the same views, in the name of a person --------------
+
+
+ROOT = "/api/v1/"
+LONGEST = 500
+# Of an error, beside those for which there are words.
+TOLD = ("error", "detail", "where", "what_to_do")
+REFUSED = 1
+
+
+class Refused(CommandError):
+    """What the interface answered instead: `told` is its body."""
+
+    def __init__(self, told: Any) -> None:
+        super().__init__(words(told), returncode=REFUSED)
+        self.told = told if isinstance(told, dict) else {}
+
+
+def person_named(name: str) -> User:
+    person = User.objects.filter(username=name, is_active=True).first()
+    if person is None:
+        raise CommandError(f"There is no active user {name!r}.")
+    return person
+
+
+@contextmanager
+def as_refused(where: str) -> Iterator[None]:
+    """What an operation refuses, as the interface would answer it. Raises Refused."""
+    try:
+        with as_problems(where):
+            yield
+    except (APIException, PermissionDenied) as error:
+        raise Refused(answer(error, {}).data) from error
+
+
+@contextmanager
+def about_setting(key: str | None) -> Iterator[None]:
+    """Says of a setting that is not there, or not for this person, which one that is."""
+    try:
+        yield
+    except Refused as refused:
+        if not key or refused.told.get("error") != "not_found":
+            raise
+        detail = f"There is no setting {safe(key, LONGEST)!r} for this person."
+        more = {"detail": detail, "where": "setting", "what_to_do": "./ma manage settings list shows them."}
+        raise Refused(refused.told | more) from refused
+
+
+def ask(person: User, method: str, path: str, data: Any = None, **query: Any) -> Any:
+    """The answer's data. `path` is that below /api/v1/. Raises Refused."""
+    body = b"" if data is None else json.dumps(data, default=str).encode()
+    asked = urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
+    request = WSGIRequest(
+        {
+            "REQUEST_METHOD": method,
+            "PATH_INFO": ROOT + path,
+            "QUERY_STRING": asked,
+            "CONTENT_TYPE": "application/json",
+            "CONTENT_LENGTH": str(len(body)),
+            "HTTP_HOST": _host(),
+            "SERVER_NAME": "localhost",
+            "SERVER_PORT": "80",
+            "wsgi.input": BytesIO(body),
+            "wsgi.url_scheme": "http",
+        }
+    )
+    request._force_auth_user = person  # type: ignore[attr-defined]  # as Django REST framework looks for it
+    try:
+        view = resolve(ROOT + path)
+    except Resolver404 as error:
+        raise CommandError(f"There is no address {ROOT}{safe(path, LONGEST)}.") from error
+    response = view.func(request, *view.args, **view.kwargs)
+    if getattr(response, "streaming", False):
+        raise CommandError("The answer is a file: ./ma manage dlq export writes such.")
+    # Plain values, as another process would read them.
+    content = response.render().content if hasattr(response, "render") else response.content
+    told = json.loads(content) if content else {}
+    if response.status_code >= 400:
+        raise Refused(told)
+    return told
+
+
+def words(told: Any) -> str:
+    """An error in one line."""
+    if not isinstance(told, dict):
+        return safe(json.dumps(told, default=str), LONGEST)
+    where = str(told.get("where", ""))
+    begin = (
+        f"{where}: {told.get('detail', '')}"
+        if where and told.get("error") == "invalid"
+        else told.get("detail", "")
+    )
+    more = [f"{name}: {_short(value)}" for name, value in told.items() if name not in TOLD and value]
+    return " ".join(safe(str(each), LONGEST) for each in (begin, told.get("what_to_do", ""), *more) if each)
+
+
+def _short(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _host() -> str:
+    """One that links in answers may name."""
+    host = next(iter(settings.ALLOWED_HOSTS), "localhost").lstrip(".")
+    return "localhost" if host == "*" else host
+
+
+# -- ask -----------------------------------------------------------------------------------------------------
+
+
+FORMS = {
+    "edit": '{"body": {"text": "…"}, "set": [{"name": "region", "type": "string", "value": '
+    '"north"}], "remove": ["x"], '
+    '"reason": "…", "acknowledge": ["same_version"]}',
+    "edit-all": '{"setting": "orders", "all": true, "rule": [{"op": "set_property", "name": "region", '
+    '"type": "string", "value": "north"}], "reason": "…", "acknowledge": ["same_version"]}',
+}
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+def add(actions: Any) -> None:
+    groups = actions.add_parser("groups", help="dead letters by what they died of, where, on which day")
+    groups.add_argument("--setting", metavar="KEY", help="else of every setting that the person may see")
+    groups.add_argument("--by", choices=list(KINDS), default="fingerprint")
+    groups.add_argument("--limit", type=int, default=50, metavar="N")
+    _person(groups)
+    groups.set_defaults(run=_groups)
+
+    waiting = actions.add_parser(
+        "waiting", help="what waits for a setting; with --do something is done with it"
+    )
+    waiting.add_argument("key", metavar="KEY")
+    waiting.add_argument("--part", default="waiting", help="waiting, delayed, in_delivery or held")
+    waiting.add_argument("--do", metavar="ACTION", help="try_now, to_dlq, hold or release")
+    waiting.add_argument("--message", type=int, action="append", metavar="N", help="this one; again for more")
+    waiting.add_argument("--all", action="store_true", help="all of the part")
+    waiting.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
+    _person(waiting)
+    waiting.set_defaults(run=_waiting)
+
+    for name, text in (
+        ("edit", "edit one letter and give its copy back"),
+        ("edit-all", "edit letters by a rule"),
+    ):
+        edit = actions.add_parser(
+            name, help=f"{text}; the question is JSON, as POST /api/v1/dead-letters/…edit/"
+        )
+        if name == "edit":
+            edit.add_argument("id", type=int)
+        edit.add_argument(
+            "--changes", required=True, metavar="FILE", help=f"JSON like {FORMS[name]}; - is stdin"
+        )
+        edit.add_argument("--dry-run", action="store_true", help="tell what would change")
+        _person(edit)
+        edit.set_defaults(run=_edit)
+
+    anything = actions.add_parser("ask", help="any address of the REST interface below /api/v1/")
+    anything.add_argument("method", choices=METHODS)
+    anything.add_argument("path", help="such as known-faults/ or dead-letters/7/")
+    anything.add_argument("--data", metavar="FILE", help="the JSON to send; - is the standard input")
+    anything.add_argument("--query", action="append", default=[], metavar="NAME=VALUE", help="again for more")
+    _person(anything)
+    anything.set_defaults(run=_anything)
+
+
+def _person(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
+    )
+    parser.add_argument("--json", action="store_true", help="a refusal too")
+
+
+def _groups(command: BaseCommand, options: dict[str, Any]) -> None:
+    asked = {name: options[name] for name in ("by", "setting", "limit")}
+    person = person_named(options["person"])
+    with about_setting(options["setting"]):
+        told = ask(person, "GET", "dead-letter-groups/", **asked)
+    if options["json"]:
+        _print(command, told)
+        return
+    for group in told["groups"]:
+        command.stdout.write(terminal.group(group))
+    if told["more"]:
+        command.stderr.write("There are other groups, smaller or older ones.")
+
+
+def _waiting(command: BaseCommand, options: dict[str, Any]) -> None:
+    person, path = person_named(options["person"]), f"settings/{options['key']}/waiting/"
+    with about_setting(options["key"]):
+        _print(command, _asked_of_waiting(person, path, options))
+
+
+def _asked_of_waiting(person: User, path: str, options: dict[str, Any]) -> Any:
+    if not options["do"]:
+        return ask(person, "GET", path, part=options["part"])
+    data: dict[str, Any] = {"action": options["do"], "part": options["part"], "reason": options["reason"]}
+    if options["message"]:
+        data["messages"] = options["message"]
+    if options["all"]:
+        data["all"] = True
+    return ask(person, "POST", path, data)
+
+
+def _edit(command: BaseCommand, options: dict[str, Any]) -> None:
+    form = f"It is like {FORMS[options['command']]}"
+    data = _read(options["changes"], form)
+    if not isinstance(data, dict):
+        raise CommandError(f"The question is a JSON object. {form}")
+    path = f"dead-letters/{options['id']}/edit/" if "id" in options else "dead-letters/edit/"
+    if options["dry_run"]:
+        data["dry_run"] = True
+    _print(command, ask(person_named(options["person"]), "POST", path, data))
+
+
+def _anything(command: BaseCommand, options: dict[str, Any]) -> None:
+    query: dict[str, list[str]] = {}
+    for each in options["query"]:
+        name, _equals, value = each.partition("=")
+        query.setdefault(name, []).append(value)
+    data = _read(options["data"]) if options["data"] else None
+    _print(
+        command,
+        ask(person_named(options["person"]), options["method"], options["path"].lstrip("/"), data, **query),
+    )
+
+
+def _read(path: str, form: str = "") -> Any:
+    try:
+        return json.loads(sys.stdin.read() if path == "-" else Path(path).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CommandError(f"{path} is no JSON: {error}. {form}".rstrip()) from error
+
+
+def _print(command: BaseCommand, value: Any) -> None:
+    command.stdout.write(json.dumps(value, indent=2, ensure_ascii=False))

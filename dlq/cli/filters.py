@@ -1,0 +1,140 @@
+"""Which letters `manage.py dlq list|show|export` are about: the filter of the address bar, whole or field by
+field.
+
+Without a person it finds any letter, but none by what is masked; with one, what this person finds on the
+pages.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.management.base import CommandError, CommandParser
+from django.http import QueryDict
+
+from agents.models import LaunchSetting
+from console.filters import unclear
+from contract.properties import dead_letter_queue
+from dlq.cli.ask import person_named
+from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
+from dlq.dead_letters.rules.masks import Masks
+from dlq.exports import exporting
+from dlq.models import DeadLetter, LetterState
+from dlq.search.filter import SEVERAL, LetterFilter
+from dlq.search.newest import newest
+from dlq.search.visibility import letters_for
+
+AS = "what this person may see; else masked for anybody"
+WHOLE = "filter"
+HELP = {
+    "setting": "dead letters of this setting",
+    "destination": "of the settings of this destination",
+    "queue": "in this dead-letter queue",
+    "exception": "died of a type with this in its name",
+    "text": "with these words in body or properties; * after the begin of one",
+    "prop": "with this property; again for more",
+    "span": "dead since so long at most: 1h, 1d, …",
+    "since": "dead since this instant or later: 2026-03-01T06:00:00+00:00",
+    "until": "dead before this instant",
+    "server": "failed on this server",
+    "activation": "failed in this activation",
+    "muted": "yes: known faults only; no: without them",
+    "state": f"{', '.join(LetterState.values)} or every; dead unless said otherwise",
+    "fingerprint": "died of this kind of failure",
+    "exception_type": "died of exactly this type",
+    "message_key": "every death of this message",
+    "without": "of which this is not known: fingerprint, exception_type, server or activation",
+}
+
+
+def add(parser: CommandParser) -> None:
+    parser.add_argument(
+        f"--{WHOLE}", "--query", dest=WHOLE, default="", metavar="FILTER",
+        help="as in the address of the list: exception=KeyError&span=1d",
+    )  # fmt: skip
+    for name in LetterFilter.base_filters:
+        more: dict[str, Any] = {"action": "append", "metavar": "NAME=VALUE"} if name == "prop" else {}
+        parser.add_argument(f"--{name.replace('_', '-')}", help=HELP.get(name), **more)
+    parser.add_argument("--as", dest="person", metavar="USER", help=AS)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """`query` is the filter as in an address, `key` the setting that it names."""
+
+    query: str
+    key: str
+    person: User | None
+    masks: Masks
+    step: exporting.Step
+
+    def numbers(self, before: int | None, most: int) -> list[int]:
+        """Newest first; a step looks only for so long."""
+        found: list[int] = []
+        while True:
+            some = self.step(before, most - len(found))
+            found += some.numbers
+            if some.stopped_at is None or len(found) >= most:
+                return found
+            before = some.stopped_at
+
+
+def person_of(options: dict[str, Any]) -> User | None:
+    """Raises CommandError."""
+    return person_named(options["person"]) if options["person"] is not None else None
+
+
+def masks_of(person: User | None) -> Masks:
+    return masks_for(person) if person else everybodys_masks()
+
+
+def chosen(options: dict[str, Any]) -> Chosen:
+    """Raises CommandError for a filter that is not understood."""
+    data = said(options)
+    person = person_of(options)
+    asked = data.copy()
+    if not asked.get("state"):
+        asked["state"] = LetterState.DEAD.value
+    rows = letters_for(person) if person else DeadLetter.objects.all()
+    filters = LetterFilter(asked, rows, user=person or AnonymousUser())
+    if not filters.is_valid():
+        raise CommandError("; ".join(_problems(filters)))
+    filters.filter_queryset(rows)  # only then it knows what it asks for
+    key = str(data.get("setting") or "")
+    if key and not _is_known(key):
+        raise CommandError(f"There is no setting {key!r}; ./ma manage settings list shows them.")
+    return Chosen(data.urlencode(), key, person, filters.form.masks, _step(filters, person))
+
+
+def _is_known(key: str) -> bool:
+    """One that is gone may have left letters."""
+    letters = DeadLetter.objects.filter(queue=dead_letter_queue(key))
+    return LaunchSetting.objects.filter(key=key).exists() or letters.exists()
+
+
+def said(options: dict[str, Any]) -> QueryDict:
+    """Raises CommandError for what is said in both ways, or without a value."""
+    data = QueryDict(options[WHOLE].lstrip("?")).copy()
+    for name in LetterFilter.base_filters:
+        value = options[name]
+        if value is None:
+            continue
+        if name in data:
+            raise CommandError(f"{name}: in --{WHOLE} and as --{name.replace('_', '-')}; say it once.")
+        data.setlist(name, value if isinstance(value, list) else [value])
+    for name, problem in unclear(data, LetterFilter.base_filters, SEVERAL).items():
+        raise CommandError(f"{name}: {problem}")
+    return data
+
+
+def _step(filters: LetterFilter, person: User | None) -> exporting.Step:
+    if person is not None:
+        return exporting.of_filter(filters, person)
+    if not filters.asked.conditions:  # an index of queues and states has their order
+        return exporting.of_rows(DeadLetter.objects.filter(filters.asked.places))
+    return lambda before, size: newest(DeadLetter.objects.all(), filters.asked, before=before, size=size)
+
+
+def _problems(filters: LetterFilter) -> list[str]:
+    named = filters.form.errors.items()
+    return [f"{'' if name == '__all__' else f'{name}: '}{' '.join(map(str, why))}" for name, why in named]

@@ -1,0 +1,329 @@
+"""manage.py dlq
+preflight|replay|redirect|discard|put-back|jobs|job|follow|pause|resume|cancel|approve|refuse."""
+
+import json
+import re
+import sys
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents.models import LaunchSetting
+from console.audit.log import attempt, record_refused
+from console.audit.refusals import HIDDEN
+from console.operations.operation import perform
+from dlq.cli import terminal
+from dlq.cli.ask import Refused, about_setting, as_refused, ask, person_named
+from dlq.cli.following import check, follow
+from dlq.cli.terminal import safe
+from dlq.models import Action, JobState, ReplayJob
+from dlq.replay.operations import ON_REPLAYS, REPLAY_JOBS
+from dlq.replay.preflight.rules import CODES, TYPED_ABOVE
+
+ALL_WARNINGS = "all"
+ID_DIGITS, LONGEST_ID = 32, 80
+_HEXADECIMAL = re.compile(f"[0-9a-f]{{1,{ID_DIGITS}}}")
+ID_HELP = "of the job, or its begin"
+ACTIONS = {
+    "replay": (Action.GIVE_BACK, "give letters back to their setting"),
+    "redirect": (Action.REDIRECT, "give letters to another setting of the same destination"),
+    "discard": (Action.DISCARD, "move letters into the bin"),
+    "put-back": (Action.PUT_BACK, "take letters out of the bin"),
+}
+
+
+def add(actions: Any) -> None:
+    flight = actions.add_parser("preflight", help="what would happen; changes nothing")
+    flight.add_argument(
+        "--action", choices=[str(action) for action, _help in ACTIONS.values()], default="give_back"
+    )
+    _scope_arguments(flight)
+    flight.add_argument("--target", metavar="KEY", help="redirect: the setting that gets them")
+    flight.set_defaults(run=_preflight)
+    for name, (action, text) in ACTIONS.items():
+        parser = actions.add_parser(name, help=text)
+        _begin_arguments(parser, action)
+        parser.set_defaults(run=_begin, wanted=str(action))
+    _job_arguments(actions)
+
+
+def _scope_arguments(parser: CommandParser) -> None:
+    parser.add_argument("--setting", required=True, metavar="KEY")
+    parser.add_argument("letters", nargs="*", metavar="ID")
+    parser.add_argument("--all", action="store_true", help="all that are there now")
+    parser.add_argument(
+        "--query",
+        "--filter",
+        metavar="FILTER",
+        help="what a filter finds: exception=KeyError&span=1d, as in lists",
+    )
+    parser.add_argument(
+        "--group", action="store_true", help="the filter is that of a group (./ma manage dlq groups)"
+    )
+    _person_arguments(parser)
+
+
+def _person_arguments(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
+    )
+    parser.add_argument("--json", action="store_true")
+
+
+def _begin_arguments(parser: CommandParser, action: str) -> None:
+    _scope_arguments(parser)
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="for the audit")
+    parser.add_argument(
+        "--acknowledge", action="append", default=[], choices=[*CODES, ALL_WARNINGS], metavar="CODE",
+        help=f"a warning of the pre-flight ({', '.join(CODES)}), or all; again for more",
+    )  # fmt: skip
+    parser.add_argument(
+        "--confirm", type=int, metavar="N", help=f"how many will go: asked for above {TYPED_ABOVE}"
+    )
+    parser.add_argument(
+        "--wait", action="store_true", help="until every letter is moved; tells how far it is"
+    )
+    if action == Action.REDIRECT:
+        parser.add_argument("--target", required=True, metavar="KEY", help="the setting that gets them")
+    if action in (Action.GIVE_BACK, Action.REDIRECT):
+        parser.add_argument(
+            "--per-second", type=float, default=0.0, metavar="N", help="0: as fast as the broker"
+        )
+        parser.add_argument("--window", metavar="HH:MM-HH:MM", help="times of day between which letters move")
+        parser.add_argument(
+            "--ladder", action="store_true", help="1, 5, 25, … letters; stops when they fail again"
+        )
+        parser.add_argument("--ladder-percent", type=int, default=10, metavar="P", help="it stops above P %%")
+
+
+def _job_arguments(actions: Any) -> None:
+    jobs = actions.add_parser("jobs", help="jobs on letters, newest first")
+    for name in ("setting", "state", "action"):
+        jobs.add_argument(f"--{name}", dest=f"of_{name}")
+    jobs.add_argument("--limit", type=int, default=20, metavar="N")
+    _person_arguments(jobs)
+    jobs.set_defaults(run=_jobs)
+    one = actions.add_parser("job", help="one job; with --letters each of its letters, as JSON lines")
+    one.add_argument("id", help=ID_HELP)
+    one.add_argument("--letters", action="store_true")
+    _person_arguments(one)
+    one.set_defaults(run=_job)
+    followed = actions.add_parser("follow", help="tells how far a job is until it is over")
+    followed.add_argument("id", help=ID_HELP)
+    followed.add_argument(
+        "--outcomes", action="store_true", help="until it is known what became of every letter"
+    )
+    _person_arguments(followed)
+    followed.set_defaults(run=_follow)
+    for operation in ON_REPLAYS:
+        parser = actions.add_parser(operation.verb(), help=f"{operation.verb()} a job")
+        parser.add_argument("id", help=ID_HELP)
+        for name, each in operation.inputs.items():
+            each.add_argument(parser, name)
+        _person_arguments(parser)
+        parser.set_defaults(run=_act, operation=operation)
+
+
+# -- asking --------------------------------------------------------------------------------------------------
+
+
+def _asked(options: dict[str, Any], action: str) -> dict[str, Any]:
+    """The body of the question. Raises CommandError."""
+    if sum([options["all"], bool(options["letters"]), options["query"] is not None]) != 1:
+        raise CommandError("Name letters, or say --all, or give a --query: one of the three.")
+    asked: dict[str, Any] = {"setting": options["setting"], "action": action}
+    if options["all"]:
+        asked["all"] = True
+    elif options["letters"]:
+        asked["letters"] = options["letters"]
+    else:
+        asked |= {"query": options["query"], "group": options["group"]}
+    if options.get("target"):
+        asked["target"] = options["target"]
+    return asked
+
+
+def _how(options: dict[str, Any]) -> dict[str, Any]:
+    if "ladder" not in options:
+        return {}
+    names = ("per_second", "ladder", "ladder_percent")
+    how = {name: options[name] for name in names}
+    if options["window"]:
+        begin, dash, end = options["window"].partition("-")
+        if not dash:
+            raise CommandError("--window is like 22:00-06:00.")
+        how |= {"window_from": begin, "window_until": end}
+    return how
+
+
+def _preflight(command: BaseCommand, options: dict[str, Any]) -> None:
+    asked, person = _asked(options, options["action"]), person_named(options["person"])
+    with about_setting(_missing(asked)):
+        told = ask(person, "POST", "preflight/", asked)
+    if options["json"]:
+        _print(command, told)
+    else:
+        command.stdout.write("\n".join(terminal.flight(told)))
+
+
+def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
+    asked = _asked(options, options["wanted"]) | _how(options)
+    if not options["reason"].strip():
+        raise CommandError("--reason is empty.")
+    person = person_named(options["person"])
+    asked |= {"reason": options["reason"], "acknowledge": _acknowledged(options)}
+    _confirm(command, person, asked, options["confirm"])
+    job = _ask_to_begin(person, asked)
+    if options["wait"]:
+        job = follow(person, job["id"], command.stderr)
+    if options["json"]:
+        _print(command, job)
+    else:
+        command.stdout.write(f"replay {job['id']} {terminal.progress(job)}")
+    if job["state"] != JobState.AWAITING or options["wait"]:
+        check(job)
+    else:
+        command.stderr.write(f"It waits for a second person: ./ma manage dlq approve {job['id']} --as USER")
+
+
+def _ask_to_begin(person: User, asked: dict[str, Any]) -> Any:
+    """The job. What has to be acknowledged is told as it is said here."""
+    try:
+        with about_setting(_missing(asked)):
+            return ask(person, "POST", "replays/", asked)
+    except Refused as refused:
+        if not (codes := refused.told.get("warnings")):
+            raise
+        said = " ".join(f"--acknowledge {code}" for code in [*asked["acknowledge"], *codes])
+        hint = f"Look at what would happen (dlq preflight), then say {said}."
+        raise Refused(refused.told | {"what_to_do": hint}) from refused
+
+
+def _missing(asked: dict[str, Any]) -> str | None:
+    """Of the two settings that a question may name, the one that is not there; None: both are."""
+    keys = [key for key in (asked["setting"], asked.get("target")) if key]
+    known = set(LaunchSetting.objects.filter(key__in=keys).values_list("key", flat=True))
+    return next((key for key in keys if key not in known), None)
+
+
+def _acknowledged(options: dict[str, Any]) -> list[str]:
+    return list(CODES) if ALL_WARNINGS in options["acknowledge"] else options["acknowledge"]
+
+
+def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirmed: int | None) -> None:
+    """Above TYPED_ABOVE somebody says how many go: with --confirm, or at the terminal. Of those who may not
+    nobody asks that: the question itself is refused, and kept."""
+    try:
+        going = ask(
+            person, "POST", "preflight/", {name: asked[name] for name in asked if name != "acknowledge"}
+        )["going"]
+    except Refused:
+        return
+    if going <= TYPED_ABOVE or confirmed == going:
+        return
+    if confirmed is None and sys.stdin.isatty():
+        digits = "".join(
+            filter(str.isdecimal, input(f"{going:,} letters will go. Type the number to confirm: "))
+        )
+        if digits == str(going):
+            return
+    raise CommandError(f"{going} letters would go: say --confirm {going}. Nothing was begun.")
+
+
+# -- jobs ----------------------------------------------------------------------------------------------------
+
+
+def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
+    filters = {name: options[f"of_{name}"] for name in ("setting", "state", "action")}
+    person = person_named(options["person"])
+    rows = ask(person, "GET", "replays/", page_size=options["limit"], **filters)["results"]
+    if options["json"]:
+        _print(command, rows)
+    else:
+        command.stdout.write("".join(f"{terminal.job(row)}\n" for row in rows), ending="")
+
+
+def _whole_id(person: User, begin: str) -> str:
+    """Of a job that this person may see: pages show the begin of it. Raises CommandError."""
+    digits = begin.replace("-", "").lower()
+    if not _HEXADECIMAL.fullmatch(digits):
+        raise CommandError(f"{safe(begin, LONGEST_ID)!r} is no id of a replay, nor the begin of one.")
+    if len(digits) == ID_DIGITS:
+        return str(UUID(digits))
+    first, last = UUID(digits.ljust(ID_DIGITS, "0")), UUID(digits.ljust(ID_DIGITS, "f"))
+    with as_refused("replays"):
+        jobs = REPLAY_JOBS.rows_for(person).filter(pk__range=(first, last))
+    found = [str(pk) for pk in jobs.values_list("pk", flat=True)[:2]]
+    if not found:
+        raise CommandError(f"There is no replay {begin}; ./ma manage dlq jobs shows them.")
+    if len(found) > 1:
+        raise CommandError(f"Several replays begin with {begin}: {', '.join(found)}, …; say more of it.")
+    return found[0]
+
+
+def _job(command: BaseCommand, options: dict[str, Any]) -> None:
+    person = person_named(options["person"])
+    job = _whole_id(person, options["id"])
+    if options["letters"]:
+        _letters(command, person, job)
+        return
+    told = ask(person, "GET", f"replays/{job}/")
+    if options["json"]:
+        _print(command, told)
+    else:
+        command.stdout.write("\n".join(terminal.whole_job(told)))
+
+
+def _letters(command: BaseCommand, person: User, job: str) -> None:
+    """Page by page, as the interface gives them."""
+    cursor: dict[str, Any] = {}
+    while True:
+        told = ask(person, "GET", f"replays/{job}/letters/", page_size=500, **cursor)
+        for row in told["results"]:
+            command.stdout.write(json.dumps(row))
+        if not told.get("next"):
+            return
+        cursor = dict(_query(told["next"]))
+
+
+def _query(url: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in parse_qsl(urlsplit(url).query) if name != "page_size"]
+
+
+def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
+    person = person_named(options["person"])
+    told = follow(person, _whole_id(person, options["id"]), command.stderr, outcomes=options["outcomes"])
+    if options["json"]:
+        _print(command, told)
+    check(told)
+
+
+def _act(command: BaseCommand, options: dict[str, Any]) -> None:
+    operation, person = options["operation"], person_named(options["person"])
+    job = _whole_id(person, options["id"])
+    given = {name: each.from_command(options[name]) for name, each in operation.inputs.items()}
+    with as_refused(f"replays/{job}"):
+        perform(operation, _seen(person, operation.code, job), person, **given)
+    told = ask(person, "GET", f"replays/{job}/")
+    if options["json"]:
+        _print(command, told)
+    else:
+        command.stdout.write(f"replay {told['id']} {terminal.progress(told)}")
+
+
+def _seen(person: User, code: str, job: str) -> ReplayJob:
+    """Raises PermissionDenied, DoesNotExist: that it was tried is in the audit."""
+    about: dict[str, Any] = {"by": person, "target": f"replay:{job}"}
+    with attempt(code, **about):
+        found = REPLAY_JOBS.rows_for(person).filter(pk=job).first()
+    if found is None:
+        record_refused(code, why=HIDDEN, **about)
+        raise ReplayJob.DoesNotExist
+    return found
+
+
+def _print(command: BaseCommand, value: Any) -> None:
+    command.stdout.write(json.dumps(value, indent=2, ensure_ascii=False))

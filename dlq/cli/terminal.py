@@ -1,0 +1,159 @@
+"""Dead letters and replays as text for a terminal. Pure.
+
+Every text of a message is hostile: nothing in it may move the cursor, colour the screen or turn the direction
+around.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from console.exports.rows import instant
+from console.ui.text import INVISIBLE
+
+KEY_SHOWN = 40
+HEAD_SHOWN = 2000
+SENTENCE_SHOWN = 160
+
+# What is said of letters that a job moved; of every other action: given back.
+MOVED = {"redirect": "redirected", "discard": "put into the bin", "put_back": "put back"}
+# Moved, and nothing becomes of them by that.
+NO_OUTCOME = ("discard", "put_back")
+NOT_MOVED = ("not_found", "failed_to_move")
+
+Row = Mapping[str, Any]
+
+
+def safe(text: str, limit: int, *, several: bool = False) -> str:
+    """At most `limit` characters; what is invisible is spelled out, of `several` lines not their ends and
+    tabs."""
+    shown = "".join(_spelled(character, several) for character in text[:limit])
+    return f"{shown} … +{len(text) - limit}" if len(text) > limit else shown
+
+
+def _spelled(character: str, several: bool) -> str:
+    if several and character in "\n\t":
+        return character
+    if unicodedata.category(character) not in INVISIBLE:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def listed(row: Row) -> str:
+    """One letter in one line; `row` has dlq.exports.rows.LISTED."""
+    died_of = row["exception_type"] or row["problem"] or "no protocol"
+    seen = row["seen_at"].strftime("%Y-%m-%d %H:%M:%S")
+    queue, key = safe(row["queue"], KEY_SHOWN), safe(row["message_key"] or "no key", KEY_SHOWN)
+    return f"{row['id']:>8}  {seen}  {queue}  {row['state']}  {safe(died_of, SENTENCE_SHOWN)}  {key}"
+
+
+def whole(letter: Row) -> Iterator[str]:
+    """One letter; `letter` has dlq.exports.rows.EXPORTED, HEAD and `protocols`."""
+    weak = " (weak)" if letter["message_key_weak"] else ""
+    yield f"letter     {letter['id']}, {letter['state']}, death {letter['chapter']} of its message"
+    yield f"queue      {safe(letter['queue'], SENTENCE_SHOWN)}, dead since {instant(letter['seen_at'])}"
+    yield f"key        {safe(letter['message_key'] or 'none', SENTENCE_SHOWN)}{weak}"
+    address, queue = (safe(letter[name] or "?", SENTENCE_SHOWN) for name in ("address", "orig_queue"))
+    yield f"origin     address {address}, queue {queue}, message id {letter['orig_message_id']}"
+    yield f"delivered  {letter['delivery_count']} times without success"
+    yield f"exception  {safe(letter['exception_type'] or 'no protocol', SENTENCE_SHOWN)}"
+    if letter["problem"]:
+        yield f"problem    {safe(letter['problem'], SENTENCE_SHOWN)}"
+    yield from (f"protocol   {protocol(each)}" for each in letter["protocols"])
+    deleted = (
+        f", deleted by retention {instant(letter['body_deleted_at'])}" if letter["body_deleted_at"] else ""
+    )
+    yield f"body       {letter['size']} bytes{deleted}"
+    if not letter["body_kind"]:
+        yield "These bytes are no message; they are not shown here, properties may be in them."
+    yield safe(letter["body_text"], HEAD_SHOWN, several=True)
+
+
+def protocol(row: Row) -> str:
+    text = safe(" ".join(row["exception_text"].split()), SENTENCE_SHOWN)
+    kind, place = safe(row["exception_type"], SENTENCE_SHOWN), safe(row["place"] or "?", SENTENCE_SHOWN)
+    return (
+        f"{instant(row['occurred_at'])}  {row['server_name']}  attempt {row['attempt']}  "
+        f"{kind}: {text}  at {place}"
+    )
+
+
+def progress(job: Row) -> str:
+    """One line; `job` as in the REST interface."""
+    moved = MOVED.get(job["action"], "given back")
+    parts = [f"{job['state']}: {job['letters']['given_back']} of {job['total']} {moved}"]
+    if job["action"] not in NO_OUTCOME:
+        parts += _counted(job["outcomes"].items())
+    parts += _counted((name, job["letters"][name]) for name in ("unconfirmed", "taken_elsewhere", *NOT_MOVED))
+    return ", ".join(parts)
+
+
+def seconds(count: float) -> str:
+    """`45 s`, `3 min`, `2.5 h`."""
+    if count < 90:
+        return f"{count:.0f} s"
+    return f"{count / 60:.0f} min" if count < 5400 else f"{count / 3600:.1f} h"
+
+
+def job(row: Row) -> str:
+    """One job in one line."""
+    by = safe(row["by"] or "-", KEY_SHOWN)
+    return (
+        f"{row['id']}  {row['created_at'][:19]}  {row['action']}  "
+        f"{safe(row['setting'], 61)}  {by}  {progress(row)}"
+    )
+
+
+def whole_job(told: Row) -> Iterator[str]:
+    """`told` as in the REST interface."""
+    yield f"job        {told['id']}, {told['action']}, {told['scope']} of {safe(told['setting'], 61)}"
+    yield (
+        f"from, to   {safe(told['source_queue'], SENTENCE_SHOWN)}, "
+        f"{safe(told['target_queue'], SENTENCE_SHOWN)}"
+    )
+    yield f"by         {safe(told['by'] or '-', KEY_SHOWN)}, {told['created_at']}"
+    if told["query"]:
+        yield f"filter     {safe(told['query'], HEAD_SHOWN)}"
+    if told["reason"]:
+        yield f"reason     {safe(told['reason'], HEAD_SHOWN)}"
+    if told["needs_second"]:
+        yield f"approved   {safe(told['approved_by'] or 'not yet', KEY_SHOWN)}"
+    yield f"state      {progress(told)}"
+    if told["wait_reason"]:
+        yield f"waits      {safe(told['wait_reason'], SENTENCE_SHOWN)}"
+    if told["walk"]:
+        yield f"walks      {walk(told['walk'])}, since {told['walk']['since']}"
+    if why := told["pause_reason"]:
+        names = safe(", ".join(why.get("servers", ())) or "no server of ours", SENTENCE_SHOWN)
+        yield f"paused     {why.get('code')}: {why.get('consumers')} consumers, {names}"
+    if told["problem"]:
+        yield f"problem    {safe(told['problem'], HEAD_SHOWN)}"
+    yield from (f"left out   {count} {safe(why, KEY_SHOWN)}" for why, count in told["skipped"].items())
+
+
+def walk(row: Row) -> str:
+    """Of a job, as in the REST interface."""
+    return f"{safe(row['queue'], SENTENCE_SHOWN)}: {row['seen']} messages seen"
+
+
+def flight(told: Row) -> Iterator[str]:
+    """A pre-flight as in the REST interface."""
+    about = "about " if told["about"] else ""
+    yield f"will go    {about}{told['going']} of {told['total']}"
+    yield from (f"left out   {count}: {told['reasons'][code]}" for code, count in told["skipped"].items())
+    yield from (f"think of   {warning['code']}: {warning['text']}" for warning in told["warnings"])
+
+
+def group(row: Row) -> str:
+    """One group in two lines: how many of what, and the filter that finds them."""
+    what = safe(row["value"] or "not known", SENTENCE_SHOWN)
+    kind = safe(" ".join(filter(None, [row["exception_type"], row["place"]])), SENTENCE_SHOWN)
+    about = "~" if row["about"] else ""
+    return (
+        f"{about + str(row['count']):>8}  {what}  {kind}\n          --query "
+        f"'{safe(row['query'], HEAD_SHOWN)}'"
+    )
+
+
+def _counted(counts: Iterable[tuple[str, int]]) -> list[str]:
+    return [f"{count} {name.replace('_', ' ')}" for name, count in counts if count]

@@ -1,0 +1,127 @@
+"""Dead letters by the day that they died on, the latest days first. Days are those of the site's zone."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from dlq.dead_letters.queries.ranges import (
+    INSTANT,
+    IS_DEAD,
+    QUEUE,
+    TABLE,
+    WHOLE,
+    Counted,
+    given_queues,
+    given_rows,
+)
+
+# Days with letters that are shown, and how many days of the calendar are looked at together.
+MOST = AT_ONCE = 31
+_ON_THE_DAY = f"queue = wanted.q AND {IS_DEAD} AND seen_at >= wanted.since AND seen_at < wanted.until"
+
+
+def by_day(queues: Sequence[str], *, up_to: int) -> tuple[list[Counted], bool]:
+    """Per day and queue, each counted up to `up_to`; and whether there are older days. Two statements, and as
+    many more for each month without any."""
+    found: list[Counted] = []
+    shown: set[date] = set()
+    latest = _latest(queues, None)
+    while latest is not None and len(shown) < MOST:
+        last = timezone.localtime(latest).date()
+        days = [last - timedelta(days=back) for back in range(AT_ONCE)]
+        counted = _counted(queues, days, up_to)
+        kept = sorted({each.value for each in counted} | {last}, reverse=True)[: MOST - len(shown)]
+        found += [each for each in counted if each.value in kept]
+        shown.update(kept)
+        latest = _latest(queues, begin_of(kept[-1] if len(shown) == MOST else days[-1]))
+    return found, latest is not None
+
+
+def begin_of(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time()))
+
+
+def count_each(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
+    """How many letters each of these queues has of this day, up to `up_to`."""
+    some = f"SELECT 1 FROM {TABLE} WHERE {_ON_THE_DAY} LIMIT {int(up_to)}"
+    return _of_each(wanted, f"SELECT count(*) FROM ({some}) AS few")
+
+
+def _of_each(wanted: Sequence[tuple[str, date]], question: str) -> list[Any]:
+    if not wanted:
+        return []
+    rows = [(place, queue, *_ends(day)) for place, (queue, day) in enumerate(wanted)]
+    columns = {"place": WHOLE, "q": QUEUE, "since": INSTANT, "until": INSTANT}
+    given, parameters = given_rows("wanted", columns, rows)
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH {given} SELECT place, ({question}) FROM wanted ORDER BY place", parameters)
+        return [answer for _place, answer in cursor.fetchall()]
+
+
+def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
+    """When the last one died, of those that died `before`: one step into the index per queue."""
+    then = " AND seen_at < %s" if before else ""
+    places, given = given_queues("places", queues)
+    sql = (
+        f"WITH {places} SELECT max(at) FROM ("
+        f"SELECT (SELECT seen_at FROM {TABLE} WHERE queue = places.q AND {IS_DEAD}{then} "
+        f"ORDER BY seen_at DESC LIMIT 1) AS at FROM places) AS latest"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [*given, *([_adapted(before)] if before else [])])
+        return instant((cursor.fetchone() or (None,))[0])
+
+
+def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Counted]:
+    """Of those that are counted to the end the first and the last letter are known by that; of larger ones
+    the last is asked for."""
+    here = (
+        f"FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND seen_at >= days.since AND "
+        f"seen_at < days.until"
+    )
+    few = f"SELECT id {here} ORDER BY seen_at LIMIT {int(up_to)}"
+    looked = f"SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM ({few}) AS few"
+    places, given = given_queues("places", queues)
+    rows_of_days = [(place, *_ends(day)) for place, day in enumerate(days)]
+    wanted, more = given_rows("days", {"place": WHOLE, "since": INSTANT, "until": INSTANT}, rows_of_days)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH {places}, {wanted} SELECT q, place, ({looked}) FROM places CROSS JOIN days",
+            [*given, *more],
+        )
+        rows = cursor.fetchall()
+    found = [Counted(queue, days[place], *map(int, seen.split())) for queue, place, seen in rows if seen]
+    large = [place for place, each in enumerate(found) if each.count >= up_to]
+    for place, last in zip(
+        large, _last([(found[place].queue, found[place].value) for place in large]), strict=True
+    ):
+        found[place] = replace(found[place], last=max(found[place].last, last))
+    return found
+
+
+def _last(wanted: Sequence[tuple[str, date]]) -> list[int]:
+    """The number of the last letter of each queue on this day."""
+    question = f"SELECT id FROM {TABLE} WHERE {_ON_THE_DAY} ORDER BY seen_at DESC LIMIT 1"
+    return [number or 0 for number in _of_each(wanted, question)]
+
+
+def _ends(day: date) -> tuple[Any, Any]:
+    return _adapted(begin_of(day)), _adapted(begin_of(day + timedelta(days=1)))
+
+
+def _adapted(at: datetime | None) -> Any:
+    return connection.ops.adapt_datetimefield_value(at)
+
+
+def instant(stored: object) -> datetime | None:
+    """As a statement of ours reads it: SQLite keeps it without a zone, in UTC, and now and then gives its
+    text."""
+    at = parse_datetime(stored) if isinstance(stored, str) else stored
+    if not isinstance(at, datetime):
+        return None
+    return at if timezone.is_aware(at) else at.replace(tzinfo=UTC)

@@ -1,0 +1,187 @@
+"""JSON lines -> messages for a test of one setting. All lines are understood before anything is sent. Pure.
+
+A line is one of an export of whole letters (`body`, `message`), or written by hand: `{"body": {"text":
+"…"}}`, with `"message": {"properties": [{"name", "type", "value"}], …}` where they are wanted. What told of
+the letter's death, and its message id, does not come along: these are new messages.
+"""
+
+import base64
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID, uuid5
+
+from django.utils.translation import gettext as _
+
+from broker.amqp_codec import decode
+from broker.errors import MessageUndecodable
+from broker.outgoing import outgoing_bytes
+from broker.port import BodyKind, Message
+from console.operations.refusals import WronglyAsked
+from contract.properties import DUPLICATE_ID, JMS_KIND
+from contract.typed import Typed, from_json
+from dlq.edit.rules.locks import is_locked, kept_properties
+from dlq.edit.rules.values import TYPES, checked_name, typed_value, written
+from dlq.editing.refusal import EditRefused
+from dlq.exports.exporting import TEXTS
+
+# Lines of one import, and bytes of all of them. The broker knows the last 20,000 duplicate ids of an address.
+MOST, LARGEST = 1000, 16 * 1024 * 1024
+SHOWN_PROBLEMS = 20
+MARK = b"\xef\xbb\xbf"
+_SPACE = UUID("6f1c8f0e-6a52-4e0b-9a57-6f6d61696d70")
+_WRONG = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """`digest` is the same for the same lines, however they are laid out."""
+
+    messages: tuple[Message, ...]
+    digest: str
+
+    @property
+    def size(self) -> int:
+        return sum(len(outgoing_bytes(message)) for message in self.messages)
+
+
+def parcel_of(content: bytes) -> Parcel:
+    """Nothing of it is taken when one line is wrong. Raises WronglyAsked; its `problems` are lines of text
+    for people, each names its line of the file."""
+    if len(content) > LARGEST:
+        raise WronglyAsked("too_large", _("The file has more than %(n)s bytes.") % {"n": LARGEST})
+    numbered = enumerate(content.removeprefix(MARK).splitlines(), 1)
+    lines = [(number, line) for number, line in numbered if line.strip()]
+    if not lines:
+        raise WronglyAsked("empty", _("There is no line in it."))
+    if len(lines) > MOST:
+        raise WronglyAsked("too_many", _("At most %(n)s messages at a time.") % {"n": MOST})
+    messages, problems, digest = [], [], hashlib.sha256()
+    for number, line in lines:
+        try:
+            data = json.loads(line)
+            messages.append(message_of(data))
+            digest.update(json.dumps(data, sort_keys=True).encode() + b"\n")
+        except (_Wrong, EditRefused) as wrong:
+            problems.append(_("Line %(n)s: %(why)s") % {"n": number, "why": wrong})
+        except _WRONG:
+            problems.append(_("Line %(n)s: %(why)s") % {"n": number, "why": _("that is no message")})
+    if problems:
+        shown = problems[:SHOWN_PROBLEMS]
+        text = _("Lines that are no message: %(n)s.") % {"n": len(problems)}
+        raise WronglyAsked("bad_lines", text, problems=shown)
+    return Parcel(tuple(messages), digest.hexdigest())
+
+
+def import_id(setting_key: str, digest: str, again: int) -> UUID:
+    """Of the same lines for the same setting it is the same; `again`: how often they were sent before on
+    purpose."""
+    return uuid5(_SPACE, f"{setting_key}:{digest}:{again}")
+
+
+def stamped(parcel: Parcel, operation: UUID) -> list[Message]:
+    """As they are sent: the broker drops a second one with the same duplicate id, and none is the message of
+    a case."""
+    stamped_ones = []
+    for number, message in enumerate(parcel.messages):
+        id_ = str(uuid5(operation, str(number)))
+        properties = {**message.properties, DUPLICATE_ID: Typed("string", id_)}
+        stamped_ones.append(
+            replace(message, properties=properties, message_id=Typed("string", f"import-{id_}"))
+        )
+    return stamped_ones
+
+
+# -- one line ------------------------------------------------------------------------------------------------
+
+
+class _Wrong(Exception):
+    """For people."""
+
+
+def message_of(data: Any) -> Message:
+    """Raises _Wrong, or one of _WRONG."""
+    body, said = data.get("body"), data.get("message") or {}
+    if said.get("masked") or (isinstance(body, dict) and "masked" in body):
+        raise _Wrong(_("values in it are masked: export it as somebody who may see them"))
+    if body is None and "body" not in said:
+        raise _Wrong(_("there is no body"))
+    value = _body(body or {}, said)
+    kind = BodyKind(said.get("body_kind", "data" if value.type == "binary" else "value"))
+    if (kind is BodyKind.DATA and value.type != "binary") or (
+        kind is BodyKind.SEQUENCE and value.type != "list"
+    ):
+        raise _Wrong(_("the body does not fit its kind"))
+    message = Message(
+        body=value,
+        body_kind=kind,
+        properties=kept_properties(_items(said.get("properties") or [])),
+        annotations={
+            name: item for name, item in _items(said.get("annotations") or []).items() if name == JMS_KIND
+        },
+        correlation_id=from_json(said["correlation_id"]) if said.get("correlation_id") else None,
+        durable=said.get("durable", True) is True,
+        priority=_priority(said.get("priority", 4)),
+    )
+    texts: dict[str, Any] = {name: _text(said[name]) for name in TEXTS if name in said}
+    return _sendable(replace(message, **texts))
+
+
+def _body(body: Mapping[str, Any], said: Mapping[str, Any]) -> Typed:
+    if "body" in said:
+        return from_json(said["body"])
+    kind = said.get("body_type", "binary" if "base64" in body else "string")
+    if kind == "null":
+        return Typed("null", None)
+    if kind not in ("string", "binary"):
+        raise _Wrong(_("the body does not fit its kind"))
+    if "base64" in body:
+        content = base64.b64decode(body["base64"], validate=True)
+        return Typed("binary", content) if kind == "binary" else Typed("string", content.decode())
+    text = _text(body["text"])
+    return Typed("binary", text.encode()) if kind == "binary" else Typed("string", text)
+
+
+def _items(items: list[Mapping[str, Any]]) -> dict[str, Typed]:
+    """Without what the broker and we set ourselves."""
+    found = {}
+    for each in items:
+        name = checked_name(_text(each["name"]))
+        item = from_json(dict(each))
+        if not is_locked(name, frozenset()):
+            found[name] = _checked(item, name)
+    return found
+
+
+def _checked(item: Typed, name: str) -> Typed:
+    """Of the plain types: that the value is one of its type."""
+    if item.type not in TYPES or isinstance(item.value, bytes):
+        return item
+    try:
+        return typed_value(item.type, written(item), name)
+    except EditRefused as refused:
+        raise _Wrong(str(refused)) from refused
+
+
+def _priority(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= 9:
+        raise _Wrong(_("a priority goes from 0 to 9"))
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _sendable(message: Message) -> Message:
+    """The broker gets what can be read again."""
+    try:
+        decode(outgoing_bytes(message))
+    except (ValueError, MessageUndecodable) as error:
+        raise _Wrong(_("it cannot be sent: %(why)s") % {"why": str(error)[:200]}) from error
+    return message

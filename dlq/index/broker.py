@@ -1,0 +1,99 @@
+"""The dead-letter queues at the broker: which letters lie there, their figures, and moving chosen ones."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from broker.amqp_adapter import AmqpBrowser
+from broker.errors import AddressUnknown, ManagementFailed
+from broker.letters import NAMED, move_letters, move_range
+from broker.port import Browser, Management
+from broker.rows import find
+from console.broker import management
+from contract.properties import FEED, dead_letter_queue
+from dlq.index.walk import WalkIncomplete, numbers_in_delivery
+from dlq.index.walk_ids import number_of
+from dlq.replay.rules.slices import Figures
+
+FEED_QUEUE = dead_letter_queue(FEED)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterQueues:
+    management: Management
+    browser: Browser
+    dla: str
+
+    def node_id(self) -> str:
+        return str(self.management.attribute("broker", "NodeID"))
+
+    def count(self, key: str) -> int:
+        """The broker's exact count of the setting's dead letters. Raises AddressUnknown: there is no such
+        queue."""
+        return self._number(dead_letter_queue(key), "MessageCount")
+
+    def figures(self, queue: str) -> Figures:
+        """Nearly of one moment: a letter that dies between the two questions is in the count only. Raises
+        AddressUnknown: there is no such queue."""
+        added, count, consumers = self._numbers(queue, "MessagesAdded", "MessageCount", "ConsumerCount")
+        return Figures(count=count, added=added, consumers=consumers)
+
+    def feed_is_empty(self) -> bool:
+        """Whether the index knows of every death so far."""
+        return self._number(FEED_QUEUE, "MessageCount") == 0
+
+    def _number(self, queue: str, attribute: str) -> int:
+        return self._numbers(queue, attribute)[0]
+
+    def _numbers(self, queue: str, *attributes: str) -> list[int]:
+        try:
+            return [int(value) for value in self.management.attributes(f"queue.{queue}", *attributes)]
+        except ManagementFailed as error:
+            if find(self.management, "listQueues", queue) is None:
+                raise AddressUnknown(f"the broker has no queue {queue}") from error
+            raise
+
+    def walk(self, key: str) -> frozenset[int]:
+        """The ids of all letters in the dead-letter queue of a setting. Raises WalkIncomplete,
+        BrokerError."""
+        return frozenset(self.numbers(dead_letter_queue(key)))
+
+    def numbers(self, queue: str) -> Iterator[int]:
+        """The ids of all letters of a queue, one after the other. Raises WalkIncomplete at the end,
+        BrokerError."""
+
+        before, seen = self._number(queue, "MessageCount"), 0
+        for piece in self.browser.walk(self.dla, queue):
+            seen += len(piece)
+            yield from (number for number in map(number_of, piece) if number is not None)
+        counted = min(before, self._number(queue, "MessageCount"))
+        if seen < counted:
+            raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters", seen, counted)
+
+    def in_delivery(self, queue: str) -> frozenset[int]:
+        """The ids of letters that consumers hold unsettled; none where these are too many to be listed.
+        Raises BrokerError."""
+        return numbers_in_delivery(self.management, queue)
+
+    def move_ids(self, source: str, numbers: Sequence[int], target: str) -> int:
+        """Moves these letters, and no other one, to a queue that alone gets them; how many, says the broker.
+
+        Never `retryMessages`: that sends an AMQP letter to every subscription of its address. Never with a
+        count of 0, which means all. Raises ManagementFailed (no such queue, nothing moved), BrokerTimeout
+        (perhaps moved).
+        """
+        if not 0 < len(numbers) <= NAMED or min(numbers) < 0:
+            raise ValueError(f"a move names 1 to {NAMED} letters by their ids")
+        return move_letters(self.management, source, numbers, target)
+
+    def move_between(self, source: str, first: int, last: int, target: str, count: int) -> int:
+        """The same with at most `count` letters whose ids lie between the two, both inclusive."""
+        if not 0 <= first <= last:
+            raise ValueError("a move names a range of ids")
+        return move_range(self.management, source, first, last, target, count)
+
+
+def letter_queues() -> LetterQueues:
+    """Those of the broker in the settings."""
+    return LetterQueues(management(), AmqpBrowser(settings.MA_BROKER_AMQP), settings.MA_DLA_ADDRESS)

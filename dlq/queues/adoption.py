@@ -1,0 +1,157 @@
+"""Letters of a foreign dead-letter queue, or of nobody, sorted into the dead-letter queues of the settings
+that they died in, by `_AMQ_ORIG_QUEUE`.
+
+The broker moves them, a slice at a time: a slice is in one queue or in the other, whole, whenever this
+process dies. What is left to do is what still lies in the source, so a run that was killed is repeated and
+nothing else. A moved letter does not come through the feed (the broker gives it to its target alone): the
+queues are marked to be walked before the first slice, and the sweep brings the index to what lies there.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from agents.models import LaunchSetting
+from broker.amqp_peek import peek
+from broker.errors import MessageUndecodable
+from broker.letters import move_of_queue
+from broker.port import Browser, Management
+from broker.rows import every
+from console.audit.log import record
+from console.jobs import crash
+from contract.properties import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE, UNKNOWN, dead_letter_queue
+from contract.text import storable
+from dlq.index.walk import WalkIncomplete, message_count
+from dlq.models import LetterQueue
+from dlq.queues.following import check
+
+UNKNOWN_QUEUE = dead_letter_queue(UNKNOWN)
+ADOPT = "foreign_queue.adopt"
+# Names of origins that are told apart; letters may claim any.
+MOST_ORIGINS = 10_000
+ASKED_AT_ONCE = 500
+# Letters of one move: it is one scan of the queue under a lock of the whole broker.
+SLICE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The letters of one origin. `key` is the setting that gets them; empty: they stay, `why`."""
+
+    origin: str
+    letters: int
+    key: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    source: str
+    address: str
+    shares: list[Share] = field(default_factory=list)
+
+    @property
+    def going(self) -> list[Share]:
+        return [share for share in self.shares if share.key]
+
+    @property
+    def staying(self) -> list[Share]:
+        return [share for share in self.shares if not share.key]
+
+
+def look(
+    source: str, asked: Management, browser: Browser, told: Callable[[int], None] = lambda seen: None
+) -> Plan:
+    """Reads the queue from head to end, changing nothing; `told` is given how many letters were read so far.
+    Raises Refused, WalkIncomplete, BrokerError."""
+    address = settings.MA_DLA_ADDRESS if source == UNKNOWN_QUEUE else check(source, asked)
+    before, seen, origins = message_count(asked, source), 0, Counter[str]()
+    for piece in browser.walk(address, source):
+        for encoded in piece:
+            origin = origin_queue_of(encoded)
+            origins[origin if origin in origins or len(origins) < MOST_ORIGINS else ""] += 1
+        seen += len(piece)
+        told(seen)
+    if seen < (counted := min(before, message_count(asked, source))):
+        raise WalkIncomplete(f"a walk of {source} saw {seen} of {counted} letters")
+    return Plan(source, address, list(_shares(origins, asked)))
+
+
+def origin_queue_of(encoded: bytes) -> str:
+    """Where it died, as the broker noted; empty where nobody says."""
+    try:
+        found = peek(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
+    except MessageUndecodable:
+        return ""
+    name = found.get(ORIG_QUEUE, found.get(ANNOTATED_ORIG_QUEUE))
+    return name if isinstance(name, str) else ""
+
+
+def _shares(origins: Counter[str], asked: Management) -> Iterator[Share]:
+    known = _settings_among([storable(name) for name in origins])
+    there = {row["name"] for row in every(asked, "listQueues") if row["address"] == settings.MA_DLA_ADDRESS}
+    for origin, letters in origins.most_common():
+        if not origin:
+            yield Share(origin, letters, why=_("nothing says where they died"))
+        elif origin not in known:
+            yield Share(origin, letters, why=_("no launch setting has this queue"))
+        elif dead_letter_queue(origin) not in there:
+            yield Share(origin, letters, why=_("the setting has no dead-letter queue at the broker"))
+        else:
+            yield Share(origin, letters, key=origin)
+
+
+def _settings_among(names: list[str]) -> set[str]:
+    known: set[str] = set()
+    for start in range(0, len(names), ASKED_AT_ONCE):
+        some = LaunchSetting.objects.filter(key__in=names[start : start + ASKED_AT_ONCE])
+        known.update(some.values_list("key", flat=True))
+    return known
+
+
+def adopt(
+    plan: Plan, asked: Management, *, by: Any, now: datetime, detail: dict[str, Any], reason: str = ""
+) -> Iterator[tuple[Share, int]]:
+    """Moves what the plan says, slice by slice; gives each share with how many of it were moved so far. At
+    the end of a share fewer may have gone than were planned (gone meanwhile), never more.
+
+    The audit entry is written before the first move: whatever breaks then, it stands there. Raises
+    BrokerError.
+    """
+    operation = uuid4()
+    _begin(plan, operation, by, now, detail, reason)
+    crash.point("adopt: begun")
+    for share in plan.going:
+        moved = 0
+        while moved < share.letters:
+            wanted = min(SLICE, share.letters - moved)
+            gone = move_of_queue(asked, plan.source, share.origin, dead_letter_queue(share.key), wanted)
+            crash.point("adopt: moved a slice")
+            moved += gone
+            yield share, moved
+            if gone < wanted:
+                break
+
+
+def _begin(plan: Plan, operation: UUID, by: Any, now: datetime, detail: dict[str, Any], reason: str) -> None:
+    queues = [plan.source, *(dead_letter_queue(share.key) for share in plan.going)]
+    LetterQueue.objects.filter(queue__in=queues).update(walked_at=None)
+    counts = {"going": sum(share.letters for share in plan.going)}
+    counts["staying"] = sum(share.letters for share in plan.staying)
+    record(
+        ADOPT,
+        by=by,
+        now=now,
+        target=f"queue:{plan.source}",
+        operation=operation,
+        scope="all",
+        reason=reason,
+        counts=counts,
+        detail={"settings": {share.key: share.letters for share in plan.going[:100]}, **detail},
+    )

@@ -1,0 +1,178 @@
+"""What would happen if a job began now: how many go, what is left out and why, what to think about first.
+Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dlq.models import Action
+from dlq.models.replay import DELIVERING
+from dlq.replay.preflight.skipping import COPY_SENT, MUTED, NO_SUBSCRIPTION, OFTEN, Letter, Policy
+
+# Stable words: what has to be acknowledged before a job begins.
+DISABLED = "disabled"
+TRIPPED = "tripped"
+STOPPING = "stopping"
+STOPPING_UNKNOWN = "stopping_unknown"
+NO_CONSUMER = "no_consumer"
+SAME_VERSION = "same_version"
+ORDERED = "ordered"
+LADDER = "ladder_advised"
+CODES = (
+    DISABLED,
+    TRIPPED,
+    STOPPING,
+    STOPPING_UNKNOWN,
+    NO_CONSUMER,
+    SAME_VERSION,
+    ORDERED,
+    LADDER,
+    MUTED,
+    OFTEN,
+    COPY_SENT,
+)
+
+# So many letters of one kind: try a few of them first.
+MANY = 25
+# Above this the number is typed.
+TYPED_ABOVE = 1000
+EXAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the letters go. `there`: its queue exists. `consumers` None: the broker does not tell.
+    `versions`: of its agent, as the live servers of its pool offer it. `newer` waits in the subscription
+    already (None: unknown)."""
+
+    queue: str
+    setting_key: str = ""
+    there: bool = True
+    enabled: bool = True
+    tripped: bool = False
+    consumers: int | None = None
+    servers: int = 0
+    versions: frozenset[str] = frozenset()
+    ordered: bool = False
+    newer: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:
+    """`n` of `of` letters, or what else the number of this code is."""
+
+    code: str
+    n: int = 0
+    of: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """`seen` letters of the scope were looked at; `about`: there are more than these, then `going` is what
+    would go of `total` at the same share. `skipped` and `examples` by reason are of those that were looked
+    at."""
+
+    seen: int
+    total: int
+    going: int
+    about: bool
+    skipped: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    warnings: tuple[Warning, ...] = ()
+    first: tuple[int, ...] = ()
+
+    @property
+    def typed(self) -> bool:
+        """Whether the number has to be typed."""
+        return self.going > TYPED_ABOVE
+
+    @property
+    def at_most(self) -> int:
+        """How many could go: where not all were looked at, all that there are."""
+        return self.total if self.about else self.going
+
+    def missing(self, acknowledged: Iterable[str]) -> tuple[Warning, ...]:
+        known = frozenset(acknowledged)
+        return tuple(warning for warning in self.warnings if warning.code not in known)
+
+
+def judge(
+    letters: Sequence[tuple[Letter, str]],
+    policy: Policy,
+    place: Place,
+    *,
+    total: int | None,
+    ladder: bool = False,
+) -> Flight:
+    """`letters` with why each is left out (empty: it goes), the newest first. `total` None: these are all;
+    else how many there are by whoever counted them."""
+    why = [(letter, reason or ("" if place.there else NO_SUBSCRIPTION)) for letter, reason in letters]
+    going = [letter for letter, reason in why if not reason]
+    skipped = Counter(reason for _letter, reason in why if reason)
+    seen = len(why)
+    every = seen if total is None else max(total, seen)
+    goes = round(every * len(going) / seen) if seen else 0
+    return Flight(
+        seen=seen,
+        total=every,
+        going=goes,
+        about=total is not None,
+        skipped=dict(skipped),
+        examples={reason: _examples(why, reason) for reason in skipped},
+        warnings=tuple(_warnings(going, policy, place, ladder)) if going else (),
+        first=tuple(letter.pk for letter in going[:EXAMPLES]),
+    )
+
+
+def _examples(why: Iterable[tuple[Letter, str]], wanted: str) -> tuple[int, ...]:
+    found = (letter.pk for letter, reason in why if reason == wanted)
+    return tuple(pk for pk, _n in zip(found, range(EXAMPLES), strict=False))
+
+
+def _warnings(going: Sequence[Letter], policy: Policy, place: Place, ladder: bool) -> Iterable[Warning]:
+    if policy.action in DELIVERING:
+        yield from _of_delivery(going, policy, place, ladder)
+    if policy.one:
+        yield from (
+            Warning(doubt, n=1, of=1) for doubt in {policy.doubt(letter) for letter in going} if doubt
+        )
+
+
+def _of_delivery(going: Sequence[Letter], policy: Policy, place: Place, ladder: bool) -> Iterable[Warning]:
+    if place.tripped:
+        yield Warning(TRIPPED)
+    elif not place.enabled:
+        yield Warning(DISABLED)
+    elif place.consumers == 0 or (place.consumers is None and not place.servers):
+        yield Warning(NO_CONSUMER)
+    yield from _stopping(place)
+    if policy.action == Action.GIVE_BACK:
+        yield from _same_version(going, place)
+    if place.ordered:
+        yield Warning(ORDERED, n=place.newer or 0)
+    if policy.action != Action.EDIT or not policy.one:
+        yield from _ladder(going, ladder)
+
+
+def _stopping(place: Place) -> Iterable[Warning]:
+    """Disabled is a wish until every consumer has closed. `n`: how many are open."""
+    if place.enabled:
+        return
+    if place.consumers is None:
+        yield Warning(STOPPING_UNKNOWN)
+    elif place.consumers:
+        yield Warning(STOPPING, n=place.consumers)
+
+
+def _same_version(going: Sequence[Letter], place: Place) -> Iterable[Warning]:
+    """Nothing was mended since they failed: only where a letter knows its version and servers tell theirs."""
+    same = sum(1 for letter in going if letter.agent_version and place.versions == {letter.agent_version})
+    if same:
+        yield Warning(SAME_VERSION, n=same, of=len(going))
+
+
+def _ladder(going: Sequence[Letter], ladder: bool) -> Iterable[Warning]:
+    kinds = Counter(letter.fingerprint for letter in going if letter.fingerprint)
+    for _kind, most in kinds.most_common(1):
+        if not ladder and most >= MANY and most * 2 >= len(going):
+            yield Warning(LADDER, n=most, of=len(going))

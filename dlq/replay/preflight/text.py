@@ -1,0 +1,143 @@
+"""What a pre-flight found, for people."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from console.ui.amounts import number
+from dlq.editing.words import reason as reason_of_edit
+from dlq.replay.preflight import rules, skipping
+from dlq.replay.preflight.rules import Warning
+
+
+def reason(code: str) -> str:
+    """Why letters are left out, could not be moved, or came into a job later (`ReplayItem.why`)."""
+    words = {
+        skipping.GONE: _("not in the queue any more"),
+        skipping.HELD: _("in delivery to another consumer"),
+        skipping.OUTSTANDING: _("another job is moving them at this moment"),
+        skipping.MUTED: _("known, being worked on (muted)"),
+        skipping.OFTEN: _("given back more than %(n)s times without success")
+        % {"n": number(settings.MA_GIVEN_BACK_OFTEN)},
+        skipping.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
+        skipping.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
+        skipping.OTHER_BROKER: _("they died at another broker"),
+        skipping.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
+        "stuck": _("the broker left it in its queue at each try"),
+        "refused": _("the broker refused the move"),
+        "late": _("dead-lettered while the job was moving its neighbours"),
+    }
+    return words.get(code) or reason_of_edit(code) or code
+
+
+def sentence(warning: Warning) -> str:
+    """What to think about first."""
+    return _SENTENCES[warning.code](warning)
+
+
+def _same_version(warning: Warning) -> str:
+    text = _("Same agent version as at the failure: %(n)s of %(of)s will likely fail again.")
+    return text % {"n": number(warning.n), "of": number(warning.of)}
+
+
+def _ordered(warning: Warning) -> str:
+    if not warning.n:
+        return _(
+            "The subscription keeps an order: these come after what was sent later and is handled already."
+        )
+    text = ngettext(
+        "The subscription keeps an order: these come after %(n)s newer message.",
+        "The subscription keeps an order: these come after %(n)s newer messages.",
+        warning.n,
+    )
+    return text % {"n": number(warning.n)}
+
+
+def _stopping(warning: Warning) -> str:
+    text = ngettext(
+        "Stopping, %(n)s consumer open: it could still process what comes now. The job waits until it is "
+        "closed, "
+        "60 s at most, and then pauses.",
+        "Stopping, %(n)s consumers open: they could still process what comes now. The job waits until they "
+        "are closed, "
+        "60 s at most, and then pauses.",
+        warning.n,
+    )
+    return text % {"n": number(warning.n)}
+
+
+def _ladder(warning: Warning) -> str:
+    text = _(
+        "%(n)s of %(of)s died of the same: a ladder tries a few of them first, and stops when they fail "
+        "again."
+    )
+    return text % {"n": number(warning.n), "of": number(warning.of)}
+
+
+_SENTENCES: dict[str, Callable[[Warning], str]] = {
+    rules.DISABLED: lambda _w: _(
+        "The setting is switched off: the letters wait in its subscription until it is switched on. Giving "
+        "back first "
+        "and then switching on is the normal order."
+    ),
+    rules.TRIPPED: lambda _w: _(
+        "The setting was switched off by its breaker: the letters wait in its subscription until a person "
+        "switches it "
+        "on. Giving back first and then switching on is the normal order, once the cause is mended."
+    ),
+    rules.STOPPING: _stopping,
+    rules.STOPPING_UNKNOWN: lambda _w: _(
+        "Switched off, but the broker does not answer: whether consumers are still open is unknown. The job "
+        "asks the "
+        "broker before it moves anything, waits for open consumers 60 s at most, and then pauses."
+    ),
+    rules.NO_CONSUMER: lambda _w: _(
+        "Nobody consumes from the subscription now: no server that is alive runs it."
+    ),
+    rules.SAME_VERSION: _same_version,
+    rules.ORDERED: _ordered,
+    rules.LADDER: _ladder,
+    skipping.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
+    skipping.OFTEN: lambda _w: (
+        _("It was given back more than %(n)s times without success.")
+        % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
+    ),
+    skipping.COPY_SENT: lambda _w: _(
+        "This is the original of an edited letter, and its copy was given back already. Put back and given "
+        "back once "
+        "more, the message would be handled twice."
+    ),
+}
+
+
+def tick(warning: Warning) -> str:
+    """Beside the box that acknowledges it."""
+    words = {
+        rules.DISABLED: _("Yes, they shall wait there"),
+        rules.TRIPPED: _("Yes, they shall wait there"),
+        rules.STOPPING: _("Yes, wait for the consumers"),
+        rules.STOPPING_UNKNOWN: _("Yes, wait for the consumers"),
+        rules.NO_CONSUMER: _("Yes, they shall wait there"),
+        rules.SAME_VERSION: _("Yes, try them again all the same"),
+        rules.ORDERED: _("Yes, out of their order"),
+        rules.LADDER: _("Yes, all at once without a ladder"),
+        skipping.COPY_SENT: _("Yes, put the original back all the same"),
+    }
+    return words.get(warning.code, _("Yes, give it back all the same"))
+
+
+def acknowledged(code: str) -> str:
+    """What somebody ticked before it began."""
+    words = {
+        rules.DISABLED: _("the setting was switched off"),
+        rules.TRIPPED: _("its breaker had switched it off"),
+        rules.STOPPING: _("consumers of the disabled setting were still open"),
+        rules.STOPPING_UNKNOWN: _("the broker did not say whether consumers were still open"),
+        rules.NO_CONSUMER: _("nobody consumed from the subscription"),
+        rules.SAME_VERSION: _("the same agent version as at the failure"),
+        rules.ORDERED: _("the subscription keeps an order"),
+        rules.LADDER: _("a ladder was advised"),
+    }
+    return words.get(code) or reason(code)

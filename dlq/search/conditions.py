@@ -1,0 +1,278 @@
+"""What the fields of the filter mean for the rows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import django_filters
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Exists, Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agents.models import LaunchSetting
+from console.filters import SPANS
+from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
+from dlq.dead_letters.queries import ranges
+from dlq.dead_letters.queries.masks import everybodys_masks
+from dlq.dead_letters.rules.masks import Masks
+from dlq.models import LetterState
+from dlq.models.remark import fault_of_row
+from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words
+from dlq.search.storing import left_out
+
+if TYPE_CHECKING:
+    from dlq.search.filter import LetterForm
+
+
+# What a filter of dead letters asks for, as conditions that pages, counts and jobs use alike.
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`by_index`: with queues and states before it an index holds just the letters that match, so how many
+    these are is told without reading others. `wanted`: the words that it stands for, found by their own
+    index."""
+
+    q: Q
+    by_index: bool = False
+    wanted: tuple[Wanted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`queues` None: every queue. `states` None: every state. All conditions hold together."""
+
+    queues: tuple[str, ...] | None = None
+    states: tuple[str, ...] | None = None
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def places(self) -> Q:
+        """Queues and states."""
+        where = Q()
+        if self.queues is not None:
+            where &= Q(queue__in=self.queues) if len(self.queues) != 1 else Q(queue=self.queues[0])
+        if self.states is not None:
+            where &= Q(state__in=self.states) if len(self.states) != 1 else Q(state=self.states[0])
+        return where
+
+    @property
+    def q(self) -> Q:
+        where = self.places
+        for condition in self.conditions:
+            where &= condition.q
+        return where
+
+
+# -- conditions ----------------------------------------------------------------------------------------------
+
+
+# Kinds of exceptions that are looked through for a part of their names.
+MOST_KINDS = 5000
+EXACT = {
+    "fingerprint": "fingerprint",
+    "exception_type": "exception_type",
+    "server": "server_name",
+    "activation": "activation_uuid",
+}
+TIMES = ("since", "until")
+RANGES = (TIMES, ("delivered_from", "delivered_to"))
+LIMITS = {
+    "since": "seen_at__gte",
+    "until": "seen_at__lt",
+    "delivered_from": "delivery_count__gte",
+    "delivered_to": "delivery_count__lte",
+}
+DEAD = (LetterState.DEAD.value,)
+
+
+def asked_for(form: "LetterForm", cleaned: dict[str, Any]) -> Asked:
+    """Adds errors to `form` for what only the rows or the rights of the person tell to be wrong."""
+    queues = _queues(cleaned, form.queue)
+    states = None if cleaned.get("state") == "every" else (cleaned.get("state") or LetterState.DEAD.value,)
+    conditions = [*_plain(cleaned, states, form.at or timezone.now())]
+    if part := cleaned.get("exception"):
+        conditions.append(
+            _kinds_with(form, part, queues)
+            if states == DEAD
+            else Condition(Q(exception_type__icontains=part))
+        )
+    words = [*_pairs(form, cleaned.get("prop") or (), queues), *_words(form, cleaned.get("text") or "")]
+    if words:
+        conditions.append(Condition(Q(HasWords(words)), wanted=tuple(words)))
+    conditions += _unmasked(form.masks, cleaned)
+    return Asked(queues, states, tuple(conditions))
+
+
+def _queues(cleaned: dict[str, Any], only: str) -> tuple[str, ...] | None:
+    """Those that setting, queue and destination leave; None: every one."""
+    sets: list[set[str]] = [{only}] if only else []
+    if key := cleaned.get("setting"):
+        sets.append({dead_letter_queue(key)})
+    if queue := cleaned.get("queue"):
+        sets.append({queue})
+    if name := cleaned.get("destination"):
+        keys = LaunchSetting.objects.filter(destination__name=name).order_by().values_list("key", flat=True)
+        sets.append(set(map(dead_letter_queue, keys)))
+    return tuple(sorted(set.intersection(*sets))) if sets else None
+
+
+def _plain(cleaned: dict[str, Any], states: tuple[str, ...] | None, at: datetime) -> Iterator[Condition]:
+    """Most indexes hold only what is dead; one of times holds every state."""
+    dead = states == DEAD
+    for name, column in EXACT.items():
+        if value := cleaned.get(name):
+            yield Condition(Q(**{column: value}), by_index=dead)
+    if key := cleaned.get("message_key"):
+        yield Condition(Q(message_key=key), by_index=True)
+    if unknown := cleaned.get("without"):
+        nothing = Q(activation_uuid=None) if unknown == "activation" else Q(**{EXACT[unknown]: ""})
+        yield Condition(nothing, by_index=dead)
+    for names in RANGES:
+        limits = {LIMITS[name]: cleaned[name] for name in names if cleaned.get(name) is not None}
+        if limits:
+            yield Condition(Q(**limits), by_index=names == TIMES and (dead or states is None))
+    if span := cleaned.get("span"):
+        yield Condition(Q(seen_at__gte=at - SPANS[span]), by_index=dead or states is None)
+    yield from _replays(cleaned.get("replays_from"), cleaned.get("replays_to"), dead)
+    if muted := cleaned.get("muted"):
+        is_muted = Exists(fault_of_row(at))
+        yield Condition(Q(is_muted) if muted == "yes" else ~Q(is_muted))
+
+
+def _replays(least: int | None, most: int | None, dead: bool) -> Iterator[Condition]:
+    """The first chapter is the one before any replay; an index holds the later ones of what is dead."""
+    where = Q()
+    if least is not None:
+        where &= Q(chapter__gte=least + 1)
+    if most is not None:
+        where &= Q(chapter__lte=most + 1)
+    returned = least is not None and least > 0
+    if returned:
+        where &= Q(chapter__gt=1)
+    if where:
+        yield Condition(where, by_index=dead and returned)
+
+
+def _kinds_with(form: "LetterForm", part: str, queues: Iterable[str] | None) -> Condition:
+    """The exceptions with `part` in their names, looked for among the distinct ones: their names are few."""
+    there = ranges.distinct_in(ranges.queues() if queues is None else queues, "exception_type", MOST_KINDS)
+    if len(there) > MOST_KINDS:
+        form.add_error("exception", ValidationError(_("There are too many kinds: choose a setting as well.")))
+    wanted = part.casefold()
+    return Condition(
+        Q(exception_type__in=sorted(kind for kind in there if kind and wanted in kind.casefold())),
+        by_index=True,
+    )
+
+
+def _words(form: "LetterForm", text: str) -> list[Wanted]:
+    if not text:
+        return []
+    try:
+        return wanted_words(text)
+    except NoWords as error:
+        texts = {
+            "none": _("There is no word in it: words are letters and digits."),
+            "too_many": _("These are too many words."),
+            "too_short": _("The begin of a word needs three characters before the *."),
+        }
+        form.add_error("text", ValidationError(texts[error.code]))
+        return []
+
+
+def _pairs(
+    form: "LetterForm", pairs: Iterable[tuple[str, str]], queues: tuple[str, ...] | None
+) -> list[Wanted]:
+    keys = [queue.removeprefix(DEAD_LETTER_PREFIX) for queue in queues or ()]
+    for name, _value in pairs:
+        if why := form.masks.refusal(name, keys):
+            form.add_error("prop", ValidationError(why))
+    return wanted_pairs(pairs)
+
+
+def _unmasked(masks: Masks, cleaned: dict[str, Any]) -> Iterator[Condition]:
+    """For who may not see everything: only letters in whose words nothing is that tells what they may not
+    see."""
+    if not masks.any:
+        return
+    if cleaned.get("text"):
+        yield Condition(_searchable(everybodys_masks()))
+    for name, _value in cleaned.get("prop") or ():
+        # A letter may say that it is of another setting than its queue's.
+        if masking := [key for key, names in masks.lists.items() if name in names]:
+            yield Condition(~Q(setting_key__in=masking))
+
+
+def _searchable(everybodys: Masks) -> Q:
+    """Letters in whose words nothing is that is masked now. One whose setting masks more since its words were
+    put into the index is not found by them until they are made anew."""
+    known = list(everybodys.lists)
+    queues = [dead_letter_queue(key) for key in known]
+    by_names: dict[frozenset[str], list[str]] = {}
+    for key, names in everybodys.lists.items():
+        by_names.setdefault(names, []).append(key)
+    unknown = ~Q(setting_key__in=known) & ~Q(queue__in=queues)
+    found = Q(unknown, words_without=left_out(everybodys.names_of(())))
+    for names, keys in by_names.items():
+        own = Q(setting_key__in=keys) | ~Q(setting_key__in=known)
+        place = Q(queue__in=[dead_letter_queue(key) for key in keys]) | ~Q(queue__in=queues)
+        found |= Q(own, place, ~unknown, words_without=left_out(names))
+    return found
+
+
+# Form fields of the filter: values that repeat, and numbers that say what is wrong with them.
+
+
+MOST_VALUES = 10
+LONGEST_NAME, LONGEST_VALUE = 200, 500
+Pair = tuple[str, str]
+
+
+class LinesInput(forms.Textarea):
+    """Several values: `?name=a&name=b` of an address, or the lines of one text of a form."""
+
+    def __init__(self) -> None:
+        super().__init__(attrs={"rows": 1})
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
+        values = data.getlist(name) if hasattr(data, "getlist") else [data.get(name) or ""]
+        return [line.strip() for value in values for line in str(value).splitlines() if line.strip()]
+
+    def format_value(self, value: Any) -> str:
+        if isinstance(value, (list, tuple)):
+            return "\n".join("=".join(each) if isinstance(each, tuple) else str(each) for each in value)
+        return str(value or "")
+
+
+class PairsField(forms.Field):
+    """`name=value` each; a list of (name, value)."""
+
+    widget = LinesInput
+
+    def clean(self, value: Any) -> list[Pair]:
+        lines: Sequence[str] = value or ()
+        if len(lines) > MOST_VALUES:
+            raise ValidationError(_("At most %(n)s at a time.") % {"n": MOST_VALUES})
+        return [self._pair(line) for line in lines]
+
+    @staticmethod
+    def _pair(line: str) -> Pair:
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip() or len(name) > LONGEST_NAME or len(value) > LONGEST_VALUE:
+            raise ValidationError(_("Write it as name=value."))
+        return name.strip(), value.strip()
+
+
+class PairsFilter(django_filters.Filter):
+    field_class = PairsField
+
+
+class WholeNumberFilter(django_filters.Filter):
+    field_class = forms.IntegerField
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(min_value=0, max_value=2**31 - 1, **options)

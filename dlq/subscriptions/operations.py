@@ -1,0 +1,185 @@
+"""What people do with messages before they are handled: try delayed ones now, hold and release them, send
+them to the dead letters; give up the one that blocks an ordered subscription; stop what was asked for."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Kind, LaunchSetting
+from agents.pools.rights import SettingRight, may_anywhere, settings_for, why_not
+from console.audit.log import LONGEST_REASON
+from console.operations.inputs import REASON_NEEDED, Seen, TextInput
+from console.operations.operation import Act, Done, Operation, Question
+from console.operations.refusals import Refused
+from console.operations.resource import Resource
+from console.ui.page import Text, link
+from dlq import rights
+from dlq.models.waiting import WaitingAction, WaitingKind
+from dlq.subscriptions.asking import Selection, ask, stop
+from dlq.subscriptions.blocked import blocking_of, give_up
+
+SEE_ACTIONS = "dlq.view_waitingaction"
+KEPT_REASON = TextInput(_("Why? (kept with the messages)"), LONGEST_REASON, long=True)
+
+
+def settings_seen(by: Any) -> QuerySet[LaunchSetting]:
+    """Those whose messages this person may look at. Raises PermissionDenied for who may at none."""
+    if not (may_anywhere(by, rights.SEE) or may_anywhere(by, rights.WAITING)):
+        raise PermissionDenied
+    seen = settings_for(by, rights.SEE) | settings_for(by, rights.WAITING)
+    return seen.select_related("destination", "pool")
+
+
+def actions_seen(by: Any) -> QuerySet[WaitingAction]:
+    """Of a setting that is gone: with the permission to see all. Raises PermissionDenied for who may see
+    none."""
+    actions = MESSAGE_ACTIONS.rows()
+    return actions if by.has_perm(SEE_ACTIONS) else actions.filter(setting__in=settings_seen(by))
+
+
+class _Messages(Resource[LaunchSetting]):
+    def crumbs(self, setting: LaunchSetting) -> list[tuple[Text, str]]:
+        of_setting = (setting.key, link("setting", setting.key))
+        return [(_("Settings"), link("settings")), of_setting, (self.title, self.url(setting))]
+
+
+MESSAGES = _Messages(
+    name="messages",
+    rows=lambda: LaunchSetting.objects.filter(kind=Kind.MESSAGE),
+    key="key",
+    route="settings/<str:key>/waiting/",
+    view="",
+    visible=lambda by: settings_seen(by).filter(kind=Kind.MESSAGE),
+    list_page="settings",
+    page="waiting",
+    title=_("Waiting messages"),
+    setting_key=lambda setting: setting.key,
+)
+MESSAGE_ACTIONS = Resource(
+    name="message_action",
+    rows=lambda: WaitingAction.objects.select_related("setting__pool", "by"),
+    key="pk",
+    route="waiting-actions/<uuid:pk>/",
+    view="",
+    visible=actions_seen,
+    list_page="settings",
+    page="waiting_action",
+    title=_("Action on waiting messages"),
+    setting_key=lambda action: action.setting_key,
+)
+
+
+class OnMessages(Operation[LaunchSetting]):
+    """`asks` is the title of its page; `after` says what it does, `undone` how that is undone."""
+
+    on, permission = MESSAGES, SettingRight(rights.WAITING)
+    inputs = {"reason": KEPT_REASON}
+    kind: ClassVar[WaitingKind]
+    asks: ClassVar[Text]
+    after: ClassVar[Text]
+    undone: ClassVar[Text]
+
+    def run(self, setting: LaunchSetting, act: Act, *, chosen: Selection, **inputs: Any) -> Done:
+        return Done("", ask(setting, self.kind, chosen, act))
+
+
+class RetryNow(OnMessages):
+    code, label, kind = "messages.retry_now", _("Try now"), WaitingKind.TRY_NOW
+    asks, undone = _("Try delayed messages now?"), _("This cannot be undone.")
+    after = _(
+        "Their delay ends: the agent gets them as soon as it takes messages. Attempts are counted on, so one "
+        "that fails at its last attempt dies."
+    )
+
+
+class DeadLetterNow(OnMessages):
+    code, label, icon, tone = "messages.dead_letter", _("To the dead letters now"), "letter", "danger"
+    kind, asks = WaitingKind.TO_DLQ, _("Send messages to the dead letters now?")
+    after = _(
+        "They die as if their attempts were over, without a failure. The letters say who sent them there, "
+        "and why."
+    )
+    undone = _("They can be given back from the dead letters like any other.")
+
+
+class HoldMessages(OnMessages):
+    code, label, icon, kind = "messages.hold", _("Hold back"), "pause", WaitingKind.HOLD
+    asks, undone = _("Hold messages back?"), _("They can be released again.")
+    after = _(
+        "They wait apart from the subscription, where no agent gets them, until somebody releases them. What "
+        "comes later is handled before them."
+    )
+
+
+class ReleaseMessages(OnMessages):
+    code, label, icon, kind = "messages.release", _("Release"), "back", WaitingKind.RELEASE
+    asks = _("Release messages that are held back?")
+    after = _(
+        "They go to the end of this subscription alone, without a delay and with all attempts before them."
+    )
+    undone = _("They can be held back again while they wait.")
+
+
+BY_KIND: dict[str, type[OnMessages]] = {
+    each.kind: each for each in (RetryNow, DeadLetterNow, HoldMessages, ReleaseMessages)
+}
+
+
+class GiveUpBlocked(Operation[LaunchSetting]):
+    """Who confirms it means the message and the attempt that the page has shown (`seen`)."""
+
+    code, label = "messages.give_up_blocked", _("The message that blocks to the dead letters")
+    icon, tone = "letter", "danger"
+    on, permission, address = MESSAGES, SettingRight(rights.WAITING), f"{MESSAGES.route}give-up/"
+    inputs = {"seen": Seen(), "reason": REASON_NEEDED}
+
+    def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
+        title = gettext("Send the first message of %(key)s to the dead letters?") % {"key": setting.key}
+        blocking = blocking_of(setting)
+        if blocking is None:
+            nothing = gettext("No message blocks it now: %(key)s") % {"key": setting.key}
+            return Question(title, refusal=Refused("over", nothing))
+        blocked = blocking.blocked
+        facts = {"message": blocked.key, "attempt": blocked.attempt, "server": blocking.server}
+        which = gettext("%(message)s: attempt %(attempt)s failed on %(server)s.") % facts
+        becomes = _(
+            "It becomes a dead letter of the setting, and the next message is handled. Given back, it goes "
+            "to the end."
+        )
+        late = _("Where it is tried again before its server hears of this, nothing happens to it.")
+        seen, button = {"seen": blocking.mark}, _("To the dead letters")
+        return Question(title, [which, becomes, late], initial=seen, button=button)
+
+    def run(self, setting: LaunchSetting, act: Act, *, seen: str, **inputs: Any) -> Done:
+        give_up(setting, seen, act)
+        return Done(gettext("Its server sends it to the dead letters: %(key)s") % {"key": setting.key})
+
+
+@dataclass(frozen=True, slots=True)
+class _MayStop:
+    """Who may ask for such an action; of one whose setting is gone there is nothing to stop."""
+
+    def why_not(self, user: Any, action: WaitingAction) -> str:
+        return why_not(user, rights.WAITING, action.setting) if action.setting else ""
+
+
+class CancelAction(Operation[WaitingAction]):
+    """It ends after the messages at hand; what is done stays done."""
+
+    code, label, icon, tone = "message_action.cancel", _("Stop"), "off", "danger"
+    on, permission, immediate = MESSAGE_ACTIONS, _MayStop(), True
+    address = f"{MESSAGE_ACTIONS.route}stop/"
+
+    def refusal(self, action: WaitingAction, now: datetime) -> Refused | None:
+        return None if action.setting else Refused("over", gettext("Its setting is gone."))
+
+    def run(self, action: WaitingAction, act: Act, **inputs: Any) -> Done:
+        if refused := self.refusal(action, act.now):
+            raise refused
+        stop(action, act)
+        return Done(_("It ends after the messages at hand. What was done stays done."), action)

@@ -1,2 +1,0 @@
-"""Messages of a setting before they are handled: looking at them, and trying, killing, holding and releasing
-them."""

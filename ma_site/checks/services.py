@@ -1,0 +1,168 @@
+"""Redis answers. Without it commands wait for the next poll and the worker has nothing to do."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+
+from agents.models import ComponentCondition
+from agents.site.broker_owner import ForeignBroker, note_owner
+from agents.site.components import note_state
+from broker.amqp_adapter import AmqpBrowser
+from broker.errors import AccessRefused, BrokerError
+from console.broker import management
+from contract import redis_url
+from contract.properties import UNKNOWN, dead_letter_queue
+from ma_site.checks.finding import Finding, bad, good, register
+from ma_site.checks.host import folder_of_sqlite, problem_at
+
+# -- asks Redis whether it is there --------------------------------------------------------------------------
+
+
+TIMEOUT_SECONDS = 1.0
+
+
+def ping(url: str) -> None:
+    """Raises OSError when it does not answer, or not us."""
+    address = redis_url.parse(url)
+    client = redis.Redis.from_url(
+        address.url, socket_connect_timeout=TIMEOUT_SECONDS, socket_timeout=TIMEOUT_SECONDS, **address.tls
+    )
+    try:
+        client.ping()
+    except redis.RedisError as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+    finally:
+        client.close()
+
+
+# -- services ------------------------------------------------------------------------------------------------
+
+
+@register("redis", 30)
+def check_redis(now: datetime) -> Iterator[Finding]:
+    try:
+        ping(settings.MA_REDIS_URL)
+    except OSError as error:
+        yield bad(f"does not answer: {error}", "./ma status; ./ma logs redis")
+    else:
+        yield good("answers")
+
+
+# -- the operations account manages the broker over STOMP and browses dead letters over AMQP -----------------
+
+
+ACCOUNT = "Compare MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles with docs/operations.md."
+
+
+@register("broker", 40)
+def check_broker(now: datetime) -> Iterator[Finding]:
+    try:
+        version = management().attribute("broker", "Version")
+    except AccessRefused as error:
+        yield bad(f"the account {settings.MA_BROKER_STOMP.user} may not manage: {error}", ACCOUNT)
+        return
+    except BrokerError as error:
+        yield bad(
+            f"{settings.MA_BROKER_STOMP.url} does not answer: {error}", "./ma status; ./ma logs artemis"
+        )
+        return
+    yield good(f"Artemis {version} is managed over STOMP")
+    yield _owner()
+    yield _browse()
+
+
+def _owner() -> Finding:
+    try:
+        claimed = note_owner(management(), timezone.now())
+    except ForeignBroker as foreign:
+        return bad(
+            f"the broker is another site's: {foreign}", "./ma down; or ./ma up --adopt-broker to take it back"
+        )
+    except BrokerError as error:
+        return bad(f"nobody can say whose broker it is: {error}", "./ma logs artemis")
+    return good("the broker belongs to this site" if claimed else "no site has claimed the broker yet")
+
+
+def _browse() -> Finding:
+    browser = AmqpBrowser(settings.MA_BROKER_AMQP)
+    try:
+        for _ in browser.browse(settings.MA_DLA_ADDRESS, dead_letter_queue(UNKNOWN), limit=1):
+            pass
+    except AccessRefused as error:
+        return bad(
+            f"the account {settings.MA_BROKER_AMQP.user} may not browse dead letters: {error}", ACCOUNT
+        )
+    except BrokerError as error:
+        return bad(
+            f"dead letters cannot be browsed over AMQP: {error}", "./ma logs artemis; ./ma manage provision"
+        )
+    finally:
+        browser.close()
+    return good("dead letters are browsed over AMQP")
+
+
+# -- every migration is applied ------------------------------------------------------------------------------
+
+
+@register("migrations", 20)
+def check_migrations(now: datetime) -> Iterator[Finding]:
+    executor = MigrationExecutor(connection)
+    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if missing:
+        names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in missing[:5])
+        yield bad(f"{len(missing)} are not applied: {names}", "./ma manage migrate")
+    else:
+        yield good("all applied")
+
+
+# -- the database answers, takes writes, and keeps what it has confirmed -------------------------------------
+
+
+# Of PostgreSQL: where one of these is off, a commit may be gone after the machine failed, though its KMA was
+# told that it is stored and keeps its copy for some hours only.
+LASTING = ("fsync", "full_page_writes", "synchronous_commit")
+
+
+@register("database", 10)
+def check_database(now: datetime) -> Iterator[Finding]:
+    vendor = connection.vendor
+    try:
+        told = _asked("PRAGMA journal_mode" if vendor == "sqlite" else "SHOW server_version")
+        passing = [] if vendor == "sqlite" else [name for name in LASTING if _asked(f"SHOW {name}") == "off"]
+        note_state("database", ComponentCondition.OK, now)
+    except DatabaseError as error:
+        yield bad(f"{vendor} does not do its work: {error}", _advice(str(error)))
+        return
+    if vendor == "sqlite" and told != "wal":
+        yield bad(
+            f"SQLite is in journal mode {told}, not wal",
+            "Put the file on a local disk: WAL needs shared memory.",
+        )
+        return
+    yield good(f"{vendor} ({told}) reads and writes")
+    if passing:
+        yield bad(
+            f"PostgreSQL may lose what it has confirmed when its machine fails: {', '.join(passing)} is off",
+            "Switch it on in postgresql.conf (or for the role) and reload: KMAs soon delete what is said to "
+            "be stored.",
+        )
+
+
+def _advice(error: str) -> str:
+    """SQLite has many words for a full disk; the disk itself has one."""
+    if connection.vendor == "sqlite" and folder_of_sqlite().exists() and problem_at(folder_of_sqlite()):
+        return "Make room on its disk: see “disk” above. The schema is not the cause."
+    if "No space left" in error:
+        return "Make room on the disk of PostgreSQL's machine; leave its data folder and pg_wal alone."
+    return "Look at MA_DATABASE_URL; then ./ma manage migrate."
+
+
+def _asked(question: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(question)
+        return str(cursor.fetchone()[0])

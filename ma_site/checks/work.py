@@ -1,0 +1,134 @@
+"""Beat, worker and feed give signs of life."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from agents.models import LaunchSetting, ProvisionState
+from agents.provisioning.provision import topology_differences
+from broker.errors import BrokerError
+from broker.wanted import UNREADABLE
+from console.broker import management
+from console.processes import seconds_since
+from dlq.index.undelivered import by_queue
+from failures.archive.readiness import is_default
+from failures.insights.reading import OLD, standing
+from ma_site.checks.finding import Finding, bad, good, register
+from ma_site.health import LATE_SECONDS
+
+PROCESSES = {"beat": "beat and worker", "feed": "feed"}
+
+
+@register("processes", 70)
+def check_processes(now: datetime) -> Iterator[Finding]:
+    for name, shown in PROCESSES.items():
+        seconds = seconds_since(name, now)
+        if seconds is None:
+            yield bad(f"{shown}: never seen", f"./ma status; ./ma logs {name}")
+        elif seconds > LATE_SECONDS[name]:
+            yield bad(f"{shown}: silent for {seconds:.0f} s", f"./ma status; ./ma logs {name}")
+        else:
+            yield good(f"{shown}: seen {seconds:.0f} s ago")
+
+
+# -- the data pipeline: off by choice, ready, or not; and how its last run went ------------------------------
+
+
+HOUR = timedelta(hours=1)
+
+
+@register("pipeline", 95)
+def check_pipeline(now: datetime) -> Iterator[Finding]:
+    found = standing(now)
+    if found.off:
+        yield good(found.says)
+        return
+    if found.says and is_default() and found.loaded is None:
+        yield good(
+            f"{found.says} It is installed after the first start (./ma logs pyspark); nothing waits for it."
+        )
+        return
+    if found.says:
+        yield bad(found.says, "Install it (./ma up does), or leave MA_ARCHIVE_URL empty.")
+    if found.damage:
+        yield bad(
+            f"{found.damage.says}; {found.damage.problem[:200]}",
+            "./ma manage archive status; docs/archive.md",
+        )
+    if found.failed and found.last is not None:
+        says = f"the last run is {found.last.state}: {str(found.last.problem)[:200]}"
+        yield bad(says, "./ma manage pipeline status --log")
+    elif found.old:
+        yield bad(
+            f"no run has ended well for more than {OLD // HOUR} h",
+            "./ma status; ./ma logs worker; ./ma manage pipeline run",
+        )
+    elif found.loaded is not None:
+        yield good(f"last run ended {found.loaded.ended_at:%Y-%m-%d %H:%M}")
+    elif not found.says:
+        yield good("has not run yet")
+
+
+# -- what is on the broker is what the settings want ---------------------------------------------------------
+
+
+@register("topology", 60)
+def check_topology(now: datetime) -> Iterator[Finding]:
+    wanting = 0
+    try:
+        for setting in [None, *LaunchSetting.objects.select_related("destination")]:
+            for difference in topology_differences(setting):
+                wanting += 1
+                yield bad(str(difference), "./ma manage provision")
+    except BrokerError as error:
+        yield bad(f"the broker did not answer: {error}", "./ma logs artemis")
+        return
+    for setting in LaunchSetting.objects.exclude(provision_state=ProvisionState.READY):
+        wanting += 1
+        yield bad(
+            f"{setting.key} is {setting.provision_state}: {setting.provision_problem}",
+            "./ma manage provision",
+        )
+    if not wanting:
+        yield good("found is as wanted")
+
+
+# -- no message is known that the broker could not deliver since it started ----------------------------------
+
+
+@register("undelivered", 66)
+def check_undelivered(now: datetime) -> Iterator[Finding]:
+    found = by_queue()
+    if not found:
+        yield good("the broker could deliver every message")
+    for queue, messages, too_low in found:
+        wrong = f"; it counts {too_low} too few there" if too_low else ""
+        yield bad(
+            f"the broker could not deliver {messages} messages of {queue}{wrong}",
+            "Each is one dead letter: edit and replay it, or let a JMS (Core) client take it. The counts are "
+            "right"
+            " again after a restart of the broker. docs/broker.md says which messages these are.",
+        )
+
+
+# -- nothing lies where the broker puts what it could not turn into AMQP -------------------------------------
+
+
+@register("unreadable", 65)
+def check_unreadable(now: datetime) -> Iterator[Finding]:
+    try:
+        count = int(management().attribute(f"queue.{UNREADABLE}", "MessageCount"))
+    except BrokerError as error:
+        yield bad(
+            f"the broker does not tell what {UNREADABLE} holds: {error}",
+            "./ma logs artemis; ./ma manage provision",
+        )
+        return
+    if count:
+        yield bad(
+            f"{UNREADABLE} holds {count} messages that the broker could not turn into AMQP: no agent got "
+            f"them",
+            "Look at them with a JMS (Core) client; then tell their producer. docs/broker.md says which "
+            "these are.",
+        )
+    else:
+        yield good(f"{UNREADABLE} is empty")
