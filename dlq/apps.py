@@ -7,7 +7,7 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from agents import taken_keys
+        from agents import hooks
         from dlq import (
             alert_sources,
             audit_codes,  # noqa: F401 - words of what entries hold
@@ -36,7 +36,7 @@ class DlqConfig(AppConfig):
         alerts.register_kinds()
         rights.register()
         editing.register()
-        taken_keys.register(key_problem)
+        hooks.key_taken.implement(key_problem)
         record_kinds.implement(ReplayOutcomes)
         protocols_stored.implement(protocols_arrived)
         register_endings(deaths)

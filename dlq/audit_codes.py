@@ -8,7 +8,7 @@ from django.utils.translation import pgettext_lazy
 
 from console import hooks
 from console.audit import text
-from dlq.editing.words import OPERATION_WORDS
+from dlq.edit.text import OPERATION_WORDS
 from dlq.exports.exporting import EXPORT
 from dlq.models import ItemState, Outcome, ReplayItem, Scope
 from dlq.models.waiting import WaitingKind, WaitingPart

@@ -7,9 +7,7 @@ class FailuresConfig(AppConfig):
     verbose_name = _("Failures")
 
     def ready(self) -> None:
-        from agents import known_attempts as provided
-        from agents import referrers, spools
-        from agents import unresolved as counted
+        from agents import hooks
         from failures import (
             audit_codes,  # noqa: F401 - words of what entries hold
             detaching,
@@ -31,10 +29,10 @@ class FailuresConfig(AppConfig):
         alerts.register_kinds()
         pipeline_alerts.register_kind()
         foreign_reports.register_kind()
-        provided.register(known_attempts)
-        counted.register(unresolved)
-        spools.register(stored_up_to)
-        referrers.register(detaching.REFERRER)
+        hooks.known_attempts.implement(known_attempts)
+        hooks.unresolved_messages.implement(unresolved)
+        hooks.stored_less.implement(stored_up_to)
+        hooks.referrers.implement(detaching.referrer)
         keepers.register("attempts", counted_attempts, attempts_are_counted_since)
         statements.register_kinds()
         erasing.register_archive(in_archive.erase)

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from uuid import UUID
 
+from agents.hooks import AT_ONCE, Referrer
 from agents.models import LaunchSetting
-from agents.referrers import AT_ONCE, Referrer
 from failures.models import FailureProtocol
 
 
@@ -39,4 +39,5 @@ def _let_go(protocols: Collection[UUID]) -> int:
     return FailureProtocol.objects.filter(pk__in=protocols).update(setting=None, activation=None, run=None)
 
 
-REFERRER = Referrer(FailureProtocol, of_setting, of_runs)
+def referrer() -> Referrer:
+    return Referrer(FailureProtocol, of_setting, of_runs)

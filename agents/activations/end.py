@@ -2,10 +2,10 @@
 
 The end is looked for when a run is closed and every few seconds. Its state and its instant are one
 conditional UPDATE: of several that see the end one makes it. Killed before the commit, the next look makes
-it; killed after the commit and before the followers were told, `agents.tend` heals what should have followed.
+it; killed after the commit and before others were told, `agents.tend` heals what should have followed.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 
-from agents import unresolved
+from agents import hooks
 from agents.activations.rules.outcome import RunFact, final_state, finished_well, own_ending
 from agents.history import note
 from agents.liveness.polling import poll_after_commit
@@ -25,29 +25,6 @@ from agents.reasons import AGENT_FAILED, ENDED, MESSAGES_FAILED, RUN_FAILED
 from agents.site.rows import isolated
 from console.audit.log import Record, no_record
 from console.reasons import NO_REASON, Reason
-
-# -- what others do when an activation has ended -------------------------------------------------------------
-# They register here, so that the end knows none of them.
-
-
-Follower = Callable[[Activation, datetime], None]
-
-_followers: list[Follower] = []
-
-
-def register(follower: Follower) -> None:
-    """Called after each end. It may be lost to a kill in between: what must follow is healed by
-    `agents.tend`."""
-    if follower not in _followers:
-        _followers.append(follower)
-
-
-def follow(activation: Activation, now: datetime) -> None:
-    for follower in _followers:
-        follower(activation, now)
-
-
-# -- end -----------------------------------------------------------------------------------------------------
 
 
 def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int:
@@ -140,7 +117,7 @@ def _end(pk: UUID, now: datetime) -> bool:
     spoilt = activation.well is False or not finished_well(
         activation.ending, runs, raised=raised, unresolved=0
     )
-    left = unresolved.of(activation) if before in OPEN_ACTIVATIONS or not spoilt else 0
+    left = sum(hooks.unresolved_messages(activation)) if before in OPEN_ACTIVATIONS or not spoilt else 0
     after = final_state(before, activation.ending, runs, left if before in OPEN_ACTIVATIONS else 0)
     unchanged = Activation.objects.filter(pk=pk, ended_at=None, state=before, ending=activation.ending)
     if unchanged.update(state=after, ended_at=now, well=not spoilt and not left) != 1:
@@ -148,7 +125,7 @@ def _end(pk: UUID, now: datetime) -> bool:
     reason = MESSAGES_FAILED(n=left) if left and before in OPEN_ACTIVATIONS else NO_REASON
     note(activation.setting, "activation", before, after.value, now=now, reason=reason, activation=activation)
     activation.state, activation.ended_at = after, now
-    transaction.on_commit(lambda: follow(activation, now), robust=True)
+    transaction.on_commit(lambda: hooks.activation_ended(activation, now), robust=True)
     return True
 
 

@@ -11,7 +11,8 @@ import structlog
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.activations.end import end_activations, register
+from agents import hooks
+from agents.activations.end import end_activations
 from agents.activations.passed_windows import pass_over_windows
 from agents.activations.switching import refusal, switch_off, switch_on
 from agents.groups.steps import advance, start_group
@@ -135,7 +136,7 @@ def _follow(activation: Activation, now: datetime) -> None:
         advance(activation.group_activation_id, now)
 
 
-register(_follow)
+hooks.activation_ended.implement(_follow)
 
 
 def _end_pass(group: ScheduledGroup, reason: Reason, now: datetime, tripped: LaunchSetting | None) -> None:

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import structlog
 from django.db import DatabaseError
 
-from agents import known_attempts
+from agents import hooks
 from agents.acknowledgements.answering import secret_of
 from agents.liveness.queries import LEASE_SECONDS, leased
 from agents.models import LaunchSetting, PoisonPolicy, Run, RunPhase, Server, Spread, Timing, Withheld
@@ -19,6 +19,9 @@ from contract.messages import AgentKind, BreakerCounts, DesiredRun, DesiredState
 from contract.outcomes import AfterLast
 
 # Failures in a row that a DELAYED setting takes from one activation into the next, wherever that runs.
+
+# The desired state carries them to every server: a bound keeps it small.
+MOST_KNOWN = 1000
 
 
 def carried_counts(run: Run) -> BreakerCounts | None:
@@ -58,6 +61,26 @@ def _last_before(run: Run) -> Run | None:
 log = structlog.get_logger(__name__)
 
 
+def attempts_known(settings: Collection[LaunchSetting]) -> dict[str, dict[str, int]]:
+    """By setting the largest known number per message; the messages with the most attempts when there are too
+    many."""
+    answers = hooks.known_attempts(settings)
+    return {
+        setting.key: _bounded([answer[setting.key] for answer in answers if setting.key in answer])
+        for setting in settings
+    }
+
+
+def _bounded(found: Collection[Mapping[str, int]]) -> dict[str, int]:
+    known: dict[str, int] = {}
+    for attempts in found:
+        for key, number in attempts.items():
+            known[key] = max(number, known.get(key, 0))
+    if len(known) > MOST_KNOWN:
+        known = dict(sorted(known.items(), key=lambda item: (-item[1], item[0]))[:MOST_KNOWN])
+    return known
+
+
 def desired_state(server: Server) -> DesiredState:
     """`version` is a hash of the content: it changes exactly when the content does.
 
@@ -74,9 +97,7 @@ def desired_state(server: Server) -> DesiredState:
     ).exclude(state=RunPhase.INTERRUPTED)
     rows = wanted.select_related("activation__setting__destination", "activation__setting__pool")
     rows = rows.order_by("activation__setting__key", "epoch")
-    known = known_attempts.of_all(
-        {run.activation.setting.key: run.activation.setting for run in rows}.values()
-    )
+    known = attempts_known({run.activation.setting.key: run.activation.setting for run in rows}.values())
     runs, dumped, withheld = [], [], {}
     for run in rows:
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from agents import spools
+from agents import hooks
 from agents.acknowledgements.answering import to_pass_on
 from agents.activations.end import close_never_started, end_activations
 from agents.activations.plan import plan_open_activations
@@ -18,7 +18,7 @@ from agents.models.activation import ActivationState
 from agents.reconciler import stand_in
 from console.reasons import Reason
 from contract.errors import UnsupportedVersion
-from contract.messages import Heartbeat, HeartbeatReply, check_version
+from contract.messages import Heartbeat, HeartbeatReply, SpoolReport, check_version
 
 MOST_AGENTS = 1000
 TAKEN_AGAIN_AFTER = timedelta(seconds=5)
@@ -54,7 +54,7 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
         desired_version=desired.version,
         desired=None if known else desired,
         answers=to_pass_on(server),
-        spool_stored_up_to=spools.stored_less(server, heartbeat.spool, now),
+        spool_stored_up_to=_stored_less(server, heartbeat.spool, now),
     )
     _note_taken(server, heartbeat.desired_version, desired.version, now)
     return reply
@@ -142,3 +142,12 @@ def _store_agents(server: Server, heartbeat: Heartbeat, now: datetime) -> bool:
 def _waits_for(server: Server) -> bool:
     waiting = Activation.objects.filter(state=ActivationState.PENDING, setting__enabled=True)
     return waiting.filter(setting__pool__servers=server).exists()
+
+
+def _stored_less(server: Server, spool: SpoolReport, now: datetime) -> int | None:
+    """The number up to which records are stored, where the KMA was told a higher one and can send them
+    again."""
+    if spool.id is None or spool.after is None:
+        return None
+    answers = hooks.stored_less(server, spool.id, spool.after, now)
+    return next((answer for answer in answers if answer is not None), None)

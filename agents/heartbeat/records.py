@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Q
 
-from agents import unresolved
+from agents import hooks
 from agents.activations.end import end_activations, standalone_raised
 from agents.activations.plan import plan_what_follows
 from agents.breaker.interruption import mark_interrupted
@@ -34,7 +34,8 @@ def note_late(
     activation = well.first() if failed or temporary or badly_closed else None
     if activation is None:
         return
-    if badly_closed or standalone_raised(activation) or (failed and unresolved.of(activation)):
+    left = failed and any(hooks.unresolved_messages(activation))
+    if badly_closed or left or standalone_raised(activation):
         _turn_into_error(activation, now)
 
 

@@ -11,7 +11,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents import taken_keys
+from agents import hooks
 from agents.models.destination import Destination, address_name
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
@@ -316,7 +316,7 @@ class LaunchSetting(models.Model):
         stored = LaunchSetting.objects.filter(pk=self.pk).first() if self.pk else None
         problems |= agent_problems(self, stored)
         if stored is None:
-            if self.takes_messages and (taken := taken_keys.problem_of(self.key)):
+            if self.takes_messages and (taken := next(filter(None, hooks.key_taken(self.key)), None)):
                 problems["key"] = taken
             if problems:
                 raise ValidationError(problems)

@@ -18,8 +18,9 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import CASCADE, SET_NULL, ProtectedError, QuerySet
 from django.utils.translation import gettext as _
 
-from agents import referrers
+from agents import hooks
 from agents.history import note
+from agents.hooks import AT_ONCE
 from agents.models import (
     Acknowledgement,
     Activation,
@@ -45,7 +46,6 @@ from agents.reasons import (
     QUEUES_KEPT,
     SUBSCRIPTION_HOLDS,
 )
-from agents.referrers import AT_ONCE
 from agents.schedules.saving import delete_schedule
 from agents.site.rows import isolated
 from broker.errors import BrokerError, BrokerUnavailable, ManagementFailed
@@ -72,7 +72,7 @@ WITH_THE_ROW = (GroupMember, NoticeTarget, Schedule)
 def let_go(setting: LaunchSetting) -> Iterator[int]:
     """A step, which is a transaction of its own, each time it is asked for the next one: how many rows it
     touched."""
-    for each in referrers.registered():
+    for each in hooks.referrers():
         yield from each.of_setting(setting)
     for relation in _relations(SET_NULL):
         yield from _emptied(
@@ -104,13 +104,13 @@ def _all_relations() -> list[Any]:
 def _relations(*on_delete: Any) -> list[Any]:
     """Those that an index leads to and nobody registered for. Letters have no such index: they are looked for
     once, when the row goes."""
-    registered = {each.model for each in referrers.registered()}
+    registered = {each.model for each in hooks.referrers()}
     found = (each for each in _all_relations() if each.related_model not in registered)
     return [each for each in found if each.field.db_index and each.on_delete in on_delete]
 
 
 def _registered_relations() -> list[Any]:
-    registered = {each.model for each in referrers.registered()}
+    registered = {each.model for each in hooks.referrers()}
     return [each for each in _all_relations() if each.related_model in registered]
 
 
@@ -136,7 +136,7 @@ def _deleted(rows: QuerySet[Any]) -> Iterator[int]:
 def _activations(setting: LaunchSetting) -> Iterator[int]:
     while some := _keys(Activation.objects.filter(setting=setting)):
         while runs := _keys(Run.objects.filter(activation__in=some)):
-            for each in referrers.registered():
+            for each in hooks.referrers():
                 yield from each.of_runs(runs)
             yield Run.objects.filter(pk__in=runs).delete()[0]
         yield _without_collector(some)

@@ -30,9 +30,9 @@ from broker.port import Outgoing, Publisher
 from console.jobs import crash
 from console.reasons import said
 from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
+from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.bulk_rule import Rule, apply, rule_of
 from dlq.edit.rules.copy import encoded_copy, message_of
-from dlq.editing.refusal import EditRefused
 from dlq.models import Action, EditState, ItemState, LetterEdit, ReplayItem, ReplayJob, ReplaySlice
 from dlq.replay import counts, hooks
 

@@ -23,9 +23,9 @@ from broker.port import BodyKind, Message
 from console.operations.refusals import WronglyAsked
 from contract.properties import DUPLICATE_ID, JMS_KIND
 from contract.typed import Typed, from_json
+from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.locks import is_locked, kept_properties
 from dlq.edit.rules.values import TYPES, checked_name, typed_value, written
-from dlq.editing.refusal import EditRefused
 from dlq.exports.exporting import TEXTS
 
 # Lines of one import, and bytes of all of them. The broker knows the last 20,000 duplicate ids of an address.

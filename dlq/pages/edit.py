@@ -16,10 +16,10 @@ from console.operations.refusals import Refused
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.page import link, page
 from dlq.edit.operations import body_is_hidden, draft, edit_letter, hidden_names, wish_of
+from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.copy import message_of
 from dlq.edit.rules.values import TYPES
-from dlq.editing.refusal import EditRefused
 from dlq.models import DeadLetter
 from dlq.pages.access import say
 from dlq.pages.edit_form import changes_in, form_for

@@ -15,12 +15,12 @@ from broker.port import Message
 from contract.properties import BROKERS_OWN
 from contract.typed import Typed, text_of
 from dlq.dead_letters.rules.json_masks import HIDDEN
+from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.body_text import LARGEST_BODY, Form, form_of, text_of_body, unix
 from dlq.edit.rules.bulk_rule import MOST_OPERATIONS
 from dlq.edit.rules.changes import Changes
 from dlq.edit.rules.locks import is_locked
 from dlq.edit.rules.values import LONGEST_NAME, checked_name, editable_value, typed_value, written
-from dlq.editing.refusal import EditRefused
 
 # Rows that are shown; a page of 5,000 inputs helps nobody. More can be named in an empty row.
 MOST_ROWS = 200

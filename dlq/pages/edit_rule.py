@@ -19,10 +19,10 @@ from console.ui.amounts import number
 from console.ui.page import link, page
 from contract.properties import dead_letter_queue
 from dlq.edit.operations import rule_for, ruled, try_rule
+from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.bulk_rule import Rule
 from dlq.edit.rules.values import TYPES
-from dlq.editing.refusal import EditRefused
-from dlq.editing.words import OPERATION_WORDS
+from dlq.edit.text import OPERATION_WORDS
 from dlq.models import Action, Scope
 from dlq.pages.access import no_job
 from dlq.pages.edit_form import RuleRow, operations_in, rows_in, with_empty

@@ -15,7 +15,7 @@ from console.ui.page import Text
 from console.ui.text import visible
 from dlq.dead_letters.rules.masks import Masks
 from dlq.edit.rules.bulk_rule import rule_of, told
-from dlq.editing.words import OPERATION_WORDS
+from dlq.edit.text import OPERATION_WORDS
 from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
 from dlq.models.replay import DELIVERING
 from dlq.replay.counts import WALKING, reason_to_wait, waiting_of

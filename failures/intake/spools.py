@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 def stored_up_to(server: Server, spool: UUID, told: int, now: datetime) -> int | None:
-    """For `agents.spools`: how much of the spool is stored, None where that is all that its KMA was told."""
+    """How much of the spool is stored; None where that is all that its KMA was told."""
     if not 0 < told <= BIGGEST:
         return None
     mark = SpoolMark.objects.filter(pk=spool).first()

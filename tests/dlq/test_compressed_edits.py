@@ -7,8 +7,8 @@ from broker.port import BodyKind, Message
 from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row
+from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.copy import message_of
-from dlq.editing.refusal import EditRefused
 from dlq.models import DeadLetter
 
 

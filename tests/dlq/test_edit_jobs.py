@@ -23,11 +23,11 @@ from django.utils import timezone
 from agents.models import Destination, LaunchSetting, Pool
 from console.broker import management
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
-from dlq.asking import Wish, begin
-from dlq.editing.bulk import rule_for, ruled
-from dlq.feed import Feed, Inbox
+from dlq.replay.requests import Wish, begin
+from dlq.edit.operations import rule_for, ruled
+from dlq.index.feed import Feed, Inbox
 from dlq.models import DeadLetter
-from dlq.preflight import CODES
+from dlq.replay.preflight.rules import CODES
 from console.jobs import worker
 
 worker.send = lambda *_, **__: True
@@ -50,7 +50,7 @@ from django.utils import timezone
 from django.contrib.auth.models import User
 from console.jobs import worker
 from console.operations.operation import perform
-from dlq.asking import Wish, check
+from dlq.replay.requests import Wish, check
 from dlq.models import DeadLetter, LetterEdit, ReplayItem, ReplayJob
 from dlq.replay.operations import CancelReplay
 from tests.dlq.jobs import run_replay

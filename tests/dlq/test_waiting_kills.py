@@ -39,8 +39,8 @@ from broker import waiting
 from broker.errors import ManagementFailed
 from dlq.models import WaitingAction
 from dlq.models.waiting import OPEN_ACTIONS
-from dlq.waiting.asking import Selection
-from dlq.waiting.operations import BY_KIND
+from dlq.subscriptions.asking import Selection
+from dlq.subscriptions.operations import BY_KIND
 from tests.dlq.jobs import run_waiting
 from tests.web import reports
 

@@ -90,8 +90,8 @@ run_job("dlq.wholefetch", str(WholeFetch.objects.get().pk))
 ASKED = """
 from console.operations.operation import perform
 from dlq.models import DeadLetter
-from dlq.walking import index_queue
-from dlq.whole.operations import FetchBody
+from dlq.index.walk import index_queue
+from dlq.full_body.operations import FetchBody
 index_queue('DLQ.{0}')
 perform(FetchBody, DeadLetter.objects.get(truncated=True), None)
 """

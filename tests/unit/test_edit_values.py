@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from contract.typed import Typed
+from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.changes import MOST_PROPERTIES, Changes, changes_of, named_value
 from dlq.edit.rules.values import LARGEST_FLOAT, TYPES, checked_name, editable_value, typed_value, written
-from dlq.editing.refusal import EditRefused
 
 BOUNDS = {
     "byte": (-128, 127), "short": (-32_768, 32_767), "int": (-2_147_483_648, 2_147_483_647),

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from agents.activations.end import follow
+from agents import hooks
 from agents.models import (
     Activation,
     ActivationState,
@@ -54,4 +54,4 @@ def end(
     Activation.objects.filter(pk=activation.pk).update(state=state, ended_at=now)
     activation.refresh_from_db()
     if tell:
-        follow(activation, now)
+        hooks.activation_ended(activation, now)

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents import known_attempts
-from agents.models import Acknowledgement, Run
+from agents.heartbeat.desired import attempts_known
+from agents.models import Acknowledgement, LaunchSetting, Run
 from console.reasons import Reason
 from dlq.models import DeadLetter
 from failures.intake.batch import accept_batch
@@ -16,6 +16,10 @@ from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
+
+
+def of(setting: LaunchSetting) -> dict[str, int]:
+    return attempts_known([setting])[setting.key]
 
 
 @pytest.fixture
@@ -65,7 +69,7 @@ def test_one_that_a_person_gave_up_is_explained_by_its_failure_and_its_case_says
     assert "Sent to the dead letters by a person, after attempt 1: shop.Sold" in text
     assert "1 failure, dead 1 time" in text
     assert text.count("Traceback (most recent call last)") == 1
-    assert known_attempts.of_all([run.activation.setting])["orders"] == {}
+    assert attempts_known([run.activation.setting])["orders"] == {}
     listed = client.get("/protocols/", headers={"accept-language": "ru"}).content.decode()
     assert "отправлено человеком в недоставленные" in listed and "&lt;b&gt;out" in listed
 
@@ -157,7 +161,7 @@ def test_a_letter_that_died_forgets_its_known_attempts(run: Run) -> None:
         occurred_at=now - timedelta(minutes=2),
     )
     accept_batch(run.server, Spool().batch(died), now - timedelta(minutes=2))
-    assert known_attempts.of(run.activation.setting) == {"ID:1": 3}
+    assert of(run.activation.setting) == {"ID:1": 3}
     letter = letters.dead("orders", 10, "ID:1")
     DeadLetter.objects.filter(pk=letter.pk).update(seen_at=now)
-    assert known_attempts.of(run.activation.setting) == {}
+    assert of(run.activation.setting) == {}

@@ -13,10 +13,10 @@ from broker.port import Message
 from contract.compressed import is_cut
 from contract.properties import DUPLICATE_ID, LETTER, LETTER_ID, LETTER_QUEUE
 from contract.typed import Typed
+from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.body_text import BODY, form_of, with_bytes, with_text
 from dlq.edit.rules.changes import Changes
 from dlq.edit.rules.locks import is_locked, kept_annotations, kept_properties
-from dlq.editing.refusal import EditRefused
 from dlq.models import DeadLetter
 
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from contract.text import storable
 from contract.typed import Typed, text_of
-from dlq.editing.refusal import EditRefused
+from dlq.edit.refusal import EditRefused
 
 # Bits and sign of each kind of integer.
 _INTEGERS = {

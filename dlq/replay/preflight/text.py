@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from console.ui.amounts import number
-from dlq.editing.words import reason as reason_of_edit
+from dlq.edit.text import reason as reason_of_edit
 from dlq.replay.preflight import rules, skipping
 from dlq.replay.preflight.rules import Warning
 

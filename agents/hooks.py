@@ -1,0 +1,47 @@
+"""What this app asks of those above it. They implement it when they are ready.
+
+Rows of this app are typed as `Any` here: models ask too (`key_taken`), and would be imported by what they
+import.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils.functional import Promise
+
+from console.hooks import Hook
+
+# How many rows that refer to something go in one transaction: others must not wait long for a lock of it.
+AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """What is kept of a setting and of its runs in a table of any size: before these are removed, its rows
+    are let go a few at a time. `of_setting` and `of_runs` (the keys of at most AT_ONCE) take a step, a
+    transaction of its own of at most AT_ONCE rows, each time they are asked for the next one, and end where
+    no row refers to these any more. A step answers how many rows it let go. `model` is what refers: nobody
+    else touches its rows."""
+
+    model: type[Any]
+    of_setting: Callable[[Any], Iterator[int]]
+    of_runs: Callable[[Collection[int]], Iterator[int]]
+
+
+referrers: Hook[[], Referrer] = Hook()
+# {setting key: {message key: number of attempts known to have been made}} of these settings, without what
+# nothing is known of. Asked with every heartbeat, once for all.
+known_attempts: Hook[[Collection[Any]], Mapping[str, Mapping[str, int]]] = Hook()
+# Of an activation, under its lock: messages that failed in it and were not handled well later in it.
+unresolved_messages: Hook[[Any], int] = Hook()
+# (server, spool, the highest number that its KMA was told is stored, now): what is stored where that is less.
+stored_less: Hook[[Any, UUID, int, datetime], int | None] = Hook()
+# Why a new setting cannot have this key: the queue of that name is somebody else's. Rows only, never the
+# broker.
+key_taken: Hook[[str], str | Promise | None] = Hook()
+# After the commit of each end of an activation. It may be lost to a kill in between: what must follow is
+# healed by `agents.tend`.
+activation_ended: Hook[[Any, datetime], None] = Hook()
