@@ -101,7 +101,7 @@ def record_refused(
         letter=letter,
         scope=scope,
         result=AuditResult.REFUSED,
-        detail={"why": storable(why)[:LONGEST_REASON], **detail},
+        detail={"why": storable(why)[:LONGEST_REASON], **account_of(by), **detail},
     )
 
 

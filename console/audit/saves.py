@@ -140,7 +140,8 @@ class RowKind:
         parameters of an agent, may be secrets: only the names are told."""
         if name in self.secret:
             return {}
-        if isinstance(old, dict) and isinstance(new, dict):
+        if isinstance(old, dict) or isinstance(new, dict):
+            old, new = (each if isinstance(each, dict) else {} for each in (old, new))
             same = [key for key in new if key in old]
             changed = [key for key in same if new[key] != old[key]]
             return _members(old, new) | ({"changed": _short(changed)} if changed else {})

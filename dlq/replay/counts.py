@@ -187,8 +187,8 @@ def reason_to_wait(job: ReplayJob, now: datetime) -> str:
         return job.wait_reason
     if not _is_held(job, now):
         return QUEUED
-    # A worker that begins empties it; whoever let go of the job for some seconds wrote it.
-    return RETRY if job.problem and job.state in OPEN_JOBS else ""
+    # Nobody has it for some seconds, and not because it waits for something.
+    return RETRY if job.holder is None and job.state in OPEN_JOBS else ""
 
 
 def _is_held(job: ReplayJob, now: datetime) -> bool:

@@ -19,6 +19,7 @@ from agents.provisioning.provision import HELD_FOR as PROVISIONING
 from broker import waiting
 from broker.errors import ManagementFailed
 from broker.port import Management
+from broker.rows import find
 from broker.topology import apply, hold_topology
 from console.jobs import crash
 from console.jobs.locks import lock
@@ -29,7 +30,7 @@ from dlq.dead_letters.rules.parsing import origin_of
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind, WaitingState
-from dlq.subscriptions.asking import listed, tell, write_items
+from dlq.subscriptions.asking import listed, queue_of, tell, write_items
 
 # What became of messages after the broker was asked: looked up where they were to go and where they were.
 
@@ -133,6 +134,14 @@ class MessageActionWorker(Worker[WaitingAction]):
 
     def step(self, job: WaitingAction) -> bool | Wait:
         queues = self._queues()
+        try:
+            return self._step(job, queues)
+        except ManagementFailed as error:
+            if find(queues.management, "listQueues", queue_of(job.setting_key, job.part)) is not None:
+                raise
+            return _without_queue(job, str(error))
+
+    def _step(self, job: WaitingAction, queues: LetterQueues) -> bool | Wait:
         if job.whole:
             return _act_on_all(job, queues)
         planned = list(job.items.filter(fate=Fate.PLANNED).order_by("pk")[:SLICE])
@@ -238,6 +247,15 @@ def _give_up(action: WaitingAction, problem: str) -> None:
         acted_at=timezone.now(),
         problem=said(problem),
     )
+
+
+def _without_queue(action: WaitingAction, problem: str) -> bool:
+    """Where its messages were is no queue any more: nothing can be done or looked up, and nobody is to meet
+    the messages of another queue of that name."""
+    _give_up(action, problem)
+    action.refresh_from_db(fields=["counts", "problem"])
+    action.items.filter(fate=Fate.ACTED).update(fate=Fate.LEFT, at=timezone.now())
+    return _finish(action, timezone.now())
 
 
 # -- look up -------------------------------------------------------------------------------------------------

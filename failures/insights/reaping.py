@@ -59,7 +59,9 @@ def _gone(run: PipelineRun, now: datetime) -> Reason:
     """Why it is taken for dead, or no reason."""
     if run.host == detached.host() and not _is_there(run):
         return PROCESS_GONE(pid=run.pid, host=run.host)
-    if run.lease_until is None or run.lease_until < now:
+    # A run that began before runs had leases shows itself by its signs of life alone.
+    until = run.lease_until or (run.heartbeat_at and run.heartbeat_at + run.lease)
+    if until is None or until < now:
         return PROCESS_SILENT(pid=run.pid, host=run.host, since=str(run.heartbeat_at))
     return NO_REASON
 

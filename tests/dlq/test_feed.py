@@ -68,7 +68,7 @@ def test_a_failed_commit_accepts_nothing_and_the_next_step_stores_it(
             raise OperationalError("database is away")
         return store(found, now)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("dlq.index.feed.index.store", away_once)
+    monkeypatch.setattr("dlq.index.feed.store.store", away_once)
     monkeypatch.setattr("dlq.index.feed.PAUSE", 0.0)
     stage.follow(lambda: bool(rows(key)))
     assert calls == [1, 1] and stage.feed_is_empty()

@@ -364,3 +364,18 @@ def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(
     run_waiting(str(action.pk))
     action.refresh_from_db()
     assert (action.state, action.problem, scene.held()) == ("done", NO_REASON, 2)
+
+
+@pytest.mark.parametrize(("kind", "part", "many"), [("hold", "waiting", False), ("try_now", "delayed", True)])
+def test_an_action_ends_where_its_queue_is_gone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: str, part: str, many: bool
+) -> None:
+    if many:
+        monkeypatch.setattr("broker.waiting.LISTED", 1)
+    scene = Scene(stage, waiting=2, delayed=2)
+    action = scene.ask(kind, part)
+    stage.management.call("broker", "destroyQueue", scene.key)
+    scene.run(action)
+    assert (action.whole, action.state, action.finished_at is None) == (many, WaitingState.FAILED, False)
+    assert scene.key in str(action.problem)
+    assert AuditEntry.objects.latest("pk").action == "message_action.failed"

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting, PoolGrant
-from broker.errors import BrokerUnavailable
+from broker.errors import AddressUnknown, BrokerUnavailable
 from console.audit.models import AuditEntry
 from console.jobs.worker import held
 from console.operations.refusals import Refused
@@ -183,6 +183,24 @@ def test_why_a_job_ends_is_kept_while_the_broker_is_away(
         run_replay(str(job.pk))
         job.refresh_from_db()
         assert (job.problem, job.holder, job.lease_until is None) == (FAILING(), None, False)
+
+
+@pytest.mark.both_databases
+def test_a_job_that_winds_up_stays_what_it_is_where_its_queue_is_gone(
+    orders: LaunchSetting, root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters.dead("orders", 10)
+    job = asked(orders, root, "", scope=Scope.ALL)
+    ReplayJob.objects.update(state=JobState.STOPPED, problem=FAILING())
+
+    def gone(*_: object) -> bool:
+        raise AddressUnknown("the broker has no queue DLQ.orders")
+
+    monkeypatch.setattr("dlq.replay.worker.step._wind_up", gone)
+    run_replay(str(job.pk))
+    job.refresh_from_db()
+    assert (job.state, job.problem, job.finished_at is None) == (JobState.STOPPED, FAILING(), False)
+    assert AuditEntry.objects.latest("pk").action == "replay.stopped_done"
 
 
 @pytest.mark.both_databases

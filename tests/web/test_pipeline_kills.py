@@ -269,6 +269,16 @@ def test_one_on_another_host_is_told_by_its_signs_of_life_alone() -> None:
     assert PipelineRun.objects.get().state == "cancelled"
 
 
+def test_one_that_began_before_runs_had_leases_is_told_by_its_signs_of_life() -> None:
+    now = timezone.now()
+    asked()
+    PipelineRun.objects.update(
+        state="running", host="elsewhere", pid=1, process_started="then", heartbeat_at=now, lease_until=None
+    )
+    assert reap(now + PipelineRun.lease - timedelta(seconds=1)) is None
+    assert reap(now + PipelineRun.lease + timedelta(seconds=1)) is not None
+
+
 def test_a_pid_that_was_given_out_again_is_no_sign_of_life() -> None:
     now = timezone.now()
     asked()

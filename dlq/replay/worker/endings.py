@@ -177,7 +177,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
 def stop(job: ReplayJob, why: str, now: datetime) -> None:
     """By itself. What is left is let go by `wind_up`."""
     with transaction.atomic():
-        running = ReplayJob.objects.filter(pk=job.pk, state=JobState.RUNNING)
+        running = ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS)
         if running.update(state=JobState.STOPPED, problem=WHY_STOPPED[why]()):
             audit(job, "replay.stopped", by=job.by, now=now, detail={"why": why}, counts=job.counts)
 

@@ -50,6 +50,9 @@ class ReplayWorker(Worker[ReplayJob]):
                 return True
             return _wind_up(job, queues) if job.state in WINDING_UP else _go_on(job, queues)
         except AddressUnknown as error:
+            if job.state in WINDING_UP:  # what is known of its letters is all that will be
+                endings.wind_up(job, timezone.now())
+                return False
             endings.give_up(job, said(str(error)), timezone.now())
             endings.finish(job, timezone.now())
             return False
