@@ -2,11 +2,8 @@
 higher app implements them in a module that it imports when it is ready."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
-
-if TYPE_CHECKING:
-    from console.jobs.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,5 +26,5 @@ class Hook(Generic[P, R]):
 
 # Operations that a dead letter was part of, the latest ones.
 operations_of_letter: Hook[[int], list[UUID]] = Hook()
-# Who works on the jobs of each kind.
-job_workers: Hook[[], "Sequence[Worker[Any]]"] = Hook()
+# Who works on the jobs of each kind: `console.jobs.worker.Worker`s, which models must not be led to.
+job_workers: Hook[[], Sequence[Any]] = Hook()
