@@ -3,8 +3,8 @@
 A protocol stays, as evidence that something failed: its text, traceback, properties, digest of the body and
 trace are gone, and its message key is another one, the same for all that is known of the message. So counts,
 retention and the high-water marks stay true, and what failed and recovered is still one message. What cannot
-be found by itself goes first (`dlq.erasing` has the order): whoever is killed leaves something by which the
-next one finds the rest.
+be found by itself goes first (`dlq.erasure.erasing` has the order): whoever is killed leaves something by
+which the next one finds the rest.
 """
 
 import json
@@ -153,9 +153,6 @@ def of_cases(rows: QuerySet[Any], cases: Collection[Case]) -> QuerySet[Any]:
     for setting, key in cases:
         where |= Q(message_key=key, setting_key=setting)
     return rows.filter(where).order_by()
-
-
-# -- erasing -------------------------------------------------------------------------------------------------
 
 
 def erase_recovered(cases: Collection[Case], *, dry: bool) -> int:

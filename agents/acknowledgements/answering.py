@@ -28,6 +28,8 @@ from console.reasons import NO_REASON, Reason
 from contract import messages
 from contract.acknowledging import END_OF, Action, read_id, verify
 
+log = structlog.get_logger(__name__)
+
 # -- the secret of a run, with which its server makes acknowledgement ids ------------------------------------
 # Derived from the site's key, so it stands in no row: whoever reads the database cannot make an id.
 
@@ -37,11 +39,6 @@ def secret_of(run: Run, server: Server) -> str:
     named = f"{run.activation_id.hex} {run.epoch} {server.name}"
     return salted_hmac("agents.acknowledgement", named, algorithm="sha256").hexdigest()
 
-
-# -- answering -----------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 # Seconds that an answer waits for its end, and how many of them do so at once in a process: its other threads
 # take the records that say it.

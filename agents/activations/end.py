@@ -141,13 +141,13 @@ def _has_incomplete_runs(pk: UUID) -> bool:
 
 
 # -- when a run is over though its KMA did not say so --------------------------------------------------------
-# The end of its activation: see `endings`.
+# The end of its activation: see `final_state`.
 
 
 # A KMA sends the closing record right after the run; past this, with an empty spool, it does not have it any
 # more.
 CLOSING_RECORD_WITHIN = timedelta(seconds=60)
-# Only a lease keeps two of them from running at once: as `hearing.leased` says of one setting.
+# Only a lease keeps two of them from running at once: as `leased` says of one setting.
 LEASED = Q(activation__setting__kind=Kind.STANDALONE, activation__setting__spread=Spread.ANY)
 
 

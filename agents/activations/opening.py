@@ -126,9 +126,6 @@ def end_trial(activation_id: UUID, now: datetime) -> bool:
     return True
 
 
-# -- opening -------------------------------------------------------------------------------------------------
-
-
 def open_activation(
     setting: LaunchSetting,
     trigger: Trigger,

@@ -1,5 +1,6 @@
-"""One setting switched on or off by itself: what both `settings` (people) and `groups` (all members) do. Each
-caller has a transaction open and, for a member of a group, has locked the group before the setting."""
+"""One setting switched on or off by itself: what both `settings/saving` (people) and `groups` (all members)
+do. Each caller has a transaction open and, for a member of a group, has locked the group before the
+setting."""
 
 from datetime import datetime
 from typing import Any
@@ -56,9 +57,6 @@ def reopen_trip(setting: LaunchSetting, activation: Activation) -> BreakerTrip |
     again = {"ended_at": None, "ended_by": None, "reopened": F("reopened") + 1, "activation": activation}
     BreakerTrip.objects.filter(pk=trip.pk).update(**again)
     return trip
-
-
-# -- switching -----------------------------------------------------------------------------------------------
 
 
 # How an activation ends whose messages are handled, as far as it handles them.

@@ -86,9 +86,6 @@ def post(url: str, secret: str, content: Mapping[str, Any], now: datetime) -> No
         raise Undelivered(f"answered {status}")
 
 
-# -- channels ------------------------------------------------------------------------------------------------
-
-
 VERSION = 1
 TRIP, TEST = "trip", "test"
 

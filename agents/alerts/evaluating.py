@@ -18,6 +18,8 @@ from agents.alerts.recording import record, state_of
 from agents.models import LIVE_ALERTS, Alert, AlertEvaluation, AlertState
 from console.jobs.locks import lock
 
+log = structlog.get_logger(__name__)
+
 # A storm is few alerts: so many of a kind in an hour open one each, all others are counted in a single one.
 
 
@@ -62,11 +64,6 @@ def _counted(alert: Alert | None) -> frozenset[str]:
         return frozenset()
     return frozenset(alert.facts.get("subjects", ()))
 
-
-# -- evaluating ----------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 # A look takes at most so long, and the kind that is at hand; a process that was killed is followed after the
 # lock.

@@ -38,7 +38,9 @@ from agents.site.rows import isolated
 from console.reasons import Reason
 from contract.breaker import Counts, trips
 
-# What the rule of `quorum` asks of the rows: who else there is, and since when a setting is given up.
+log = structlog.get_logger(__name__)
+
+# What the rule (`rules.decide`) asks of the rows: who else there is, and since when a setting is given up.
 
 
 def others_of(activation: Activation, given_up_by: Collection[int]) -> list[Other]:
@@ -79,11 +81,6 @@ def given_up_at(runs: Collection[Run]) -> datetime | None:
     known = [at for run in runs if (at := told.get(run.pk, run.closed_at)) is not None]
     return min(known, default=None)
 
-
-# -- trip ----------------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 Effect = dict[str, str]
 

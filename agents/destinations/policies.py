@@ -100,9 +100,6 @@ def _wanted() -> Iterator[Policy]:
         yield policy_of(destination)
 
 
-# -- policies ------------------------------------------------------------------------------------------------
-
-
 # By the names of the broker's JSON, what it means where nobody has ever set it. What is not here is ours
 # alone.
 ADOPTED: dict[str, tuple[str, Any]] = {

@@ -18,6 +18,8 @@ from contract import wire
 from contract.messages import AgentKind, BreakerCounts, DesiredRun, DesiredState, GiveUpRequest, Mode
 from contract.outcomes import AfterLast
 
+log = structlog.get_logger(__name__)
+
 # Failures in a row that a DELAYED setting takes from one activation into the next, wherever that runs.
 
 # The desired state carries them to every server: a bound keeps it small.
@@ -53,12 +55,6 @@ def _last_before(run: Run) -> Run | None:
     earlier = closed.filter(activation__setting=setting, activation__enabling=run.activation.enabling)
     earlier = earlier.exclude(activation=run.activation_id)
     return earlier.order_by("-activation__number", "-activation__started_at", "-epoch").first()
-
-
-# -- desired -------------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 
 def attempts_known(settings: Collection[LaunchSetting]) -> dict[str, dict[str, int]]:

@@ -49,9 +49,6 @@ def _turn_into_error(activation: Activation, now: datetime) -> None:
         )
 
 
-# -- records -------------------------------------------------------------------------------------------------
-
-
 CLOSED_AS = {RunState.FAILED: RunPhase.FAILED, RunState.INTERRUPTED: RunPhase.INTERRUPTED}
 
 

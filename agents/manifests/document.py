@@ -91,9 +91,6 @@ def _is_scalar(value: Any) -> bool:
     return value is not None and not isinstance(value, dict | list)
 
 
-# -- document ------------------------------------------------------------------------------------------------
-
-
 VERSION = 1
 MODELS: dict[str, Row] = {
     "pools": Pool,

@@ -53,9 +53,6 @@ def _from_validation(path: str, error: ValidationError) -> Iterator[Problem]:
         yield Problem(f"{path}{below}", " ".join(texts))
 
 
-# -- yaml text -----------------------------------------------------------------------------------------------
-
-
 LARGEST_BYTES = 4 * 1024 * 1024
 
 

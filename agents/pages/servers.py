@@ -88,9 +88,6 @@ def _silent(server: Server, now: datetime) -> ServerNote:
     )
 
 
-# -- servers -------------------------------------------------------------------------------------------------
-
-
 VIEW = "agents.view_server"
 SKEW_TOLERATED_SECONDS = 5.0
 PAST_RUNS = 20

@@ -115,9 +115,6 @@ def withheld_note(setting: LaunchSetting) -> Note | None:
     return Note(str(WHY[code]), str(WHAT_TO_DO[code]) % {"most": DEEPEST_PARAMETERS})
 
 
-# -- settings ------------------------------------------------------------------------------------------------
-
-
 VIEW = "agents.view_launchsetting"
 SHOWN_CHANGES = 15
 SHOWN_ACTIVATIONS = 10

@@ -71,9 +71,6 @@ def _last(given_up: Sequence[Told]) -> datetime | None:
     return max((each.received_at for each, _ in given_up), default=None)
 
 
-# -- trips ---------------------------------------------------------------------------------------------------
-
-
 VIEW = "agents.view_breakertrip"
 MOST_ROWS = 100
 

@@ -16,6 +16,8 @@ from broker.letters import QueueFigures, figures_of_all
 from console.broker import management
 from console.jobs.locks import lock
 
+log = structlog.get_logger(__name__)
+
 # -- whether a subscription is moving and is fed -------------------------------------------------------------
 # Pure: what was seen before and now in, since when it is not out.
 
@@ -54,11 +56,6 @@ def follow(before: Seen | None, known: Progress, seen: Seen, *, wanted: bool) ->
     unfed = wanted and seen.consumers == 0
     return Progress(since, (known.unfed_since or seen.at) if unfed else None)
 
-
-# -- subscriptions -------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 # Two processes that ask at once do no harm; with a broker that hangs they would pile up.
 HELD_FOR = timedelta(seconds=30)

@@ -14,7 +14,7 @@ from console.task_queue import send
 
 # Grows when provisioning makes something more of the same fields: everything is then provisioned anew.
 TOPOLOGY_VERSION = 2
-# A wish for nothing, see `setting_removal`: whoever provisions leaves the setting alone.
+# A wish for nothing, see `settings/removal`: whoever provisions leaves the setting alone.
 REMOVING = "removing"
 
 

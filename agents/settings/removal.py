@@ -1,7 +1,7 @@
 """Removing a launch setting: decided by a mark in its row, carried out as often as needed.
 
 The mark is a wish that no broker can fulfil (`wanted_hash`): from then on it cannot be enabled, and nobody
-makes its queues again. Then go, in this order: the queues, what refers to it (`setting_rows`: a few rows at a
+makes its queues again. Then go, in this order: the queues, what refers to it (`let_go`: a few rows at a
 time, for a few seconds in each turn), the row. A kill before the mark leaves everything as it was; after it,
 wherever, the next `tend` goes on from what it finds, because each step does nothing where it was done.
 Protocols, letters and replays stay, with the key.
@@ -57,6 +57,8 @@ from console.broker import management
 from console.jobs.locks import lock
 from console.operations.refusals import Refused
 from contract.properties import dead_letter_queue, hold_queue
+
+log = structlog.get_logger(__name__)
 
 # What refers to a setting that is being removed: let go or deleted, at most AT_ONCE rows in one transaction.
 #
@@ -156,11 +158,6 @@ def _without_collector(activations: Collection[UUID]) -> int:
 def _keys(rows: QuerySet[Any]) -> Sequence[Any]:
     return list(rows.order_by().values_list("pk", flat=True)[:AT_ONCE])
 
-
-# -- removal -------------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 # What takes longer is gone on with by the next `tend`: it has other things to do, and who asked waits for an
 # answer.

@@ -59,9 +59,6 @@ class SeesLetters(Base):
             raise Forbidden(_("You may not see dead letters."))
 
 
-# -- letters -------------------------------------------------------------------------------------------------
-
-
 # Long, and of one letter only: not in lists.
 TYPED = ("properties", "annotations")
 # Rows of each kind in a case.

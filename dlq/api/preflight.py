@@ -143,9 +143,6 @@ def refusing() -> Iterator[None]:
         yield
 
 
-# -- preflight -----------------------------------------------------------------------------------------------
-
-
 class WarningSerializer(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="To be named in `acknowledge`.")
     n = serializers.IntegerField()

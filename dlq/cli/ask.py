@@ -129,9 +129,6 @@ def _host() -> str:
     return "localhost" if host == "*" else host
 
 
-# -- ask -----------------------------------------------------------------------------------------------------
-
-
 FORMS = {
     "edit": '{"body": {"text": "…"}, "set": [{"name": "region", "type": "string", "value": '
     '"north"}], "remove": ["x"], '

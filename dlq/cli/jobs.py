@@ -233,9 +233,6 @@ def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirme
     raise CommandError(f"{going} letters would go: say --confirm {going}. Nothing was begun.")
 
 
-# -- jobs ----------------------------------------------------------------------------------------------------
-
-
 def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
     filters = {name: options[f"of_{name}"] for name in ("setting", "state", "action")}
     person = person_named(options["person"])

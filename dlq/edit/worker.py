@@ -3,14 +3,12 @@ away.
 
 The states of a LetterEdit are written in this order, and any of them may be the last before a kill:
 
-PLANNED  the whole copy is in the row; nothing was sent, or the worker died right after sending. It is sent
-(again):
-         the broker drops a second one with the same `_AMQ_DUPL_ID`, whether or not the first was consumed
-         meanwhile.
-         It knows the last 20,000 such ids of an address, and keeps them over its own kill.
-SENT     the broker confirmed it. It is never sent again; the letter may be moved into the bin.
-DONE     the letter left its queue.
-FAILED   there is nowhere to send it: nothing was sent, the letter stays.
+- PLANNED: the whole copy is in the row; nothing was sent, or the worker died right after sending. It is sent
+  (again): the broker drops a second one with the same `_AMQ_DUPL_ID`, whether or not the first was consumed
+  meanwhile. It knows the last 20,000 such ids of an address, and keeps them over its own kill.
+- SENT: the broker confirmed it. It is never sent again; the letter may be moved into the bin.
+- DONE: the letter left its queue.
+- FAILED: there is nowhere to send it: nothing was sent, the letter stays.
 """
 
 from collections import Counter

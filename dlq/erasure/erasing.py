@@ -51,9 +51,6 @@ def empty_the_log() -> None:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-# -- erasing -------------------------------------------------------------------------------------------------
-
-
 ACTION = "erase"
 # Cases that are erased together.
 TOGETHER = 50

@@ -132,9 +132,6 @@ def _rows(asked: Sequence[tuple[str, list[Any]]]) -> Iterator[tuple[Any, ...]]:
             yield from cursor.fetchall()
 
 
-# -- facts ---------------------------------------------------------------------------------------------------
-
-
 # Protocols of the examples; one message has some of them.
 PROTOCOLS = 1000
 

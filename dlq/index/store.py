@@ -30,6 +30,8 @@ from dlq.models.content import content_of
 from dlq.outcomes import operations
 from dlq.search.storing import add, prepare
 
+log = structlog.get_logger(__name__)
+
 # Writing many new letters at once: three times as fast as the ORM's own way, which asks every field of every
 # row.
 
@@ -117,11 +119,6 @@ def _number(rows: Sequence[DeadLetter], contents: Sequence[LetterContent], numbe
     for row, content, number in zip(rows, contents, numbers, strict=True):
         row.pk = content.letter_id = number
 
-
-# -- store ---------------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 Case = tuple[str, str]
 Death = tuple[str, str, int]

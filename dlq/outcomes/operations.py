@@ -174,7 +174,7 @@ def _given(
     """Items whose letter left its queue, or may have: from the moment before the move on.
 
     They are locked before the facts are read: of two facts that are stored at once, the second sees the
-    first. So do their jobs, which come first in the order of locks (`counting`).
+    first. So do their jobs, which come first in the order of locks (`counts.lock`).
     """
     left = Q(state__in=counts.LEFT) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
     items = ReplayItem.objects.filter(left, job__in=list(jobs), job__action__in=actions)
@@ -264,7 +264,7 @@ def handled_well(activation: UUID, keys: Collection[str]) -> dict[str, int]:
 
 # What nothing was heard of for an hour is unknown: whoever waits for outcomes waits no longer.
 #
-# Later facts take its place (`joining`). Every row is changed by a conditional UPDATE in one transaction with
+# Later facts take its place (`settle`). Every row is changed by a conditional UPDATE in one transaction with
 # the counts of its job: killed at any point, the next look ends the rest.
 
 

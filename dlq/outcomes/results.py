@@ -2,7 +2,7 @@
 
 Everything is conditional: of two workers that tell the same slice one changes its rows. A kill before the
 commit leaves the slice as it was, and the figures or a walk tell it again. Whoever calls one of these in a
-transaction of its own has locked the job first (`counting.lock`).
+transaction of its own has locked the job first (`counts.lock`).
 """
 
 from collections.abc import Sequence

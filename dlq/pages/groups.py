@@ -63,9 +63,6 @@ def head_of_all() -> dict[str, Any]:
     }
 
 
-# -- groups --------------------------------------------------------------------------------------------------
-
-
 PAGE = 25
 # Settings of a group that are named; the others are counted.
 NAMED = 4

@@ -118,9 +118,6 @@ def neighbours_of(letter: DeadLetter, rows: QuerySet[DeadLetter], query: str, ba
     return Neighbours(url(newer), url(older), back + (f"?{query}" if query else ""))
 
 
-# -- letter --------------------------------------------------------------------------------------------------
-
-
 LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
 
 

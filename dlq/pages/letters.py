@@ -88,9 +88,6 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
     )
 
 
-# -- letters -------------------------------------------------------------------------------------------------
-
-
 VIEW = "dlq.view_deadletter"
 GIVE_BACK = "dlq.give_back"
 # Numbers that are hidden where there is little room.

@@ -126,9 +126,6 @@ def _state(job: ReplayJob, number: int, onwards: bool, *, at_rest: bool, moved: 
     return OVER if moved else TO_COME
 
 
-# -- replay --------------------------------------------------------------------------------------------------
-
-
 # How often the page looks again: while letters move, and while only agents have something to say.
 BUSY, QUIET = "2s", "10s"
 PLANNED = "planned"  # which needs the job's slices

@@ -66,9 +66,6 @@ OUTCOMES: dict[str, Shown] = {
 }
 
 
-# -- replay words --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Bar:
     """`show` is the filter of the list below that shows what this bar counts."""

@@ -68,9 +68,6 @@ class Options:
         }
 
 
-# -- creation ------------------------------------------------------------------------------------------------
-
-
 # Ids in one request of a person; a filter has no such bound.
 LARGEST_SELECTION = 5000
 # What a second person may have to approve.

@@ -67,9 +67,6 @@ class Asked:
         return where
 
 
-# -- conditions ----------------------------------------------------------------------------------------------
-
-
 # Kinds of exceptions that are looked through for a part of their names.
 MOST_KINDS = 5000
 EXACT = {

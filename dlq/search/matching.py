@@ -54,9 +54,6 @@ def _run(editor: Any, postgresql: tuple[str, ...], sqlite: tuple[str, ...]) -> N
         editor.execute(statement)
 
 
-# -- matching ------------------------------------------------------------------------------------------------
-
-
 MOST_WORDS = 20
 # Shorter begins would match too much to be looked up.
 SHORTEST_BEGIN = 3

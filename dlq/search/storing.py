@@ -84,9 +84,6 @@ def property_texts(letter: DeadLetter) -> list[tuple[str, str]]:
     return found
 
 
-# -- storing -------------------------------------------------------------------------------------------------
-
-
 # Letters of one step of `catch_up`; a body has up to 1 MB.
 PIECE = 200
 

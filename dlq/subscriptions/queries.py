@@ -103,9 +103,6 @@ def heads_for(masks: Masks) -> Heads:
     return Heads(management(), AmqpBrowser(settings.MA_BROKER_AMQP, PATIENCE), masks)
 
 
-# -- queries -------------------------------------------------------------------------------------------------
-
-
 IN_DELIVERY = "in_delivery"
 PARTS = (WaitingPart.WAITING.value, WaitingPart.DELAYED.value, IN_DELIVERY, WaitingPart.HELD.value)
 PAGE = 50

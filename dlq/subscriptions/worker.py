@@ -32,6 +32,8 @@ from dlq.models import DeadLetter
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind, WaitingState
 from dlq.subscriptions.asking import listed, queue_of, tell, write_items
 
+log = structlog.get_logger(__name__)
+
 # What became of messages after the broker was asked: looked up where they were to go and where they were.
 
 
@@ -109,11 +111,6 @@ def _in_subscription(broker: Management, key: str) -> frozenset[int]:
 def _ids(rows: Iterable[waiting.Row]) -> frozenset[int]:
     return frozenset(int(row["messageID"]) for row in rows)
 
-
-# -- worker --------------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 SLICE = 200
 # Each look-up of held messages is a walk of the hold queue: rather few of them.

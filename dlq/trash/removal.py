@@ -22,6 +22,8 @@ from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
 from dlq.models.letter import BIN_QUEUE
 
+log = structlog.get_logger(__name__)
+
 
 def kept_for() -> timedelta:
     return timedelta(days=settings.MA_BIN_DAYS)
@@ -41,8 +43,6 @@ def expires_at(letter: DeadLetter) -> datetime:
 # and the next step removes them. Nothing is removed while a job moves letters out of the bin: its figures
 # would not be its own.
 
-
-log = structlog.get_logger(__name__)
 
 EXPIRED = "trash.purged"
 

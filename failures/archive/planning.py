@@ -127,10 +127,7 @@ def _read_anew(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
         ask(f"{block} was damaged and is read anew")
 
 
-# -- planning ------------------------------------------------------------------------------------------------
-
-
-# What is committed so long after it was received is planned late (`settling`).
+# What is committed so long after it was received is planned late.
 LAG = timedelta(minutes=10)
 MARGIN = timedelta(minutes=1)
 

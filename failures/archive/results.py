@@ -68,7 +68,7 @@ def _verified(verified: Report, now: datetime) -> bool:
     restored = False
     problem = "" if verified["ok"] else _said(verified)
     if verified["ok"] or not verified["extra"]:
-        # What is missing came after it was read: it becomes a block of its own (`settling`).
+        # What is missing came after it was read: it becomes a block of its own.
         # Also of a damaged one whose files came back: it is looked at where a person asked for it.
         restored = blocks.filter(state=BlockState.DAMAGED).exists()
         open_still = blocks.filter(state__in=[BlockState.WRITTEN, BlockState.DAMAGED])

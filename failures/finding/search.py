@@ -48,9 +48,6 @@ def place_in(text: str) -> Place | None:
     return Place(at, known) if at.tzinfo else None
 
 
-# -- search --------------------------------------------------------------------------------------------------
-
-
 # Rows of the first window, and of the largest.
 WINDOW, WIDEST = 500, 16_000
 # A message has few protocols; each of so many is looked at.

@@ -17,10 +17,10 @@ from failures.intake import gaps
 from failures.intake.sanitize import BIGGEST, fit
 from failures.models import SpoolMark
 
+log = structlog.get_logger(__name__)
+
 MOST_NAMES = 20  # of fields that were not understood, kept per spool
 TOLD_FOR = timedelta(days=1)  # by the doctor: what does not come within a day does not come
-
-log = structlog.get_logger(__name__)
 
 
 def stored_up_to(server: Server, spool: UUID, told: int, now: datetime) -> int | None:

@@ -115,9 +115,6 @@ def why(word: str) -> str:
     return words.get(word, word)
 
 
-# -- insight panel -------------------------------------------------------------------------------------------
-
-
 SHOWN = 30
 # Whole numbers of the evidence, in the order of the sentence.
 FIGURES = ("trips", "deliveries_saved", "false_trips")

@@ -40,9 +40,6 @@ def is_ahead(protocol: FailureProtocol) -> bool:
     return (protocol.occurred_at - protocol.received_at).total_seconds() > SKEW_TOLERATED_SECONDS
 
 
-# -- protocol table ------------------------------------------------------------------------------------------
-
-
 # Hidden where there is little room.
 LESS = {"td": {"class": "less"}, "th": {"class": "less"}}
 

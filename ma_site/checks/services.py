@@ -40,9 +40,6 @@ def ping(url: str) -> None:
         client.close()
 
 
-# -- services ------------------------------------------------------------------------------------------------
-
-
 @register("redis", 30)
 def check_redis(now: datetime) -> Iterator[Finding]:
     try:

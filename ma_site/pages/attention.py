@@ -104,9 +104,6 @@ def _failed(failed: GroupActivation, now: datetime) -> Need:
     return Need("warn", "warn", failed.group.name, why, url, [(_("Look"), url)])
 
 
-# -- attention -----------------------------------------------------------------------------------------------
-
-
 WORST_FIRST = ("bad", "warn", "info", "off")
 MOST = 16
 

@@ -44,9 +44,6 @@ def given_queues(name: str, queues: Iterable[str]) -> tuple[str, list[Any]]:
     return given_rows(name, {"q": QUEUE}, [(queue,) for queue in queues])
 
 
-# -- ranges --------------------------------------------------------------------------------------------------
-
-
 TABLE = DeadLetter._meta.db_table
 # Each has an index (queue, column) of what is dead.
 COLUMNS = frozenset({"fingerprint", "exception_type", "server_name", "activation_uuid"})

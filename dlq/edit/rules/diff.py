@@ -49,9 +49,6 @@ def shown_text(text: str, names: frozenset[str]) -> str:
     return (indented_json(told) if looks_like_json(told) else None) or told
 
 
-# -- diff ----------------------------------------------------------------------------------------------------
-
-
 Change = dict[str, Any]
 
 LONGEST_VALUE = 200

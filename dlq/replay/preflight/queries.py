@@ -102,9 +102,6 @@ def node_id() -> str:
         return ""
 
 
-# -- queries -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a person wants to do: `rows` are the letters of the scope, as the job would take them. `target` is

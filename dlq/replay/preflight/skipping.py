@@ -81,9 +81,6 @@ def _numbers(items: QuerySet[ReplayItem]) -> dict[Case, list[tuple[int, bool]]]:
     return found
 
 
-# -- skipping ------------------------------------------------------------------------------------------------
-
-
 # Stable words, as in `ReplayJob.skipped` and `ReplayItem.why`.
 GONE = "gone"
 HELD = "held"

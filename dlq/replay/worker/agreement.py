@@ -115,10 +115,11 @@ def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> F
 # It may be old, because a job takes from it only what cannot have changed to its harm:
 #
 # - A letter that the walk did not see is missing, where its row is older than the walk (`letters_up_to` of
-# the job is not above the newest row at its begin). The row of a letter is written after it came into the
-# queue, so the walk would have seen it. A job that may hold younger rows walks itself. - A letter that it saw
-# and that left since is planned and found missing by the answer to its move, as one that leaves after a walk
-# of the job's own. - It is of one broker: another node id is another walk.
+#   the job is not above the newest row at its begin). The row of a letter is written after it came into the
+#   queue, so the walk would have seen it. A job that may hold younger rows walks itself.
+# - A letter that it saw and that left since is planned and found missing by the answer to its move, as one
+#   that leaves after a walk of the job's own.
+# - It is of one broker: another node id is another walk.
 #
 # What jobs moved into one dead-letter queue (the trash) is indexed by one walk too. It serves every job whose
 # letters were all there before it began, by the rows of its slices. Which jobs it served is kept in memory:

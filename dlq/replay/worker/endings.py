@@ -44,6 +44,8 @@ from dlq.replay.rules.actions import TO_A_DEAD_LETTER_QUEUE, TO_A_SUBSCRIPTION
 from dlq.replay.worker import agreement
 from dlq.replay.worker.pacer import target_of
 
+log = structlog.get_logger(__name__)
+
 # What is unconfirmed, looked for where our move would have brought it: in the subscription, or in another
 # dead-letter queue. A letter that lies there went; of one that does not lie there nothing is known.
 #
@@ -131,11 +133,6 @@ def _in_dead_letter_queue(job: ReplayJob, cases: Sequence[Case]) -> dict[Case, l
 def _report(letter_id: int, at: datetime) -> Report:
     return Report(letter_id, None, at)
 
-
-# -- endings -------------------------------------------------------------------------------------------------
-
-
-log = structlog.get_logger(__name__)
 
 # How long a job whose letters are moved waits for others that move to the same queue, so that one walk serves
 # them.

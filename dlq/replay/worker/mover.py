@@ -6,15 +6,12 @@ figures before, so whatever leaves the queue at any time falls to one slice. Wha
 others may consume from the queue too. Only the broker's answer to a move of named letters says that we took
 them. Killed
 
-    before `begin` commits:     the slice is planned, nothing moved.
-    after it, before the move:  the next worker moves it, and its answer says so.
-    after the move:             the next worker moves it once more, which moves nothing twice. The answer of
-    the first
-                                move is lost: what is gone is unconfirmed, until the target, a report or a
-                                death tells.
-    before its letters are marked: the answer was committed with the begin of the next slice. Without a next
-    one the
-                                slice is moved once more, as above.
+- before `begin` commits: the slice is planned, nothing moved.
+- after it, before the move: the next worker moves it, and its answer says so.
+- after the move: the next worker moves it once more, which moves nothing twice. The answer of the first move
+  is lost: what is gone is unconfirmed, until the target, a report or a death tells.
+- before its letters are marked: the answer was committed with the begin of the next slice. Without a next
+  one the slice is moved once more, as above.
 
 While the queue has other consumers, or where a slice came out short, letters are moved a few at a time: what
 a short part leaves open is little then.
