@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.activations import end
+from agents import hooks
 from agents.activations.end import end_activations, set_ending
 from agents.activations.start import start_activation
 from agents.models import Activation, Ending, LaunchSetting, Pool, Run, Server, StateChange, Trigger
@@ -172,7 +172,9 @@ def test_followers_are_told_once_after_the_commit(
 ) -> None:
     told: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        end, "_followers", [lambda activation, now: told.append((activation.state, str(now)))]
+        hooks.activation_ended,
+        "_implementations",
+        [lambda activation, now: told.append((activation.state, str(now)))],
     )
     drain(run)
     Run.objects.update(state="finished", closed_at=NOW)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from agents.activations import end as followers
+from agents import hooks
 from agents.activations.end import end_activations, set_ending
 from agents.activations.plan import plan_runs
 from agents.activations.start import run_now
@@ -61,7 +61,8 @@ def test_of_several_ends_one_is_made_and_followed(
     delayed: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    monkeypatch.setattr(followers, "_followers", [lambda activation, now: told.append(activation.pk)])
+    heard = [lambda activation, now: told.append(activation.pk)]
+    monkeypatch.setattr(hooks.activation_ended, "_implementations", heard)
     activation = run_now(delayed, None, NOW)
     Run.objects.update(state="finished", closed_at=NOW)
     answers = at_once(*[lambda: end_activations(NOW)] * 4)
