@@ -204,6 +204,18 @@ def test_a_job_that_winds_up_stays_what_it_is_where_its_queue_is_gone(
 
 
 @pytest.mark.both_databases
+def test_a_job_that_was_resumed_within_its_slice_stops_by_itself_all_the_same(
+    orders: LaunchSetting, root: User
+) -> None:
+    """Who has it has not taken it up anew, so its state is the one that the person gave it."""
+    letters.dead("orders", 10)
+    job = asked(orders, root, "", scope=Scope.ALL)
+    endings.stop(job, "failing", timezone.now())
+    job.refresh_from_db()
+    assert (job.state, job.problem) == (JobState.STOPPED, FAILING())
+
+
+@pytest.mark.both_databases
 def test_a_fault_of_ours_is_shown_and_the_job_tried_again(
     orders: LaunchSetting, root: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

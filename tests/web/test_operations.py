@@ -267,3 +267,11 @@ def test_the_same_again_changes_nothing(pool: Pool, admin: User) -> None:
     assert details == [{}, {"changed": False}]
     with pytest.raises(Refused, match="past"):
         perform(Drain, server, admin, now, until=now)
+
+
+def test_what_is_refused_at_the_command_line_names_the_account(pool: Pool) -> None:
+    make_setting(pool, "orders", timing="DELAYED")
+    with pytest.raises(CommandError, match="Enable it first"):
+        call_command("settings", "run", "orders")
+    assert entries() == [("setting.run", "setting:orders", "refused", "")]
+    assert AuditEntry.objects.get().detail["account"] == account()
