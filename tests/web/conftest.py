@@ -5,7 +5,6 @@ Django is set up after this file is loaded, so models are imported inside the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
 
@@ -170,18 +169,6 @@ def setting(pool: Pool) -> LaunchSetting:
     from tests.web.rows import make_setting
 
     return make_setting(pool)
-
-
-@pytest.fixture
-def migrate(transactional_db: None) -> Iterator[Callable[[str, str], object]]:
-    """To the tables of before, (app, migration), and back; the tests after this one find those of today,
-    however it ends."""
-    from django.db import connection
-    from django.db.migrations.executor import MigrationExecutor
-
-    yield lambda app, name: MigrationExecutor(connection).migrate([(app, name)])
-    today = MigrationExecutor(connection)
-    today.migrate(today.loader.graph.leaf_nodes())
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """What belongs to which enabling is known by a counter: clocks of two hosts differ, and one may step back."""
 
 from datetime import timedelta
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 
 from agents.activations.start import start_activation
 from agents.heartbeat.desired import desired_state
@@ -94,20 +92,3 @@ def test_one_message_is_tried_once_per_enabling_though_the_clock_stepped_back(po
     again = begin(setting, Trigger.PERSON, 1)
 
     assert not again.trial
-
-
-def test_what_is_open_at_the_upgrade_belongs_to_the_present_enabling(
-    setting: LaunchSetting, pool: Pool
-) -> None:
-    started(setting)
-    off = make_setting(pool, key="off", address="demo.off")
-    old = Activation.objects.create(setting=setting, state="stopped", started_at=NOW - timedelta(days=1))
-    other = Activation.objects.create(setting=off, state="stopped", started_at=NOW)
-    Activation.objects.update(enabling=0)
-    LaunchSetting.objects.update(enablings=0)
-
-    import_module("agents.migrations.0007_enablings").tie(apps, None)
-
-    found = dict(Activation.objects.values_list("pk", "enabling"))
-    assert (found.pop(old.pk), found.pop(other.pk), list(found.values())) == (0, 0, [1])
-    assert set(LaunchSetting.objects.values_list("enablings", flat=True)) == {1}

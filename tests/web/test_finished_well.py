@@ -2,11 +2,9 @@
 change it."""
 
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 
 from agents.activations.end import end_activations, set_ending
 from agents.activations.start import start_activation
@@ -140,16 +138,3 @@ def test_one_of_which_nobody_can_tell_any_more_ends_with_an_error(asap: Run, rep
     Activation.objects.update(well=False)
 
     assert report(closing(run_of(asap), 0)).well is False
-
-
-def test_old_rows_count_as_their_state_says(pool: Pool) -> None:
-    setting = make_setting(pool)
-    states = {"succeeded": True, "failed": False, "interrupted": False, "stopped": False}
-    for state in states:
-        Activation.objects.create(setting=setting, state=state, ended_at=NOW)
-    going_on = Activation.objects.create(setting=setting, state="running")
-    import_module("agents.migrations.0012_finished_well").fill_well(apps, None)
-
-    told = dict(Activation.objects.exclude(pk=going_on.pk).values_list("state", "well"))
-    assert told == states
-    assert Activation.objects.get(pk=going_on.pk).well is None

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
@@ -221,23 +220,3 @@ def test_every_kind_of_job_is_started_and_run_by_its_name(
         run_job(kind, pk)
     two.refresh_from_db()
     assert (now_of(one).state, two.state) == ("done", "done")
-
-
-@pytest.mark.django_db(transaction=True)
-def test_what_actions_said_of_the_broker_stays_and_what_a_try_said_is_forgotten(
-    migrate: Callable[[str, str], object],
-) -> None:
-    actions = {"failed": "AMQ229017: no queue", "done": "", "running": "the connection is lost"}
-    for key in actions:
-        WaitingAction.objects.create(setting_key=key, state=key, kind="hold", part="waiting")
-    tried = job("", state="running", problem=said("the connection is lost"))
-    over = job(state="failed", problem=said("no such queue"))
-    migrate("dlq", "0025_saved_filters_to_console")
-    with connection.cursor() as cursor:
-        for key, problem in actions.items():
-            cursor.execute("UPDATE dlq_waitingaction SET problem = %s WHERE setting_key = %s", [problem, key])
-    migrate("dlq", "0027_jobs_with_holders")
-    told = {each.setting_key: str(each.problem) for each in WaitingAction.objects.all()}
-    assert told == actions | {"running": ""}
-    assert (now_of(tried).problem, tried.source_queue, tried.target_queue) == (NO_REASON, "DLQ.a", "a")
-    assert now_of(over).problem == said("no such queue")

@@ -1,11 +1,9 @@
 """Retention costs a dead letter no explanation, and the option keeps its protocols."""
 
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -93,13 +91,6 @@ def test_last_attempts_stay_until_the_feed_was_there(letter: DeadLetter) -> None
     record_heartbeat("feed", AT + timedelta(hours=1))
     apply()
     assert not FailureProtocol.objects.exists()
-
-
-def test_letters_of_before_get_their_copy(letter: DeadLetter) -> None:
-    DeadLetter.objects.update(exception_text="")
-    import_module("dlq.migrations.0013_exception_text").copy_texts(apps, None)
-
-    assert DeadLetter.objects.get().exception_text == TEXT
 
 
 def test_a_long_text_is_kept_by_its_beginning() -> None:

@@ -5,12 +5,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -21,7 +18,7 @@ from contract.messages import Protocol
 from failures.fingerprints import book, merging, parts
 from failures.intake.batch import accept_batch
 from failures.links import fingerprint_url
-from failures.models import FailureGroup, Fingerprint, KnownError
+from failures.models import KnownError
 from failures.tallies.folding import fold_all
 from tests.web import reports
 
@@ -183,25 +180,3 @@ def test_an_alert_names_the_settings_whose_agents_should_have_the_fix(hall: Hall
     stock.send(stock.failure("2.0"))
     assert alerts() == [KIND]
     assert Alert.objects.get().setting == stock.run.activation.setting
-
-
-def test_what_was_counted_before_the_upgrade_is_judged_by_its_versions(hall: Hall, ann: User) -> None:
-    migration = import_module("failures.migrations.0020_returned_by_version")
-    for kind, version in ((KIND, "1.9"), (OTHER, "2.0"), ("v1:gone", "1.9")):
-        hall.send(hall.failure("1.0", timedelta(days=2), kind))
-        fix(ann, "2.0", kind)
-        hall.send(hall.failure(version, fingerprint=kind))
-    FailureGroup.objects.filter(fingerprint="v1:gone").delete()
-    KnownError.objects.update(returned_at=None)
-    with connection.schema_editor() as editor:
-        apps.get_model("failures", "FingerprintVersion").objects.all().delete()
-        migration.count_versions(apps, editor)
-        migration.compute_returned_at(apps, editor)
-
-    assert set(KnownError.objects.exclude(returned_at=None).values_list("pk", flat=True)) == {
-        OTHER,
-        "v1:gone",
-    }
-    assert "Still seen on older versions:" in page(ann)
-    fixed_at = KnownError.objects.get(pk=KIND).fixed_at
-    assert fixed_at and Fingerprint.objects.get(pk=KIND).recent_at > fixed_at
