@@ -22,8 +22,9 @@ from uuid import uuid4
 from bench import Measure
 from bench.filled import PATIENCE, handle, left_in, own_peak, publish
 from bench.place import Place, find_place, from_environment
-from broker.stomp_adapter import StompManagement
-from broker.topology import apply, base_topology, setting_topology
+from broker.management.topology import apply
+from broker.management.wanted import base_topology, setting_topology
+from broker.stomp.client import StompManagement
 from contract.messages import DesiredRun, Mode
 from contract.redelivery import RedeliveryPolicy
 

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from bench import Bound, Line, Measure
 from bench.dlq import DLA, Here
 from bench.dlq_letters import count, empty_feed, make_letters
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 
 # Of the rate of bare moves; and megabytes that the worker may grow by.
 ALL_GOAL, HALF_GOAL, GROWTH_GOAL = 0.8, 0.3, 50.0

@@ -12,7 +12,7 @@ from typing import Any
 from bench import Bound, Line
 from bench.dlq import DLA, Here
 from bench.dlq_letters import count, make_letters
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 
 # Milliseconds between two looks at the heap.
 EVERY = 500

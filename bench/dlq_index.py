@@ -9,7 +9,7 @@ from typing import Any
 from bench import Bound, Line, Measure
 from bench.dlq import DLA, Here
 from bench.dlq_letters import count, make_letters
-from contract.properties import FEED, dead_letter_queue
+from contract.names import FEED, dead_letter_queue
 
 # Letters a second that the feed must reach, and the share of a bare browser's rate that a rebuild must.
 FEED_GOALS = {"sqlite": 2_000.0, "postgresql": 3_000.0}
@@ -62,7 +62,8 @@ def measure(here: Here) -> Sequence[Line]:
 
 def _feed(here: Here, letters: int) -> float:
     """As `manage.py follow_dead_letters` does it, from the first letter stored to the last one accepted."""
-    from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+    from broker.amqp.consumer import AmqpConsumer
+    from broker.amqp.publisher import AmqpPublisher
     from console.broker import management
     from dlq.index.feed import Feed, Inbox
     from dlq.models import DeadLetter

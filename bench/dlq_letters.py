@@ -7,12 +7,13 @@ from contextlib import suppress
 
 from bench.dlq import DLA
 from bench.place import Place
-from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
-from broker.errors import BrokerTimeout
-from broker.port import Delivery, Management, Message, Outgoing, Settle
-from broker.rows import find
-from broker.topology import apply, base_topology, setting_topology
-from contract.properties import FEED, dead_letter_queue
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher
+from broker.management.queues import find
+from broker.management.topology import apply
+from broker.management.wanted import base_topology, setting_topology
+from broker.port import BrokerTimeout, Delivery, Management, Message, Outgoing, Settle
+from contract.names import FEED, dead_letter_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 

@@ -57,7 +57,7 @@ def _settings() -> None:
 
 def _letters(count: int) -> None:
     from bench.pages_rows import fill, uuid_of
-    from broker.amqp_codec import encode
+    from broker.amqp.codec import encode
     from broker.port import Message
     from contract.typed import Typed
     from dlq.models import DeadLetter, LetterContent

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.place import Place
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 from broker.port import ConsumerEvents, Message, Outgoing
-from broker.stomp_adapter import StompManagement, StompPublisher
-from contract.messages import DesiredRun, RunState
+from broker.stomp.client import StompManagement, StompPublisher
+from contract.messages import DesiredRun
+from contract.records import RunState
 from contract.typed import Typed
 
 if TYPE_CHECKING:

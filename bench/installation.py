@@ -16,7 +16,7 @@ from typing import Any
 import requests
 
 from broker.port import Account, Message, Outgoing
-from broker.stomp_adapter import StompPublisher
+from broker.stomp.client import StompPublisher
 from contract.typed import Typed
 from deploy.config import REPOSITORY
 from deploy.layout import Layout

@@ -247,9 +247,9 @@ def times(step: Callable[[], object], rounds: int) -> list[float]:
 
 def give_it_a_broker() -> None:
     from agents.models import LaunchSetting
-    from broker.memory_adapter import MemoryBroker
+    from broker.memory.broker import MemoryBroker
     from console import broker as service
-    from contract.properties import dead_letter_queue
+    from contract.names import dead_letter_queue
 
     in_memory = MemoryBroker().management()
     for address in ("bench", "dead"):

@@ -17,8 +17,9 @@ from uuid import UUID, uuid4
 
 import requests
 
-from contract.messages import MessageIdentity, Protocol, Record, RecordBatch, RecordRun
+from contract.messages import Record, RecordBatch
 from contract.outcomes import Outcome
+from contract.records import MessageIdentity, Protocol, RecordRun
 from contract.wire import dump
 
 BATCH = 100

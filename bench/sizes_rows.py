@@ -16,10 +16,10 @@ from django.utils import timezone
 from agents.activations.opening import launched_with
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, RunPhase, Server, StateChange
 from bench.protocols_sent import BATCH, batch
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from broker.port import Message
-from contract.messages import RecordRun
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
+from contract.records import RecordRun
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.index import store

@@ -23,7 +23,7 @@ from typing import Any
 
 from bench import Delay, percentile_95
 from bench.installation import Installation, text_messages, throw_away, until
-from broker.stomp_adapter import StompPublisher
+from broker.stomp.client import StompPublisher
 
 KEY, ADDRESS, POOL = "bench-trip", "bench.trip", "bench"
 SERVERS = ("srv-1", "srv-2", "srv-3")

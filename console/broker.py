@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from django.conf import settings
 
-from broker.errors import BrokerTimeout
-from broker.port import Management
-from broker.stomp_adapter import StompManagement
+from broker.port import BrokerTimeout, Management
+from broker.stomp.client import StompManagement
 
 # Pages wait for it: an answer normally takes milliseconds.
 TIMEOUT_SECONDS = 10.0

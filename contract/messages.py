@@ -17,27 +17,17 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from contract.acknowledging import Action
-from contract.errors import UnsupportedVersion
+from contract.acknowledgements import Action
+from contract.names import ACKNOWLEDGMENT_TIMEOUT
 from contract.outcomes import AfterLast
-from contract.properties import ACKNOWLEDGMENT_TIMEOUT
 from contract.reasons import Reason
-from contract.records import KIND_OF as KIND_OF
-from contract.records import KINDS as KINDS
-from contract.records import NO_COUNTS
-from contract.records import AcknowledgementEnded as AcknowledgementEnded
-from contract.records import AcknowledgementOpened as AcknowledgementOpened
-from contract.records import BreakerCounts as BreakerCounts
-from contract.records import Closing as Closing
-from contract.records import Content as Content
-from contract.records import Interruption as Interruption
-from contract.records import MessageIdentity as MessageIdentity
-from contract.records import Protocol as Protocol
-from contract.records import RecordRun as RecordRun
-from contract.records import Recovered as Recovered
-from contract.records import ReplayOutcome as ReplayOutcome
-from contract.records import RunState as RunState
+from contract.records import (
+    NO_COUNTS,
+    BreakerCounts,
+    RunState,
+)
 from contract.text import storable
+from contract.wire import UnsupportedVersion
 
 VERSION = 4
 OLDEST_VERSION = VERSION - 1
@@ -125,7 +115,7 @@ class DesiredRun:
     `after_last`: what becomes of a message without an attempt left; EXCEPTION: a copy goes to
     `exception_destination`.
 
-    `duplicate_key`: how repeats are known (contract.duplicates), within `duplicate_window_seconds`.
+    `duplicate_key`: how repeats are known (contract.message_key), within `duplicate_window_seconds`.
     """
 
     activation: UUID

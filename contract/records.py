@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from contract.acknowledging import EndState
+from contract.acknowledgements import EndState
 from contract.reasons import Reason
 
 

@@ -14,8 +14,27 @@ from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
 
-from contract.errors import ContractError
 from contract.text import storable
+
+# -- errors: a class is a decision ---------------------------------------------------------------------------
+
+
+class ContractError(ValueError):
+    """Data does not have the agreed shape. Permanent: refuse it, keep the raw text, go on with the next."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path or 'body'}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+class UnsupportedVersion(ContractError):
+    """The other side speaks a version that is too new or too old. Operator: upgrade the older of MA and
+    KMA."""
+
+
+# -- values --------------------------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
@@ -216,3 +235,28 @@ def _exactly(kind: Any, data: Any) -> Any:
     if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
         raise ValueError(f"got {type(data).__name__}")
     return data
+
+
+# -- how deep JSON values nest -------------------------------------------------------------------------------
+# Nothing here recurses: what it guards against are values that a recursion cannot read.
+
+
+# Of what anybody sends: nothing of ours nests a tenth as deep, and every reader of it recurses by level.
+DEEPEST = 100
+
+
+def deeper_than(value: Any, most: int) -> bool:
+    """Whether lists and mappings are nested in more than `most` levels. A value that is neither has none."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    depth = 0
+    while level:
+        depth += 1
+        if depth > most:
+            return True
+        level = [
+            each
+            for item in level
+            for each in (item.values() if isinstance(item, dict) else item)
+            if isinstance(each, (dict, list))
+        ]
+    return False

@@ -14,7 +14,7 @@ from agents.alerts.kinds import Kind, Observation, register
 from agents.models import LaunchSetting, Severity
 from console.processes import seconds_since
 from console.ui.amounts import duration, number
-from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
+from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.dead_letters.queries.tallies import Tally, ends, tallies
 from dlq.index.queries import FEED_QUEUE, feed_lag
 from dlq.models import DeadLetter, LetterQueue

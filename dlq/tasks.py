@@ -8,7 +8,7 @@ import structlog
 from celery import shared_task
 from django.utils import timezone
 
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from console import hooks
 from console.jobs.worker import Worker
 from dlq.full_body.worker import BodyFetchWorker

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from contract.acknowledging import END_OF, parse_action
+from contract.acknowledgements import END_OF, parse_action
 from kma import registry
 
 if TYPE_CHECKING:

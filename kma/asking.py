@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from contract.acknowledging import Action
+from contract.acknowledgements import Action
 from kma import frames
 
 _CHUNK = 256 * 1024
@@ -34,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`state` as in contract.acknowledging.EndState, empty for an id that nobody knows. `temporary`: not
+    """`state` as in contract.acknowledgements.EndState, empty for an id that nobody knows. `temporary`: not
     known yet. `taken`: the sends of the question have been sent, or dropped, with the delivery."""
 
     state: str

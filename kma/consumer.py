@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import Consumer, Delivery, Outgoing, Settle
 from contract import reasons
 from contract.messages import Answer, DesiredRun, Mode

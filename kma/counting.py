@@ -10,15 +10,9 @@ from datetime import datetime
 from uuid import UUID
 
 from contract.breaker import Counts, count, may_repeat, trips
-from contract.messages import (
-    MAX_EVIDENCE,
-    BreakerCounts,
-    DesiredRun,
-    Interruption,
-    MessageIdentity,
-    RecordRun,
-)
+from contract.messages import MAX_EVIDENCE, DesiredRun
 from contract.outcomes import RULES, Breaker, Outcome
+from contract.records import BreakerCounts, Interruption, MessageIdentity, RecordRun
 from kma.journal import Totals
 from kma.ledger import Carried
 

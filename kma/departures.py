@@ -8,8 +8,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
-from broker.errors import BrokerError, BrokerUnavailable
-from broker.port import Outgoing, Publisher
+from broker.port import BrokerError, BrokerUnavailable, Outgoing, Publisher
 from kma.inbox import Sent
 
 _TRIES, _PAUSE = 3, 0.5  # of what finds no broker: it may be about to come back

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from contract import version_3
-from contract.errors import ContractError
 from contract.messages import AgentKind, DesiredRun, DesiredState
-from contract.wire import dump, load
+from contract.wire import ContractError, dump, load
 
 # What may change while a run is alive; anything else of a wanted run needs it started anew.
 LIVE = frozenset(

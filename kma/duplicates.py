@@ -16,10 +16,10 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from broker.amqp_codec import decode, quick
-from broker.errors import MessageUndecodable
-from contract.duplicates import POINTER, PROPERTY, found_at
-from contract.identity import message_key
+from broker.amqp.codec import decode
+from broker.amqp.natural import decode_natural
+from broker.port import MessageUndecodable
+from contract.message_key import POINTER, PROPERTY, found_at, message_key
 from contract.typed import canonical
 from kma.handled_keys import Handled, HandledKeys
 from kma.work import Work
@@ -119,7 +119,7 @@ def digest_of(key: str, encoded: bytes) -> bytes:
 
 def _value(key: str, encoded: bytes) -> bytes | None:
     if key.startswith(POINTER):
-        found = found_at(key.removeprefix(POINTER), _json(quick(encoded).body))
+        found = found_at(key.removeprefix(POINTER), _json(decode_natural(encoded).body))
         return None if found is None else json.dumps(found, sort_keys=True).encode()
     message = decode(encoded)
     if key.startswith(PROPERTY):

@@ -19,12 +19,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from broker.amqp_codec import decode
-from broker.errors import MessageUndecodable
-from broker.port import Message, Outgoing
-from contract.compressed import is_cut
-from contract.outcomes import DISPOSITIONS, AfterLast, Disposition, Outcome
-from contract.properties import (
+from broker.amqp.codec import decode
+from broker.amqp.compressed import is_cut
+from broker.port import Message, MessageUndecodable, Outgoing
+from contract.names import (
     BROKER_PREFIXES,
     FAILED_ADDRESS,
     FAILED_AT,
@@ -39,6 +37,7 @@ from contract.properties import (
     LETTER_ID,
     LETTER_QUEUE,
 )
+from contract.outcomes import DISPOSITIONS, AfterLast, Disposition, Outcome
 from contract.records import REFUSED
 from contract.typed import Typed
 from kma.failure import failure

@@ -5,11 +5,11 @@ import json
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import Outgoing
-from contract.acknowledging import EndState
-from contract.messages import MessageIdentity, RecordRun
+from contract.acknowledgements import EndState
 from contract.reasons import Reason
+from contract.records import MessageIdentity, RecordRun
 from kma.outgoing import encoded_message
 
 _EVENTS = UUID("0d7e2c55-8a0f-4f39-b7e8-54a1f2f0c9d4")

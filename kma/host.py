@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import Consumer, ConsumerEvents
 from contract import reasons
-from contract.connections import connection_name
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
+from contract.names import connection_name
 from contract.reasons import Reason
 from kma import __version__, desired, offer
 from kma.config import Config

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from broker.amqp_codec import decode, quick
-from broker.amqp_sections import PROPERTIES, sections
-from broker.amqp_types import Malformed, read
-from broker.errors import MessageUndecodable
-from broker.port import Message
-from contract.identity import DIGEST_PREFIX, MessageKey, message_key
-from contract.messages import MessageIdentity
-from contract.properties import (
+from broker.amqp.codec import decode
+from broker.amqp.natural import decode_natural
+from broker.amqp.sections import PROPERTIES, sections
+from broker.amqp.types import Malformed, read
+from broker.port import Message, MessageUndecodable
+from contract.message_key import DIGEST_PREFIX, MessageKey, message_key
+from contract.names import (
     ANNOTATED_ORIG_MESSAGE_ID,
     ANNOTATED_ORIG_QUEUE,
     DEAD_LETTER_PREFIX,
@@ -24,6 +23,7 @@ from contract.properties import (
     ORIG_MESSAGE_ID,
     ORIG_QUEUE,
 )
+from contract.records import MessageIdentity
 from contract.text import storable
 from contract.typed import Typed, text_of
 
@@ -47,7 +47,7 @@ def delivery_count(encoded: bytes) -> int:
     if form == 0xC0:
         return _count_in(encoded[: 5 + encoded[4]])
     try:
-        return quick(encoded).delivery_count
+        return decode_natural(encoded).delivery_count
     except MessageUndecodable:
         return 0
 
@@ -55,7 +55,7 @@ def delivery_count(encoded: bytes) -> int:
 @lru_cache(maxsize=1024)
 def _count_in(header: bytes) -> int:
     try:
-        return quick(header).delivery_count
+        return decode_natural(header).delivery_count
     except MessageUndecodable:
         return 0
 

@@ -6,18 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from contract import reasons
-from contract.acknowledging import IdParts, read_id
-from contract.messages import (
-    AgentKind,
-    Answer,
-    BreakerCounts,
-    DesiredRun,
-    DesiredState,
-    RecordRun,
-    RunReport,
-    RunState,
-)
+from contract.acknowledgements import IdParts, read_id
+from contract.messages import AgentKind, Answer, DesiredRun, DesiredState, RunReport
 from contract.reasons import Reason
+from contract.records import BreakerCounts, RecordRun, RunState
 from contract.wire import load
 from kma.counting import final_counts
 from kma.desired import changed, needs_restart

@@ -3,7 +3,7 @@ that failed here. From this server's journal and spool, and from the MA."""
 
 from collections.abc import Mapping
 
-from contract.identity import DIGEST_PREFIX
+from contract.message_key import DIGEST_PREFIX
 from kma.identity import Identified, identify, key_of, may_be_replayed
 
 

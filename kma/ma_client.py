@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import requests
 from urllib3.exceptions import ProtocolError
 
-from contract.acknowledging import Action, AnswerReply
-from contract.errors import ContractError
+from contract.acknowledgements import Action, AnswerReply
 from contract.messages import Heartbeat, HeartbeatReply, RecordBatch, RecordReceipt
-from contract.wire import dump, load
+from contract.wire import ContractError, dump, load
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 HEARTBEAT_SECONDS = 10.0  # for the answer to a heartbeat: runs must be seen to meanwhile

@@ -16,10 +16,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import Outgoing
 from contract import reasons
-from contract.acknowledging import NONCE_BYTES, Action, EndState, make_id, read_id
+from contract.acknowledgements import NONCE_BYTES, Action, EndState, make_id, read_id
 from contract.messages import Answer, Mode
 from contract.outcomes import Outcome
 from contract.reasons import Reason

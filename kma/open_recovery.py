@@ -26,9 +26,9 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
 from contract import reasons
-from contract.acknowledging import EndState, IdParts
-from contract.messages import AcknowledgementEnded, RecordRun
+from contract.acknowledgements import EndState, IdParts
 from contract.reasons import Reason
+from contract.records import AcknowledgementEnded, RecordRun
 from contract.wire import load
 from kma.ledger import Ledger, run_key
 from kma.spool import New, Spool

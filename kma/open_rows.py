@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from contract.messages import AcknowledgementEnded, AcknowledgementOpened, Content
+from contract.records import AcknowledgementEnded, AcknowledgementOpened, Content
 
 SELECT_OPEN = "SELECT acknowledgement, run, committing FROM open_acknowledgements ORDER BY acknowledgement"
 

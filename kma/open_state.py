@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from contract.acknowledging import Action, EndState
+from contract.acknowledgements import Action, EndState
 from contract.reasons import Reason
 from kma.pool import Asked
 from kma.seat import Ended

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from broker.port import Outgoing
-from contract.acknowledging import EndState
-from contract.messages import AcknowledgementEnded, AcknowledgementOpened
+from contract.acknowledgements import EndState
 from contract.outcomes import Outcome
 from contract.reasons import Reason
+from contract.records import AcknowledgementEnded, AcknowledgementOpened
 from kma.failure import failure
 from kma.follow_ups import event
 from kma.handling import Handled

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from broker.port import NULL, BodyKind, Message
-from contract.properties import JMS_KIND
+from contract.names import JMS_KIND
 from contract.typed import Typed
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

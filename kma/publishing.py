@@ -14,9 +14,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 
-from broker.amqp_codec import decode
-from broker.errors import BrokerError, BrokerUnavailable
-from broker.port import Outgoing, Publisher
+from broker.amqp.codec import decode
+from broker.port import BrokerError, BrokerUnavailable, Outgoing, Publisher
 from kma import frames
 
 # Child to parent, and back. The number of a frame is the send's.

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from broker.amqp_codec import decode, quick
-from broker.errors import MessageUndecodable
-from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE, declared_size, missing_bytes, without_padding
-from contract.identity import message_key
+from broker.amqp.codec import decode
+from broker.amqp.compressed import LARGE_COMPRESSED, LARGE_SIZE, declared_size, missing_bytes, without_padding
+from broker.amqp.natural import decode_natural
+from broker.port import MessageUndecodable
+from contract.message_key import message_key
 from kma.agent import InvalidMessage, Kind
 
 # The JMS kind of a message by its annotation `x-opt-jms-msg-type`; 0 is a message without a body.
@@ -24,7 +25,7 @@ class Received:
 
     def __init__(self, encoded: bytes, destination: str) -> None:
         try:
-            self._decoded = quick(encoded)
+            self._decoded = decode_natural(encoded)
         except MessageUndecodable as error:
             raise InvalidMessage(str(error)) from error
         self._encoded = encoded

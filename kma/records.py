@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from contract.messages import (
+from contract.outcomes import RULES, Attempt, Breaker, Outcome, Settlement, is_last
+from contract.records import (
     BreakerCounts,
     Closing,
     Content,
@@ -16,7 +17,6 @@ from contract.messages import (
     ReplayOutcome,
     RunState,
 )
-from contract.outcomes import RULES, Attempt, Breaker, Outcome, Settlement, is_last
 from contract.records import derived_id as derived_id
 from kma.failure import Failure
 from kma.journal import Totals

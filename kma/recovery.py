@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from contract import version_3
-from contract.identity import MessageKey
-from contract.messages import Protocol, RecordRun
+from contract.message_key import MessageKey
 from contract.outcomes import Outcome
+from contract.records import Protocol, RecordRun
 from contract.wire import load
 from kma.counting import after_kill
 from kma.failure import failure

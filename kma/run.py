@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from broker.errors import BrokerUnavailable
-from broker.port import Consumer, ConsumerEvents, Publisher
+from broker.port import BrokerUnavailable, Consumer, ConsumerEvents, Publisher
 from contract import reasons
-from contract.messages import Answer, DesiredRun, RecordRun, RunReport, RunState
+from contract.messages import Answer, DesiredRun, RunReport
 from contract.reasons import Reason
+from contract.records import RecordRun, RunState
 from contract.wire import dump
 from kma.consumer import Consuming, Wish, limit_seconds
 from kma.counting import final_counts, first_carried, told_counts

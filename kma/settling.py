@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from broker.port import Settle
-from contract.messages import Content, DesiredRun, MessageIdentity, RecordRun
+from contract.messages import DesiredRun
 from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
+from contract.records import Content, MessageIdentity, RecordRun
 from kma.counting import Counting
 from kma.duplicates import Guard
 from kma.exhausted import Exhausted

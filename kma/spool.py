@@ -18,8 +18,9 @@ from pathlib import Path
 from uuid import UUID
 
 from contract import reasons
-from contract.messages import KIND_OF, Content, Record, SpoolReport
+from contract.messages import Record, SpoolReport
 from contract.reasons import Reason
+from contract.records import KIND_OF, Content
 from contract.wire import dump
 from kma import delivered
 from kma.delivered import WAITS

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from contract.messages import BreakerCounts, RecordRun, RunState
+from contract.records import BreakerCounts, RecordRun, RunState
 from kma.counting import final_counts
 from kma.journal import FINISHED, STARTED, Journal, Totals
 from kma.lease import Lease

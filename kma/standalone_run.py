@@ -9,9 +9,10 @@ import time
 from datetime import UTC, datetime
 
 from contract import reasons
-from contract.messages import DesiredRun, RunState
+from contract.messages import DesiredRun
 from contract.outcomes import Outcome
 from contract.reasons import Reason
+from contract.records import RunState
 from contract.wire import dump
 from kma.handling import Handled
 from kma.inbox import Change, Stop

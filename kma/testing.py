@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from contract.acknowledging import END_OF, Action
+from contract.acknowledgements import END_OF, Action
 from contract.outcomes import Outcome
 from kma import registry
 from kma.agent import Message

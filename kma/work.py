@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, replace
 
-from broker.amqp_codec import decode, encode
+from broker.amqp.codec import decode, encode
 from broker.port import NULL, BodyKind
 from kma.identity import NO_MESSAGE, Identified, identify, may_be_replayed
 from kma.journal import ENCODED, IDENTITY, ROOM

@@ -17,7 +17,7 @@ from agents.provisioning.topology import save_setting
 from console.audit.saves import record_deletion, saving
 from console.reasons import said
 from contract.fingerprint import fingerprint
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from contract.outcomes import Outcome
 from failures.archive import planning
 from failures.insights.places import TABLES

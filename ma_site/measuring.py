@@ -9,7 +9,7 @@ from django.conf import settings
 
 from agents.models import ComponentCondition
 from agents.site.components import note_state
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from console.broker import bounded, management
 from ma_site.checks.services import ping
 

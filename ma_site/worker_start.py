@@ -16,8 +16,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
 from agents.site.broker_owner import ForeignBroker, note_owner, require_own_broker
-from broker.errors import BrokerError
-from broker.port import Management
+from broker.port import BrokerError, Management
 from console.broker import management
 
 log = structlog.get_logger(__name__)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType, TimestampType
 
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from pipeline.archive import Archive, Manifest
 from pipeline.derived import Derived
 from pipeline.jobs.failure_trends import hours

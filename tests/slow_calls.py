@@ -22,8 +22,8 @@ from typing import Any
 from django.apps import apps
 from django.db import connections
 
-from broker.memory_adapter import MemoryBrowser, MemoryPublisher
-from broker.memory_management import MemoryManagement
+from broker.memory.broker import MemoryBrowser, MemoryPublisher
+from broker.memory.management import MemoryManagement
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SENDING = ("send", "sendall", "sendto", "sendmsg", "connect")

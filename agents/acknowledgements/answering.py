@@ -26,7 +26,7 @@ from console.audit.log import Record, no_record
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason
 from contract import messages
-from contract.acknowledging import END_OF, Action, read_id, verify
+from contract.acknowledgements import END_OF, Action, read_id, verify
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from agents.pools.rights import why_not
 from console.operations.operation import Act, Done, Operation, Question
 from console.operations.resource import Resource
 from console.ui.page import Text, link
-from contract.acknowledging import Action
+from contract.acknowledgements import Action
 
 
 class _Acknowledgements(Resource[Acknowledgement]):

@@ -14,7 +14,7 @@ from django.db.models import Q
 from agents.models import WAITING_STATES, Acknowledgement, LaunchSetting, Server
 from agents.models.acknowledgement import LONGEST_JMS_ID
 from console.reasons import NO_REASON, Reason
-from contract.messages import AcknowledgementEnded, AcknowledgementOpened
+from contract.records import AcknowledgementEnded, AcknowledgementOpened
 from contract.text import storable
 
 log = structlog.get_logger(__name__)

@@ -9,8 +9,8 @@ from agents.activations.end import end_activations, set_ending
 from agents.activations.rules.drain import Look, Patience, Progress, follow, time_is_up, verdict
 from agents.models import Activation, ActivationState, Ending, Kind, LaunchSetting, Timing
 from agents.site.rows import isolated
-from broker.errors import BrokerError, BrokerUnavailable
-from broker.letters import queue_figures
+from broker.management.queues import queue_figures
+from broker.port import BrokerError, BrokerUnavailable
 from console.broker import management
 from console.jobs.locks import lock
 

@@ -26,8 +26,8 @@ from agents.models import (
 )
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import DISABLED, IN_GROUP, NOT_ENDED, RUNS_ALWAYS, STARTED_BY
-from broker.errors import BrokerError
-from broker.letters import queue_figures
+from broker.management.queues import queue_figures
+from broker.port import BrokerError
 from console.audit.log import Record, no_record
 from console.broker import bounded, management
 from console.operations.refusals import Refused

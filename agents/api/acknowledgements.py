@@ -33,7 +33,7 @@ from console.rest.errors import ApiProblem, Forbidden
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from console.tokens.models import ApiToken
-from contract.acknowledging import LONGEST_ID, Action, parse_action
+from contract.acknowledgements import LONGEST_ID, Action, parse_action
 
 MOST_OF_JMS_ID = 255
 

@@ -13,7 +13,7 @@ from agents.history import note
 from agents.models import BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import INTERRUPTED
-from contract import messages
+from contract import records
 from contract.breaker import TripReason
 from contract.text import storable
 
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 def accept_interruption(
-    server: Server, record_id: UUID, content: messages.Interruption, now: datetime
+    server: Server, record_id: UUID, content: records.Interruption, now: datetime
 ) -> bool:
     """Whether the run is given up by it: one of an old epoch is stored and has no effect. Called inside the
     intake's transaction; a record that is here already changes nothing.
@@ -57,7 +57,7 @@ def accept_interruption(
     return effective
 
 
-def told_columns(content: messages.Interruption) -> dict[str, Any]:
+def told_columns(content: records.Interruption) -> dict[str, Any]:
     """What the row says of what its KMA said."""
     return {
         "activation_uuid": content.run.activation,
@@ -72,7 +72,7 @@ def told_columns(content: messages.Interruption) -> dict[str, Any]:
     }
 
 
-def _give_up(run: Run, content: messages.Interruption, now: datetime) -> bool:
+def _give_up(run: Run, content: records.Interruption, now: datetime) -> bool:
     """Whether the run is interrupted by this: it must be the newest on its server, of an open activation."""
     activation = run.activation
     newer = Run.objects.filter(activation=activation, server=run.server_id, epoch__gt=run.epoch)
@@ -98,7 +98,7 @@ def mark_interrupted(run: Run, now: datetime) -> bool:
     return True
 
 
-def note_interrupted(run: Run, counts: messages.BreakerCounts, now: datetime) -> None:
+def note_interrupted(run: Run, counts: records.BreakerCounts, now: datetime) -> None:
     reason = INTERRUPTED(n=run.epoch, same=counts.same, type=counts.same_type, any=counts.any)
     note(
         run.activation.setting,

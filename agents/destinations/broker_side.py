@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from agents.destinations.policies import PolicyLine, is_made, mark_of, policy_lines, read_policy
 from agents.models import Destination
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from console.broker import bounded
 from console.ui import amounts
 from console.ui.page import Text

@@ -22,9 +22,9 @@ from django.utils.translation import gettext as _
 from agents.history import note
 from agents.models import Destination, FoundPolicy, StateChange
 from agents.provisioning.topology import save_destination
-from broker.errors import BrokerError
-from broker.topology import Policy, apply, destination_policy, found_policy
-from broker.wanted import DEAD_LETTER_SETTINGS
+from broker.management.topology import apply, found_policy
+from broker.management.wanted import DEAD_LETTER_SETTINGS, Policy, destination_policy
+from broker.port import BrokerError
 from console.audit.log import Record, no_record
 from console.audit.saves import RowKind
 from console.broker import management

@@ -15,8 +15,9 @@ from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.setting import AckMode
 from agents.pools.withholding import NotSent, why_not_sent
 from contract import wire
-from contract.messages import AgentKind, BreakerCounts, DesiredRun, DesiredState, GiveUpRequest, Mode
+from contract.messages import AgentKind, DesiredRun, DesiredState, GiveUpRequest, Mode
 from contract.outcomes import AfterLast
+from contract.records import BreakerCounts
 
 log = structlog.get_logger(__name__)
 

@@ -17,8 +17,8 @@ from agents.models import Activation, OfferedAgent, Server, ServerState
 from agents.models.activation import ActivationState
 from agents.reconciler import stand_in
 from console.reasons import Reason
-from contract.errors import UnsupportedVersion
 from contract.messages import Heartbeat, HeartbeatReply, SpoolReport, check_version
+from contract.wire import UnsupportedVersion
 
 MOST_AGENTS = 1000
 TAKEN_AGAIN_AFTER = timedelta(seconds=5)

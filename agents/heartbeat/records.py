@@ -15,7 +15,7 @@ from agents.heartbeat.run_reports import counted
 from agents.history import note
 from agents.models import Activation, ActivationState, Run, RunPhase
 from agents.reasons import LATE_RECORDS
-from contract.messages import Closing, RunState
+from contract.records import Closing, RunState
 
 # -- records that come after the end of their activation -----------------------------------------------------
 # They can only turn well into error.

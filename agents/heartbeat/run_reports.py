@@ -15,7 +15,8 @@ from agents.models.activation import OPEN_ACTIVATIONS
 from agents.site.rows import isolated
 from console.reasons import Reason
 from contract.breaker import MARK_LENGTH, MOST_MARKS
-from contract.messages import BlockedMessage, BreakerCounts, RunReport, RunState
+from contract.messages import BlockedMessage, RunReport
+from contract.records import BreakerCounts, RunState
 from contract.text import storable
 from contract.wire import dump
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.server import Server
 from agents.models.setting import LaunchSetting
 from console.reasons import ReasonField
-from contract.acknowledging import LONGEST_ID, Action, EndState
+from contract.acknowledgements import LONGEST_ID, Action, EndState
 
 LONGEST_JMS_ID = 255
 

@@ -8,8 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from contract.nesting import DEEPEST, deeper_than
 from contract.text import storable
+from contract.wire import DEEPEST, deeper_than
 
 # Of what is saved. Every level is a level of recursion in each reader, and every server gets all of it.
 DEEPEST_PARAMETERS = 32

@@ -6,7 +6,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from contract import duplicates
+from contract import message_key
 from contract.messages import Mode
 from contract.outcomes import AfterLast
 
@@ -28,7 +28,7 @@ class PoisonPolicy(models.TextChoices):
 
 def check_duplicate_key(value: str) -> None:
     try:
-        duplicates.check_key(value)
+        message_key.check_key(value)
     except ValueError as error:
         text = _("“key”, “property:NAME” or “pointer:/json/pointer”; empty for none.")
         raise ValidationError(text, code="no_key") from error

@@ -18,7 +18,7 @@ from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_ke
 from agents.models.pool import Pool, agent_problems
 from console.reasons import ReasonField
 from contract.messages import AgentKind, Mode
-from contract.properties import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS
+from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS
 
 KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
 property_name = RegexValidator(r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("A name of a message property."))

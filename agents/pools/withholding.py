@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from agents.models import LaunchSetting, Run, Withheld
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.parameters import UnreadableJson
-from contract.nesting import DEEPEST, deeper_than
+from contract.wire import DEEPEST, deeper_than
 
 
 class NotSent(ValueError):

@@ -12,8 +12,9 @@ from agents.history import note
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.topology import REMOVING, wanted_hash
 from agents.site.rows import isolated
-from broker.errors import BrokerError, BrokerTimeout, BrokerUnavailable
-from broker.topology import Difference, Step, apply, base_topology, differences, setting_topology
+from broker.management.topology import Difference, apply, differences
+from broker.management.wanted import Step, base_topology, setting_topology
+from broker.port import BrokerError, BrokerTimeout, BrokerUnavailable
 from console.broker import management
 from console.jobs.locks import lock, once_per
 from console.reasons import said

@@ -11,10 +11,10 @@ import structlog
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from broker import letters
-from broker.errors import BrokerError, BrokerUnavailable
+from broker.management.queues import figures_of_all as figures_by_queue
+from broker.port import BrokerError, BrokerUnavailable
 from console.broker import bounded, management
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ def queue_figures(setting: LaunchSetting, now: datetime) -> QueueFigures:
 def figures_of_all(settings: Collection[LaunchSetting], now: datetime) -> dict[str, QueueFigures]:
     """By key, of those whose queues are there. The broker tells of all its queues in a few answers, where
     each setting alone would take five. Raises BrokerError: not reachable."""
-    queues = letters.figures_of_all(management())
+    queues = figures_by_queue(management())
     found = {}
     for setting in settings:
         subscription, dead = queues.get(setting.key), queues.get(dead_letter_queue(setting.key))

@@ -11,8 +11,8 @@ import structlog
 from django.db.models import F, Q
 
 from agents.models import LaunchSetting, SubscriptionState, Timing
-from broker.errors import BrokerError
-from broker.letters import QueueFigures, figures_of_all
+from broker.management.queues import QueueFigures, figures_of_all
+from broker.port import BrokerError
 from console.broker import management
 from console.jobs.locks import lock
 

@@ -48,15 +48,14 @@ from agents.reasons import (
 )
 from agents.schedules.saving import delete_schedule
 from agents.site.rows import isolated
-from broker.errors import BrokerError, BrokerUnavailable, ManagementFailed
-from broker.port import Management
-from broker.rows import find
-from broker.topology import remove_setting as remove_queues
+from broker.management.queues import find
+from broker.management.topology import remove_setting as remove_queues
+from broker.port import BrokerError, BrokerUnavailable, Management, ManagementFailed
 from console.audit.log import Record, no_record
 from console.broker import management
 from console.jobs.locks import lock
 from console.operations.refusals import Refused
-from contract.properties import dead_letter_queue, hold_queue
+from contract.names import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)
 

@@ -21,7 +21,7 @@ from django.conf import settings
 from agents.models import ComponentCondition, LaunchSetting, SiteIdentity
 from agents.models.site import ONLY
 from agents.site.components import note_state
-from broker import site_claim
+from broker.management import site_claim
 from broker.port import Management
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from console.jobs.job import RETRY, Job
 from console.reasons import NO_REASON, Reason, ReasonKind, said
 from console.task_queue import send

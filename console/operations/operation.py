@@ -18,7 +18,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from console.audit import log as audit
 from console.audit import text as words
 from console.operations.inputs import Input

@@ -10,9 +10,9 @@ from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from console.reasons import BROKER_AWAY
-from contract.errors import ContractError, UnsupportedVersion
+from contract.wire import ContractError, UnsupportedVersion
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from rest_framework.parsers import BaseParser
 
 from console.rest.body_limits import SMALL
 from console.rest.errors import ApiProblem
-from contract.nesting import DEEPEST, deeper_than
+from contract.wire import DEEPEST, deeper_than
 
 DEFAULT_LIMIT = SMALL
 CHUNK = 64 * 1024

@@ -15,14 +15,14 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from agents.pools.rights import may_anywhere
-from broker.amqp_codec import decode
-from broker.errors import BrokerError, MessageUndecodable
+from broker.amqp.codec import decode
+from broker.port import BrokerError, MessageUndecodable
 from console.broker import management
 from console.filters import InstantFilter
 from console.lists.keyset import COUNTED
 from console.rest.errors import Forbidden
 from console.rest.serializers import check_clear
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
 from dlq import rights

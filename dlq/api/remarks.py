@@ -17,7 +17,7 @@ from agents.models import LaunchSetting
 from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems
 from console.rest.pagination import KeysetPages
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.annotations.operations import (
     LONGEST,
     LONGEST_TICKET,

@@ -14,7 +14,7 @@ from django.http import QueryDict
 
 from agents.models import LaunchSetting
 from console.filters import unclear
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.cli.ask import person_named
 from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
 from dlq.dead_letters.rules.masks import Masks

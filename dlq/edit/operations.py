@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from agents.models import LaunchSetting
 from broker.port import Message
 from console.audit.log import Person
-from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
+from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
 from dlq.dead_letters.rules.masks import Masks
 from dlq.edit.refusal import EditRefused

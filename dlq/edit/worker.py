@@ -21,10 +21,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from broker.amqp_adapter import AmqpPublisher
-from broker.amqp_codec import decode
-from broker.errors import AddressUnknown
-from broker.port import Outgoing, Publisher
+from broker.amqp.codec import decode
+from broker.amqp.publisher import AmqpPublisher
+from broker.port import AddressUnknown, Outgoing, Publisher
 from console.jobs import crash
 from console.reasons import said
 from dlq.dead_letters.queries.masks import everybodys_masks, masks_for

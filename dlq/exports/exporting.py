@@ -12,9 +12,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from broker.amqp_codec import decode
-from broker.errors import MessageUndecodable
-from broker.port import Message
+from broker.amqp.codec import decode
+from broker.port import Message, MessageUndecodable
 from console.audit.log import Person, record
 from console.audit.models import AuditResult
 from console.database import quick

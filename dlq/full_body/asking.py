@@ -10,8 +10,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Avg
 from django.utils.translation import gettext as _
 
-from broker.amqp_codec import decode
-from broker.errors import MessageUndecodable
+from broker.amqp.codec import decode
+from broker.port import MessageUndecodable
 from console.jobs.job import NOBODY
 from console.jobs.worker import start
 from console.operations.operation import Act

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from console.jobs import crash
 from console.jobs.worker import Worker
 from console.reasons import NO_REASON, Reason

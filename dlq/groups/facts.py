@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from console.database import quick
 from console.ui.amounts import number
-from contract.properties import DEAD_LETTER_PREFIX
+from contract.names import DEAD_LETTER_PREFIX
 from dlq.dead_letters.queries.days import begin_of, instant
 from dlq.dead_letters.queries.ranges import IS_DEAD, TABLE
 from dlq.dead_letters.rules.masks import Masks

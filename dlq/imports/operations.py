@@ -16,9 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
 from agents.pools.rights import SettingRight
-from broker.amqp_adapter import AmqpPublisher
-from broker.errors import AddressUnknown, BrokerError
-from broker.port import Outgoing, Publisher
+from broker.amqp.publisher import AmqpPublisher
+from broker.port import AddressUnknown, BrokerError, Outgoing, Publisher
 from console.audit.log import LONGEST_REASON, record
 from console.audit.models import AuditEntry, AuditResult
 from console.jobs import crash

@@ -16,12 +16,10 @@ from uuid import UUID, uuid5
 
 from django.utils.translation import gettext as _
 
-from broker.amqp_codec import decode
-from broker.errors import MessageUndecodable
-from broker.outgoing import outgoing_bytes
-from broker.port import BodyKind, Message
+from broker.amqp.codec import decode, encode_outgoing
+from broker.port import BodyKind, Message, MessageUndecodable
 from console.operations.refusals import WronglyAsked
-from contract.properties import DUPLICATE_ID, JMS_KIND
+from contract.names import DUPLICATE_ID, JMS_KIND
 from contract.typed import Typed, from_json
 from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.locks import is_locked, kept_properties
@@ -45,7 +43,7 @@ class Parcel:
 
     @property
     def size(self) -> int:
-        return sum(len(outgoing_bytes(message)) for message in self.messages)
+        return sum(len(encode_outgoing(message)) for message in self.messages)
 
 
 def parcel_of(content: bytes) -> Parcel:
@@ -181,7 +179,7 @@ def _text(value: Any) -> str:
 def _sendable(message: Message) -> Message:
     """The broker gets what can be read again."""
     try:
-        decode(outgoing_bytes(message))
+        decode(encode_outgoing(message))
     except (ValueError, MessageUndecodable) as error:
         raise _Wrong(_("it cannot be sent: %(why)s") % {"why": str(error)[:200]}) from error
     return message

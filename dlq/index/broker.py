@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from broker.amqp_adapter import AmqpBrowser
-from broker.errors import AddressUnknown, ManagementFailed
-from broker.letters import NAMED, move_letters, move_range
-from broker.port import Browser, Management
-from broker.rows import find
+from broker.amqp.browser import AmqpBrowser
+from broker.management.dead_letters import NAMED, move_dead_letters, move_id_range
+from broker.management.queues import find
+from broker.port import AddressUnknown, Browser, Management, ManagementFailed
 from console.broker import management
-from contract.properties import FEED, dead_letter_queue
+from contract.names import FEED, dead_letter_queue
 from dlq.index.walk import WalkIncomplete, numbers_in_delivery
 from dlq.index.walk_ids import number_of
 from dlq.replay.rules.slices import Figures
@@ -85,13 +84,13 @@ class LetterQueues:
         """
         if not 0 < len(numbers) <= NAMED or min(numbers) < 0:
             raise ValueError(f"a move names 1 to {NAMED} letters by their ids")
-        return move_letters(self.management, source, numbers, target)
+        return move_dead_letters(self.management, source, numbers, target)
 
     def move_between(self, source: str, first: int, last: int, target: str, count: int) -> int:
         """The same with at most `count` letters whose ids lie between the two, both inclusive."""
         if not 0 <= first <= last:
             raise ValueError("a move names a range of ids")
-        return move_range(self.management, source, first, last, target, count)
+        return move_id_range(self.management, source, first, last, target, count)
 
 
 def letter_queues() -> LetterQueues:

@@ -10,13 +10,22 @@ import structlog
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
-from broker.amqp_codec import decode
-from broker.core_message import from_core
-from broker.errors import BrokerError, MessageUndecodable
-from broker.port import Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
+from broker.amqp.codec import decode
+from broker.amqp.core_message import from_core
+from broker.port import (
+    BrokerError,
+    Consumer,
+    Delivery,
+    Management,
+    Message,
+    MessageUndecodable,
+    Outgoing,
+    Publisher,
+    Settle,
+)
 from console.jobs import crash
 from console.processes import record_heartbeat
-from contract.properties import FEED, UNKNOWN, dead_letter_queue
+from contract.names import FEED, UNKNOWN, dead_letter_queue
 from dlq.dead_letters.rules.parsing import origin_of, read_letter
 from dlq.index import queries, store, undelivered
 from dlq.index.rescue import QueueNames, copy_of, has_bad_text

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from django.utils.translation import gettext as _
 
 from console.reasons import NO_REASON, Reason
-from contract.properties import DEAD_LETTER_PREFIX, FEED, UNKNOWN, dead_letter_queue
+from contract.names import DEAD_LETTER_PREFIX, FEED, UNKNOWN, dead_letter_queue
 from dlq.models import LetterQueue
 
 FEED_QUEUE, UNKNOWN_QUEUE = dead_letter_queue(FEED), dead_letter_queue(UNKNOWN)

@@ -10,9 +10,9 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
+from broker.management.queues import find
 from broker.port import Management, Message
-from broker.rows import find
-from contract.properties import (
+from contract.names import (
     ANNOTATED_ORIG_ADDRESS,
     ANNOTATED_ORIG_MESSAGE_ID,
     ANNOTATED_ORIG_QUEUE,

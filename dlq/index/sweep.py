@@ -16,9 +16,8 @@ from datetime import datetime
 import structlog
 from django.db import InterfaceError, OperationalError
 
-from broker.errors import AddressUnknown, BrokerError
-from broker.port import Browser, Management
-from broker.rows import every
+from broker.management.queues import every
+from broker.port import AddressUnknown, BrokerError, Browser, Management
 from console.reasons import NO_REASON, Reason, said
 from dlq.index.queries import FEED_QUEUE, is_looked_after
 from dlq.index.rules import Known, judge

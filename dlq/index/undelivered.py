@@ -20,12 +20,11 @@ import structlog
 from django.db.models import Count, F, Sum
 from django.utils import timezone
 
-from broker.amqp_codec import encode
-from broker.errors import ManagementFailed
-from broker.port import BodyKind, Management, Message
-from broker.rows import find
+from broker.amqp.codec import encode
+from broker.management.queues import find
+from broker.port import BodyKind, Management, ManagementFailed, Message
 from console.jobs import crash
-from contract.properties import (
+from contract.names import (
     BROKER_ID,
     BYTES_IN_STREAM,
     FEED,

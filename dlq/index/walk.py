@@ -14,14 +14,13 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from broker.amqp_adapter import AmqpBrowser
-from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed
-from broker.port import Browser, Management
-from broker.rows import find
-from broker.waiting import in_delivery
+from broker.amqp.browser import AmqpBrowser
+from broker.management.queues import find
+from broker.management.waiting_messages import in_delivery
+from broker.port import AddressUnknown, BrokerUnavailable, Browser, Management, ManagementFailed
 from console.broker import management
 from console.jobs import crash
-from contract.properties import DEAD_LETTER_PREFIX, ORIG_MESSAGE_ID
+from contract.names import DEAD_LETTER_PREFIX, ORIG_MESSAGE_ID
 from dlq.dead_letters.queries.masks import letters_numbered
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.index import store

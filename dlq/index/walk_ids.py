@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from broker.amqp_peek import peek
-from broker.errors import MessageUndecodable
-from contract.properties import ANNOTATED_ORIG_MESSAGE_ID, ANNOTATED_ORIG_QUEUE, ORIG_MESSAGE_ID, ORIG_QUEUE
+from broker.amqp.sections import read_named_values
+from broker.port import MessageUndecodable
+from contract.names import ANNOTATED_ORIG_MESSAGE_ID, ANNOTATED_ORIG_QUEUE, ORIG_MESSAGE_ID, ORIG_QUEUE
 from dlq.dead_letters.rules.parsing import name_of_queue, own_number
 from dlq.models import DeadLetter
 
@@ -139,7 +139,7 @@ def number_of(encoded: bytes) -> int | None:
 
 def _identity(encoded: bytes, mixed: bool) -> tuple[int | None, str]:
     try:
-        found = peek(encoded, *(IDS if mixed else ID))
+        found = read_named_values(encoded, *(IDS if mixed else ID))
     except MessageUndecodable:
         return None, ""
     number = found.get(ORIG_MESSAGE_ID, found.get(ANNOTATED_ORIG_MESSAGE_ID))

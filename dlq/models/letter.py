@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
-from contract.properties import BIN, dead_letter_queue
+from contract.names import BIN, dead_letter_queue
 from dlq.models.content import content_of, of_content
 
 BIN_QUEUE = dead_letter_queue(BIN)

@@ -12,8 +12,8 @@ from django.db import transaction
 from django.db.models import Count, F, Max, Q, QuerySet
 
 from console.jobs import crash
-from contract.errors import ContractError
-from contract.messages import ReplayOutcome
+from contract.records import ReplayOutcome
+from contract.wire import ContractError
 from dlq.models import (
     DeadLetter,
     ItemState,

@@ -15,8 +15,8 @@ from agents.models import LaunchSetting
 from console.audit.models import AuditEntry, AuditResult
 from console.ui import amounts
 from console.ui.page import link, needs, page
+from contract.names import dead_letter_queue
 from contract.outcomes import Outcome
-from contract.properties import dead_letter_queue
 from contract.text import head_and_tail
 from dlq.dead_letters.queries.masks import masks_for
 from dlq.models import DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem

@@ -12,7 +12,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from broker.port import Message
-from contract.properties import BROKERS_OWN
+from contract.names import BROKERS_OWN
 from contract.typed import Typed, text_of
 from dlq.dead_letters.rules.json_masks import HIDDEN
 from dlq.edit.refusal import EditRefused

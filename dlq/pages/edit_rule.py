@@ -17,7 +17,7 @@ from console.operations.refusals import Refused
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.edit.operations import rule_for, ruled, try_rule
 from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.bulk_rule import Rule

@@ -19,7 +19,7 @@ from console.exports.rows import FORMATS
 from console.exports.stream import begin_of, file_response
 from console.operations.refusals import Refused
 from console.ui.page import link
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.dead_letters.queries.masks import masks_for
 from dlq.exports import exporting
 from dlq.exports import rows as export

@@ -19,7 +19,7 @@ from console.filters import filter_words
 from console.operations.refusals import Refused
 from console.ui.amounts import number
 from console.ui.page import Text, View, link, page
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.dead_letters.queries.masks import masks_for
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ReplayJob, Scope
 from dlq.models.content import with_heads

@@ -15,7 +15,7 @@ from agents.provisioning.queue_counts import figures_of, message_count
 from console.lists.keyset import counted
 from console.operations.inputs import OPEN_ENDED
 from console.ui.page import Text, link, page
-from contract.properties import BIN, UNKNOWN, dead_letter_queue
+from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.annotations.operations import why_not_remark
 from dlq.dead_letters.queries.masks import masks_for

@@ -19,7 +19,7 @@ from console.operations.refusals import NotAllowed, Refused, WronglyAsked
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.edit.rules.body_text import text_of_body
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import MOST, Parcel, parcel_of

@@ -12,12 +12,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.pools.rights import why_not
-from broker.amqp_codec import decode
-from broker.errors import MessageUndecodable
-from broker.port import Message
+from broker.amqp.codec import decode
+from broker.port import Message, MessageUndecodable
 from console.ui.labels import Button
 from console.ui.page import link, page
-from contract.properties import BIN, BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
+from contract.names import BIN, BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
 from contract.typed import from_json, text_of
 from dlq import rights
 from dlq.dead_letters.queries.masks import masks_for

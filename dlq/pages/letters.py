@@ -21,7 +21,7 @@ from console.ui import amounts
 from console.ui.labels import kept_tag
 from console.ui.page import Text, link, page
 from console.ui.text import visible
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq import rights
 from dlq.dead_letters.queries.masks import masks_for
 from dlq.groups.rules import filter_query

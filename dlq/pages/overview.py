@@ -15,7 +15,7 @@ from agents.provisioning.queue_counts import figures_of
 from console.lists.keyset import COUNTED
 from console.ui.page import link, page
 from console.ui.panels import Panel
-from contract.properties import BIN, DEAD_LETTER_PREFIX, UNKNOWN, dead_letter_queue
+from contract.names import BIN, DEAD_LETTER_PREFIX, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.index.queries import feed_lag
 from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob

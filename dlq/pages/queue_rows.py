@@ -16,7 +16,7 @@ from console.ui.amounts import number
 from console.ui.labels import Shown
 from console.ui.page import link
 from console.ui.sparkline import Spark, spark
-from contract.properties import BIN, UNKNOWN, dead_letter_queue
+from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq.dead_letters.queries.tallies import Tally, tallies
 from dlq.index.queries import QueueState, states
 from dlq.models import ReplayJob, Taking

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_safe
 from agents.models import LaunchSetting, Server
 from agents.pools.rights import may
 from agents.provisioning.queue_counts import figures_of
-from broker import waiting
-from broker.errors import AddressUnknown, BrokerError
+from broker.management import waiting_messages
+from broker.port import AddressUnknown, BrokerError
 from console.broker import bounded, management
 from console.operations.operation import Operation
 from console.ui.page import Text, link, page
@@ -71,8 +71,8 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         problem=problem,
         figures=figures_of(setting) if found is None else None,
         rows=_rows(found, user) if found else [],
-        first=waiting.FIRST,
-        listed=waiting.LISTED,
+        first=waiting_messages.FIRST,
+        listed=waiting_messages.LISTED,
         newer=waiting_url(key, part) if found and found.start else "",
         older=waiting_url(key, part, start=found.start + PAGE) if found and found.more else "",
         acts=_acts(key, part, found) if found and not refusal else [],

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from console.lists.keyset import BEFORE, PAGE, page_of
 from console.ui.page import Text, link, page
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind
 from dlq.pages.case import SEE_PROTOCOLS, case_url
 from dlq.pages.waiting import waiting_url

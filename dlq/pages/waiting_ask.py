@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from broker import waiting
-from broker.errors import BrokerError
+from broker.management import waiting_messages
+from broker.port import BrokerError
 from console.audit.refusals import audited
 from console.broker import bounded, management
 from console.operations.operation import check_allowed, perform
@@ -136,7 +136,7 @@ def _shown(
         operation=operation,
         chosen=chosen,
         part_label=PARTS[chosen.part],
-        whole=every and chosen.part == WaitingPart.DELAYED and count > waiting.LISTED,
+        whole=every and chosen.part == WaitingPart.DELAYED and count > waiting_messages.LISTED,
         count=count,
         typed=count > TYPED_ABOVE,
         form=form,

@@ -18,14 +18,13 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from broker.amqp_peek import peek
-from broker.errors import MessageUndecodable
-from broker.letters import move_of_queue
-from broker.port import Browser, Management
-from broker.rows import every
+from broker.amqp.sections import read_named_values
+from broker.management.dead_letters import move_of_queue
+from broker.management.queues import every
+from broker.port import Browser, Management, MessageUndecodable
 from console.audit.log import record
 from console.jobs import crash
-from contract.properties import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE, UNKNOWN, dead_letter_queue
+from contract.names import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE, UNKNOWN, dead_letter_queue
 from contract.text import storable
 from dlq.index.walk import WalkIncomplete, message_count
 from dlq.models import LetterQueue
@@ -86,7 +85,7 @@ def look(
 def origin_queue_of(encoded: bytes) -> str:
     """Where it died, as the broker noted; empty where nobody says."""
     try:
-        found = peek(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
+        found = read_named_values(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
     except MessageUndecodable:
         return ""
     name = found.get(ORIG_QUEUE, found.get(ANNOTATED_ORIG_QUEUE))

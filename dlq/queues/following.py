@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
+from broker.management.queues import find
 from broker.port import Management
-from broker.rows import find
 from console.operations.operation import Act
 from console.operations.refusals import Refused, WronglyAsked
-from contract.properties import HOLD
+from contract.names import HOLD
 from contract.text import storable
 from dlq.models import LetterQueue
 

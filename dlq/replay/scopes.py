@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from console.operations.refusals import Refused, WronglyAsked
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
 from dlq.replay import counts
 from dlq.replay.counts import write_items

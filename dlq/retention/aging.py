@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from console.audit.models import AuditEntry
 from console.processes import last_heartbeat
-from contract.properties import UNKNOWN, dead_letter_queue
+from contract.names import UNKNOWN, dead_letter_queue
 from dlq.models import (
     DeadLetter,
     ItemState,

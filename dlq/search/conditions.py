@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from console.filters import SPANS
-from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
+from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.dead_letters.queries import ranges
 from dlq.dead_letters.queries.masks import everybodys_masks
 from dlq.dead_letters.rules.masks import Masks

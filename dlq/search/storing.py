@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from broker.amqp_codec import decode
-from broker.errors import MessageUndecodable
+from broker.amqp.codec import decode
+from broker.port import MessageUndecodable
 from contract.typed import Typed, from_json, text_of
 from dlq.dead_letters.queries.masks import everybodys_masks
 from dlq.dead_letters.rules.json_masks import masked_body

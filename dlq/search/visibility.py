@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, QueryDict
 
 from agents.pools.rights import settings_for
-from contract.properties import BIN, dead_letter_queue
+from contract.names import BIN, dead_letter_queue
 from dlq.dead_letters.queries import ranges
 from dlq.models import DeadLetter
 from dlq.rights import SEE

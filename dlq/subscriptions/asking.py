@@ -12,14 +12,14 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from agents.provisioning.topology import REMOVING
-from broker import waiting
+from broker.management import waiting_messages
 from broker.port import Management
 from console.audit.log import LONGEST_REASON, record
 from console.broker import management
 from console.jobs.worker import start
 from console.operations.operation import Act
 from console.operations.refusals import Refused, WronglyAsked
-from contract.properties import hold_queue
+from contract.names import hold_queue
 from contract.text import storable
 from dlq.models.waiting import (
     OPEN_ACTIONS,
@@ -101,9 +101,9 @@ def listed(broker: Management, key: str, part: str) -> list[WaitingMessage] | No
     """What the broker can tell of the part without an unbounded answer; None: nothing, there are too many."""
     queue = queue_of(key, part)
     rows = (
-        waiting.delayed(broker, queue)
+        waiting_messages.delayed(broker, queue)
         if part == WaitingPart.DELAYED
-        else waiting.first_waiting(broker, queue)
+        else waiting_messages.first_waiting(broker, queue)
     )
     return None if rows is None else [waiting_message(row) for row in rows]
 
@@ -119,7 +119,7 @@ def _too_many() -> Refused:
     return Refused(
         "too_many_delayed",
         _("More than %(n)s messages are delayed: the broker cannot name each of them in a bounded answer.")
-        % {"n": waiting.LISTED},
+        % {"n": waiting_messages.LISTED},
         _(
             "Switch the setting off and try all of them now: then they wait without a delay, and can be "
             "chosen."
@@ -130,7 +130,7 @@ def _too_many() -> Refused:
 def _ask_for_all(setting: LaunchSetting, kind: str, chosen: Selection, total: int, act: Act) -> WaitingAction:
     if not total:
         raise Refused("nothing", _("There is no such message now."))
-    many = chosen.part == WaitingPart.DELAYED and total > waiting.LISTED
+    many = chosen.part == WaitingPart.DELAYED and total > waiting_messages.LISTED
     if many and kind != WaitingKind.TRY_NOW:
         raise _too_many()
     if chosen.most is not None and not many:

@@ -14,13 +14,12 @@ from django.db.models import Max
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from broker import waiting
-from broker.amqp_adapter import AmqpBrowser
-from broker.errors import AddressUnknown, BrokerError
-from broker.letters import QueueFigures, queue_figures
-from broker.port import Browser, Management
+from broker.amqp.browser import AmqpBrowser
+from broker.management import waiting_messages
+from broker.management.queues import QueueFigures, queue_figures
+from broker.port import AddressUnknown, BrokerError, Browser, Management
 from console.broker import management
-from contract.properties import HOLD, dead_letter_queue, hold_queue
+from contract.names import HOLD, dead_letter_queue, hold_queue
 from dlq.dead_letters.rules.masks import Masks, masked
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.models.waiting import Fate, WaitingItem, WaitingKind, WaitingPart
@@ -62,7 +61,9 @@ class Heads:
                 return {}
             with closing(self._walk(setting.key, address, queue)) as walk:
                 walked = list(islice(walk, limit))
-            after = [int(row["messageID"]) for row in waiting.first_waiting(self.management, queue)][:limit]
+            after = [int(row["messageID"]) for row in waiting_messages.first_waiting(self.management, queue)][
+                :limit
+            ]
         except BrokerError:
             return {}
         first = list(messages[:limit])
@@ -229,17 +230,17 @@ def _found(
     if not counts.of(part):
         return []
     if part == IN_DELIVERY:
-        groups = waiting.in_delivery(broker, key)
+        groups = waiting_messages.in_delivery(broker, key)
         return None if groups is None else [(held.message, held) for held in held_messages(groups)]
     if part == WaitingPart.DELAYED:
-        rows = waiting.delayed(broker, key)
+        rows = waiting_messages.delayed(broker, key)
         if rows is None:
             return None
         return [
             (message, None) for message in sorted(map(waiting_message, rows), key=lambda each: each.number)
         ]
     queue = hold_queue(key) if part == WaitingPart.HELD else key
-    return [(waiting_message(row), None) for row in waiting.first_waiting(broker, queue)]
+    return [(waiting_message(row), None) for row in waiting_messages.first_waiting(broker, queue)]
 
 
 def _line(setting: LaunchSetting, message: WaitingMessage, held: Held | None, masks: Masks) -> Line:

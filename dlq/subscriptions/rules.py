@@ -6,15 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from broker.waiting import Delivering, Row
-from contract.connections import server_of
-from contract.identity import message_key
-from contract.properties import (
-    ANNOTATED_ORIG_MESSAGE_ID,
-    LETTER,
-    ORIG_MESSAGE_ID,
-    belongs_to_identity,
-)
+from broker.management.waiting_messages import Delivering, Row
+from contract.message_key import message_key
+from contract.names import ANNOTATED_ORIG_MESSAGE_ID, LETTER, ORIG_MESSAGE_ID, belongs_to_identity, server_of
 from contract.redelivery import RedeliveryPolicy, delay_before
 from contract.text import storable
 from contract.typed import Typed

@@ -16,16 +16,16 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from agents.provisioning.provision import HELD_FOR as PROVISIONING
-from broker import waiting
-from broker.errors import ManagementFailed
-from broker.port import Management
-from broker.rows import find
-from broker.topology import apply, hold_topology
+from broker.management import waiting_messages
+from broker.management.queues import find
+from broker.management.topology import apply
+from broker.management.wanted import hold_topology
+from broker.port import Management, ManagementFailed
 from console.jobs import crash
 from console.jobs.locks import lock
 from console.jobs.worker import Wait, Worker
 from console.reasons import said
-from contract.properties import HOLD, dead_letter_queue, hold_queue
+from contract.names import HOLD, dead_letter_queue, hold_queue
 from dlq.dead_letters.rules.parsing import origin_of
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter
@@ -68,7 +68,7 @@ def look_up(action: WaitingAction, numbers: Numbers, queues: LetterQueues) -> Fo
 
 def _no_more_delayed(broker: Management, key: str, numbers: Numbers) -> Found:
     """Of more than can be told which are still delayed is unknown."""
-    rows = waiting.delayed(broker, key)
+    rows = waiting_messages.delayed(broker, key)
     if rows is None:
         return Found(frozenset())
     still = _ids(rows).intersection(numbers)
@@ -78,7 +78,7 @@ def _no_more_delayed(broker: Management, key: str, numbers: Numbers) -> Found:
 def _no_more_held(broker: Management, key: str, numbers: Numbers) -> Found:
     """They were among the first of the hold queue, and nobody else takes anything from it: what has not left
     it is among the first still."""
-    still = _ids(waiting.first_waiting(broker, hold_queue(key))).intersection(numbers)
+    still = _ids(waiting_messages.first_waiting(broker, hold_queue(key))).intersection(numbers)
     return Found(frozenset(numbers) - still, still)
 
 
@@ -103,12 +103,14 @@ def _dead(key: str, numbers: Numbers, node_id: str) -> frozenset[int]:
 def _in_subscription(broker: Management, key: str) -> frozenset[int]:
     """As far as it can be told in bounded answers: those in delivery above all, for they cannot be acted
     upon."""
-    groups = waiting.in_delivery(broker, key) or ()
+    groups = waiting_messages.in_delivery(broker, key) or ()
     held = (row for group in groups for row in group.rows)
-    return _ids([*waiting.first_waiting(broker, key), *(waiting.delayed(broker, key) or ()), *held])
+    return _ids(
+        [*waiting_messages.first_waiting(broker, key), *(waiting_messages.delayed(broker, key) or ()), *held]
+    )
 
 
-def _ids(rows: Iterable[waiting.Row]) -> frozenset[int]:
+def _ids(rows: Iterable[waiting_messages.Row]) -> frozenset[int]:
     return frozenset(int(row["messageID"]) for row in rows)
 
 
@@ -212,13 +214,13 @@ def _ask_broker(action: WaitingAction, items: list[WaitingItem], queues: LetterQ
     for item in items:
         crash.point("waiting_before_one")
         if action.kind == WaitingKind.TRY_NOW:
-            waiting.deliver_now(broker, key, item.number)
+            waiting_messages.deliver_now(broker, key, item.number)
         elif action.kind == WaitingKind.TO_DLQ:
-            waiting.let_die(broker, key, item.number)
+            waiting_messages.send_to_dead_letters(broker, key, item.number)
         elif action.kind == WaitingKind.HOLD:
-            waiting.move(broker, key, item.number, hold_queue(key))
+            waiting_messages.move(broker, key, item.number, hold_queue(key))
         else:
-            waiting.move(broker, hold_queue(key), item.number, key)
+            waiting_messages.move(broker, hold_queue(key), item.number, key)
         crash.point("waiting_after_one")
 
 
@@ -226,7 +228,7 @@ def _act_on_all(action: WaitingAction, queues: LetterQueues) -> bool:
     """Ends every delay with one operation. Done again after a crash it ends those that began meanwhile as
     well."""
     if not action.stopping:
-        waiting.deliver_all_now(queues.management, action.setting_key)
+        waiting_messages.deliver_all_now(queues.management, action.setting_key)
     crash.point("waiting_after_all")
     left = int(queues.management.attribute(f"queue.{action.setting_key}", "ScheduledCount"))
     return _end(

@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from broker.errors import BrokerError
-from broker.letters import SLICE, count_letters, remove_letters
+from broker.management.dead_letters import SLICE, count_dead_letters, delete_dead_letters
+from broker.port import BrokerError
 from console.audit.log import record
 from console.audit.models import AuditResult
 from console.jobs import crash
@@ -56,7 +56,7 @@ def expire(queues: LetterQueues, now: datetime) -> int:
     crash.point("bin: marked")
     try:
         for origin, numbers in _by_origin(letters).items():
-            removed = remove_letters(queues.management, BIN_QUEUE, origin, numbers)
+            removed = delete_dead_letters(queues.management, BIN_QUEUE, origin, numbers)
             log.info("letters expired in the bin", origin=origin, letters=len(numbers), removed=removed)
     except BrokerError as error:
         _unmark(letters, now, str(error))
@@ -184,8 +184,8 @@ def _remove_from(
         return
     crash.point("erase: marked")
     numbers = [letter.orig_message_id for letter in free]
-    remove_letters(queues.management, queue, origin, numbers)
-    if lying := count_letters(queues.management, queue, origin, numbers):
+    delete_dead_letters(queues.management, queue, origin, numbers)
+    if lying := count_dead_letters(queues.management, queue, origin, numbers):
         found.left.add(_("%(n)s letters of %(queue)s are in somebody's hands") % {"n": lying, "queue": queue})
         return
     crash.point("erase: removed")

@@ -13,8 +13,8 @@ from django.db import transaction
 
 from agents.heartbeat.records import note_late, record_outcomes
 from agents.models import Activation, LaunchSetting, Run, Server
-from contract.errors import ContractError
 from contract.messages import MAX_RECORDS, Record, RecordBatch, RecordReceipt, Refusal, check_version
+from contract.wire import ContractError
 from failures.hooks import record_kinds
 from failures.intake import rows, spools
 from failures.intake.attribution import to_set_aside

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import structlog
 
-from contract.errors import ContractError
 from contract.messages import Record
+from contract.wire import ContractError
 from failures.intake.kinds.record_kind import BatchContext, Item, KindTable, RecordKind
 from failures.intake.rows import LONGEST_CONTENT, as_text
 from failures.intake.sanitize import fit

@@ -8,8 +8,8 @@ from uuid import UUID
 import structlog
 from django.db import DataError, IntegrityError, transaction
 
-from contract.errors import ContractError
 from contract.messages import Record
+from contract.wire import ContractError
 from failures import bulk
 from failures.intake.kinds.record_kind import BatchContext
 from failures.intake.sanitize import fit, plain

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from contract.errors import ContractError
 from contract.text import MARK, head_and_tail, storable
+from contract.wire import ContractError
 
 BIGGEST = 2**63 - 1
 # A JSON number beyond this is kept as its text: databases and browsers would round or refuse it.

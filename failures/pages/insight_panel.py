@@ -17,7 +17,7 @@ from console.ui.amounts import duration, number, size
 from console.ui.page import link
 from console.ui.panels import Panel
 from console.ui.text import visible
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from failures.insights.reading import computed
 from failures.links import fingerprint_url
 from failures.models import ActivationHealth, BreakerSuggestion

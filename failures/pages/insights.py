@@ -21,7 +21,7 @@ from console.exports.stream import Stream, begin_of, file_response
 from console.operations.refusals import Refused
 from console.ui.amounts import number, size
 from console.ui.page import link, needs, page
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from failures.insights.reading import computed, consistent, standing
 from failures.models import FailureDay, InsightTable, PipelineRun, RetentionPlan
 from failures.pages.charts import Bar, bar_chart

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from console.ui.page import link, needs, page
-from contract.properties import BROKERS_OWN
+from contract.names import BROKERS_OWN
 from contract.records import REFUSED, derived_id
 from failures.fingerprints.parts import known_in
 from failures.intake.conflicts import conflicts_of

@@ -18,7 +18,7 @@ from console.lists.keyset import PAGE
 from console.ui.amounts import instant, number
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun, RetentionState
 from failures.retention.aged import Going, foresee_of_settings
 from failures.retention.facts import last_finished_of, ranges_of, span_of

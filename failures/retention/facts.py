@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from agents.models import Activation, LaunchSetting
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from failures.retention.rule import ActivationFact, Range, Rule, nobodys, what_goes
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from failures.models import RetentionFigure
 from failures.retention.aged import Going
 from failures.retention.foreseeing import Foreseen

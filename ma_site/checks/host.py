@@ -13,9 +13,8 @@ from django.db import connection
 
 from agents.models import Server
 from agents.site.components import unknown_proxy_seen
-from broker.errors import AccessRefused, BrokerError
-from broker.port import Account
-from broker.stomp_adapter import StompManagement
+from broker.port import AccessRefused, Account, BrokerError
+from broker.stomp.client import StompManagement
 from ma_site.checks.finding import Finding, bad, good, register
 
 # Where ./ma keeps the passwords of this machine's installation.

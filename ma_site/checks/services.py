@@ -12,11 +12,11 @@ from django.utils import timezone
 from agents.models import ComponentCondition
 from agents.site.broker_owner import ForeignBroker, note_owner
 from agents.site.components import note_state
-from broker.amqp_adapter import AmqpBrowser
-from broker.errors import AccessRefused, BrokerError
+from broker.amqp.browser import AmqpBrowser
+from broker.port import AccessRefused, BrokerError
 from console.broker import management
 from contract import redis_url
-from contract.properties import UNKNOWN, dead_letter_queue
+from contract.names import UNKNOWN, dead_letter_queue
 from ma_site.checks.finding import Finding, bad, good, register
 from ma_site.checks.host import folder_of_sqlite, problem_at
 

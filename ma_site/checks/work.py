@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.provision import topology_differences
-from broker.errors import BrokerError
-from broker.wanted import UNREADABLE
+from broker.management.wanted import UNREADABLE
+from broker.port import BrokerError
 from console.broker import management
 from console.processes import seconds_since
 from dlq.index.undelivered import by_queue

@@ -19,13 +19,13 @@ from agents.liveness.queries import expected_servers
 from agents.models import LaunchSetting, ProvisionState, Server, ServerState
 from agents.pages.servers import ServerNote, note_of, runs_without_broker
 from agents.provisioning.queue_counts import broker_away_since, message_count, note_away
-from broker.errors import BrokerError, BrokerUnavailable
-from broker.wanted import UNREADABLE
+from broker.management.wanted import UNREADABLE
+from broker.port import BrokerError, BrokerUnavailable
 from console.broker import bounded, management
 from console.processes import last_heartbeat
 from console.ui.amounts import coarse, number
 from console.ui.page import link, needs, page
-from contract.properties import FEED, UNKNOWN, dead_letter_queue
+from contract.names import FEED, UNKNOWN, dead_letter_queue
 from dlq.index.undelivered import by_queue
 from failures.models import RefusedRecord, RetentionRun, RetentionState
 from failures.retention.turns import EVERY as RETENTION_EVERY

@@ -14,7 +14,7 @@ from agents.pages.shown import Facts, at_work, setting_shown, stopping_shown
 from agents.provisioning.queue_counts import Figures, figures_for
 from console.ui.labels import Shown
 from console.ui.page import link
-from contract.properties import DEAD_LETTER_PREFIX
+from contract.names import DEAD_LETTER_PREFIX
 from dlq.models import DeadLetter, LetterState
 from failures.models import FailureProtocol
 from failures.pages.protocols import protocols_url

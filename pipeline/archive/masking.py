@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from contract.properties import DEAD_LETTER_PREFIX
+from contract.names import DEAD_LETTER_PREFIX
 
 # Every value is archived as text.
 PROPERTIES = "array<struct<name: string, type: string, value: string>>"

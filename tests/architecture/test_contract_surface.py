@@ -6,7 +6,7 @@ import typing
 from enum import Enum
 from typing import Any
 
-from contract import made_up, messages, properties, wire
+from contract import messages, names, records, wire
 from tests.architecture.approval import assert_approved
 
 MODULES = ("contract.messages", "contract.records")
@@ -14,7 +14,7 @@ MODULES = ("contract.messages", "contract.records")
 
 def test_the_wire_records_are_as_approved() -> None:
     lines, enums = [], dict[str, type[Enum]]()
-    for name, kind in sorted(vars(messages).items()):
+    for name, kind in sorted({**vars(messages), **vars(records)}.items()):
         if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ in MODULES:
             hints = typing.get_type_hints(kind)
             for field in dataclasses.fields(kind):
@@ -23,7 +23,7 @@ def test_the_wire_records_are_as_approved() -> None:
                 if isinstance(hint, type) and issubclass(hint, Enum):
                     enums[hint.__name__] = hint
     lines += [f"{name}: {', '.join(each.value for each in enums[name])}" for name in sorted(enums)]
-    lines += [f"kind {word}: {kind.__name__}" for word, kind in messages.KINDS.items()]
+    lines += [f"kind {word}: {kind.__name__}" for word, kind in records.KINDS.items()]
     numbers = (f"{name} {value}" for name, value in vars(messages).items() if isinstance(value, int))
     assert_approved("wire.txt", "\n".join([*numbers, *lines]))
 
@@ -44,8 +44,8 @@ def _default(field: Any) -> str:
 
 def test_the_names_on_messages_and_queues_are_as_approved() -> None:
     lines = []
-    for name, value in [*vars(properties).items(), *vars(made_up).items()]:
-        if name.isupper():
+    for name, value in vars(names).items():
+        if name.isupper() and not name.startswith("_"):
             words = [value] if isinstance(value, str) else sorted(value)
             lines.append(f"{name}: {' '.join(words)}")
     assert_approved("names.txt", "\n".join(lines))

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
-from broker.amqp_codec import decode, encode
-from broker.amqp_connection import AmqpConnection
-from broker.amqp_sender import transfer
-from broker.core_message import from_core
-from broker.memory_adapter import MemoryBroker
+from broker.amqp.browser import AmqpBrowser
+from broker.amqp.codec import decode, encode
+from broker.amqp.connection import AmqpConnection
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.core_message import from_core
+from broker.amqp.publisher import AmqpPublisher, transfer
+from broker.management.queues import QueueFigures, queue_figures
+from broker.management.topology import apply
+from broker.management.wanted import base_topology, setting_topology
+from broker.memory.broker import MemoryBroker
 from broker.port import Account, Browser, Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
-from broker.stomp_adapter import StompManagement
-from broker.topology import QueueFigures, apply, base_topology, queue_figures, setting_topology
-from contract.connections import connection_name
-from contract.properties import dead_letter_queue
+from broker.stomp.client import StompManagement
+from contract.names import connection_name, dead_letter_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from tests.services import ArtemisService

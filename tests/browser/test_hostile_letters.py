@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from django.test import Client
 
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from broker.port import BodyKind, Message
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row

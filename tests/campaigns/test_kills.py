@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from tests.campaigns import campaign
 from tests.campaigns.killing import kill_a_child, kill_a_process, let_go_on
 from tests.product import scripted

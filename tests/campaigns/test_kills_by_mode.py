@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from broker.amqp_adapter import AmqpBrowser
-from broker.errors import BrokerError
+from broker.amqp.browser import AmqpBrowser
+from broker.port import BrokerError
 from tests.campaigns import campaign
 from tests.campaigns.killing import kill_a_child, kill_a_process, let_go_on
 from tests.product.house import House

@@ -4,10 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from contract.errors import UnsupportedVersion
 from contract.messages import BlockedMessage, DesiredRun, check_version
 from contract.records import REFUSED, derived_id
-from contract.wire import dump, load
+from contract.wire import UnsupportedVersion, dump, load
 
 
 @pytest.mark.parametrize("version", [3, 4])

@@ -7,15 +7,8 @@ from uuid import UUID
 import pytest
 
 from contract import version_3
-from contract.messages import (
-    KINDS,
-    DesiredRun,
-    DesiredState,
-    GiveUpRequest,
-    Heartbeat,
-    HeartbeatReply,
-    Record,
-)
+from contract.messages import DesiredRun, DesiredState, GiveUpRequest, Heartbeat, HeartbeatReply, Record
+from contract.records import KINDS
 from contract.wire import dump, load, unknown
 from tests.web.rows import NOW, heartbeat
 

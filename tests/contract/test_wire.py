@@ -12,19 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.errors import ContractError
-from contract.messages import (
-    KINDS,
-    DesiredRun,
-    Heartbeat,
-    HeartbeatReply,
-    MessageIdentity,
-    Record,
-    RecordBatch,
-)
+from contract.messages import DesiredRun, Heartbeat, HeartbeatReply, Record, RecordBatch
 from contract.reasons import Reason
+from contract.records import KINDS, MessageIdentity
 from contract.text import head_and_tail, storable
-from contract.wire import dump, load, unknown
+from contract.wire import DEEPEST, ContractError, deeper_than, dump, load, unknown
 
 RUN = UUID(int=7)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -229,3 +221,39 @@ def test_what_is_no_object_has_the_path_of_the_whole() -> None:
 def test_keys_of_a_newer_side_are_named(kind: type, data: object, paths: list[str]) -> None:
     assert list(unknown(kind, data)) == paths
     assert list(unknown(kind, data, "protocol")) == [f"protocol.{path}" for path in paths]
+
+
+# -- how deep a value nests, counted level by level ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "depth"),
+    [
+        (None, 0),
+        ("[[[", 0),
+        (7, 0),
+        ([], 1),
+        ({}, 1),
+        ([1, "a", None], 1),
+        ({"a": 1}, 1),
+        ([[]], 2),
+        ({"a": {}}, 2),
+        ([1, {"a": [2]}, []], 3),
+        ({"a": 1, "b": [[1], {"c": []}]}, 4),
+    ],
+)
+def test_lists_and_mappings_count_and_nothing_else(value: Any, depth: int) -> None:
+    assert [deeper_than(value, most) for most in range(6)] == [most < depth for most in range(6)]
+
+
+def test_a_value_too_deep_for_any_recursion_is_known_as_deep() -> None:
+    value: Any = []
+    for _ in range(100_000):
+        value = [value]
+    assert deeper_than(value, DEEPEST)
+    while value:  # taken apart: freeing it whole would recurse as deep
+        value = value.pop()
+
+
+def test_the_bound_is_far_above_what_is_ours() -> None:
+    assert DEEPEST == 100

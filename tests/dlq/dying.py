@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from broker.errors import BrokerError, BrokerTimeout
-from broker.port import Browsed, Outgoing
+from broker.port import BrokerError, BrokerTimeout, Browsed, Outgoing
 
 
 class Died(BaseException):

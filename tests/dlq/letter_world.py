@@ -17,15 +17,15 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from agents.models import Destination
-from broker.errors import BrokerError
-from broker.memory_adapter import MemoryBroker
-from broker.memory_filters import Predicate
-from broker.memory_store import Reference, Store, StoredQueue
-from broker.port import Delivery, Message, Settle
-from broker.topology import apply, base_topology, setting_topology
+from broker.management.topology import apply
+from broker.management.wanted import base_topology, setting_topology
+from broker.memory.broker import MemoryBroker
+from broker.memory.filters import Predicate
+from broker.memory.store import Reference, Store, StoredQueue
+from broker.port import BrokerError, Delivery, Message, Settle
 from console.tasks import start_jobs
-from contract.identity import message_key
-from contract.messages import ReplayOutcome
+from contract.message_key import message_key
+from contract.records import ReplayOutcome
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import origin_of

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import psycopg
 
-from broker import site_claim
+from broker.management import site_claim
 from console.jobs import crash
 from tests import environment, migrated
 from tests.dlq.forked import Forked

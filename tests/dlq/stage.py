@@ -7,13 +7,15 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
-from broker.amqp_codec import encode
-from broker.amqp_connection import AmqpConnection
-from broker.amqp_sender import transfer
+from broker.amqp.browser import AmqpBrowser
+from broker.amqp.codec import encode
+from broker.amqp.connection import AmqpConnection
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher, transfer
+from broker.management.topology import apply
+from broker.management.wanted import base_topology, setting_topology
 from broker.port import Account, Delivery, Message, Outgoing, Settle
-from broker.stomp_adapter import StompManagement, StompPublisher
-from broker.topology import apply, base_topology, setting_topology
+from broker.stomp.client import StompManagement, StompPublisher
 from contract.redelivery import RedeliveryPolicy
 from dlq.index.broker import LetterQueues
 from dlq.index.feed import Feed, Inbox

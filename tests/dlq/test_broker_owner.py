@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.stomp_adapter import StompManagement
+from broker.stomp.client import StompManagement
 from tests import environment, migrated
 from tests.dlq.forked import Forked, Started
 from tests.dlq.stage import Stage

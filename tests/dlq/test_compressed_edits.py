@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
+from broker.amqp.compressed import LARGE_COMPRESSED, LARGE_SIZE
 from broker.port import BodyKind, Message
-from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.edit.refusal import EditRefused

@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from broker.amqp_adapter import AmqpPublisher
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import BodyKind, Message, Settle
 from contract.typed import Typed
 from dlq.edit import worker

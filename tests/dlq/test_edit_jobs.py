@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import Message, Settle
 from contract.typed import Typed
 from tests.dlq.processes import Processes
@@ -22,7 +22,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from agents.models import Destination, LaunchSetting, Pool
 from console.broker import management
-from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher
 from dlq.replay.requests import Wish, begin
 from dlq.edit.operations import rule_for, ruled
 from dlq.index.feed import Feed, Inbox

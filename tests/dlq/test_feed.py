@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError
 
-from broker.amqp_adapter import AmqpPublisher
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import Message, Outgoing, Settle
 from console.processes import ProcessHeartbeat
 from contract.typed import Typed
@@ -193,7 +193,7 @@ def test_a_letter_whose_text_no_filter_can_read_is_kept_in_the_queue_of_the_unkn
 
 KILLED_BEFORE_THE_ACCEPT = """
 import os, signal
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 AmqpConsumer.settle = lambda self, settlements: os.kill(os.getpid(), signal.SIGKILL)
 from django.core.management import call_command
 call_command("follow_dead_letters")

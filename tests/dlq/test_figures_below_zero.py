@@ -12,7 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 from tests.broker.jms import jms_messages
 from tests.dlq.stage import Seen, Stage
 from tests.web import reports

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq.index.walk import Walk

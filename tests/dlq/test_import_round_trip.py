@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from broker.amqp_adapter import AmqpPublisher
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import BodyKind, Message, Settle
 from console.operations.operation import perform
 from contract.typed import Typed

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import BodyKind, Message, Outgoing, Settle
-from contract.identity import MessageKey, message_key
-from contract.properties import dead_letter_queue
+from contract.message_key import MessageKey, message_key
+from contract.names import dead_letter_queue
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import origin_of
 from dlq.models import DeadLetter

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 from broker.port import Message, Settle
 from contract.typed import Typed
 from tests.dlq import scenes

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, Server
 from agents.settings.saving import disable_setting, enable_setting
-from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import Delivery, Message, Outgoing, Settle
 from console.audit.models import AuditEntry
 from console.reasons import said

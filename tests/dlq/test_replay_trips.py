@@ -15,8 +15,9 @@ from broker.port import Message, Settle
 from console.audit.models import AuditEntry
 from console.operations.refusals import Refused
 from contract import breaker
-from contract.messages import BreakerCounts, RunReport, RunState
+from contract.messages import RunReport
 from contract.outcomes import Outcome
+from contract.records import BreakerCounts, RunState
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks

@@ -9,8 +9,7 @@ import pytest
 from django.utils import timezone
 
 from agents.models import Run
-from broker.errors import BrokerTimeout, BrokerUnavailable
-from broker.port import Message, Settle
+from broker.port import BrokerTimeout, BrokerUnavailable, Message, Settle
 from console.audit.models import AuditEntry
 from console.jobs.worker import claim
 from console.operations.refusals import Refused

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from broker.amqp_adapter import AmqpConsumer
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
+from broker.amqp.consumer import AmqpConsumer
 from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import origin_of

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import Settle
-from contract.properties import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE
+from contract.names import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
 from dlq.index import undelivered
 from dlq.models import DeadLetter, UndeliveredMessage

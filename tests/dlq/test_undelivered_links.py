@@ -4,8 +4,8 @@ processes."""
 import time
 from pathlib import Path
 
+from broker.management.wanted import UNREADABLE
 from broker.port import Message, Settle
-from broker.wanted import UNREADABLE
 from contract.typed import Typed
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent

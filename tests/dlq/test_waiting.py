@@ -8,18 +8,17 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from broker.amqp_adapter import AmqpConsumer
-from broker.amqp_codec import decode
-from broker.errors import BrokerUnavailable
-from broker.port import Message, Settle
-from broker.topology import queue_figures
+from broker.amqp.codec import decode
+from broker.amqp.consumer import AmqpConsumer
+from broker.management.queues import queue_figures
+from broker.port import BrokerUnavailable, Message, Settle
 from console.audit.models import AuditEntry
 from console.jobs.worker import held, run
 from console.operations.operation import perform
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said
 from console.tasks import start_jobs
-from contract.properties import hold_queue
+from contract.names import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
@@ -111,7 +110,7 @@ def test_chosen_delayed_messages_are_tried_now_and_the_others_wait_on(stage: Sta
 def test_all_delayed_messages_are_tried_now_at_once_where_they_are_many(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.waiting.LISTED", 2)
+    monkeypatch.setattr("broker.management.waiting_messages.LISTED", 2)
     scene = Scene(stage, delayed=4)
     with pytest.raises(Refused) as refused:
         scene.ask("hold", "delayed")
@@ -371,7 +370,7 @@ def test_an_action_ends_where_its_queue_is_gone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: str, part: str, many: bool
 ) -> None:
     if many:
-        monkeypatch.setattr("broker.waiting.LISTED", 1)
+        monkeypatch.setattr("broker.management.waiting_messages.LISTED", 1)
     scene = Scene(stage, waiting=2, delayed=2)
     action = scene.ask(kind, part)
     stage.management.call("broker", "destroyQueue", scene.key)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from broker import waiting
+from broker.management import waiting_messages
+from broker.management.topology import apply
+from broker.management.wanted import hold_topology
 from broker.port import Message, Settle
-from broker.topology import apply, hold_topology
-from contract.properties import hold_queue
+from contract.names import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from tests.broker.houses import eventually
@@ -36,7 +37,7 @@ from console.jobs.locks import NamedLock
 from console.broker import management
 from console.operations.operation import perform
 from broker import waiting
-from broker.errors import ManagementFailed
+from broker.port import ManagementFailed
 from dlq.models import WaitingAction
 from dlq.models.waiting import OPEN_ACTIONS
 from dlq.subscriptions.asking import Selection
@@ -102,8 +103,8 @@ def prepare(stage: Stage, part: str, count: int) -> str:
         eventually(lambda: int(stage.management.attribute(f"queue.{key}", "ScheduledCount")) == count)
     if part == "held":
         apply(stage.management, hold_topology(key, DLA))
-        for row in waiting.first_waiting(stage.management, key):
-            waiting.move(stage.management, key, int(row["messageID"]), hold_queue(key))
+        for row in waiting_messages.first_waiting(stage.management, key):
+            waiting_messages.move(stage.management, key, int(row["messageID"]), hold_queue(key))
     return key
 
 
@@ -127,7 +128,7 @@ def test_a_worker_killed_at_any_step_does_each_message_once(
 ) -> None:
     total = EACH * len(PLACES)
     key = prepare(stage, part, total)
-    lines = told(processes, key, kind, part, PLACES, waiting.LISTED)
+    lines = told(processes, key, kind, part, PLACES, waiting_messages.LISTED)
     wanted = [[place, "77", str(total), str(total), "done", "{'done': 2}", "['done']"] for place in PLACES]
     assert lines == wanted
     there = {"try_now": key, "to_dlq": f"DLQ.{key}", "hold": hold_queue(key), "release": key}[kind]

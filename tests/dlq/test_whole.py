@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import Message, Settle
 from console.jobs.worker import run
 from console.operations.operation import perform

@@ -4,7 +4,7 @@ counts."""
 import base64
 import json
 
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 from tests.broker.houses import eventually
 from tests.broker.jms import jms_messages
 from tests.dlq.stage import Seen, Stage

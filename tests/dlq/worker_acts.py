@@ -15,8 +15,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, RunPhase, Server
-from broker import letters as moves
-from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
+from broker.amqp.browser import AmqpBrowser
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher
+from broker.management import dead_letters as moves
 from broker.port import Settle
 from console.audit.models import AuditEntry
 from console.broker import management

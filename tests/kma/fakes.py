@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-from broker.amqp_codec import decode, encode
-from broker.errors import BrokerError
-from broker.port import ConsumerEvents, Delivery, Outgoing, Settle
+from broker.amqp.codec import decode, encode
+from broker.port import BrokerError, ConsumerEvents, Delivery, Outgoing, Settle
 from contract.messages import DesiredRun, Mode
 from contract.reasons import Reason
 from contract.typed import Typed

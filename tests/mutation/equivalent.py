@@ -8,12 +8,12 @@ _SECOND = "text and type(data) is str and data.isascii() and ('\\x00' not in dat
 NO_NAMES = "a shortcut: of no names no field is found"
 
 EQUIVALENT: dict[str, dict[str, str]] = {
-    "contract/acknowledging.py": {
+    "contract/acknowledgements.py": {
         "_bytes: True -> False": (
             "a text from which signs were skipped is not canonical, which is refused as well"
         ),
     },
-    "contract/compressed.py": {
+    "broker/amqp/compressed.py": {
         "without_padding: declared is None or not isinstance(body, bytes) or any(body[declared:]) -> "
         "not isinstance(body, bytes) or any(body[declared:])": "a slice up to None is the whole",
     },

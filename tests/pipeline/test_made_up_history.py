@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from pipeline.run import Run
 
 ROWS = [(HISTORY_KEY, 1), ("orders", 2), (None, 3)]

@@ -15,9 +15,9 @@ from typing import Any
 
 import requests
 
-from broker.amqp_adapter import AmqpPublisher
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import Account, Message, Outgoing
-from broker.stomp_adapter import StompManagement, StompPublisher
+from broker.stomp.client import StompManagement, StompPublisher
 from contract.typed import Typed
 from deploy.artemis import ONE_COMPILER
 from deploy.broker_files import BrokerPorts

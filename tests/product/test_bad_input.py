@@ -1,6 +1,6 @@
 """Whatever a publisher sends ends as a letter that every page can show, and the agents go on."""
 
-from broker.amqp_publisher import AmqpPublisher
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import BodyKind, Message, Outgoing
 from contract.typed import Typed
 from tests.broker.messages import VALUES, everything

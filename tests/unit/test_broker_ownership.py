@@ -6,10 +6,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from agents.site.broker_owner import Ownership, judge
-from broker import site_claim
-from broker.errors import ManagementFailed
-from broker.memory_adapter import MemoryBroker
-from broker.topology import apply, base_topology, setting_topology
+from broker.management import site_claim
+from broker.management.topology import apply
+from broker.management.wanted import base_topology, setting_topology
+from broker.memory.broker import MemoryBroker
+from broker.port import ManagementFailed
 from contract.redelivery import RedeliveryPolicy
 
 SITE, OTHER = uuid4(), uuid4()

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from broker.amqp_codec import decode, encode
+from broker.amqp.codec import decode, encode
 from broker.port import BodyKind, Message
-from contract.identity import message_key
+from contract.message_key import message_key
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.edit.refusal import EditRefused

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.amqp_codec import decode, encode
+from broker.amqp.codec import decode, encode
 from broker.port import BodyKind, Message
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import HEAD_OF_TEXT, WHOLE_BODY, letter_row

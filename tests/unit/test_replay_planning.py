@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.letters import NAMED, SLICE
+from broker.management.dead_letters import NAMED, SLICE
 from dlq.index.walk_ids import Numbers
 from dlq.replay.rules.slices import (
     Candidate,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from broker.waiting import Delivering
-from contract.connections import connection_name, server_of
-from contract.identity import message_key
+from broker.management.waiting_messages import Delivering
+from contract.message_key import message_key
+from contract.names import connection_name, server_of
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq.subscriptions.rules import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message

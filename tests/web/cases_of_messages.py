@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, Run
 from agents.provisioning import queue_counts
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
+from broker.management.topology import apply
+from broker.management.wanted import Queue
 from broker.port import Message
-from broker.topology import apply
-from broker.wanted import Queue
 from console import broker
 from contract.messages import BlockedMessage
 from contract.typed import Typed

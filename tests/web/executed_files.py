@@ -12,7 +12,7 @@ from typing import Any
 from tests.architecture.test_house import PACKAGES, ROOT
 
 # It stands for the broker, whose code nobody reads for this.
-BROKER_IN_MEMORY = "broker/memory_"
+BROKER_IN_MEMORY = "broker/memory/"
 
 
 def _always(*_: object) -> bool:

@@ -26,7 +26,7 @@ from agents.models import (
     StateChange,
 )
 from agents.reasons import EPOCH
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from broker.port import BodyKind, Message
 from console.processes import record_heartbeat
 from console.reasons import said

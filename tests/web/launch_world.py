@@ -15,17 +15,15 @@ from agents.liveness.queries import LEASE_MARGIN_SECONDS, LEASE_SECONDS
 from agents.models import Server
 from contract.messages import (
     AgentKind,
-    Content,
     DesiredRun,
     DesiredState,
     Heartbeat,
     OfferedAgent,
     RecordBatch,
-    RecordRun,
     RunReport,
-    RunState,
     SpoolReport,
 )
+from contract.records import Content, RecordRun, RunState
 from failures.intake.batch import accept_batch
 from tests.web import reports
 

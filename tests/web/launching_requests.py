@@ -28,8 +28,9 @@ from agents.models import (
     Server,
     ServerToken,
 )
+from broker.management.topology import apply
+from broker.management.wanted import setting_topology
 from broker.port import Management
-from broker.topology import apply, setting_topology
 from console.saved_filters.models import SavedFilter
 from console.tokens.models import ApiToken
 from contract.redelivery import RedeliveryPolicy

@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Activation, Run
+from broker.management.topology import apply
+from broker.management.wanted import Queue, setting_topology
 from broker.port import Outgoing
-from broker.topology import apply, setting_topology
-from broker.wanted import Queue
 from console import broker
 from console.saved_filters.models import SavedFilter
 from contract.messages import BlockedMessage

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from agents.models import LaunchSetting
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from broker.port import Message
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row

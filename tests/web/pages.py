@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from agents.provisioning import queue_counts as figures
 from agents.provisioning.queue_counts import QueueFigures
-from broker.errors import ManagementFailed
+from broker.port import ManagementFailed
 from tests.web.factories import World
 
 

@@ -10,16 +10,15 @@ from django.utils import timezone
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
 from agents.servers.tokens import issue_server_token
 from console.tokens.models import ApiToken
-from contract.messages import KIND_OF as KIND_NAMES
-from contract.messages import (
+from contract.messages import Record, RecordBatch
+from contract.records import KIND_OF as KIND_NAMES
+from contract.records import (
     BreakerCounts,
     Closing,
     Content,
     Interruption,
     MessageIdentity,
     Protocol,
-    Record,
-    RecordBatch,
     RecordRun,
     Recovered,
     ReplayOutcome,

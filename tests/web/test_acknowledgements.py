@@ -17,18 +17,16 @@ from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Acknowledgement, Activation, LaunchSetting, Pool, Run, Server
 from contract import wire
-from contract.acknowledging import Action, EndState, make_id
-from contract.messages import (
+from contract.acknowledgements import Action, EndState, make_id
+from contract.messages import Answer, Record, RecordBatch
+from contract.reasons import CONNECTION_LOST, NO_ANSWER, Reason
+from contract.records import (
     KIND_OF,
     AcknowledgementEnded,
     AcknowledgementOpened,
-    Answer,
     MessageIdentity,
-    Record,
-    RecordBatch,
     RecordRun,
 )
-from contract.reasons import CONNECTION_LOST, NO_ANSWER, Reason
 from failures.intake.batch import accept_batch
 from failures.retention.aged import AGED, ANSWERS
 from tests.web.rows import api_client, heartbeat, make_alive, make_person, make_setting

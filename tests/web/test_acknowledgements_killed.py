@@ -16,7 +16,7 @@ from agents.acknowledgements.answering import Answerer
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Acknowledgement, Pool, Server
 from console.reasons import said
-from contract.acknowledging import Action, EndState
+from contract.acknowledgements import Action, EndState
 from contract.messages import Answer
 from contract.reasons import NO_ANSWER, NOT_OPEN
 from failures.models import SpoolMark

@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents.models import Acknowledgement, Pool, Run, Server
 from agents.reasons import DELIVERED_AGAIN
 from agents.reconciler import keep_up
-from contract.acknowledging import EndState
+from contract.acknowledgements import EndState
 from tests.web.rows import api_client, make_alive
 from tests.web.test_acknowledgements import House, post, row
 

@@ -13,17 +13,9 @@ from agents.models import LaunchSetting, OfferedAgent, Pool, Run, RunPhase, Serv
 from agents.settings.saving import disable_setting, enable_setting
 from console.reasons import NO_REASON, said
 from contract import wire
-from contract.messages import (
-    OLDEST_VERSION,
-    VERSION,
-    BlockedMessage,
-    BreakerCounts,
-    Heartbeat,
-    RunReport,
-    RunState,
-    SpoolReport,
-)
+from contract.messages import OLDEST_VERSION, VERSION, BlockedMessage, Heartbeat, RunReport, SpoolReport
 from contract.reasons import HANDLING_SLOW
+from contract.records import BreakerCounts, RunState
 from tests.web.rows import NOW, activate, api_client, heartbeat, heartbeat_json
 
 SLOW = HANDLING_SLOW(seconds=2.5, limit=3.0)

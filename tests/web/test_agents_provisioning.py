@@ -17,7 +17,7 @@ from agents.provisioning.queue_counts import figures_of_all, queue_figures
 from agents.provisioning.topology import save_destination, save_setting
 from agents.settings.saving import enable_setting
 from broker.port import Account, Message, Outgoing
-from broker.stomp_adapter import StompPublisher
+from broker.stomp.client import StompPublisher
 from console import broker as broker_service
 from console.operations.refusals import Refused
 from contract.typed import Typed

@@ -16,7 +16,7 @@ from agents.settings.saving import disable_setting, enable_setting
 from console import task_queue
 from console.operations.refusals import Refused
 from console.reasons import said
-from contract.messages import Closing, RecordRun, RunState
+from contract.records import Closing, RecordRun, RunState
 from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting
 
 

@@ -28,7 +28,7 @@ from agents.models import (
 from agents.settings.saving import enable_setting
 from agents.site.components import note_state
 from console.processes import record_heartbeat
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.alert_sources import LEAST
 from dlq.index.queries import FEED_QUEUE, feed_counted
 from dlq.models import DeadLetter, LetterQueue, LetterState

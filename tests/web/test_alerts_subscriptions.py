@@ -18,12 +18,12 @@ from agents.provisioning.queue_counts import queue_figures
 from agents.provisioning.subscriptions import watch_subscriptions
 from agents.provisioning.topology import save_destination, save_setting
 from agents.settings.saving import enable_setting
-from broker.amqp_adapter import AmqpConsumer
-from broker.errors import BrokerUnavailable
-from broker.port import Account, Message, Outgoing, Settle
-from broker.stomp_adapter import StompPublisher
+from broker.amqp.consumer import AmqpConsumer
+from broker.port import Account, BrokerUnavailable, Message, Outgoing, Settle
+from broker.stomp.client import StompPublisher
 from console import broker as broker_service
-from contract.messages import RunReport, RunState
+from contract.messages import RunReport
+from contract.records import RunState
 from contract.typed import Typed
 from tests.broker.houses import Owner
 from tests.services import ArtemisService

@@ -31,7 +31,8 @@ from agents.reconciler import tend
 from agents.settings.saving import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
-from contract.messages import BreakerCounts, RunReport, RunState
+from contract.messages import RunReport
+from contract.records import BreakerCounts, RunState
 from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool

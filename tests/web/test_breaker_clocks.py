@@ -9,7 +9,7 @@ from agents.heartbeat.desired import desired_state
 from agents.models import Activation, BreakerTrip, LaunchSetting, Pool, Run, Server, Trigger
 from agents.settings.saving import disable_setting, enable_setting
 from console.reasons import said
-from contract.messages import BreakerCounts
+from contract.records import BreakerCounts
 from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool

@@ -9,7 +9,8 @@ from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import LaunchSetting, Pool, Run, RunPhase, Server, Trigger
 from agents.settings.saving import enable_setting
-from contract.messages import BreakerCounts, RunReport, RunState
+from contract.messages import RunReport
+from contract.records import BreakerCounts, RunState
 from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool

@@ -21,7 +21,8 @@ from agents.models import (
 )
 from agents.reconciler import tend
 from agents.settings.saving import enable_setting
-from contract.messages import BreakerCounts, RunReport, RunState
+from contract.messages import RunReport
+from contract.records import BreakerCounts, RunState
 from failures.intake.batch import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.alerts.evaluating import evaluate
 from agents.models import Activation, Alert, LaunchSetting, Pool
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from failures.models import (
     ArchiveBlock,
     FailureDelta,

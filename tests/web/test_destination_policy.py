@@ -19,10 +19,9 @@ from agents.destinations import policies
 from agents.destinations.policies import watch_policies
 from agents.models import Alert, Destination, LaunchSetting, Pool, StateChange
 from agents.provisioning.provision import provision_due
-from broker.errors import BrokerError, BrokerTimeout
-from broker.memory_adapter import MemoryBroker
-from broker.port import Account
-from broker.topology import apply
+from broker.management.topology import apply
+from broker.memory.broker import MemoryBroker
+from broker.port import Account, BrokerError, BrokerTimeout
 from console import broker as broker_service
 from console.audit.models import AuditEntry
 from console.jobs.locks import lock

@@ -8,8 +8,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
-from broker.errors import BrokerUnavailable
-from broker.port import BodyKind
+from broker.port import BodyKind, BrokerUnavailable
 from contract.typed import Typed
 from dlq.models import DeadLetter
 from dlq.pages.case import case_of

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, PoolGrant
-from broker.errors import BrokerError, BrokerUnavailable
+from broker.port import BrokerError, BrokerUnavailable
 from console.audit.models import AuditEntry
 from console.jobs import crash
 from dlq.index.broker import LetterQueues

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.models import DeadLetter, LetterEdit, ReplayJob

@@ -18,7 +18,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Run
-from broker.errors import BrokerUnavailable
+from broker.port import BrokerUnavailable
 from console.audit.models import AuditEntry
 from console.saved_filters.models import SavedFilter
 from contract.messages import Record

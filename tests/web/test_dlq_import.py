@@ -14,8 +14,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
-from broker.errors import AddressUnknown, BrokerUnavailable
-from broker.port import BodyKind, Message, Outgoing
+from broker.port import AddressUnknown, BodyKind, BrokerUnavailable, Message, Outgoing
 from console.audit.models import AuditEntry
 from console.operations.refusals import WronglyAsked
 from contract.typed import Typed

@@ -8,7 +8,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import BodyKind
 from console.audit.models import AuditEntry
 from contract.typed import Typed

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from django.contrib.auth.models import User
 
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from broker.port import Message
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting, PoolGrant
-from broker.errors import AddressUnknown, BrokerUnavailable
+from broker.port import AddressUnknown, BrokerUnavailable
 from console.audit.models import AuditEntry
 from console.jobs.worker import held
 from console.operations.refusals import Refused

@@ -15,9 +15,9 @@ from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Ser
 from agents.provisioning.provision import provision_setting
 from agents.provisioning.queue_counts import queue_figures
 from agents.provisioning.topology import save_destination, save_setting
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 from broker.port import Account, Message, Outgoing, Settle
-from broker.stomp_adapter import StompPublisher
+from broker.stomp.client import StompPublisher
 from console import broker as broker_service
 from contract.typed import Typed
 from tests.broker.houses import Owner

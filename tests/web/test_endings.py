@@ -12,7 +12,7 @@ from agents.activations.end import end_activations, set_ending
 from agents.activations.start import start_activation
 from agents.models import Activation, Ending, LaunchSetting, Pool, Run, Server, StateChange, Trigger
 from agents.reasons import LATE_RECORDS, MESSAGES_FAILED
-from contract.messages import Content, RunState
+from contract.records import Content, RunState
 from dlq.models import LetterReport
 from failures.intake.batch import accept_batch
 from tests.web.reports import AT, Spool, closing, message, protocol, recovered, run_of

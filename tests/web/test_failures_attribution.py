@@ -10,7 +10,7 @@ from django.test import Client
 
 from agents.alerts.evaluating import evaluate
 from agents.models import Alert, LaunchSetting, Run, Server
-from contract.messages import RecordRun
+from contract.records import RecordRun
 from dlq.models import ReplayJob
 from failures.intake import rows
 from failures.models import FailureProtocol, RefusedRecord, SpoolMark

@@ -9,7 +9,8 @@ import pytest
 
 from agents.heartbeat.records import record_outcomes
 from agents.models import Interruption, Run, RunPhase
-from contract.messages import Closing, Content, Record, RecordBatch, RecordReceipt, RunState
+from contract.messages import Record, RecordBatch, RecordReceipt
+from contract.records import Closing, Content, RunState
 from dlq.models import LetterReport
 from failures.erasing import erase_protocols, erase_recovered
 from failures.intake.batch import accept_batch

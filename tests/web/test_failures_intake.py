@@ -12,15 +12,8 @@ from django.test import Client
 
 from agents.models import Run, RunPhase
 from contract.fingerprint import fingerprint
-from contract.messages import (
-    MAX_RECORDS,
-    MAX_TRACEBACK,
-    OLDEST_VERSION,
-    VERSION,
-    Content,
-    RecordBatch,
-    RunState,
-)
+from contract.messages import MAX_RECORDS, MAX_TRACEBACK, OLDEST_VERSION, VERSION, RecordBatch
+from contract.records import Content, RunState
 from contract.wire import dump
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord, SpoolMark

@@ -12,7 +12,7 @@ from django.db.models import Sum
 from django.db.models.functions import Greatest
 
 from agents.models import LaunchSetting, Run
-from contract.messages import Protocol
+from contract.records import Protocol
 from failures.intake.batch import accept_batch
 from failures.models import (
     FailureDelta,

@@ -108,7 +108,9 @@ def test_a_replay_is_followed_through_no_more_files(world: World, operator: User
         to_the_move = moved(job)
     print(*to_the_job, "", *to_the_move, sep="\n")
     assert {"dlq/pages/giveback.py", "dlq/replay/creation.py"} <= {*to_the_job}
-    assert {"dlq/tasks.py", "dlq/replay/worker/mover.py", "broker/letters.py"} <= {*to_the_move}
+    assert {"dlq/tasks.py", "dlq/replay/worker/mover.py", "broker/management/dead_letters.py"} <= {
+        *to_the_move
+    }
     assert_no_worse({TO_THE_JOB: len(to_the_job), TO_THE_MOVE: len(to_the_move)})
 
 

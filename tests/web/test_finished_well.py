@@ -11,7 +11,7 @@ from agents.activations.start import start_activation
 from agents.models import Activation, Ending, LaunchSetting, OfferedAgent, Pool, Run, Server, Trigger
 from agents.settings.saving import disable_setting, enable_setting
 from console.reasons import said
-from contract.messages import Content, RunState
+from contract.records import Content, RunState
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.reports import Spool, closing, message, protocol, recovered, run_of

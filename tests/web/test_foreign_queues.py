@@ -9,9 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from broker.memory_adapter import MemoryBroker
-from broker.topology import apply, base_topology
-from broker.wanted import Queue
+from broker.management.topology import apply
+from broker.management.wanted import Queue, base_topology
+from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
 from console.audit.models import AuditEntry
 from console.reasons import said

@@ -8,7 +8,7 @@ import pytest
 from django.db.models import Q
 from django.utils import timezone
 
-from broker.errors import BrokerUnavailable
+from broker.port import BrokerUnavailable
 from console import hooks
 from console.jobs.job import RETRY
 from console.jobs.worker import (

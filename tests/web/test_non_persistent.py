@@ -4,7 +4,7 @@ import pytest
 from django.conf import settings
 
 from agents.models import Run
-from contract.messages import Content
+from contract.records import Content
 from dlq.models.letter import BIN_QUEUE
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol

@@ -17,9 +17,10 @@ from agents.provisioning import provision
 from agents.reconciler import stand_in_at_broker
 from agents.settings import pauses
 from agents.settings.saving import enable_setting
-from broker.letters import QueueFigures
+from broker.management.queues import QueueFigures
 from console.processes import record_heartbeat
-from contract.messages import RunReport, RunState
+from contract.messages import RunReport
+from contract.records import RunState
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_setting
 
 BAD, GOOD = "bad", "good"

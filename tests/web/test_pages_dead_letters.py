@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from broker.port import BodyKind, Message
 from console.lists import keyset
-from contract.properties import BYTES_IN_STREAM, NOT_CONVERTIBLE
+from contract.names import BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
 from dlq.dead_letters.rules.body import Look, body_of, pretty, shown
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from agents.models import LaunchSetting
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import BodyKind
 from console.audit.models import AuditEntry
 from contract.typed import Typed

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
 from agents.provisioning import queue_counts as figures
-from broker.errors import BrokerTimeout, ManagementFailed
+from broker.port import BrokerTimeout, ManagementFailed
 from console import broker
 from dlq.models import UndeliveredMessage
 from failures.models import RefusedRecord

@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting
 from agents.provisioning import queue_counts as figures
 from agents.provisioning.queue_counts import QueueFigures
-from broker.errors import ManagementFailed
+from broker.port import ManagementFailed
 from console.operations.operation import perform
 from console.ui.sparkline import HEIGHT, spark
 from dlq.annotations.operations import MuteLetters, Take

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool
 from console.reasons import said
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from dlq.retention.aging import dead_letters_keep_nothing_before, of_dead_letters
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
 from failures.pages import retention

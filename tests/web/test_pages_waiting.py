@@ -10,7 +10,7 @@ from django.utils import translation
 
 from agents.models import Pool
 from agents.provisioning import queue_counts as figures
-from broker.errors import BrokerUnavailable
+from broker.port import BrokerUnavailable
 from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.models import DeadLetter
@@ -83,7 +83,7 @@ def test_what_is_cut_off_is_said(
     page = looked_at(viewer, PAGE)
     assert "The broker tells of the first 200." in page.text and "Waiting 205" in page.text
     assert "w150" in looked_at(viewer, f"{PAGE}?part=waiting&start=150").text
-    monkeypatch.setattr("broker.waiting.LISTED", 1)
+    monkeypatch.setattr("broker.management.waiting_messages.LISTED", 1)
     house.delay("d1", "d2")
     assert "the broker cannot name each of them" in looked_at(viewer, f"{PAGE}?part=delayed").text
 

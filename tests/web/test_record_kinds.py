@@ -9,16 +9,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Interruption, Run
-from contract.acknowledging import EndState, make_id
-from contract.messages import KINDS as WIRE_KINDS
-from contract.messages import (
-    AcknowledgementEnded,
-    AcknowledgementOpened,
-    Content,
-    Record,
-    RecordBatch,
-    RecordReceipt,
-)
+from contract.acknowledgements import EndState, make_id
+from contract.messages import Record, RecordBatch, RecordReceipt
+from contract.records import KINDS as WIRE_KINDS
+from contract.records import AcknowledgementEnded, AcknowledgementOpened, Content
 from dlq.models import LetterReport
 from failures.intake.batch import KINDS, accept_batch, all_kinds
 from failures.models import FailureProtocol, RecoveredMessage

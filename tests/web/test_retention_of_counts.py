@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from agents.models import LaunchSetting, Server
-from contract.messages import RecordRun
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
+from contract.records import RecordRun
 from dlq.models import DeadLetter, Note
 from failures.fingerprints import book, merging
 from failures.intake.batch import accept_batch

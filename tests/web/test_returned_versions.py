@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Alert, Run
-from contract.messages import Protocol
+from contract.records import Protocol
 from failures.fingerprints import book, merging, parts
 from failures.intake.batch import accept_batch
 from failures.links import fingerprint_url

@@ -23,11 +23,11 @@ from agents.provisioning.topology import REMOVING, save_destination
 from agents.reconciler import tend
 from agents.settings import removal
 from agents.settings.removal import finish_removals, remove_setting
-from broker.memory_adapter import MemoryBroker
+from broker.management.queues import find
+from broker.management.topology import apply
+from broker.management.wanted import Queue
+from broker.memory.broker import MemoryBroker
 from broker.port import Message, Outgoing
-from broker.rows import find
-from broker.topology import apply
-from broker.wanted import Queue
 from console import broker as broker_service
 from console.audit.log import no_record
 from console.operations.refusals import Refused

@@ -16,7 +16,7 @@ from django.test import Client
 from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Schedule, StateChange, Timing, Window
 from agents.settings import removal
 from agents.settings.removal import finish_removals, remove_setting
-from broker.memory_adapter import MemoryBroker
+from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
 from failures import detaching
 from failures.intake.batch import accept_batch

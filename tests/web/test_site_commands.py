@@ -19,8 +19,7 @@ from django.utils import timezone
 from agents.models import Activation, Destination, LaunchSetting, Pool, ScheduledGroup, Server
 from agents.servers import tokens
 from agents.settings.saving import disable_setting
-from broker.errors import BrokerUnavailable
-from broker.port import Account, Outgoing
+from broker.port import Account, BrokerUnavailable, Outgoing
 from console import broker as broker_service
 from console.reasons import said
 from console.tokens.models import ApiToken

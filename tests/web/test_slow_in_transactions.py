@@ -10,7 +10,7 @@ from django.test import Client
 
 from agents.models import LaunchSetting, Pool
 from agents.provisioning.provision import provision_due
-from broker.memory_adapter import MemoryBroker
+from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
 from tests import slow_calls
 from tests.web.rows import NOW, make_setting
@@ -22,7 +22,7 @@ SLOW = {
     "socket.sendall": "import socket\na, b = socket.socketpair()\nwith a, b: a.sendall(b'x')",
     "starts a process": "import subprocess, sys; subprocess.run([sys.executable, '-c', ''])",
     "writes to": "import os, tempfile; tempfile.TemporaryFile().close()",
-    "calls MemoryManagement": "from broker.memory_adapter import MemoryBroker\n"
+    "calls MemoryManagement": "from broker.memory.broker import MemoryBroker\n"
     "MemoryBroker().management().attribute('broker', 'NodeID')",
 }
 

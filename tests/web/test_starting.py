@@ -30,7 +30,8 @@ from broker.port import Account
 from console import broker as broker_service
 from console.operations.refusals import Refused
 from console.reasons import said
-from contract.messages import AgentKind, RunState
+from contract.messages import AgentKind
+from contract.records import RunState
 from tests.web.reports import closing, run_of
 from tests.web.rows import NOW, make_alive, make_setting
 

@@ -20,9 +20,10 @@ from agents.destinations import policies
 from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
 from agents.provisioning.provision import provision_due
 from agents.settings.saving import enable_setting
-from broker.memory_adapter import MemoryBroker
+from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
-from contract.messages import RunReport, RunState
+from contract.messages import RunReport
+from contract.records import RunState
 from dlq.models import DeadLetter
 from dlq.search import rebuild
 from ma_site.celery import app

@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from agents.models import BreakerTrip, LaunchSetting, Pool, Server
 from agents.pages.trip_words import trip_cause
 from agents.pages.trips import trip_story
-from contract.messages import BreakerCounts
+from contract.records import BreakerCounts
 from tests.web.rows import NOW, activate, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, started
 

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from agents.models import Pool
-from broker.errors import BrokerUnavailable
+from broker.port import BrokerUnavailable
 from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.models.waiting import WaitingAction

@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
 from agents.models import Pool
-from broker import waiting
+from broker.management import waiting_messages
 from console.audit.models import AuditEntry
 from console.operations.operation import perform
 from console.operations.refusals import NotAllowed, Refused
@@ -127,12 +127,12 @@ def test_bodies_of_large_messages_are_not_fetched(
 def test_what_the_broker_does_not_tell_of_is_said(
     house: WaitingHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.publish(*(f"w{n}" for n in range(waiting.FIRST + 5)))
+    house.publish(*(f"w{n}" for n in range(waiting_messages.FIRST + 5)))
     found = seen(house, "waiting", start=150)
     assert (found.told, found.counts.waiting, found.cut, found.more) == (200, 205, True, False)
     assert [found.lines[0].message.message_id, len(found.lines)] == ["w150", 50]
     assert seen(house, "waiting").more
-    monkeypatch.setattr("broker.waiting.LISTED", 2)
+    monkeypatch.setattr("broker.management.waiting_messages.LISTED", 2)
     house.deliver(3)
     assert (seen(house, "in_delivery").told, seen(house, "in_delivery").lines) == (None, [])
 

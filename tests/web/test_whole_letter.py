@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.models import LaunchSetting
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from broker.port import Message
 from console.audit.models import AuditEntry
 from contract.typed import Typed

@@ -22,10 +22,10 @@ from agents.models import (
     Severity,
     SubscriptionState,
 )
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
 from console.reasons import Reason
 from contract.messages import OLDEST_VERSION, VERSION
-from contract.properties import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE
+from contract.names import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
 from dlq import reasons as dlq_reasons
 from dlq.models import (

@@ -8,13 +8,13 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Destination, LaunchSetting, Run
-from broker import waiting
-from broker.memory_adapter import MemoryBroker, MemoryConsumer
+from broker.management import waiting_messages
+from broker.management.topology import apply
+from broker.management.wanted import base_topology, hold_topology, setting_topology
+from broker.memory.broker import MemoryBroker, MemoryConsumer
 from broker.port import Delivery, Message, Outgoing, Settle
-from broker.topology import apply, base_topology, hold_topology, setting_topology
 from console.operations.operation import perform
-from contract.connections import connection_name
-from contract.properties import hold_queue
+from contract.names import connection_name, hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq.index.broker import LetterQueues
@@ -100,7 +100,7 @@ class WaitingHouse:
         """Puts apart what waits."""
         apply(self.management, hold_topology(self.key, DLA))
         for number in self.numbers("waiting"):
-            waiting.move(self.management, self.key, number, hold_queue(self.key))
+            waiting_messages.move(self.management, self.key, number, hold_queue(self.key))
 
     def deliver(self, count: int, server: str = "srv-1") -> None:
         """The first messages that wait are in delivery on that server from now on."""

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.provision import provision_all
-from broker.errors import BrokerError
+from broker.port import BrokerError
 
 
 class Command(BaseCommand):

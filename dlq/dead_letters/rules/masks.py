@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from contract.properties import DEAD_LETTER_PREFIX
+from contract.names import DEAD_LETTER_PREFIX
 from dlq.dead_letters.rules.json_masks import HIDDEN, looks_like_json, masked_body, masked_head
 from dlq.models import DeadLetter
 

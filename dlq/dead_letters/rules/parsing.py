@@ -9,12 +9,11 @@ from typing import Any
 
 from django.db.models.base import ModelState
 
-from broker.amqp_codec import decode, encode
-from broker.errors import MessageUndecodable
-from broker.port import BodyKind, Message
-from contract.compressed import is_cut
-from contract.identity import message_key
-from contract.properties import (
+from broker.amqp.codec import decode, encode
+from broker.amqp.compressed import is_cut
+from broker.port import BodyKind, Message, MessageUndecodable
+from contract.message_key import message_key
+from contract.names import (
     ANNOTATED_ORIG_ADDRESS,
     ANNOTATED_ORIG_MESSAGE_ID,
     ANNOTATED_ORIG_QUEUE,

@@ -6,12 +6,10 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
-from broker.amqp_codec import decode
-from broker.errors import MessageUndecodable
-from broker.outgoing import outgoing_bytes
-from broker.port import Message
-from contract.compressed import is_cut
-from contract.properties import DUPLICATE_ID, LETTER, LETTER_ID, LETTER_QUEUE
+from broker.amqp.codec import decode, encode_outgoing
+from broker.amqp.compressed import is_cut
+from broker.port import Message, MessageUndecodable
+from contract.names import DUPLICATE_ID, LETTER, LETTER_ID, LETTER_QUEUE
 from contract.typed import Typed
 from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.body_text import BODY, form_of, with_bytes, with_text
@@ -118,6 +116,6 @@ def copy_for(letter: DeadLetter, before: Message, after: Message, edit: UUID, no
 def encoded_copy(letter: DeadLetter, before: Message, after: Message, edit: UUID, now: datetime) -> bytes:
     """What the worker will send. Raises EditRefused where no queue would take it."""
     try:
-        return outgoing_bytes(copy_for(letter, before, after, edit, now))
+        return encode_outgoing(copy_for(letter, before, after, edit, now))
     except ValueError as error:
         raise EditRefused("unsendable", _("The message cannot be sent: %(why)s.") % {"why": error}) from error

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from contract.properties import (
+from contract.names import (
     ANNOTATED_ORIG_ADDRESS,
     ANNOTATED_ORIG_MESSAGE_ID,
     ANNOTATED_ORIG_QUEUE,

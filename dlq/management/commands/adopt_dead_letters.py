@@ -8,12 +8,12 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from broker.amqp_adapter import AmqpBrowser
-from broker.errors import BrokerError
+from broker.amqp.browser import AmqpBrowser
+from broker.port import BrokerError
 from console.audit.log import account_of, record_refused
 from console.broker import management
 from console.operations.refusals import Refused
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.cli.terminal import safe
 from dlq.index.walk import WalkIncomplete
 from dlq.queues.adoption import ADOPT, Plan, Share, adopt, look

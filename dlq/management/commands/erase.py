@@ -7,7 +7,7 @@ from uuid import uuid4
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from broker.errors import BrokerError
+from broker.port import BrokerError
 from console.audit.log import record_refused
 from dlq.cli.ask import person_named
 from dlq.erasure.erasing import ACTION, Erased, erase, would_erase

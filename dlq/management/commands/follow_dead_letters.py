@@ -12,10 +12,12 @@ from django.utils import timezone
 
 from agents.reconciler import stand_in_at_broker, stand_in_for_alerts
 from agents.site.broker_owner import ForeignBroker, OwnerWatch, note_owner, require_own_broker
-from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
-from broker.errors import BrokerError
+from broker.amqp.browser import AmqpBrowser
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher
+from broker.port import BrokerError
 from console.broker import management
-from contract.properties import FEED, dead_letter_queue
+from contract.names import FEED, dead_letter_queue
 from dlq.index.feed import Feed, Inbox
 from dlq.index.sweep import Sweep
 

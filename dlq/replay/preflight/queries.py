@@ -14,10 +14,10 @@ from django.db.models import QuerySet
 from agents.models import LaunchSetting, OfferedAgent
 from agents.models.server import lost_before
 from agents.provisioning.queue_counts import Figures, asked_now, broker_away_since, figures_of, message_count
-from broker.errors import BrokerError
-from broker.rows import find
+from broker.management.queues import find
+from broker.port import BrokerError
 from console.broker import bounded, management
-from contract.properties import BIN, dead_letter_queue
+from contract.names import BIN, dead_letter_queue
 from dlq.models import Action, DeadLetter, Scope
 from dlq.replay.preflight.rules import Flight, Place, judge
 from dlq.replay.preflight.skipping import Letter, policy_for, read, with_past

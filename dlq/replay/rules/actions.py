@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq import rights
 from dlq.models import Action, LetterState
 from dlq.models.letter import BIN_QUEUE

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
-from broker.letters import FLUSH, NAMED, SLICE
+from broker.management.dead_letters import FLUSH, NAMED, SLICE
 
 # One move, and one transaction of the broker: management holds a lock of it all meanwhile. Of a range it
 # compares each letter twice, of ids about as often as these can be halved.

@@ -10,13 +10,13 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from broker.amqp_peek import peek
-from broker.errors import BrokerError, ManagementFailed, MessageUndecodable
-from broker.letters import SLICE
+from broker.amqp.sections import read_named_values
+from broker.management.dead_letters import SLICE
+from broker.port import BrokerError, ManagementFailed, MessageUndecodable
 from console.audit.models import AuditResult
 from console.jobs import crash
 from console.reasons import NO_REASON, Reason
-from contract.properties import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE
+from contract.names import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.index.broker import LetterQueues
 from dlq.index.walk import Walk
@@ -113,7 +113,7 @@ def _waiting(job: ReplayJob, queues: LetterQueues) -> Iterator[bytes]:
 
 def _came_from(encoded: bytes) -> object:
     try:
-        found = peek(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
+        found = read_named_values(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
     except MessageUndecodable:
         return None
     return found.get(ORIG_QUEUE, found.get(ANNOTATED_ORIG_QUEUE))

@@ -28,7 +28,7 @@ from django.db.models import Case, F, Value, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from broker.errors import BrokerTimeout, ManagementFailed
+from broker.port import BrokerTimeout, ManagementFailed
 from console.jobs import crash
 from dlq.index.broker import LetterQueues
 from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState

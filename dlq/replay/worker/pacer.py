@@ -14,8 +14,7 @@ from django.utils import timezone
 from agents.heartbeat.desired import carried_counts
 from agents.models import LaunchSetting, Run
 from agents.models.server import lost_before
-from broker.errors import ManagementFailed
-from broker.port import Management
+from broker.port import Management, ManagementFailed
 from console.jobs import crash
 from dlq.models import JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.models.replay import DELIVERING

@@ -10,7 +10,7 @@ from django.db.models import Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from broker.errors import AddressUnknown, BrokerError
+from broker.port import AddressUnknown, BrokerError
 from console.jobs import crash
 from console.jobs.worker import Wait, Worker
 from console.operations.refusals import Refused

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F, Max, Min, QuerySet, Value
 from django.utils import timezone
 
-from broker.errors import BrokerUnavailable
+from broker.port import BrokerUnavailable
 from console.jobs import crash
 from console.reasons import Reason
 from dlq.index.broker import LetterQueues

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from agents.acknowledgements import records
 from agents.acknowledgements.records import Told
-from contract.acknowledging import read_id
-from contract.errors import ContractError
-from contract.messages import AcknowledgementEnded, AcknowledgementOpened, Recovered
+from contract.acknowledgements import read_id
+from contract.records import AcknowledgementEnded, AcknowledgementOpened, Recovered
+from contract.wire import ContractError
 from failures.intake.kinds.record_kind import (
     BatchContext,
     Item,

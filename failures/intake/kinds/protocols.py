@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from contract.errors import ContractError
 from contract.fingerprint import fingerprint
-from contract.messages import MAX_TRACEBACK, MessageIdentity, Protocol
+from contract.messages import MAX_TRACEBACK
 from contract.outcomes import Disposition, Outcome
+from contract.records import MessageIdentity, Protocol
 from contract.text import storable
+from contract.wire import ContractError
 from failures.hooks import protocols_stored
 from failures.intake.kinds.record_kind import (
     BatchContext,

@@ -10,8 +10,9 @@ from django.db.models import QuerySet
 
 from agents.models import LaunchSetting, Run, Server
 from contract import wire
-from contract.errors import ContractError
-from contract.messages import KIND_OF, Closing, Content, MessageIdentity, Record
+from contract.messages import Record
+from contract.records import KIND_OF, Closing, Content, MessageIdentity
+from contract.wire import ContractError
 from failures.intake.sanitize import fit, whole
 
 C = TypeVar("C", bound=Content)

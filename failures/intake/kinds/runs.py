@@ -8,8 +8,9 @@ from agents.breaker.interruption import accept_interruption, told_columns
 from agents.models import Interruption as InterruptionRow
 from agents.models import Run, RunPhase
 from contract.breaker import TripReason
-from contract.errors import ContractError
-from contract.messages import MAX_EVIDENCE, Closing, Interruption, Record
+from contract.messages import MAX_EVIDENCE, Record
+from contract.records import Closing, Interruption
+from contract.wire import ContractError
 from failures.intake.kinds.record_kind import BatchContext, Item, RecordKind, RunTotals, StoreResult, run_key
 from failures.intake.sanitize import whole
 

@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from agents.site.broker_owner import ForeignBroker, require_own_broker, site_id
-from broker import site_claim
-from broker.errors import BrokerError
+from broker.management import site_claim
+from broker.port import BrokerError
 from console.audit.log import account_of, record
 from console.audit.models import AuditResult
 from console.broker import management

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from contract.made_up import HISTORY_KEY
+from contract.names import HISTORY_KEY
 from ma_site.demo_history import make_history, remove_history
 from ma_site.demo_rows import make_demo_pool
 

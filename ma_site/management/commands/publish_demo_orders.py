@@ -10,9 +10,8 @@ from typing import Any
 import structlog
 from django.core.management.base import BaseCommand, CommandParser
 
-from broker.errors import BrokerError
-from broker.port import Account, Outgoing, Publisher
-from broker.stomp_adapter import StompPublisher
+from broker.port import Account, BrokerError, Outgoing, Publisher
+from broker.stomp.client import StompPublisher
 from ma_site.demo_orders import orders
 from ma_site.env import read_publisher
 

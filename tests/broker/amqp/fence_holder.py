@@ -4,8 +4,8 @@ QUEUE` takes messages and keeps them unsettled; a line per message on standard o
 import sys
 import time
 
-from broker.amqp_adapter import AmqpConsumer
-from broker.amqp_codec import quick
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.natural import decode_natural
 from broker.port import Account, Delivery
 
 
@@ -17,7 +17,7 @@ class Holder:
         print("lost", flush=True)
 
     def delivered(self, delivery: Delivery) -> None:
-        print(quick(delivery.encoded).body, flush=True)
+        print(decode_natural(delivery.encoded).body, flush=True)
 
     def settled(self, tag: int, problem: str | None) -> None:
         raise AssertionError("nothing is sent here")

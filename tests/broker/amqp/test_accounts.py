@@ -2,9 +2,10 @@
 
 import pytest
 
-from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
-from broker.errors import AccessRefused, BrokerUnavailable
-from broker.port import Account, Outgoing
+from broker.amqp.browser import AmqpBrowser
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher
+from broker.port import AccessRefused, Account, BrokerUnavailable, Outgoing
 from tests.broker.houses import DLA, Owner, RealHouse, text_message
 
 

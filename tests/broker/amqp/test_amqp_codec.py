@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.amqp_codec import decode, encode, quick
-from broker.errors import MessageUndecodable
-from broker.port import BodyKind, Message
+from broker.amqp.codec import decode, encode
+from broker.amqp.natural import decode_natural
+from broker.port import BodyKind, Message, MessageUndecodable
 from contract.typed import Typed, from_json, to_json
 from tests.broker.messages import NESTED, SCALARS, VALUES, everything, named
 
@@ -47,7 +47,7 @@ def test_nan_keeps_being_nan() -> None:
 def test_the_smallest_message_has_the_defaults_of_amqp() -> None:
     message = decode(b"\x00\x53\x77\x40")
     assert message == Message(durable=False)
-    assert quick(b"\x00\x53\x77\x40").body is None
+    assert decode_natural(b"\x00\x53\x77\x40").body is None
 
 
 def test_a_client_library_understands_what_is_encoded() -> None:
@@ -66,7 +66,7 @@ def test_what_a_client_library_encodes_is_understood() -> None:
     sent = proton.Message(
         body=body, id=7, durable=True, properties={"c": proton.char("ж"), "b": proton.byte(-1)}
     )
-    seen = quick(bytes(sent.encode()))
+    seen = decode_natural(bytes(sent.encode()))
     assert seen.body == {
         "a": [1, 2.5, None, True],
         "s": datetime(1970, 1, 1, 0, 0, 0, 5000, UTC),
@@ -80,10 +80,10 @@ def test_descriptors_may_be_symbols_and_sections_may_come_in_parts() -> None:
     symbol = b"\x00\xa3\x10amqp:data:binary"
     encoded = symbol + b"\xa0\x02ab" + b"\x00\x80" + struct.pack(">Q", 0x75) + b"\xb0\x00\x00\x00\x01c"
     assert decode(encoded).body == Typed("binary", b"abc")
-    assert quick(encoded).body == b"abc"
+    assert decode_natural(encoded).body == b"abc"
     lists = b"\x00\x53\x76\xc0\x03\x01\x54\x07" * 2
     assert decode(lists).body == Typed("list", (Typed("int", 7), Typed("int", 7)))
-    assert quick(lists).body == [7, 7]
+    assert decode_natural(lists).body == [7, 7]
 
 
 def test_the_natural_view_has_python_values() -> None:
@@ -101,8 +101,8 @@ def test_the_natural_view_has_python_values() -> None:
         (Typed("map", ((Typed("list", ()), Typed("int", 1)),)), {"[]": 1}),
     )
     for typed, natural in values:
-        assert quick(encode(Message(body=typed))).body == natural
-    seen = quick(encode(replace(everything(Typed("null", None)), delivery_count=2)))
+        assert decode_natural(encode(Message(body=typed))).body == natural
+    seen = decode_natural(encode(replace(everything(Typed("null", None)), delivery_count=2)))
     assert (seen.delivery_count, seen.subject, seen.reply_to) == (2, "a kind", "a.reply")
     assert (seen.message_id, seen.correlation_id) == ("39c33909-fe22-4ad2-b188-e0a9d48305b8", "0x0001")
 
@@ -112,9 +112,9 @@ def test_bodies_of_nothing_and_of_20_mb() -> None:
         message = Message(body=Typed("binary", b"x" * size), body_kind=BodyKind.DATA)
         encoded = encode(message)
         assert decode(encoded).body == message.body
-        assert len(quick(encoded).body) == size
+        assert len(decode_natural(encoded).body) == size
         text = Message(body=Typed("string", "x" * size))
-        assert quick(encode(text)).body == text.body.value
+        assert decode_natural(encode(text)).body == text.body.value
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_odd_texts_survive(text: str) -> None:
     assert again == message
     if text != "\ud83d\ude00":  # two halves of one character become it
         assert message.body.value == text
-    assert quick(encoded).body == message.body.value
+    assert decode_natural(encoded).body == message.body.value
 
 
 def test_text_that_is_no_utf_8_keeps_its_bytes() -> None:
@@ -160,7 +160,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("encoded", BROKEN.values(), ids=BROKEN.keys())
 def test_what_is_no_message_is_undecodable_both_ways(encoded: bytes) -> None:
-    for read in (decode, quick):
+    for read in (decode, decode_natural):
         with pytest.raises(MessageUndecodable):
             read(encoded)
 
@@ -169,7 +169,7 @@ def test_deep_nesting_is_undecodable_and_no_crash() -> None:
     value = b"\x45"
     for _ in range(5000):
         value = b"\xd0" + (len(value) + 4).to_bytes(4, "big") + b"\x00\x00\x00\x01" + value
-    for read in (decode, quick):
+    for read in (decode, decode_natural):
         with pytest.raises(MessageUndecodable):
             read(b"\x00\x53\x77" + value)
 
@@ -237,7 +237,7 @@ def test_any_message_survives(body: Typed, properties: dict[str, Typed]) -> None
     message = Message(body=body, properties=properties)
     encoded = encode(message)
     assert decode(encoded) == message
-    quick(encoded)
+    decode_natural(encoded)
 
 
 @given(st.data())
@@ -247,7 +247,7 @@ def test_damaged_bytes_are_read_or_undecodable_and_nothing_else(data: st.DataObj
         encoded[data.draw(st.integers(0, len(encoded) - 1))] = data.draw(st.integers(0, 255))
     damaged = bytes(encoded[: data.draw(st.integers(0, len(encoded)))])
     outcomes = []
-    for read in (decode, quick):
+    for read in (decode, decode_natural):
         try:
             read(damaged)
             outcomes.append(True)
@@ -259,7 +259,7 @@ def test_damaged_bytes_are_read_or_undecodable_and_nothing_else(data: st.DataObj
 @pytest.mark.process
 def test_a_child_process_decodes_without_the_client_library() -> None:
     code = (
-        "import sys; from broker.amqp_codec import quick, decode; quick(b'\\x00\\x53\\x77\\x40');"
+        "import sys; from broker.amqp import codec, natural; natural.decode_natural(b'\\x00\\x53\\x77\\x40');"
         "sys.exit(any(name.split('.')[0] in ('proton', 'cproton', 'stomp') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

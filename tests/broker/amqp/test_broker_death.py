@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.errors import BrokerUnavailable
-from broker.port import Outgoing, Settle
-from broker.topology import base_topology, differences
+from broker.management.topology import differences
+from broker.management.wanted import base_topology
+from broker.port import BrokerUnavailable, Outgoing, Settle
 from tests.broker.houses import DLA, House, eventually, text_message
 
 pytestmark = pytest.mark.kill

@@ -3,9 +3,9 @@
 import pytest
 from proton import Link
 
-from broker.amqp_browser import AmqpBrowser
-from broker.amqp_connection import DELIVERY, AmqpConnection
-from broker.errors import AddressUnknown
+from broker.amqp.browser import AmqpBrowser
+from broker.amqp.connection import DELIVERY, AmqpConnection
+from broker.port import AddressUnknown
 from tests.broker.houses import House, RealHouse, eventually
 
 

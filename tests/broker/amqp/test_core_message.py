@@ -5,10 +5,10 @@ import struct
 
 import pytest
 
-from broker.amqp_codec import decode, encode
-from broker.core_message import from_core
+from broker.amqp.codec import decode, encode
+from broker.amqp.core_message import from_core
 from broker.port import Message
-from contract.properties import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE, ORIG_MESSAGE_ID, ORIG_QUEUE
+from contract.names import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE, ORIG_MESSAGE_ID, ORIG_QUEUE
 from contract.typed import Typed
 from dlq.index.undelivered import death_of
 from dlq.models import DeadLetter

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 from broker.port import Settle
 from tests.broker.amqp_proxy import AmqpProxy, drains, flow_of
 from tests.broker.houses import A_MOMENT, Owner, RealHouse, Setting, eventually
@@ -42,7 +42,7 @@ def consume(
 def test_a_message_that_comes_during_a_probe_is_no_sign_of_lost_credit(
     real: RealHouse, proxy: AmqpProxy, consumers: list[AmqpConsumer], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, logger="broker.amqp_consumer")
+    caplog.set_level(logging.WARNING, logger="broker.amqp.consumer")
     setting = real.setting()
     held, go_on = threading.Event(), threading.Event()
 
@@ -88,7 +88,7 @@ def test_a_drain_that_is_never_answered_ends_the_link_without_loss_or_repeats(
     in_hand: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker.amqp_credit.DRAIN_SECONDS", 1.0, raising=False)
+    monkeypatch.setattr("broker.amqp.credit.DRAIN_SECONDS", 1.0, raising=False)
     setting = real.setting()
     silent, drained, swallowed = threading.Event(), threading.Event(), threading.Event()
 

@@ -3,9 +3,9 @@
 import time
 from dataclasses import replace
 
+from broker.management.topology import apply
+from broker.management.wanted import Queue
 from broker.port import Outgoing, Settle
-from broker.topology import apply
-from broker.wanted import Queue
 from contract.typed import Typed
 from tests.broker.houses import DLA, House, Setting, eventually, orig_id, orig_queue, text_message
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.errors import AddressUnknown
-from broker.port import BodyKind, Message, Outgoing, Settle
+from broker.port import AddressUnknown, BodyKind, Message, Outgoing, Settle
 from contract.typed import Typed
 from tests.broker.houses import DLA, House, eventually, text_message
 from tests.broker.messages import NESTED, VALUES, everything, named

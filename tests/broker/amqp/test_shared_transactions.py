@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from broker.amqp_connection import AmqpConnection
-from broker.amqp_transaction import Transactions, Work
-from broker.errors import BrokerUnavailable
-from broker.port import Consumer, Settle
+from broker.amqp.connection import AmqpConnection
+from broker.amqp.transactions import Transactions, Work
+from broker.port import BrokerUnavailable, Consumer, Settle
 from contract.typed import Typed
 from tests.broker.amqp.test_transactions import result
 from tests.broker.houses import Got, House, Owner, RealHouse, Setting, eventually

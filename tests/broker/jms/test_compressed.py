@@ -5,10 +5,10 @@ import zlib
 
 import pytest
 
-from broker.amqp_adapter import AmqpConsumer
-from broker.amqp_codec import encode
+from broker.amqp.codec import encode
+from broker.amqp.compressed import LARGE_COMPRESSED, LARGE_SIZE, MOST_BYTES, inflated, missing_bytes
+from broker.amqp.consumer import AmqpConsumer
 from broker.port import Settle
-from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE, MOST_BYTES, inflated, missing_bytes
 from contract.outcomes import Outcome
 from contract.typed import Typed
 from kma.agent import Context, InvalidMessage, Message

@@ -3,8 +3,8 @@ sent."""
 
 import pytest
 
+from broker.management.queues import queue_figures
 from broker.port import Settle
-from broker.topology import queue_figures
 from kma.received import Received
 from tests.broker.houses import DLA, Owner, RealHouse
 from tests.broker.jms import jms_producer

@@ -4,11 +4,12 @@ import time
 
 import pytest
 
-from broker.amqp_adapter import AmqpConsumer
-from broker.amqp_codec import encode, quick
+from broker.amqp.codec import encode
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.natural import decode_natural
+from broker.management.queues import queue_figures
+from broker.management.wanted import UNREADABLE
 from broker.port import BodyKind, Settle
-from broker.topology import queue_figures
-from broker.wanted import UNREADABLE
 from contract.typed import Typed
 from tests.broker.houses import A_MOMENT, DLA, Got, Owner, RealHouse, eventually
 from tests.broker.jms import jms_messages, jms_producer
@@ -40,7 +41,7 @@ def test_a_text_message_is_text_and_its_properties_keep_their_types(real: RealHo
         "s": Typed("string", "текст"),
     }
     assert message.message_id is not None and str(message.message_id.value).startswith("ID:")
-    seen = quick(encode(message))
+    seen = decode_natural(encode(message))
     assert (seen.body, seen.jms_kind, seen.properties["i"]) == ("Привет", 5, 7)
     assert seen.message_id == message.message_id.value
 
@@ -53,7 +54,7 @@ def test_a_bytes_message_is_bytes(real: RealHouse, protocol: str) -> None:
         "binary",
         300_000,
     )
-    seen = quick(encode(message))
+    seen = decode_natural(encode(message))
     assert isinstance(seen.body, bytes)
     assert seen.jms_kind == 3
 
@@ -62,7 +63,7 @@ def test_a_bytes_message_is_bytes(real: RealHouse, protocol: str) -> None:
 def test_an_object_message_is_bytes_that_nobody_deserialises(real: RealHouse, protocol: str) -> None:
     message = sent(real, protocol, "--object-size", "500").message
     assert message.content_type == "application/x-java-serialized-object"
-    seen = quick(encode(message))
+    seen = decode_natural(encode(message))
     assert seen.body.startswith(b"\xac\xed\x00\x05")  # Java's serialisation begins so
     assert seen.jms_kind == 1
 
@@ -78,7 +79,7 @@ def sent_core(real: RealHouse, kind: int, body: bytes) -> Got:
 
 def test_a_map_message_is_a_dict_with_typed_values(real: RealHouse) -> None:
     message = sent_core(real, jms_messages.MAP, jms_messages.map_body()).message
-    seen = quick(encode(message))
+    seen = decode_natural(encode(message))
     assert seen.jms_kind == 2
     assert seen.body == {
         "flag": True,
@@ -103,7 +104,7 @@ def test_a_map_message_is_a_dict_with_typed_values(real: RealHouse) -> None:
 
 def test_a_stream_message_is_a_list_with_typed_values(real: RealHouse) -> None:
     message = sent_core(real, jms_messages.STREAM, jms_messages.stream_body()).message
-    seen = quick(encode(message))
+    seen = decode_natural(encode(message))
     assert (seen.body, seen.jms_kind) == ([True, 7, 2**40, 0.1, "текст"], 4)
     assert [value.type for value in message.body.value] == ["boolean", "int", "long", "double", "string"]
 

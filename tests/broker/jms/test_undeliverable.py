@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from broker.amqp_adapter import AmqpConsumer
-from broker.amqp_codec import encode, quick
+from broker.amqp.codec import encode
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.natural import decode_natural
+from broker.management.queues import queue_figures
+from broker.management.wanted import UNREADABLE
 from broker.port import BodyKind, Consumer, Message, Outgoing, Settle
-from broker.stomp_adapter import StompPublisher
-from broker.topology import queue_figures
-from broker.wanted import UNREADABLE
+from broker.stomp.client import StompPublisher
 from contract.typed import Typed
 from tests.broker.houses import (
     A_MOMENT,
@@ -131,7 +132,7 @@ def test_who_asks_for_core_messages_gets_them_however_often_the_link_ends(real: 
     send_undeliverable(real, setting)
     for _ in range(3):
         got = core_delivery(real, setting, Settle.ACCEPT, keep=True)
-        assert quick(encode(got.message)).body == [b"\x00\xff"]
+        assert decode_natural(encode(got.message)).body == [b"\x00\xff"]
         eventually(lambda: real.figures(setting).delivering == 0)
     assert real.figures(setting).messages == 1
     core_delivery(real, setting, Settle.REJECT)

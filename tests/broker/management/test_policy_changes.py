@@ -2,8 +2,9 @@
 
 import time
 
+from broker.management.topology import apply
+from broker.management.wanted import setting_topology
 from broker.port import Settle
-from broker.topology import apply, setting_topology
 from contract.redelivery import RedeliveryPolicy
 from tests.broker.houses import DLA, House, RealHouse, Setting, eventually
 

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import pytest
 
+from broker.management.topology import apply
+from broker.management.wanted import setting_topology
 from broker.port import Settle
-from broker.topology import apply, setting_topology
 from contract.redelivery import RedeliveryPolicy, schedule
 from tests.broker.houses import DLA, RealHouse, Setting
 

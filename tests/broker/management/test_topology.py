@@ -5,21 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from broker.errors import AddressUnknown, ManagementFailed
-from broker.port import Management, Settle
-from broker.rows import every, find
-from broker.topology import (
-    Difference,
-    Step,
-    apply,
-    base_topology,
-    differences,
-    queue_figures,
-    remove_setting,
-    setting_topology,
-)
-from broker.wanted import Queue
-from contract.properties import FEED
+from broker.management.queues import every, find, queue_figures
+from broker.management.topology import Difference, apply, differences, remove_setting
+from broker.management.wanted import Queue, Step, base_topology, setting_topology
+from broker.port import AddressUnknown, Management, ManagementFailed, Settle
+from contract.names import FEED
 from contract.redelivery import RedeliveryPolicy
 from tests.broker.houses import DLA, House, numbers
 
@@ -164,7 +154,7 @@ def test_a_queue_that_is_counted_too_low_is_looked_into(
         row = find(management, operation, name)
         return row and row | {"messageCount": counted}
 
-    monkeypatch.setattr("broker.topology.find", miscounted)
+    monkeypatch.setattr("broker.management.topology.find", miscounted)
     with pytest.raises(ManagementFailed, match=f"queue {setting.key} holds 1 messages"):
         remove_setting(house.management, setting.key)
     house.management.call(f"queue.{setting.key}", "removeAllMessages")

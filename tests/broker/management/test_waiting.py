@@ -5,12 +5,11 @@ import time
 
 import pytest
 
-from broker import waiting
-from broker.errors import ManagementFailed
-from broker.port import Message, Outgoing, Settle
-from broker.topology import apply, differences, hold_topology, remove_setting
-from contract.connections import server_of
-from contract.properties import hold_queue
+from broker.management import waiting_messages
+from broker.management.topology import apply, differences, remove_setting
+from broker.management.wanted import hold_topology
+from broker.port import ManagementFailed, Message, Outgoing, Settle
+from contract.names import hold_queue, server_of
 from contract.typed import Typed
 from tests.broker.houses import (
     DLA,
@@ -36,7 +35,7 @@ def fail(house: House, setting: Setting, *texts: str) -> None:
     consumer.stop()
 
 
-def ids(rows: list[waiting.Row] | None) -> list[int]:
+def ids(rows: list[waiting_messages.Row] | None) -> list[int]:
     assert rows is not None
     return [int(row["messageID"]) for row in rows]
 
@@ -56,7 +55,7 @@ def test_what_waits_is_told_in_its_order_with_its_properties(house: House) -> No
         )
         house.publisher.publish([Outgoing(setting.address, message)])
     eventually(lambda: house.figures(setting).messages == 2)
-    rows = waiting.first_waiting(house.management, setting.key)
+    rows = waiting_messages.first_waiting(house.management, setting.key)
     assert [row["userID"] for row in rows] == ["ID:m-1", "ID:m-2"]
     assert [row["n"] for row in rows] == [1, 2]
     assert rows[0]["long"] == f"{'x' * 256}, + 144 more"
@@ -76,17 +75,17 @@ def test_names_of_the_broker_win_over_properties_of_the_same_name(house: House) 
     )
     house.publisher.publish([Outgoing(setting.address, message)])
     eventually(lambda: house.figures(setting).messages == 1)
-    (row,) = waiting.first_waiting(house.management, setting.key)
+    (row,) = waiting_messages.first_waiting(house.management, setting.key)
     assert (row["userID"], row["priority"]) == ("ID:own", 7)
-    assert waiting.let_die(house.management, setting.key, 1) is False
-    assert waiting.let_die(house.management, setting.key, row["messageID"]) is True
+    assert waiting_messages.send_to_dead_letters(house.management, setting.key, 1) is False
+    assert waiting_messages.send_to_dead_letters(house.management, setting.key, row["messageID"]) is True
 
 
 def test_no_more_is_told_of_what_waits_than_its_first_messages(house: House) -> None:
     setting = house.setting()
-    house.publish(setting.address, *map(str, range(waiting.FIRST + 30)))
-    eventually(lambda: house.figures(setting).messages == waiting.FIRST + 30)
-    assert len(waiting.first_waiting(house.management, setting.key)) == waiting.FIRST
+    house.publish(setting.address, *map(str, range(waiting_messages.FIRST + 30)))
+    eventually(lambda: house.figures(setting).messages == waiting_messages.FIRST + 30)
+    assert len(waiting_messages.first_waiting(house.management, setting.key)) == waiting_messages.FIRST
 
 
 def test_more_delayed_messages_than_can_be_told_are_not_asked_for(
@@ -94,20 +93,20 @@ def test_more_delayed_messages_than_can_be_told_are_not_asked_for(
 ) -> None:
     setting = house.setting(delay=HOUR)
     fail(house, setting, "a", "b")
-    assert len(ids(waiting.delayed(house.management, setting.key))) == 2
-    monkeypatch.setattr(waiting, "LISTED", 1)
-    assert waiting.delayed(house.management, setting.key) is None
+    assert len(ids(waiting_messages.delayed(house.management, setting.key))) == 2
+    monkeypatch.setattr(waiting_messages, "LISTED", 1)
+    assert waiting_messages.delayed(house.management, setting.key) is None
 
 
 def test_a_delay_is_ended_for_one_and_for_all(house: House) -> None:
     setting = house.setting(delay=HOUR)
     fail(house, setting, "a", "b", "c")
-    one = ids(waiting.delayed(house.management, setting.key))[0]
-    waiting.deliver_now(house.management, setting.key, one)
-    waiting.deliver_now(house.management, setting.key, one)
+    one = ids(waiting_messages.delayed(house.management, setting.key))[0]
+    waiting_messages.deliver_now(house.management, setting.key, one)
+    waiting_messages.deliver_now(house.management, setting.key, one)
     eventually(lambda: house.figures(setting).scheduled == 2)
-    assert ids(waiting.first_waiting(house.management, setting.key)) == [one]
-    waiting.deliver_all_now(house.management, setting.key)
+    assert ids(waiting_messages.first_waiting(house.management, setting.key)) == [one]
+    waiting_messages.deliver_all_now(house.management, setting.key)
     eventually(lambda: house.figures(setting).scheduled == 0)
     _, owner = house.consume(setting)
     got = [owner.got() for _ in "abc"]
@@ -120,17 +119,17 @@ def test_a_message_sent_to_the_dead_letters_is_a_letter_like_any_other(house: Ho
     setting = house.setting(delay=HOUR)
     if delayed:
         fail(house, setting, "a", "b")
-        rows = waiting.delayed(house.management, setting.key)
+        rows = waiting_messages.delayed(house.management, setting.key)
     else:
         house.publish(setting.address, "a", "b")
         eventually(lambda: house.figures(setting).messages == 2)
-        rows = waiting.first_waiting(house.management, setting.key)
+        rows = waiting_messages.first_waiting(house.management, setting.key)
     number = ids(rows)[0]
-    assert waiting.let_die(house.management, setting.key, number) is True
+    assert waiting_messages.send_to_dead_letters(house.management, setting.key, number) is True
     (letter,) = house.until_dead(setting, 1)
     assert (orig_id(letter), orig_queue(letter)) == (number, setting.key)
     assert number in [orig_id(each) for each in house.look(DLA, "DLQ.feed")]
-    assert waiting.let_die(house.management, setting.key, number) is False
+    assert waiting_messages.send_to_dead_letters(house.management, setting.key, number) is False
     assert house.figures(setting).messages == 1
 
 
@@ -144,20 +143,20 @@ def test_a_message_is_held_back_and_released_to_its_own_subscription_only(
     apply(house.management, hold_topology(setting.key, DLA))
     if delayed:
         fail(house, setting, "a", "b")
-        number = ids(waiting.delayed(house.management, setting.key))[0]
+        number = ids(waiting_messages.delayed(house.management, setting.key))[0]
     else:
         house.publish(setting.address, "a", "b")
         eventually(lambda: house.figures(setting).messages == 2)
-        number = ids(waiting.first_waiting(house.management, setting.key))[0]
+        number = ids(waiting_messages.first_waiting(house.management, setting.key))[0]
     added = house.figures(other).added
-    assert waiting.move(house.management, setting.key, number, held) is True
-    assert waiting.move(house.management, setting.key, number, held) is False
+    assert waiting_messages.move(house.management, setting.key, number, held) is True
+    assert waiting_messages.move(house.management, setting.key, number, held) is False
     eventually(lambda: house.figures(setting).messages == 1)
-    (row,) = waiting.first_waiting(house.management, held)
+    (row,) = waiting_messages.first_waiting(house.management, held)
     assert (row["_AMQ_ORIG_MESSAGE_ID"], row["_AMQ_ORIG_QUEUE"]) == (number, setting.key)
-    assert waiting.move(house.management, held, row["messageID"], setting.key) is True
+    assert waiting_messages.move(house.management, held, row["messageID"], setting.key) is True
     eventually(lambda: house.figures(setting).messages == 2)
-    assert waiting.first_waiting(house.management, held) == []
+    assert waiting_messages.first_waiting(house.management, held) == []
     assert house.figures(other).added == added
 
 
@@ -168,7 +167,7 @@ def test_what_is_in_delivery_is_told_with_the_server_and_cannot_be_acted_upon(ho
     before = time.time() - 5
     _, owner = house.consume(setting, window=2)
     owner.got(), owner.got()
-    told = waiting.in_delivery(house.management, setting.key)
+    told = waiting_messages.in_delivery(house.management, setting.key)
     assert told is not None
     (held,) = told
     assert server_of(str(held.consumer["clientID"])) == SERVER
@@ -176,9 +175,9 @@ def test_what_is_in_delivery_is_told_with_the_server_and_cannot_be_acted_upon(ho
     assert int(held.consumer["lastDeliveredTime"]) / 1000 > before
     apply(house.management, hold_topology(setting.key, DLA))
     number = ids(list(held.rows))[0]
-    assert waiting.let_die(house.management, setting.key, number) is False
-    assert waiting.move(house.management, setting.key, number, hold_queue(setting.key)) is False
-    waiting.deliver_now(house.management, setting.key, number)
+    assert waiting_messages.send_to_dead_letters(house.management, setting.key, number) is False
+    assert waiting_messages.move(house.management, setting.key, number, hold_queue(setting.key)) is False
+    waiting_messages.deliver_now(house.management, setting.key, number)
     assert house.figures(setting).messages == 3
 
 
@@ -186,9 +185,9 @@ def test_nothing_is_held_where_there_is_no_hold_queue(house: House) -> None:
     setting = house.setting()
     house.publish(setting.address, "a")
     eventually(lambda: house.figures(setting).messages == 1)
-    number = ids(waiting.first_waiting(house.management, setting.key))[0]
+    number = ids(waiting_messages.first_waiting(house.management, setting.key))[0]
     with pytest.raises(ManagementFailed):
-        waiting.move(house.management, setting.key, number, hold_queue(setting.key))
+        waiting_messages.move(house.management, setting.key, number, hold_queue(setting.key))
     assert house.figures(setting).messages == 1
 
 
@@ -199,8 +198,8 @@ def test_a_hold_queue_takes_nothing_by_itself_and_goes_only_when_it_is_empty(hou
     assert differences(house.management, steps) == []
     house.publish(setting.address, "a")
     eventually(lambda: house.figures(setting).messages == 1)
-    (row,) = waiting.first_waiting(house.management, setting.key)
-    waiting.move(house.management, setting.key, row["messageID"], hold_queue(setting.key))
+    (row,) = waiting_messages.first_waiting(house.management, setting.key)
+    waiting_messages.move(house.management, setting.key, row["messageID"], hold_queue(setting.key))
     eventually(lambda: house.figures(setting).messages == 0)
     house.management.call("queue.DLQ.feed", "removeAllMessages")
     with pytest.raises(ManagementFailed, match="holds 1"):

@@ -2,9 +2,10 @@
 
 import json
 
-from broker.memory_adapter import MemoryBroker
+from broker.management.topology import apply
+from broker.management.wanted import base_topology, setting_topology
+from broker.memory.broker import MemoryBroker
 from broker.port import Outgoing, Settle
-from broker.topology import apply, base_topology, setting_topology
 from contract.redelivery import RedeliveryPolicy
 from tests.broker.houses import DLA, Owner, text_message
 

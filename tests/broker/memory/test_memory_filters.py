@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.memory_filters import predicate
+from broker.management.wanted import WITHOUT_ORIGIN
+from broker.memory.filters import predicate
 from broker.port import Message
-from broker.wanted import WITHOUT_ORIGIN
 from contract.typed import Typed
 
 

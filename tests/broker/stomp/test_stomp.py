@@ -4,16 +4,20 @@ import threading
 
 import pytest
 
-from broker.errors import (
+from broker.port import (
     AccessRefused,
+    Account,
     AddressUnknown,
+    BodyKind,
     BrokerError,
     BrokerTimeout,
     BrokerUnavailable,
     ManagementFailed,
+    Message,
+    Outgoing,
+    Settle,
 )
-from broker.port import Account, BodyKind, Message, Outgoing, Settle
-from broker.stomp_adapter import StompManagement, StompPublisher
+from broker.stomp.client import StompManagement, StompPublisher
 from contract.typed import Typed
 from tests.broker.houses import RealHouse, eventually, text_message
 

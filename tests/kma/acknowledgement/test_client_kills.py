@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kill
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from contract.acknowledging import Action
+from contract.acknowledgements import Action
 from contract.messages import Answer, Mode
 from kma.journal import Journal
 from kma.spool import Spool

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from broker.amqp_adapter import AmqpPublisher
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import Consumer, ConsumerEvents, Outgoing
-from contract.acknowledging import Action
+from contract.acknowledgements import Action
 from contract.messages import Answer, DesiredRun, Mode
 from kma.open_deliveries import MOST_OPEN
 from tests.broker.houses import House, RealHouse, Setting

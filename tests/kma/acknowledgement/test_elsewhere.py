@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contract.acknowledging import Action, AnswerReply
+from contract.acknowledgements import Action, AnswerReply
 from kma import elsewhere
 from kma.asking import Question, Reply
 from kma.elsewhere import AnswersElsewhere

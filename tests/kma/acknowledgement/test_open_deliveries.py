@@ -11,9 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from broker.errors import AddressUnknown
-from broker.port import Settle
-from contract.acknowledging import Action, make_id, verify
+from broker.port import AddressUnknown, Settle
+from contract.acknowledgements import Action, make_id, verify
 from contract.messages import Answer, Mode
 from contract.typed import Typed
 from kma.asking import Reply

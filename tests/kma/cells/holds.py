@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from broker.amqp_consumer import AmqpConsumer, _Link
-from broker.amqp_transaction import Transactions
+from broker.amqp.consumer import AmqpConsumer, _Link
+from broker.amqp.transactions import Transactions
 from broker.port import Settle
 
 FOLDER = Path(os.environ["TEST_HOLDS"])
@@ -18,7 +18,7 @@ settle, discharge, ended = AmqpConsumer.settle, Transactions._discharge, _Link._
 
 
 def hold(consumer: AmqpConsumer, moment: str) -> None:
-    queue = consumer._source.partition("::")[2]
+    queue = consumer.source.partition("::")[2]
     if (FOLDER / f"{queue}.{moment}").exists():
         (FOLDER / f"{queue}.held").touch()
         while not (FOLDER / "go").exists():

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+from broker.amqp.consumer import AmqpConsumer
+from broker.amqp.publisher import AmqpPublisher
 from broker.port import Account, Consumer, ConsumerEvents
-from contract.acknowledging import Action
+from contract.acknowledgements import Action
 from contract.messages import Answer, DesiredRun
 from deploy.config import LOOPBACK
 from tests.broker.houses import RealHouse

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from broker.management.waiting_messages import deliver_all_now
 from broker.port import Settle
-from broker.waiting import deliver_all_now
-from contract.messages import BreakerCounts, DesiredRun, Mode
+from contract.messages import DesiredRun, Mode
 from contract.outcomes import Breaker
+from contract.records import BreakerCounts
 from tests.broker.houses import House
 from tests.kma.cells.table import Cell, Event, Where
 from tests.kma.fakes import SAMPLES, eventually

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.port import Settle
-from contract.messages import RunState
+from contract.records import RunState
 from kma.memory import peak_bytes
 from tests.kma.conftest import Make
 from tests.kma.fakes import SAMPLES, eventually, message, said

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.amqp_connection import IDLE
+from broker.amqp.connection import IDLE
 from broker.port import Settle
 from contract.messages import Mode
 from kma import slow

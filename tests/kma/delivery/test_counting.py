@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.breaker import Counts, mark
-from contract.messages import MAX_EVIDENCE, BreakerCounts, Interruption, MessageIdentity, RecordRun
+from contract.messages import MAX_EVIDENCE
 from contract.outcomes import RULES, Outcome
+from contract.records import BreakerCounts, Interruption, MessageIdentity, RecordRun
 from kma.counting import Counting, after_kill, final_counts, first_carried, told_counts
 from kma.journal import Totals
 from kma.ledger import Carried

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.port import Settle
-from contract.duplicates import check_key, found_at
+from contract.message_key import check_key, found_at
 from contract.messages import Mode
 from kma.duplicates import digest_of
 from kma.ledger import Ledger

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.amqp_codec import decode, encode
+from broker.amqp.codec import decode, encode
 from broker.port import Message, Outgoing, Settle
 from contract.typed import Typed
 from tests.broker.houses import RealHouse

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from broker.amqp_codec import decode
+from broker.amqp.codec import decode
 from broker.port import Consumer, ConsumerEvents, Settle
-from contract.identity import message_key
+from contract.message_key import message_key
 from contract.messages import DesiredRun, Mode
 from contract.outcomes import AfterLast
 from contract.typed import Typed

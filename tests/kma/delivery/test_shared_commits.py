@@ -21,8 +21,8 @@ SITE = """
 import os, signal
 if "KMA_TOKEN" in os.environ and os.environ["TEST_MOMENT"]:
     from pathlib import Path
-    from broker.amqp_connection import AmqpConnection
-    from broker.amqp_transaction import Transactions
+    from broker.amqp.connection import AmqpConnection
+    from broker.amqp.transactions import Transactions
 
     moment, told = os.environ["TEST_MOMENT"], Path(os.environ["TEST_TOLD"])
     discharge, step, end = Transactions._discharge, AmqpConnection.step, Transactions._end

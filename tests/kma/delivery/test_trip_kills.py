@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from contract.breaker import Counts
-from contract.messages import DesiredState, OfferedAgent, RunState
+from contract.messages import DesiredState, OfferedAgent
+from contract.records import RunState
 from kma.keeper import Keeper
 from kma.ledger import run_key
 from kma.offer import Offer

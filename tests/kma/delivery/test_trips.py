@@ -12,7 +12,8 @@ import pytest
 
 from broker.port import Settle
 from contract.breaker import Counts
-from contract.messages import BreakerCounts, DesiredRun, RunState
+from contract.messages import DesiredRun
+from contract.records import BreakerCounts, RunState
 from kma.allowance import Allowance
 from kma.counting import after_kill, first_carried
 from kma.journal import Totals

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from celery import Celery
 
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp.consumer import AmqpConsumer
 from broker.port import BodyKind, ConsumerEvents, Message
 from contract.messages import DesiredRun, Mode
 from contract.typed import Typed

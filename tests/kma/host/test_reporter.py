@@ -13,7 +13,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from contract.messages import VERSION, MessageIdentity, RecordRun, Recovered
+from contract.messages import VERSION
+from contract.records import MessageIdentity, RecordRun, Recovered
 from kma.ma_client import Endpoint, MaClient, asked_pause
 from kma.reporter import Pause, Reporter, larger
 from kma.spool import New, Spool

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from broker.port import Account
-from contract.messages import MessageIdentity, RecordRun, Recovered
+from contract.records import MessageIdentity, RecordRun, Recovered
 from kma.spool import New, Spool
 from kma.spool_file import SpoolFile
 from tests.kma.fakes import eventually

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.messages import DesiredState, OfferedAgent, RunReport, RunState
+from contract.messages import DesiredState, OfferedAgent, RunReport
+from contract.records import RunState
 from kma.keeper import Keeper
 from kma.offer import Offer
 from tests.kma.fakes import Stage, eventually, message

@@ -12,7 +12,8 @@ from uuid import UUID
 import pytest
 
 from broker.port import Settle
-from contract.messages import BreakerCounts, DesiredRun, RunState
+from contract.messages import DesiredRun
+from contract.records import BreakerCounts, RunState
 from contract.typed import Typed
 from kma import run as run_module
 from kma.journal import Journal

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.amqp_codec import decode, encode
+from broker.amqp.codec import decode, encode
 from broker.port import BodyKind
 from broker.port import Message as AmqpMessage
 from contract.typed import Typed

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from contract.breaker import Counts
-from contract.messages import RecordRun
+from contract.records import RecordRun
 from contract.wire import dump
 from kma.identity import identify
 from kma.journal import IDENTITY, ROOM, Journal, JournalDamaged, Totals

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from contract.messages import Closing, MessageIdentity, RecordRun, Recovered, RunState
+from contract.records import Closing, MessageIdentity, RecordRun, Recovered, RunState
 from kma.journal import Totals
 from kma.ledger import Carried, Ledger, Progress, run_key
 from kma.spool import New, Spool

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker.errors import AddressUnknown, BrokerUnavailable
-from contract.messages import RunState
+from broker.port import AddressUnknown, BrokerUnavailable
+from contract.records import RunState
 from kma.run import Run
 from kma.standalone_run import StandaloneRun
 from tests.kma.fakes import eventually, said

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from broker.port import Account
-from contract.messages import RunState
+from contract.records import RunState
 from kma.lease import boottime_ns
 from kma.publishing import Publishing
 from kma.standalone_run import StandaloneRun

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.properties import JMS_KIND
+from contract.names import JMS_KIND
 from tests.broker.houses import RealHouse
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually

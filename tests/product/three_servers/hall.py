@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from broker.port import Message, Outgoing
-from broker.stomp_adapter import StompPublisher
+from broker.stomp.client import StompPublisher
 from contract.typed import Typed
 from deploy import config, environment, leftovers, secret_files
 from deploy.layout import Layout

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from tests.product import scripted
 from tests.product.three_servers import truth
 from tests.product.three_servers.hall import POOL, Hall, numbers

@@ -3,7 +3,7 @@ files."""
 
 import time
 
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from tests.campaigns.campaign import LONG
 from tests.product import scripted
 from tests.product.three_servers import truth

@@ -3,7 +3,7 @@ left."""
 
 from typing import Any
 
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from tests.product import scripted
 from tests.product.three_servers.hall import POOL, Hall, numbers
 

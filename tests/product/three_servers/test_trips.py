@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from contract.breaker import same_limit
-from contract.properties import dead_letter_queue
+from contract.names import dead_letter_queue
 from tests.product import scripted
 from tests.product.three_servers import truth
 from tests.product.three_servers.hall import Hall, numbers

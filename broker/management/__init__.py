@@ -1,0 +1,1 @@
+"""What the product asks of the broker's management, over any `Management`."""

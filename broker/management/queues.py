@@ -1,0 +1,73 @@
+"""The broker's own lists of its queues and addresses, and what it counts of a queue."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from broker.port import AddressUnknown, Management
+
+# Rows per answer. For each the broker sorts all its queues, so rather few than short ones; a row has about a
+# kilobyte.
+PAGE = 1000
+
+
+def find(management: Management, operation: str, name: str) -> dict[str, str] | None:
+    """The broker's row of the queue (`listQueues`) or address (`listAddresses`) of exactly that name; all are
+    text."""
+    options = json.dumps({"field": "name", "operation": "EQUALS", "value": name})
+    rows = json.loads(management.call("broker", operation, options, 1, 10))["data"]
+    return next((row for row in rows if row["name"] == name), None)
+
+
+def every(management: Management, operation: str, size: int = PAGE) -> Iterator[dict[str, str]]:
+    """All rows, in pages; what is made or deleted meanwhile may be missed or come twice."""
+    for page in range(1, 10_000):
+        rows = json.loads(management.call("broker", operation, "", page, size))["data"]
+        yield from rows
+        if len(rows) < size:
+            return
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """What the broker counts. `messages` contains `scheduled` (waiting for their redelivery) and
+    `delivering`."""
+
+    messages: int
+    scheduled: int
+    delivering: int
+    consumers: int
+    added: int
+    acknowledged: int
+
+    @property
+    def waiting(self) -> int:
+        return max(0, self.messages - self.scheduled - self.delivering)
+
+
+def queue_figures(management: Management, queue: str, address: str) -> QueueFigures:
+    """All of one moment. Raises AddressUnknown when the queue is not there."""
+    found = find(management, "listQueues", queue)
+    if found is None or found["address"] != address:
+        raise AddressUnknown(f"the broker has no queue {queue} on {address}")
+    return _figures(found)
+
+
+def figures_of_all(management: Management) -> dict[str, QueueFigures]:
+    """By the name of the queue. A few questions, whatever the broker holds."""
+    return {row["name"]: _figures(row) for row in every(management, "listQueues")}
+
+
+def _figures(row: Mapping[str, str]) -> QueueFigures:
+    # Not below 0: the broker miscounts each message that it cannot turn into AMQP, until it is restarted.
+    return QueueFigures(
+        messages=max(0, int(row["messageCount"])),
+        scheduled=max(0, int(row["scheduledCount"])),
+        delivering=max(0, int(row["deliveringCount"])),
+        consumers=int(row["consumerCount"]),
+        added=int(row["messagesAdded"]),
+        acknowledged=int(row["messagesAcked"]),
+    )

@@ -1,0 +1,1 @@
+"""A broker within this process."""

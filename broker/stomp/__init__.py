@@ -1,0 +1,1 @@
+"""STOMP by stomp.py: texts in transactions, and the broker's management."""
