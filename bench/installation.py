@@ -20,8 +20,8 @@ from broker.stomp.client import StompPublisher
 from contract.typed import Typed
 from deploy.config import REPOSITORY
 from deploy.layout import Layout
-from deploy.ports import free_ports
-from deploy.runner import Runner
+from deploy.processes.runner import Runner
+from deploy.services.ports import free_ports
 
 PORTS = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT", "MA_REDIS_PORT")
 PATIENCE = 90.0  # seconds for anything that should happen soon

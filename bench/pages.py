@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> list[Delay]:
         sys.exit(0)
     found = _in_a_process("sqlite", {}, arguments)
     if options.postgresql:
-        from deploy import postgres
+        from deploy.services import postgres
 
         cluster = postgres.start(postgres.DURABLE)
         try:

@@ -59,17 +59,18 @@ def from_environment() -> Place:
 
 @contextmanager
 def throw_away(folder: Path) -> Iterator[Place]:
-    from deploy import artemis, distribution
-    from deploy.broker_files import BrokerPorts
     from deploy.config import LOOPBACK
-    from deploy.ports import free_ports
+    from deploy.installing import artemis_download
+    from deploy.services import artemis
+    from deploy.services.artemis import BrokerPorts
+    from deploy.services.ports import free_ports
 
     home = Path(os.environ.get("MA_DATA") or "var").absolute()
     ports = BrokerPorts(*free_ports(3))
     passwords = {user: secrets.token_urlsafe(16) for user in ("kma", "publisher", "ma-ops")}
-    program = distribution.ensure(home, home / "log" / "install.log")
+    program = artemis_download.ensure_unpacked(home, home / "log" / "install.log")
     artemis.create_instance(program, folder / "broker", ports, passwords)
-    process = artemis.run(folder / "broker", folder / "artemis.log")
+    process = artemis.run_artemis(folder / "broker", folder / "artemis.log")
     try:
         artemis.wait_until_ready(process, ports, folder / "artemis.log")
         amqp, stomp = f"amqp://{LOOPBACK}:{ports.amqp}", f"{LOOPBACK}:{ports.stomp}"

@@ -8,7 +8,7 @@ from typing import Any
 from bench import Bound, Line, Measure
 from bench.protocols import Here
 from bench.protocols_sent import SENDERS, send_all, senders, web
-from deploy.ports import free_ports
+from deploy.services.ports import free_ports
 
 GOALS = {"sqlite": 1500.0, "postgresql": 2000.0}
 GOAL_OF_COPY = 0.2

@@ -10,7 +10,7 @@ from bench.pages import give_it_a_broker, times
 from bench.protocols import Here
 from bench.protocols_rows import TABLE, make
 from bench.protocols_sent import SENDERS, send_all, senders, web
-from deploy.ports import free_ports
+from deploy.services.ports import free_ports
 
 GOAL = 0.3  # seconds
 GOAL_OF_INTAKE = 0.8

@@ -16,7 +16,7 @@ from bench.protocols import Here
 from bench.protocols_rows import SETTINGS, TABLE, WELL, make, make_few
 from bench.protocols_sent import BATCH, senders, web
 from bench.protocols_steady import steady
-from deploy.ports import free_ports
+from deploy.services.ports import free_ports
 
 GOALS = {"postgresql": 0.5, "sqlite": 0.0}
 GOAL_OF_INTAKE = 0.2  # seconds

@@ -25,7 +25,7 @@ def database(kind: str, folder: Path) -> Iterator[str]:
     if kind == "sqlite":
         yield f"sqlite://{folder / 'bench.sqlite3'}"
         return
-    from deploy import postgres
+    from deploy.services import postgres
 
     cluster = postgres.start({**postgres.DURABLE, **OF_A_LARGE_HOUSE})
     try:

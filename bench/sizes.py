@@ -67,7 +67,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _databases() -> Sequence[str]:
-    from deploy import postgres
+    from deploy.services import postgres
 
     if postgres.programs() is not None:
         return site.DATABASES

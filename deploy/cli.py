@@ -8,23 +8,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from deploy import config as configuration
-from deploy import disk, manage, remembered
-from deploy.commands import bench, connect, demo, down, logs, status, test, up
+from deploy import disk, last_start, manage
+from deploy.commands import status, test, up
 from deploy.config import Config
-from deploy.console import discard_output
+from deploy.console import DeployError, discard_output
+from deploy.last_start import Choice
 from deploy.layout import Layout
-from deploy.problem import Problem
-from deploy.remembered import Choice
 
 Command = Callable[[Config], int]
 
 # These hand all their arguments on, options included, so argparse must not look at them.
 DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
-    "bench": bench.run,
+    "bench": test.bench,
     "doctor": lambda config, arguments: manage.shown(config, Layout(config.data), "doctor", *arguments),
     "manage": lambda config, arguments: manage.shown(config, Layout(config.data), *arguments),
     "reindex": lambda config, arguments: manage.shown(config, Layout(config.data), "reindex", *arguments),
-    "test": test.run,
+    "test": test.test,
 }
 
 # These begin something of their own; the others are about what was started. `up` is asked where the two
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given and given[0] in DELEGATED:
             return DELEGATED[given[0]](_config(given[0]), given[1:])
         return _command(given)
-    except Problem as problem:
+    except DeployError as problem:
         print(f"ma: {problem}", file=sys.stderr)
         return 1
     except PermissionError as error:
@@ -63,7 +62,7 @@ def _report_full_disk(error: OSError) -> int:
     """Of any command; what it printed may be what the disk did not take."""
     discard_output()
     print(f"ma: the disk is full: {error}", file=sys.stderr)
-    with suppress(Problem, OSError):
+    with suppress(DeployError, OSError):
         layout = Layout(_config("status").data)
         for line in disk.lines(layout, disk.file_systems(layout)):
             print(line, file=sys.stderr)
@@ -71,21 +70,23 @@ def _report_full_disk(error: OSError) -> int:
 
 
 def _config(command: str) -> Config:
-    read = configuration.read if command in OF_THIS_SHELL else remembered.read
+    read = configuration.read if command in OF_THIS_SHELL else last_start.config_of_last_start
     return read(os.environ)
 
 
 def _command(arguments: Sequence[str]) -> int:
     chosen = _parser().parse_args(arguments)
     if chosen.command == "up":
-        config = remembered.for_start(os.environ, chosen.choice)
-        return up.run(config, detach=chosen.detach, demo=chosen.demo, adopt_broker=chosen.adopt_broker)
+        config = last_start.config_for_start(os.environ, chosen.choice)
+        return up.up(config, detach=chosen.detach, demo=chosen.demo, adopt_broker=chosen.adopt_broker)
     commands: dict[str, Command] = {
-        "down": down.run,
-        "status": lambda config: status.run(config, as_json=chosen.json),
-        "logs": lambda config: logs.run(config, name=chosen.name, follow=chosen.follow, lines=chosen.lines),
-        "env": lambda config: connect.run(config, as_json=chosen.json),
-        "demo": lambda config: demo.run(config, stop=chosen.stop),
+        "down": up.down,
+        "status": lambda config: status.status(config, as_json=chosen.json),
+        "logs": lambda config: status.logs(
+            config, name=chosen.name, follow=chosen.follow, lines=chosen.lines
+        ),
+        "env": lambda config: status.env(config, as_json=chosen.json),
+        "demo": lambda config: up.demo(config, stop=chosen.stop),
     }
     return commands[chosen.command](_config(chosen.command))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.problem import Problem
+from deploy.console import DeployError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -102,7 +102,7 @@ class Config:
 def read(environ: Mapping[str, str]) -> Config:
     for name in ("MA_DATABASE_URL", "MA_EMAIL_URL"):
         if environ.get(name) and environ.get(f"{name}_FILE"):
-            raise Problem(f"{name} and {name}_FILE are both set: keep one")
+            raise DeployError(f"{name} and {name}_FILE are both set: keep one")
     ports = {
         name: _port(environ, name, default)
         for name, default in (
@@ -131,7 +131,7 @@ def read(environ: Mapping[str, str]) -> Config:
 def _port(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
-        raise Problem(f"{name}={text!r} is not a port: give a number from 1 to 65535")
+        raise DeployError(f"{name}={text!r} is not a port: give a number from 1 to 65535")
     return int(text)
 
 
@@ -139,27 +139,27 @@ def _refuse_shared_ports(ports: Mapping[str, int]) -> None:
     seen: dict[int, str] = {}
     for name, port in ports.items():
         if port in seen:
-            raise Problem(f"{seen[port]} and {name} are both {port}: give each its own port")
+            raise DeployError(f"{seen[port]} and {name} are both {port}: give each its own port")
         seen[port] = name
 
 
 def _refuse_unknown_pipeline(text: str) -> None:
     """The other codes of the site are said by `ma` itself, never by a person."""
     if text not in ("", "off"):
-        raise Problem(
+        raise DeployError(
             f"MA_PIPELINE={text!r}: off, or not set (then it is on where the machine is large enough)"
         )
 
 
 def _folder(text: str) -> Path:
     if any(character in text for character in "\n\r\0"):
-        raise Problem(f"MA_DATA={text!r} is not a folder name")
+        raise DeployError(f"MA_DATA={text!r} is not a folder name")
     return Path(text).expanduser().absolute()
 
 
 def _host(text: str) -> str:
     if not HOST.fullmatch(text):
-        raise Problem(f"MA_HOST={text!r} is neither an IPv4 address nor a host name")
+        raise DeployError(f"MA_HOST={text!r} is neither an IPv4 address nor a host name")
     return text
 
 
@@ -167,9 +167,9 @@ def _servers(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
         if not SERVER_NAME.fullmatch(name):
-            raise Problem(
+            raise DeployError(
                 f"MA_SERVERS: {name!r} is not a server name: small letters, digits and -, at most 61"
             )
     if not names or len(set(names)) < len(names):
-        raise Problem(f"MA_SERVERS={text!r} must name at least one server, each once")
+        raise DeployError(f"MA_SERVERS={text!r} must name at least one server, each once")
     return names

@@ -2,7 +2,10 @@
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+
+Say = Callable[[str], None]
 
 
 def say(text: str) -> None:
@@ -43,3 +46,8 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+class DeployError(Exception):
+    """What a person must mend before `ma` can go on. Its text is all they see: one line, what and what to
+    do."""

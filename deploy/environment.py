@@ -4,11 +4,12 @@ import socket
 from pathlib import Path
 from urllib.parse import quote
 
-from deploy import drivers, pipeline_default
+from deploy import pipeline_default
 from deploy.config import DEMO_AGENTS, LOOPBACK, NO_AGENTS, REPOSITORY, Config
+from deploy.installing import jdbc_drivers
 from deploy.layout import Layout
-from deploy.procfile import Process
-from deploy.secret_files import BROKER_ACCOUNTS, FROM_SHELL, read, shell_file, token_file
+from deploy.processes.procfile import Process
+from deploy.secret_files import BROKER_ACCOUNTS, FROM_SHELL, read_secret, shell_file, token_file
 
 # Read from files alone: what a shell inherited must not stand beside them.
 SECRET_NAMES = (
@@ -52,10 +53,10 @@ def site(config: Config, layout: Layout) -> dict[str, str]:
 
 
 def database_url(config: Config, layout: Layout) -> str:
-    """Raises Problem where the file that names it cannot be read."""
+    """Raises DeployError where the file that names it cannot be read."""
     known = config.handed_on
     if path := known.get("MA_DATABASE_URL_FILE"):
-        return read(Path(path))
+        return read_secret(Path(path))
     return known.get("MA_DATABASE_URL") or _site(config, layout)["MA_DATABASE_URL"]
 
 
@@ -73,7 +74,7 @@ def _site(config: Config, layout: Layout) -> dict[str, str]:
         "MA_STOMP_ADDRESS": f"{LOOPBACK}:{config.stomp_port}",
         "MA_BROKER_USER": "ma-ops",
         "MA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["ma-ops"]),
-        "MA_PIPELINE_DRIVERS": ",".join(map(str, drivers.jars())),
+        "MA_PIPELINE_DRIVERS": ",".join(map(str, jdbc_drivers.jars())),
         "DJANGO_SETTINGS_MODULE": "ma_site.settings",
         **pipeline_default.settings(config, layout),
         **_python(),

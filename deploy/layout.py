@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.problem import Problem
+from deploy.console import DeployError
 
 # A Unix socket's path has room for 107 bytes; supervisord binds to a temporary name some characters longer.
 LONGEST_SOCKET_PATH = 90
@@ -80,4 +80,6 @@ class Layout:
                 folder.chmod(0o700)
         except OSError as error:
             why = error.strerror or error
-            raise Problem(f"MA_DATA: {error.filename} cannot be made or used as a folder: {why}") from error
+            raise DeployError(
+                f"MA_DATA: {error.filename} cannot be made or used as a folder: {why}"
+            ) from error

@@ -4,17 +4,19 @@ import os
 import subprocess
 from pathlib import Path
 
-from deploy import environment, leftovers, python_packages, secret_files
+from deploy import environment, secret_files
 from deploy.config import REPOSITORY, Config
+from deploy.console import DeployError
+from deploy.installing import python_packages
 from deploy.layout import Layout
-from deploy.problem import Problem
-from deploy.tools import run_logged
+from deploy.processes import earlier_starts
+from deploy.system_tools import run_logged
 
 # The exit code of `manage.py prepare content` for it.
 FOREIGN_BROKER = 3
 
 
-class ForeignBroker(Problem):
+class ForeignBroker(DeployError):
     """The broker is another site's; nothing was changed there."""
 
 
@@ -31,18 +33,18 @@ def site_environment(config: Config, layout: Layout) -> dict[str, str]:
 
 def refuse_before_first_start(layout: Layout) -> None:
     if not python_packages.PYTHON.exists():
-        raise Problem("nothing is installed yet: ./ma up")
+        raise DeployError("nothing is installed yet: ./ma up")
     # The first thing that every start makes.
-    secret_files.read(layout.secrets / "django_key")
+    secret_files.read_secret(layout.secrets / "django_key")
 
 
 def _of_a_start(config: Config, layout: Layout) -> dict[str, str]:
     """Marked: where the start that waits for such a command is killed, the next one finds it and ends it."""
-    return site_environment(config, layout) | {leftovers.MARK: str(layout.run)}
+    return site_environment(config, layout) | {earlier_starts.MARK: str(layout.run)}
 
 
 def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
-    """Its output goes to the log `manage`; a failure is a Problem with the last lines."""
+    """Its output goes to the log `manage`; a failure is a DeployError with the last lines."""
     run_logged(
         [python_packages.PYTHON, "manage.py", *arguments],
         what=f"manage.py {arguments[0]}",
@@ -53,7 +55,7 @@ def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
 
 
 def prepare_content(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> str:
-    """What a person has to read. Raises ForeignBroker with what the site says of it, Problem for everything
+    """What a person has to read. Raises ForeignBroker with what the site says of it, DeployError for all
     else."""
     arguments = ["prepare", "content"]
     if adopt_broker:
@@ -108,6 +110,6 @@ def _captured(config: Config, layout: Layout, *arguments: str) -> "subprocess.Co
     return done
 
 
-def _failed(command: str, done: "subprocess.CompletedProcess[str]") -> Problem:
+def _failed(command: str, done: "subprocess.CompletedProcess[str]") -> DeployError:
     why = done.stderr[-2000:].strip()
-    return Problem(f"manage.py {command} failed with exit code {done.returncode}:\n{why}")
+    return DeployError(f"manage.py {command} failed with exit code {done.returncode}:\n{why}")

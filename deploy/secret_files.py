@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from deploy.config import LOOPBACK, Config
+from deploy.console import DeployError
 from deploy.layout import Layout
-from deploy.problem import Problem
 
 BROKER_ACCOUNTS = {"kma": "broker_kma", "publisher": "broker_publisher", "ma-ops": "broker_ops"}
 
@@ -34,23 +34,23 @@ def write(path: Path, text: str) -> None:
         raise
 
 
-def read(path: Path) -> str:
+def read_secret(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except PermissionError:
-        raise Problem(
+        raise DeployError(
             f"{path} can only be read by its owner: run ma as the user who started it first"
         ) from None
     except (FileNotFoundError, NotADirectoryError):
-        raise Problem(f"{path} is missing: ./ma up makes it") from None
+        raise DeployError(f"{path} is missing: ./ma up makes it") from None
 
 
-def ensure(path: Path) -> str:
+def ensure_secret(path: Path) -> str:
     """The secret in this file; a new one of 256 bits where there is none yet."""
     if not path.exists():
         write(path, secrets.token_urlsafe(32))
     path.chmod(0o600)
-    return read(path)
+    return read_secret(path)
 
 
 def shell_file(layout: Layout, name: str, value: str) -> Path:
@@ -60,7 +60,7 @@ def shell_file(layout: Layout, name: str, value: str) -> Path:
 
 
 def refuse_unreadable(config: Config) -> None:
-    """Raises Problem where a file that the shell names for such a value tells nothing: before anything
+    """Raises DeployError where a file that the shell names for such a value tells nothing: before anything
     starts."""
     for name in (f"{name}_FILE" for name in FROM_SHELL):
         if not (path := config.handed_on.get(name)):
@@ -70,7 +70,7 @@ def refuse_unreadable(config: Config) -> None:
         except (OSError, UnicodeDecodeError) as error:
             wrong = getattr(error, "strerror", None) or str(error)
         if wrong:
-            raise Problem(
+            raise DeployError(
                 f"{name}={path} cannot be used: {wrong}. Name one that this user can read, or unset it."
             )
 
@@ -92,24 +92,24 @@ def forget_other_values(config: Config, layout: Layout) -> None:
 
 
 def ensure_all(config: Config, layout: Layout) -> None:
-    ensure(layout.secrets / "django_key")
+    ensure_secret(layout.secrets / "django_key")
     for name in BROKER_ACCOUNTS.values():
-        ensure(layout.secrets / name)
+        ensure_secret(layout.secrets / name)
     ensure_redis_url(layout.secrets / "redis_url", config.redis_port)
 
 
 def ensure_redis_url(path: Path, port: int) -> str:
     """Keeps the password when the port has changed since the last start."""
-    password = urlsplit(read(path)).password if path.exists() else None
+    password = urlsplit(read_secret(path)).password if path.exists() else None
     url = f"redis://:{password or secrets.token_urlsafe(32)}@{LOOPBACK}:{port}/0"
-    if not path.exists() or read(path) != url:
+    if not path.exists() or read_secret(path) != url:
         write(path, url)
     path.chmod(0o600)
     return url
 
 
 def broker_passwords(layout: Layout) -> dict[str, str]:
-    return {user: read(layout.secrets / name) for user, name in BROKER_ACCOUNTS.items()}
+    return {user: read_secret(layout.secrets / name) for user, name in BROKER_ACCOUNTS.items()}
 
 
 def token_file(layout: Layout, server: str) -> Path:

@@ -59,7 +59,7 @@ def may_see_details(request: HttpRequest) -> bool:
 
 def installation_token(secret_key: str) -> str:
     """For whoever can read the key of the site anyway; it opens nothing else. The same in
-    `deploy.site_health`."""
+    `deploy.processes.readiness`."""
     return hmac.new(secret_key.encode(), b"ma.health", hashlib.sha256).hexdigest()
 
 

@@ -16,7 +16,7 @@ def favicon(request: HttpRequest) -> HttpResponseRedirect:
     return HttpResponseRedirect(static("ma/icon.svg"))
 
 
-registry.register()
+registry.register_pages()
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/", health, name="health"),

@@ -14,7 +14,7 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deploy import postgres as postgres_program
+from deploy.services import postgres as postgres_program
 from tests import costs, emptying, environment, markers, migrated, slow_calls, workers
 from tests.services import artemis, child_processes, postgres, redis_server
 

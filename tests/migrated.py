@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import psycopg
 
-from deploy import postgres
 from deploy.config import REPOSITORY
+from deploy.services import postgres
 from tests.services import cache
 
 # Of older states of the migrations: one goes back and forth between branches.

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from deploy import artemis
-from deploy.broker_files import BrokerPorts
+from deploy.services import artemis
+from deploy.services.artemis import BrokerPorts
 
 # Stands in the kept files for the folder of an instance.
 INSTANCE = "@INSTANCE@"
@@ -17,7 +17,7 @@ INSTANCE = "@INSTANCE@"
 def create_instance(
     distribution: Path, folder: Path, ports: BrokerPorts, passwords: Mapping[str, str]
 ) -> None:
-    """As deploy.artemis does, without the JVM of `artemis create`."""
+    """As deploy.services.artemis does, without the JVM of `artemis create`."""
     kept = distribution.parent / f"instance-{_key(Path(artemis.__file__).read_bytes(), distribution)}"
     if not kept.exists():
         _keep(distribution, kept)

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from deploy import artemis as artemis_program
-from deploy import distribution, redis
-from deploy import postgres as postgres_program
-from deploy.broker_files import BrokerPorts
 from deploy.config import LOOPBACK, REPOSITORY
-from deploy.ports import free_ports
+from deploy.installing import artemis_download
+from deploy.services import artemis as artemis_program
+from deploy.services import postgres as postgres_program
+from deploy.services import redis
+from deploy.services.artemis import BrokerPorts
+from deploy.services.ports import free_ports
 from tests import prepared_artemis
 
 STOP_SECONDS = 30
@@ -37,7 +38,7 @@ def pictures(module: str) -> Path:
 
 
 def artemis_distribution() -> Path:
-    return distribution.ensure(cache(), cache() / "log" / "install.log")
+    return artemis_download.ensure_unpacked(cache(), cache() / "log" / "install.log")
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class ArtemisService:
 
     def start(self) -> None:
         """Returns when the broker answers."""
-        self.process = artemis_program.run(self.folder, self.log)
+        self.process = artemis_program.run_artemis(self.folder, self.log)
         artemis_program.wait_until_ready(self.process, self.ports, self.log)
 
     def stop(self) -> None:
@@ -141,9 +142,9 @@ class RedisService:
     def start(self) -> None:
         """Returns when Redis answers."""
         log = self.config.with_suffix(".log")
-        self.process = redis.run(self.config, log)
+        self.process = redis.run_redis(self.config, log)
         deadline = time.monotonic() + STOP_SECONDS
-        while not redis.answers(self.url):
+        while not redis.redis_answers(self.url):
             assert time.monotonic() < deadline, f"Redis does not answer; see {log}"
             time.sleep(0.05)
 

@@ -1,1 +1,1 @@
-"""One file per command of ./ma. Each has `run(config, …) -> exit code`."""
+"""What `./ma COMMAND` does."""

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy import distribution, drivers, python_packages, system_packages
 from deploy.config import REPOSITORY, Config
-from deploy.console import duration, say, table
+from deploy.console import DeployError, duration, say, table
+from deploy.installing import artemis_download, jdbc_drivers, python_packages, system_packages
 from deploy.layout import Layout
 
 
@@ -123,7 +123,7 @@ def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
     return EVERYTHING
 
 
-def run(config: Config, arguments: Sequence[str]) -> int:
+def test(config: Config, arguments: Sequence[str]) -> int:
     started = time.monotonic()
     _install(Layout(config.data))
     installed = time.monotonic()
@@ -131,7 +131,7 @@ def run(config: Config, arguments: Sequence[str]) -> int:
     for stage in stages(arguments):
         lanes.setdefault(stage.lane, []).append(stage)
     if len(lanes) > 1:
-        distribution.fetch(Layout(config.data).log("install"))  # once, not by two stages at the same time
+        artemis_download.fetch(Layout(config.data).log("install"))  # once, not by two stages at the same time
         installed = time.monotonic()
     with ThreadPoolExecutor() as beside:
         waiting = [beside.submit(_run_unseen, some) for lane, some in lanes.items() if lane]
@@ -167,8 +167,11 @@ def _install(layout: Layout) -> None:
     start, tests = python_packages.for_start(), python_packages.for_tests()
     wanting = not python_packages.installed(start, "start")
     # The tests of the whole product unpack the broker into data folders of their own.
-    needs = system_packages.for_start(broker=True, virtual_environment=wanting) + system_packages.for_tests()
-    system_packages.ensure(needs, log, say)
+    needs = (
+        system_packages.needs_of_start(broker=True, virtual_environment=wanting)
+        + system_packages.needs_of_tests()
+    )
+    system_packages.ensure_installed(needs, log, say)
     # The types of the pipeline need its packages, its tests its drivers too.
     for lines, stamp in (
         (start, "start"),
@@ -178,7 +181,7 @@ def _install(layout: Layout) -> None:
         if not python_packages.installed(lines, stamp):
             say(f"installing Python packages ({stamp})")
             python_packages.install(lines, stamp, log)
-    drivers.ensure(log)
+    jdbc_drivers.ensure_fetched(log)
 
 
 def _run_seen(stage: Stage) -> Result:
@@ -224,3 +227,25 @@ def _run(stage: Stage, tell: Callable[[str], None]) -> Result:
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds, processors = time.monotonic() - started, used.ru_utime + used.ru_stime
     return Result(stage, process.returncode, seconds, processors, last_line, tuple(failures))
+
+
+# -- ./ma bench NAME: the product beside a bare reference, on a throw-away broker of their own ---------------
+
+
+# What these need, and what they are set beside, is installed when it is asked for.
+OF_THE_PIPELINE = ("archive", "pipeline")
+
+
+def bench(config: Config, arguments: Sequence[str]) -> int:
+    if not python_packages.PYTHON.exists():
+        raise DeployError("nothing is installed yet: ./ma up")
+    if arguments and arguments[0] in OF_THE_PIPELINE:
+        _install_for_bench(config)
+    command = [str(python_packages.PYTHON), "-m", "bench", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+def _install_for_bench(config: Config) -> None:
+    lines = (*python_packages.for_background(), *python_packages.requirements("requirements-bench.txt"))
+    if not python_packages.installed(lines, "bench"):
+        python_packages.install(lines, "bench", Layout(config.data).log("install"))

@@ -1,44 +1,36 @@
-"""./ma up: everything, from a bare machine to an address to open."""
+"""./ma up: everything, from a bare machine to an address to open. ./ma demo, ./ma down."""
 
 import os
 import signal
 import time
 from types import FrameType
 
-from deploy import (
-    closing,
-    installation,
-    leftovers,
-    manage,
-    only_one,
-    open_files,
-    ports,
-    python_packages,
-    secret_files,
-    stop,
-)
+from deploy import manage, secret_files
 from deploy.config import Config
+from deploy.console import DeployError
 from deploy.console import say_if_heard as say
+from deploy.installing import installation, python_packages
 from deploy.layout import Layout
-from deploy.problem import Problem
-from deploy.runner import Runner
-from deploy.start import DEMO, Start, offered_agents
+from deploy.processes import earlier_starts, order
+from deploy.processes.order import DEMO, Start, offered_agents
+from deploy.processes.runner import Runner, allow_open_files
+from deploy.services import ports
 
 WATCH_SECONDS = 2.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False) -> int:
+def up(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False) -> int:
     layout = Layout(config.data)
     secret_files.refuse_unreadable(config)
-    open_files.allow()
+    allow_open_files()
     if not layout.run.exists():
         # Where nothing was ever started a start that is refused leaves no folders behind.
         _refuse_what_is_in_the_way(config, layout)
     _end_on_signals()
     started = False
     try:
-        with only_one.start_of(layout):
+        with earlier_starts.only_one(layout):
             if _runs_already(config, layout):
                 return 0
             _start(config, layout, demo=demo, adopt_broker=adopt_broker)
@@ -47,7 +39,7 @@ def run(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False)
             _stay(layout)
     except KeyboardInterrupt:
         say("stopping" if started else "interrupted: stopping what has started")
-        stop.stop_everything(layout, say)
+        order.stop_everything(layout, say)
         return 0 if started else 130
     return 0
 
@@ -63,13 +55,13 @@ def _runs_already(config: Config, layout: Layout) -> bool:
         say(f"already running: {config.address} (./ma status, ./ma down)")
         return True
     say(f"an earlier start ended before it came to {', '.join(never_began)}: starting anew")
-    stop.stop_everything(layout, say)
+    order.stop_everything(layout, say)
     return False
 
 
 def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
-    if leftovers.find(layout):
-        raise Problem(
+    if earlier_starts.find(layout):
+        raise DeployError(
             "processes of an earlier start still run although their runner was killed: ./ma down ends them"
         )
     ports.refuse_taken(ports.wanted_by(config))
@@ -78,7 +70,7 @@ def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
 def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> None:
     processes = installation.processes(config)
     _refuse_what_is_in_the_way(config, layout)
-    installation.install(layout, say)
+    installation.install_all(layout, say)
     # From here on everything that is written is this user's alone: messages and protocols are not for others.
     os.umask(0o077)
     installation.configure(config, layout)
@@ -86,10 +78,10 @@ def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) ->
         administrator = Start(config, layout, processes, say).everything(demo=demo, adopt_broker=adopt_broker)
     except manage.ForeignBroker:
         # Nothing of this site was made there. What goes on running would be in the way of the next start.
-        stop.stop_everything(layout, say)
+        order.stop_everything(layout, say)
         raise
-    except Problem as problem:
-        raise Problem(
+    except DeployError as problem:
+        raise DeployError(
             f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down"
         ) from None
     say(offered_agents(config, demo=demo))
@@ -98,7 +90,7 @@ def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) ->
             f"{python_packages.LARGE} is being installed in the background (./ma logs "
             f"{python_packages.LARGE})"
         )
-    say(closing.block(config, administrator))
+    say(order.closing_block(config, administrator))
 
 
 def _stay(layout: Layout) -> None:
@@ -121,3 +113,28 @@ def _end_on_signals() -> None:
 
     for number in ENDING:
         signal.signal(number, interrupt)
+
+
+def down(config: Config) -> int:
+    """Everything ends, in order."""
+    say("down" if order.stop_everything(Layout(config.data), say) else "nothing is running")
+    return 0
+
+
+def demo(config: Config, *, stop: bool) -> int:
+    """Offers the demo's agents, makes its settings and publishes its orders. `stop`: ends the publishing."""
+    layout = Layout(config.data)
+    runner = Runner(layout)
+    if not runner.alive():
+        raise DeployError("nothing is running: ./ma up")
+    if stop:
+        runner.stop("demo")
+        say("demo stopped: no more orders; its agents are offered until ./ma down, ./ma up --no-demo")
+        return 0
+    starting = Start(config, layout, installation.processes(config), say)
+    starting.offer_demo_agents()
+    administrator = order.prepare_demo(config, layout)
+    starting.publish_demo()
+    say(order.offered_agents(config, demo=True))
+    say(order.closing_block(config, administrator))
+    return 0

@@ -21,7 +21,7 @@ Check = Callable[[datetime], Iterable[Finding]]
 CHECKS: dict[tuple[int, str], Check] = {}
 
 
-def register(name: str, order: int) -> Callable[[Check], Check]:
+def register_check(name: str, order: int) -> Callable[[Check], Check]:
     """What a check tells is easier to mend when what it stands on was told before: hence the order."""
 
     def add(check: Check) -> Check:

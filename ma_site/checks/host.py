@@ -15,14 +15,14 @@ from agents.models import Server
 from agents.site.components import unknown_proxy_seen
 from broker.port import AccessRefused, Account, BrokerError
 from broker.stomp.client import StompManagement
-from ma_site.checks.finding import Finding, bad, good, register
+from ma_site.checks.finding import Finding, bad, good, register_check
 
 # Where ./ma keeps the passwords of this machine's installation.
 FILES = {"kma": "broker_kma", "publisher": "broker_publisher"}
 NOT_SIGNED_IN = "AMQ229031"
 
 
-@register("broker accounts", 50)
+@register_check("broker accounts", 50)
 def check_accounts(now: datetime) -> Iterator[Finding]:
     for user, name in FILES.items():
         path = Path(settings.MA_DATA) / "secrets" / name
@@ -60,7 +60,7 @@ def _check_account(account: Account) -> Finding:
 MOST_SECONDS = 5.0
 
 
-@register("clock", 80)
+@register_check("clock", 80)
 def check_clock(now: datetime) -> Iterator[Finding]:
     skews = {
         f"server {server.name}": server.clock_skew_seconds
@@ -93,7 +93,7 @@ LEAST_FREE_MB = 100
 MOST_USED_PERCENT = 95
 
 
-@register("disk", 5)
+@register_check("disk", 5)
 def check_disk(now: datetime) -> Iterator[Finding]:
     roomy = []
     for place, names in _places().items():
@@ -165,7 +165,7 @@ def _places() -> dict[str, list[str]]:
 # -- whose X-Forwarded-For is believed: of the proxies before the site, and of nobody else -------------------
 
 
-@register("proxies", 110)
+@register_check("proxies", 110)
 def check_proxies(now: datetime) -> Iterator[Finding]:
     if any(network.prefixlen == 0 for network in settings.MA_TRUSTED_PROXIES):
         yield bad(

@@ -12,7 +12,7 @@ from agents.models import Activation, ActivationState, Pool, Server, ServerState
 from agents.pools.withholding import settings_not_allowed, withheld_runs
 from agents.servers.tokens import VALID_AT_A_TIME
 from failures.intake import spools
-from ma_site.checks.finding import Finding, bad, good, register
+from ma_site.checks.finding import Finding, bad, good, register_check
 from ma_site.demo_rows import POOL as DEMO_POOL
 from ma_site.demo_rows import SAMPLE_PREFIXES
 
@@ -21,7 +21,7 @@ MOST_AGENTS = 1000
 MOST_WITHHELD = 20
 
 
-@register("KMAs", 100)
+@register_check("KMAs", 100)
 def check_kmas(now: datetime) -> Iterator[Finding]:
     servers = list(Server.objects.all())
     if not servers:
@@ -146,7 +146,7 @@ def _heard(server: Server, now: datetime) -> Finding:
 POOLS = Pool.servers.through.objects.filter(server=OuterRef("pk"))
 
 
-@register("tokens", 90)
+@register_check("tokens", 90)
 def check_tokens(now: datetime) -> Iterator[Finding]:
     valid = Count("tokens", filter=Q(tokens__revoked_at=None))
     # A server that was made by name alone and is in no pool yet has nothing to do.

@@ -17,7 +17,7 @@ from broker.port import AccessRefused, BrokerError
 from console.broker import management
 from contract import redis_url
 from contract.names import UNKNOWN, dead_letter_queue
-from ma_site.checks.finding import Finding, bad, good, register
+from ma_site.checks.finding import Finding, bad, good, register_check
 from ma_site.checks.host import folder_of_sqlite, problem_at
 
 # -- asks Redis whether it is there --------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def ping(url: str) -> None:
         client.close()
 
 
-@register("redis", 30)
+@register_check("redis", 30)
 def check_redis(now: datetime) -> Iterator[Finding]:
     try:
         ping(settings.MA_REDIS_URL)
@@ -56,7 +56,7 @@ def check_redis(now: datetime) -> Iterator[Finding]:
 ACCOUNT = "Compare MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles with docs/operations.md."
 
 
-@register("broker", 40)
+@register_check("broker", 40)
 def check_broker(now: datetime) -> Iterator[Finding]:
     try:
         version = management().attribute("broker", "Version")
@@ -106,7 +106,7 @@ def _browse() -> Finding:
 # -- every migration is applied ------------------------------------------------------------------------------
 
 
-@register("migrations", 20)
+@register_check("migrations", 20)
 def check_migrations(now: datetime) -> Iterator[Finding]:
     executor = MigrationExecutor(connection)
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -125,7 +125,7 @@ def check_migrations(now: datetime) -> Iterator[Finding]:
 LASTING = ("fsync", "full_page_writes", "synchronous_commit")
 
 
-@register("database", 10)
+@register_check("database", 10)
 def check_database(now: datetime) -> Iterator[Finding]:
     vendor = connection.vendor
     try:

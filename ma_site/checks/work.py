@@ -12,13 +12,13 @@ from console.processes import seconds_since
 from dlq.index.undelivered import by_queue
 from failures.archive.readiness import is_default
 from failures.insights.reading import OLD, standing
-from ma_site.checks.finding import Finding, bad, good, register
+from ma_site.checks.finding import Finding, bad, good, register_check
 from ma_site.health import LATE_SECONDS
 
 PROCESSES = {"beat": "beat and worker", "feed": "feed"}
 
 
-@register("processes", 70)
+@register_check("processes", 70)
 def check_processes(now: datetime) -> Iterator[Finding]:
     for name, shown in PROCESSES.items():
         seconds = seconds_since(name, now)
@@ -36,7 +36,7 @@ def check_processes(now: datetime) -> Iterator[Finding]:
 HOUR = timedelta(hours=1)
 
 
-@register("pipeline", 95)
+@register_check("pipeline", 95)
 def check_pipeline(now: datetime) -> Iterator[Finding]:
     found = standing(now)
     if found.off:
@@ -71,7 +71,7 @@ def check_pipeline(now: datetime) -> Iterator[Finding]:
 # -- what is on the broker is what the settings want ---------------------------------------------------------
 
 
-@register("topology", 60)
+@register_check("topology", 60)
 def check_topology(now: datetime) -> Iterator[Finding]:
     wanting = 0
     try:
@@ -95,7 +95,7 @@ def check_topology(now: datetime) -> Iterator[Finding]:
 # -- no message is known that the broker could not deliver since it started ----------------------------------
 
 
-@register("undelivered", 66)
+@register_check("undelivered", 66)
 def check_undelivered(now: datetime) -> Iterator[Finding]:
     found = by_queue()
     if not found:
@@ -113,7 +113,7 @@ def check_undelivered(now: datetime) -> Iterator[Finding]:
 # -- nothing lies where the broker puts what it could not turn into AMQP -------------------------------------
 
 
-@register("unreadable", 65)
+@register_check("unreadable", 65)
 def check_unreadable(now: datetime) -> Iterator[Finding]:
     try:
         count = int(management().attribute(f"queue.{UNREADABLE}", "MessageCount"))

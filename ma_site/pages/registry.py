@@ -19,7 +19,7 @@ PAGES = (
 )
 
 
-def register() -> None:
+def register_pages() -> None:
     for pages in PAGES:
         pages.register()
     admin.autodiscover()

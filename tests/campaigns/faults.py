@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from deploy import postgres
+from deploy.services import postgres
 from tests.product import scripted
 from tests.product.house import House, children_of
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from deploy import config as configuration
-from deploy import runner_config, stop
 from deploy.config import REPOSITORY
 from deploy.layout import Layout
-from deploy.ports import free_ports
-from deploy.procfile import Process
-from deploy.runner import Runner
+from deploy.processes import order, runner_config
+from deploy.processes.procfile import Process
+from deploy.processes.runner import Runner
+from deploy.services.ports import free_ports
 from tests import migrated
 from tests.environment import values
 
@@ -67,7 +67,7 @@ def status(folder: Path) -> Told:
     layout = Layout(data)
     layout.make_folders()
     config = configuration.read({"MA_DATA": str(data)})
-    runner_config.write([Process("web", CHATTY)], config, layout)
+    runner_config.write_runner_files([Process("web", CHATTY)], config, layout)
     Runner(layout).begin()
     try:
         Runner(layout).start("web")
@@ -81,7 +81,7 @@ def status(folder: Path) -> Told:
             "into_it": ran(["./ma", "status"], environ, folder / "output"),
         }
     finally:
-        stop.stop_everything(layout, lambda text: None)
+        order.stop_everything(layout, lambda text: None)
 
 
 def doctor(folder: Path) -> Told:

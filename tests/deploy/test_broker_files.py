@@ -5,15 +5,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from deploy import broker_files
-from deploy.broker_files import BrokerPorts
+from deploy.services import artemis
+from deploy.services.artemis import BrokerPorts
 
 CORE = "{urn:activemq:core}"
 
 
 @pytest.fixture
 def core() -> ElementTree.Element:
-    text = broker_files.broker_xml(BrokerPorts(21, 22, 23), "88000", "cluster-secret")
+    text = artemis.broker_xml(BrokerPorts(21, 22, 23), "88000", "cluster-secret")
     found = ElementTree.fromstring(text).find(f"{CORE}core")
     assert found is not None
     return found
@@ -73,7 +73,7 @@ def test_files_with_passwords_are_for_their_owner_only_and_hold_hashes(tmp_path:
     etc.mkdir()
     (etc / "artemis.profile").write_text('JAVA_ARGS="-XX:+UseG1GC -Xms512M -Xmx2G -Dx=y"')
     (etc / "broker-created.xml").write_text("<journal-buffer-timeout>88000</journal-buffer-timeout>")
-    broker_files.write(tmp_path, BrokerPorts(1, 2, 3), {"kma": "in the clear"})
+    artemis.write_broker_files(tmp_path, BrokerPorts(1, 2, 3), {"kma": "in the clear"})
     for name in ("broker.xml", "artemis-users.properties", "artemis-roles.properties"):
         assert stat.S_IMODE((etc / name).stat().st_mode) == 0o600
     assert "in the clear" not in (etc / "artemis-users.properties").read_text()
@@ -83,4 +83,4 @@ def test_files_with_passwords_are_for_their_owner_only_and_hold_hashes(tmp_path:
 
 
 def test_a_hash_has_a_salt_of_its_own() -> None:
-    assert broker_files.hashed("same") != broker_files.hashed("same")
+    assert artemis.hashed("same") != artemis.hashed("same")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import runner_config, stop
 from deploy.config import REPOSITORY
 from deploy.layout import Layout
-from deploy.procfile import Process
-from deploy.runner import Runner
+from deploy.processes import order, runner_config
+from deploy.processes.procfile import Process
+from deploy.processes.runner import Runner
 
 pytestmark = pytest.mark.process
 
@@ -25,14 +25,14 @@ UP = """
 import sys
 from deploy import config
 from deploy.commands import up
-from deploy.runner import Runner
+from deploy.processes.runner import Runner
 
 asked = []
 real = Runner.alive
 # Only the first question, whether everything runs already, is answered for it.
 Runner.alive = lambda runner: bool(asked) and real(runner) or asked.append(1)
 up._start = lambda *given, **named: None
-sys.exit(up.run(config.read({"MA_DATA": sys.argv[1]}), detach=False, demo=False))
+sys.exit(up.up(config.read({"MA_DATA": sys.argv[1]}), detach=False, demo=False))
 """
 
 
@@ -41,7 +41,7 @@ def layout(tmp_path: Path) -> Layout:
     layout = Layout(tmp_path / "data")
     layout.make_folders()
     config = configuration.read({"MA_DATA": str(layout.data)})
-    runner_config.write([Process("web", SLEEPER)], config, layout)
+    runner_config.write_runner_files([Process("web", SLEEPER)], config, layout)
     return layout
 
 
@@ -73,7 +73,7 @@ def test_closing_the_terminal_stops_everything(layout: Layout) -> None:
         assert not Runner(layout).alive()
         assert not Path(f"/proc/{web}").exists()
     finally:
-        stop.stop_everything(layout, lambda text: None)
+        order.stop_everything(layout, lambda text: None)
 
 
 def test_signals_that_come_while_it_stops_change_nothing(layout: Layout) -> None:
@@ -88,7 +88,7 @@ def test_signals_that_come_while_it_stops_change_nothing(layout: Layout) -> None
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         assert not Runner(layout).alive()
     finally:
-        stop.stop_everything(layout, lambda text: None)
+        order.stop_everything(layout, lambda text: None)
 
 
 def test_a_pipe_that_nobody_reads_does_not_stop_the_stopping(layout: Layout) -> None:

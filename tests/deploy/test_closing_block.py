@@ -1,13 +1,13 @@
 """What stands last when everything runs."""
 
 from deploy import config as configuration
-from deploy.closing import Account, account_in, block
+from deploy.processes.order import Account, account_in, closing_block
 
 CONFIG = configuration.read({"MA_BASE_URL": "https://ma.example.org"})
 
 
 def test_it_says_where_as_whom_and_what_next() -> None:
-    shown = block(CONFIG, Account("admin", "s3cret"))
+    shown = closing_block(CONFIG, Account("admin", "s3cret"))
     for line in (
         "address:  https://ma.example.org/",
         "user:     admin",
@@ -20,12 +20,12 @@ def test_it_says_where_as_whom_and_what_next() -> None:
 
 
 def test_a_password_that_was_changed_is_not_shown() -> None:
-    shown = block(CONFIG, account_in(""))
+    shown = closing_block(CONFIG, account_in(""))
     assert "the one that you chose" in shown and "./ma manage changepassword admin" in shown
 
 
 def test_without_a_demo_nobody_here_knows_an_administrator() -> None:
-    shown = block(CONFIG, None)
+    shown = closing_block(CONFIG, None)
     assert "password" not in shown and "./ma manage createsuperuser" in shown
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from deploy import cli, leftovers, remembered, secret_files, site_health
+from deploy import cli, last_start, secret_files
 from deploy import config as configuration
-from deploy.commands import connect, logs
+from deploy.commands import status
 from deploy.commands.status import summary
 from deploy.config import REPOSITORY, Config
-from deploy.console import duration
+from deploy.console import DeployError, duration
 from deploy.layout import Layout
-from deploy.ports import free_ports
-from deploy.problem import Problem
+from deploy.processes import earlier_starts, readiness
+from deploy.services.ports import free_ports
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def ma(config: Config, *arguments: str, **environ: str) -> "subprocess.Completed
 
 
 def test_env_gives_a_script_all_it_needs(config: Config) -> None:
-    facts = connect.gather(config, Layout(config.data))
+    facts = status.gather(config, Layout(config.data))
     assert facts["url"] == "http://127.0.0.1:8000/"
     assert facts["broker"]["amqp"] == "amqp://127.0.0.1:21000"
     assert set(facts["broker"]["accounts"]) == {"kma", "publisher", "ma-ops"}
@@ -86,8 +86,8 @@ def test_logs_without_a_name_lists_them(config: Config) -> None:
 
 def test_an_unknown_log_is_one_line_with_those_there_are(config: Config) -> None:
     Layout(config.data).log("web").touch()
-    with pytest.raises(Problem, match="there is no log '../secrets/django_key'; there are: web"):
-        logs.run(config, name="../secrets/django_key", follow=False, lines=1)
+    with pytest.raises(DeployError, match="there is no log '../secrets/django_key'; there are: web"):
+        status.logs(config, name="../secrets/django_key", follow=False, lines=1)
 
 
 @pytest.mark.process
@@ -122,7 +122,7 @@ def test_status_where_nothing_runs_says_so_and_fails(config: Config) -> None:
 
 @pytest.mark.process
 def test_status_names_what_a_killed_runner_left_behind(config: Config) -> None:
-    environ = leftovers.marked(Layout(config.data))
+    environ = earlier_starts.marked(Layout(config.data))
     with subprocess.Popen(["sleep", "60"], env=environ) as left:
         try:
             done = ma(config, "status")
@@ -161,16 +161,16 @@ def test_durations_are_for_people(seconds: float, text: str) -> None:
 
 def test_a_heartbeat_of_a_former_life_does_not_count() -> None:
     document = {"servers": {"srv-1": 5.0, "srv-2": None}}
-    assert site_health.heard_within(document, "srv-1", 6.0)
-    assert not site_health.heard_within(document, "srv-1", 4.0)
-    assert not site_health.heard_within(document, "srv-2", 60.0)
-    assert not site_health.heard_within(document, "srv-3", 60.0)
-    assert not site_health.heard_within(None, "srv-1", 60.0)
+    assert readiness.heard_within(document, "srv-1", 6.0)
+    assert not readiness.heard_within(document, "srv-1", 4.0)
+    assert not readiness.heard_within(document, "srv-2", 60.0)
+    assert not readiness.heard_within(document, "srv-3", 60.0)
+    assert not readiness.heard_within(None, "srv-1", 60.0)
 
 
 @pytest.mark.process
 def test_a_site_that_is_away_is_none(config: Config) -> None:
-    assert site_health.ask(configuration.read({"MA_PORT": "1"})) is None
+    assert readiness.ask_site(configuration.read({"MA_PORT": "1"})) is None
 
 
 # -- before the first start
@@ -239,19 +239,21 @@ def test_other_commands_mean_the_installation_as_it_was_started(tmp_path: Path) 
     )  # fmt: skip
     layout = Layout(tmp_path)
     layout.make_folders()
-    remembered.keep(started, layout)
+    last_start.keep(started, layout)
     assert (layout.run / "environment.json").stat().st_mode & 0o777 == 0o600
 
-    assert remembered.read({"MA_DATA": str(tmp_path)}) == started
-    other = remembered.read({"MA_DATA": str(tmp_path), "MA_ARCHIVE_URL": "", "MA_PORT": "20002"})
+    assert last_start.config_of_last_start({"MA_DATA": str(tmp_path)}) == started
+    other = last_start.config_of_last_start(
+        {"MA_DATA": str(tmp_path), "MA_ARCHIVE_URL": "", "MA_PORT": "20002"}
+    )
     assert (other.port, dict(other.handed_on)) == (20002, {"MA_DATABASE_URL": "postgresql://u:p@h/d"})
-    assert remembered.read({"MA_DATA": str(tmp_path / "new")}).port == 8000
+    assert last_start.config_of_last_start({"MA_DATA": str(tmp_path / "new")}).port == 8000
 
 
 @pytest.mark.process
 def test_a_shell_that_sets_nothing_has_the_archive_of_the_installation(config: Config) -> None:
     started = configuration.read({"MA_DATA": str(config.data), "MA_ARCHIVE_URL": "file:///archive"})
-    remembered.keep(started, Layout(config.data))
+    last_start.keep(started, Layout(config.data))
     assert json.loads(ma(config, "env", "--json").stdout)["environ"]["MA_ARCHIVE_URL"] == "file:///archive"
     told = ma(config, "env", "--json", MA_ARCHIVE_URL="")
     assert "MA_ARCHIVE_URL" not in json.loads(told.stdout)["environ"]
@@ -263,8 +265,8 @@ def test_a_folder_of_somebody_else_is_told_without_a_traceback(
     def run(*given: object, **named: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied", "/root/none/run")
 
-    monkeypatch.setattr("deploy.commands.up.run", run)
-    monkeypatch.setattr("deploy.remembered.for_start", lambda environ, choice: None)
+    monkeypatch.setattr("deploy.commands.up.up", run)
+    monkeypatch.setattr("deploy.last_start.config_for_start", lambda environ, choice: None)
     assert cli.main(["up"]) == 1
     said = capsys.readouterr().err
     assert "/root/none/run: Permission denied" in said and "MA_DATA" in said

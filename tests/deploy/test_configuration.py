@@ -4,7 +4,7 @@ import pytest
 
 from deploy import config as configuration
 from deploy.config import REPOSITORY
-from deploy.problem import Problem
+from deploy.console import DeployError
 
 
 def test_an_empty_environment_gives_the_documented_defaults() -> None:
@@ -33,18 +33,18 @@ def test_every_port_comes_from_the_environment() -> None:
 
 @pytest.mark.parametrize("text", ["0", "65536", "-1", "80a", " 80", "٣", "1e3"])
 def test_what_is_not_a_port_is_refused_with_the_variable_s_name(text: str) -> None:
-    with pytest.raises(Problem, match="MA_AMQP_PORT"):
+    with pytest.raises(DeployError, match="MA_AMQP_PORT"):
         configuration.read({"MA_AMQP_PORT": text})
 
 
 def test_two_services_on_one_port_are_refused_with_both_names() -> None:
-    with pytest.raises(Problem, match="MA_PORT and MA_REDIS_PORT are both 7000"):
+    with pytest.raises(DeployError, match="MA_PORT and MA_REDIS_PORT are both 7000"):
         configuration.read({"MA_PORT": "7000", "MA_REDIS_PORT": "7000"})
 
 
 @pytest.mark.parametrize("text", ["a,a", ",", "Srv", "a b", "-a", "a" * 62, "a/../b", "a;rm"])
 def test_what_is_not_a_list_of_server_names_is_refused(text: str) -> None:
-    with pytest.raises(Problem, match="MA_SERVERS"):
+    with pytest.raises(DeployError, match="MA_SERVERS"):
         configuration.read({"MA_SERVERS": text})
 
 
@@ -54,7 +54,7 @@ def test_spaces_around_server_names_are_ignored() -> None:
 
 @pytest.mark.parametrize("text", ["::1", "a b", "http://x"])
 def test_what_is_not_a_host_is_refused(text: str) -> None:
-    with pytest.raises(Problem, match="MA_HOST"):
+    with pytest.raises(DeployError, match="MA_HOST"):
         configuration.read({"MA_HOST": text})
 
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy import distribution
-from deploy.problem import Problem
+from deploy.console import DeployError
+from deploy.installing import artemis_download
 
 
 def test_an_archive_that_is_not_the_published_one_is_refused(
@@ -11,15 +11,17 @@ def test_an_archive_that_is_not_the_published_one_is_refused(
 ) -> None:
     fake = tmp_path / "apache-artemis.tar.gz"
     fake.write_bytes(b"not it")
-    monkeypatch.setattr(distribution, "archive", lambda: fake)
-    with pytest.raises(Problem, match="is not Artemis .* as published"):
-        distribution.ensure(tmp_path / "data", tmp_path / "log")
-    assert not distribution.unpacked_in(tmp_path / "data").exists()
+    monkeypatch.setattr(artemis_download, "archive", lambda: fake)
+    with pytest.raises(DeployError, match="is not Artemis .* as published"):
+        artemis_download.ensure_unpacked(tmp_path / "data", tmp_path / "log")
+    assert not artemis_download.unpacked_in(tmp_path / "data").exists()
 
 
 def test_an_unpacked_distribution_is_not_fetched_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    distribution.unpacked_in(tmp_path).mkdir()
+    artemis_download.unpacked_in(tmp_path).mkdir()
     monkeypatch.setenv("PATH", "")
-    assert distribution.ensure(tmp_path, tmp_path / "log") == distribution.unpacked_in(tmp_path)
+    assert artemis_download.ensure_unpacked(tmp_path, tmp_path / "log") == artemis_download.unpacked_in(
+        tmp_path
+    )

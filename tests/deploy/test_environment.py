@@ -1,9 +1,10 @@
 from pathlib import Path
 
 from deploy import config as configuration
-from deploy import environment, start
+from deploy import environment
 from deploy.layout import Layout
-from deploy.procfile import Process
+from deploy.processes import order
+from deploy.processes.procfile import Process
 
 DATA = Path("/srv/ma data")
 
@@ -67,7 +68,7 @@ def test_with_the_demo_its_agents_are_offered_and_those_of_the_benchmarks_are_no
 
 def test_the_start_says_what_the_servers_offer() -> None:
     def said(*, demo: bool, **environ: str) -> str:
-        return start.offered_agents(configuration.read({"MA_DATA": str(DATA)} | environ), demo=demo)
+        return order.offered_agents(configuration.read({"MA_DATA": str(DATA)} | environ), demo=demo)
 
     assert "srv-1, srv-2: none." in said(demo=False) and "KMA_AGENTS" in said(demo=False)
     assert "samples of the demo" in said(demo=True) and "--no-demo" in said(demo=True)

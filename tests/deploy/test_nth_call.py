@@ -10,8 +10,9 @@ import pytest
 
 from agents.servers.tokens import write_draft
 from contract.messages import DesiredState
-from deploy import broker_files, cli, secret_files
-from deploy.broker_files import BrokerPorts
+from deploy import cli, secret_files
+from deploy.services import artemis
+from deploy.services.artemis import BrokerPorts
 from kma import desired
 from kma.journal import Journal
 from tests.kit.failing_calls import SHORT, Fault, each_nth, run
@@ -41,13 +42,13 @@ def write_twice(write: Callable[[Path, str], Any]) -> Writer:
 
 
 def broker(folder: Path) -> None:
-    broker_files.write(folder, BrokerPorts(21, 22, 23), PASSWORDS)
+    artemis.write_broker_files(folder, BrokerPorts(21, 22, 23), PASSWORDS)
 
 
 def before_broker(folder: Path) -> None:
     (folder / "etc").mkdir()
     (folder / "etc" / "artemis.profile").write_text(PROFILE)
-    broker_files.measured_copy(folder).write_text("<journal-buffer-timeout>7<")
+    artemis.measured_copy(folder).write_text("<journal-buffer-timeout>7<")
 
 
 def states(folder: Path) -> None:

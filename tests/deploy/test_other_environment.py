@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import remembered
+from deploy import last_start
 from deploy.config import REPOSITORY
 from deploy.layout import Layout
-from deploy.ports import free_ports
+from deploy.services.ports import free_ports
 
 pytestmark = pytest.mark.process
 
@@ -34,7 +34,7 @@ class Installation:
     def started_with(self, **environ: str) -> None:
         layout = Layout(self.data)
         layout.make_folders()
-        remembered.keep(configuration.read(self.shell | environ), layout)
+        last_start.keep(configuration.read(self.shell | environ), layout)
 
     def up(self, *arguments: str, limit: str = "true", **environ: str) -> str:
         """What it says; it is always refused, for one reason or the other. `limit`: what the shell does
@@ -140,7 +140,7 @@ def test_the_remembered_one_wins_where_the_shell_says_otherwise(installation: In
         "MA_PORT": "1234",
         "MA_LOG_LEVEL": "DEBUG",
     }
-    config = remembered.for_start(shell, remembered.Choice.REMEMBERED)
+    config = last_start.config_for_start(shell, last_start.Choice.REMEMBERED)
     assert dict(config.handed_on) == {"MA_DATABASE_URL": DATABASE, "MA_LOG_LEVEL": "DEBUG"}
     assert str(config.port) == installation.shell["MA_PORT"]
     assert config.servers == ("a", "b")

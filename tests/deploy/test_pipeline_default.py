@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import environment, installation, remembered
+from deploy import environment, last_start
 from deploy.config import Config
-from deploy.distribution import unpacked_in
+from deploy.console import DeployError
+from deploy.installing import installation
+from deploy.installing.artemis_download import unpacked_in
 from deploy.layout import Layout
-from deploy.ports import free_ports
-from deploy.problem import Problem
+from deploy.services.ports import free_ports
 from tests.services import artemis_distribution
 
 PORTS = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT", "MA_REDIS_PORT")
@@ -74,7 +75,7 @@ def test_one_variable_switches_it_off(tmp_path: Path, large_machine: None) -> No
     assert not (tmp_path / "archive").exists()
     decided(tmp_path)
     assert decided(tmp_path, MA_PIPELINE="off") == {"MA_PIPELINE": "off"}
-    with pytest.raises(Problem, match="MA_PIPELINE='default': off, or not set"):
+    with pytest.raises(DeployError, match="MA_PIPELINE='default': off, or not set"):
         config_of(tmp_path, MA_PIPELINE="default")
 
 
@@ -100,8 +101,8 @@ def test_a_machine_that_is_too_small_has_none_and_says_why(
 
 def test_to_name_another_one_beside_it_is_another_environment(tmp_path: Path, large_machine: None) -> None:
     decided(tmp_path)
-    remembered.keep(config_of(tmp_path), Layout(tmp_path))
+    last_start.keep(config_of(tmp_path), Layout(tmp_path))
     shell = {"MA_DATA": str(tmp_path)}
-    remembered.for_start(shell, remembered.Choice.REFUSE)
-    with pytest.raises(Problem, match="MA_ARCHIVE_URL: file://.*/archive, now s3a://mine"):
-        remembered.for_start(shell | {"MA_ARCHIVE_URL": "s3a://mine"}, remembered.Choice.REFUSE)
+    last_start.config_for_start(shell, last_start.Choice.REFUSE)
+    with pytest.raises(DeployError, match="MA_ARCHIVE_URL: file://.*/archive, now s3a://mine"):
+        last_start.config_for_start(shell | {"MA_ARCHIVE_URL": "s3a://mine"}, last_start.Choice.REFUSE)

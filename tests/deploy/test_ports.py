@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy import only_one
 from deploy.config import REPOSITORY
+from deploy.console import DeployError
 from deploy.layout import Layout
-from deploy.ports import Wanted, free_ports, refuse_taken
-from deploy.problem import Problem
+from deploy.processes import earlier_starts
+from deploy.services.ports import Wanted, free_ports, refuse_taken
 
 pytestmark = pytest.mark.process
 
@@ -22,7 +22,7 @@ def taken() -> Iterator[int]:
 
 
 def test_a_port_in_use_is_one_line_with_the_port_and_its_variable(taken: int) -> None:
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(DeployError) as caught:
         refuse_taken((Wanted("127.0.0.1", taken, "MA_AMQP_PORT", "the broker, AMQP"),))
     assert str(caught.value) == (
         f"Port {taken} (the broker, AMQP) is in use: end what uses it or set MA_AMQP_PORT"
@@ -34,7 +34,7 @@ def test_all_ports_in_use_are_named_at_once(taken: int) -> None:
         Wanted("127.0.0.1", taken, "MA_PORT", "the site"),
         Wanted("127.0.0.1", taken, "MA_REDIS_PORT", "Redis"),
     )
-    with pytest.raises(Problem, match=r"MA_PORT\n.*MA_REDIS_PORT"):
+    with pytest.raises(DeployError, match=r"MA_PORT\n.*MA_REDIS_PORT"):
         refuse_taken(both)
 
 
@@ -46,7 +46,7 @@ def test_free_ports_pass() -> None:
 
 def test_processes_that_ask_at_the_same_time_never_get_the_same_port() -> None:
     """Not even before something listens there: so many that a choice by chance would collide."""
-    ask = "from deploy.ports import free_ports; print(*free_ports(90)); input()"
+    ask = "from deploy.services.ports import free_ports; print(*free_ports(90)); input()"
     asking = [
         subprocess.Popen(
             [sys.executable, "-c", ask], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -66,7 +66,7 @@ def test_no_port_is_one_that_the_kernel_gives_to_outgoing_connections() -> None:
 
 
 def test_an_address_of_another_machine_is_said_plainly() -> None:
-    with pytest.raises(Problem, match=r"Cannot listen on 192\.0\.2\.1"):
+    with pytest.raises(DeployError, match=r"Cannot listen on 192\.0\.2\.1"):
         refuse_taken((Wanted("192.0.2.1", free_ports(1)[0], "MA_PORT", "the site"),))
 
 
@@ -91,10 +91,10 @@ def test_up_shows_the_line_and_no_traceback(taken: int, tmp_path_factory: pytest
 def test_a_second_start_of_the_same_folder_is_refused(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "data")
     with (
-        only_one.start_of(layout),
-        pytest.raises(Problem, match="another ./ma up"),
-        only_one.start_of(layout),
+        earlier_starts.only_one(layout),
+        pytest.raises(DeployError, match="another ./ma up"),
+        earlier_starts.only_one(layout),
     ):
         pass
-    with only_one.start_of(layout):
+    with earlier_starts.only_one(layout):
         pass

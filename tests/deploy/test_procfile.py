@@ -1,10 +1,10 @@
 import pytest
 
-from deploy import start
 from deploy.config import REPOSITORY
-from deploy.problem import Problem
-from deploy.procfile import Process, expand, parse
-from deploy.stop import in_order
+from deploy.console import DeployError
+from deploy.processes import order as start
+from deploy.processes.order import in_order
+from deploy.processes.procfile import Process, expand, parse
 
 NAMES = ("artemis", "redis", "web", "worker", "beat", "feed", "kma", "demo")
 
@@ -37,7 +37,7 @@ def test_comments_and_empty_lines_are_passed_over() -> None:
 
 @pytest.mark.parametrize("text", ["web", "web:", "Web: x", "a b: x", "web: x\nweb: y"])
 def test_a_line_that_is_none_is_refused_with_its_number(text: str) -> None:
-    with pytest.raises(Problem, match=rf"Procfile, line {len(text.splitlines())}"):
+    with pytest.raises(DeployError, match=rf"Procfile, line {len(text.splitlines())}"):
         parse(text)
 
 

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from deploy import python_packages
 from deploy.config import REPOSITORY
+from deploy.installing import python_packages
 
 
 def names(lines: tuple[str, ...]) -> set[str]:

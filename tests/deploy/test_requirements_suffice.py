@@ -10,8 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from deploy import python_packages
 from deploy.config import REPOSITORY
+from deploy.installing import python_packages
 from tests import environment
 
 pytestmark = pytest.mark.process

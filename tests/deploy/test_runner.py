@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import leftovers, redis, runner_config, stop
 from deploy.config import REPOSITORY
+from deploy.console import DeployError
 from deploy.layout import Layout
-from deploy.ports import free_ports
-from deploy.problem import Problem
-from deploy.procfile import Process
-from deploy.readiness import reached
-from deploy.runner import Runner, _exists
+from deploy.processes import earlier_starts, order, runner_config
+from deploy.processes.procfile import Process
+from deploy.processes.readiness import reached
+from deploy.processes.runner import Runner, _exists
+from deploy.services import redis
+from deploy.services.ports import free_ports
 
 pytestmark = pytest.mark.process
 
@@ -40,11 +41,11 @@ def runner(layout: Layout) -> Iterator[Runner]:
         Process("kma-one", SLEEPER, "one"),
         Process("feed", "echo no; exit 3"),
     ]
-    runner_config.write(processes, config, layout)
+    runner_config.write_runner_files(processes, config, layout)
     runner = Runner(layout)
     runner.begin()
     yield runner
-    stop.stop_everything(layout, lambda text: None)
+    order.stop_everything(layout, lambda text: None)
 
 
 def until(true: Callable[[], bool], seconds: float = 30) -> None:
@@ -91,7 +92,7 @@ def test_a_process_that_ends_at_once_is_not_ready_and_its_last_words_are_shown(
     until(lambda: runner.state("feed").state == "BACKOFF")
     feed = Process("feed", "")
     assert not reached(feed, lambda: True, runner, layout, waited=1)
-    with pytest.raises(Problem, match=r"(?s)feed is not ready after 999 s .*\| no"):
+    with pytest.raises(DeployError, match=r"(?s)feed is not ready after 999 s .*\| no"):
         reached(feed, lambda: True, runner, layout, waited=999)
 
 
@@ -101,11 +102,11 @@ def test_everything_ends_in_order_and_nothing_is_left(runner: Runner, layout: La
     until(lambda: all(runner.state(name).running for name in ("web", "kma-one")))
     pids = [runner.state(name).pid for name in ("web", "kma-one")]
     said: list[str] = []
-    assert stop.stop_everything(layout, said.append)
+    assert order.stop_everything(layout, said.append)
     assert said == ["kma-one stopped", "web stopped"]
     assert not runner.alive()
     assert not any(map(exists, pids))
-    assert leftovers.find(layout) == []
+    assert earlier_starts.find(layout) == []
 
 
 @pytest.mark.kill
@@ -115,8 +116,8 @@ def test_what_a_killed_runner_left_behind_is_found_and_ended(runner: Runner, lay
     left = runner.state("web").pid
     os.kill(int(layout.supervisor_pid.read_text()), signal.SIGKILL)
     until(lambda: not runner.alive())
-    assert left in leftovers.find(layout)
-    assert stop.stop_everything(layout, lambda text: None)
+    assert left in earlier_starts.find(layout)
+    assert order.stop_everything(layout, lambda text: None)
     until(lambda: not exists(left))
 
 
@@ -124,13 +125,13 @@ def test_what_a_killed_runner_left_behind_is_found_and_ended(runner: Runner, lay
 def test_a_redis_that_a_killed_runner_left_is_found_though_it_hides_its_environment(layout: Layout) -> None:
     (port,) = free_ports(1)
     url = f"redis://:secret@127.0.0.1:{port}/0"
-    process = redis.run(redis.write_config(layout.redis, url), layout.log("redis"))
+    process = redis.run_redis(redis.write_config(layout.redis, url), layout.log("redis"))
     try:
-        until(lambda: redis.answers(url))
-        assert leftovers.find(layout) == [process.pid]
-        assert leftovers.find(Layout(layout.data / "other")) == []
+        until(lambda: redis.redis_answers(url))
+        assert earlier_starts.find(layout) == [process.pid]
+        assert earlier_starts.find(Layout(layout.data / "other")) == []
         threading.Thread(target=process.wait, daemon=True).start()  # the parent buries it, as init would
-        assert stop.stop_everything(layout, lambda text: None)
+        assert order.stop_everything(layout, lambda text: None)
         until(lambda: not exists(process.pid))
     finally:
         process.kill()
@@ -138,7 +139,7 @@ def test_a_redis_that_a_killed_runner_left_is_found_though_it_hides_its_environm
 
 def test_a_person_s_program_in_a_folder_of_ours_is_let_be(layout: Layout) -> None:
     with subprocess.Popen(["sleep", "60"], cwd=layout.redis) as process:
-        assert leftovers.find(layout) == []
+        assert earlier_starts.find(layout) == []
         process.kill()
 
 
@@ -152,7 +153,7 @@ def test_supervisor_s_own_control_program_works_with_our_configuration(
 
 
 def test_stopping_nothing_says_so(layout: Layout) -> None:
-    assert not stop.stop_everything(layout, lambda text: None)
+    assert not order.stop_everything(layout, lambda text: None)
 
 
 def test_a_runner_that_ended_and_that_nobody_waits_for_is_gone() -> None:

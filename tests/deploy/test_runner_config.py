@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import installation, remembered, runner_config
+from deploy import last_start
 from deploy.config import REPOSITORY, Config
+from deploy.installing import installation
 from deploy.layout import Layout
-from deploy.procfile import Process
+from deploy.processes import runner_config
+from deploy.processes.procfile import Process
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def config(tmp_path: Path) -> Config:
 def written(config: Config) -> tuple[Layout, configparser.RawConfigParser]:
     layout = Layout(config.data)
     layout.make_folders()
-    runner_config.write(installation.processes(config), config, layout)
+    runner_config.write_runner_files(installation.processes(config), config, layout)
     parser = configparser.RawConfigParser()
     parser.read(layout.supervisor_config)
     return layout, parser
@@ -93,11 +95,11 @@ SHELL = {
 def test_passwords_of_a_person_s_shell_stand_in_no_script_and_in_nothing_remembered(tmp_path: Path) -> None:
     config = configuration.read({"MA_DATA": str(tmp_path / "data")} | SHELL)
     layout, _ = written(config)
-    remembered.keep(config, layout)
+    last_start.keep(config, layout)
 
     holding = [path.name for path in layout.run.iterdir() if "-secret" in path.read_text()]
     assert holding == []
-    again = remembered.read({"MA_DATA": str(tmp_path / "data")})
+    again = last_start.config_of_last_start({"MA_DATA": str(tmp_path / "data")})
     assert dict(again.handed_on) == SHELL, "the other commands know them all the same"
     kept = [path for path in layout.secrets.iterdir() if path.name.startswith(("database_url", "email_url"))]
     assert {path.read_text() for path in kept} == set(SHELL.values())
@@ -110,7 +112,7 @@ def test_no_process_inherits_a_secret_of_the_site(config: Config, name: str) -> 
     server = name.removeprefix("kma-") if name.startswith("kma") else ""
     layout = Layout(config.data)
     layout.make_folders()
-    runner_config.write([Process(name, "env -0", server)], config, layout)
+    runner_config.write_runner_files([Process(name, "env -0", server)], config, layout)
     inherited = {
         "PATH": "/usr/bin:/bin",
         "DJANGO_SUPERUSER_PASSWORD": "admin-secret",
@@ -133,16 +135,16 @@ def test_a_shell_that_names_a_file_replaces_the_url_of_the_last_start(tmp_path: 
     file.write_text(SHELL["MA_DATABASE_URL"])
     written(configuration.read(data | SHELL))
     config = configuration.read(data | SHELL)
-    remembered.keep(config, Layout(config.data))
+    last_start.keep(config, Layout(config.data))
     shell = data | {"MA_DATABASE_URL_FILE": str(file)}
 
-    known = remembered.read(shell).handed_on
+    known = last_start.config_of_last_start(shell).handed_on
     assert ("MA_DATABASE_URL" in known, known["MA_DATABASE_URL_FILE"]) == (False, str(file))
-    started = remembered.for_start(shell, remembered.Choice.REFUSE)
+    started = last_start.config_for_start(shell, last_start.Choice.REFUSE)
     assert started.handed_on["MA_DATABASE_URL_FILE"] == str(file), (
         "the same database is no other installation"
     )
-    remembered.keep(started, Layout(started.data))
+    last_start.keep(started, Layout(started.data))
     left = [
         path.name for path in Layout(started.data).secrets.iterdir() if path.name.startswith("database_url")
     ]

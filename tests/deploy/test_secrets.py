@@ -6,8 +6,8 @@ import pytest
 from deploy import config as configuration
 from deploy import secret_files
 from deploy.config import Config
+from deploy.console import DeployError
 from deploy.layout import Layout
-from deploy.problem import Problem
 
 
 @pytest.fixture
@@ -46,15 +46,15 @@ def test_every_secret_is_another_one_of_256_bits(config: Config, layout: Layout)
     secret_files.ensure_all(config, layout)
     passwords = secret_files.broker_passwords(layout)
     assert set(passwords) == {"kma", "publisher", "ma-ops"}
-    assert len({*passwords.values(), secret_files.read(layout.secrets / "django_key")}) == 4
+    assert len({*passwords.values(), secret_files.read_secret(layout.secrets / "django_key")}) == 4
     assert all(len(password) == 43 for password in passwords.values())
 
 
 def test_rights_that_were_opened_are_closed_again(tmp_path: Path) -> None:
     path = tmp_path / "secrets" / "one"
-    secret_files.ensure(path)
+    secret_files.ensure_secret(path)
     path.chmod(0o644)
-    secret_files.ensure(path)
+    secret_files.ensure_secret(path)
     assert mode(path) == 0o600
 
 
@@ -63,9 +63,9 @@ def test_another_redis_port_keeps_the_password(tmp_path: Path) -> None:
     first = secret_files.ensure_redis_url(path, 6379)
     second = secret_files.ensure_redis_url(path, 6400)
     assert second == first.replace(":6379/", ":6400/")
-    assert secret_files.read(path) == second
+    assert secret_files.read_secret(path) == second
 
 
 def test_a_missing_secret_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="is missing: ./ma up makes it"):
-        secret_files.read(tmp_path / "none")
+    with pytest.raises(DeployError, match="is missing: ./ma up makes it"):
+        secret_files.read_secret(tmp_path / "none")

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import distribution
 from deploy.commands import test as commands
 from deploy.commands.test import EVERYTHING, POSTGRESQL, WAITS, Result, Stage, stages
+from deploy.installing import artemis_download
 from tests.services import pictures
 
 
@@ -56,11 +56,11 @@ def test_a_stage_of_any_lane_fails_the_whole(
 
     monkeypatch.setattr(commands, "_run", run)
     monkeypatch.setattr(commands, "_install", lambda layout: None)
-    monkeypatch.setattr(distribution, "fetch", lambda log: None)
+    monkeypatch.setattr(artemis_download, "fetch", lambda log: None)
 
-    assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
+    assert commands.test(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
     assert sorted(seen) == sorted(stage.name for stage in EVERYTHING)
-    assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ("tests/unit",)) == int(lane == 0)
+    assert commands.test(configuration.read({"MA_DATA": str(tmp_path)}), ("tests/unit",)) == int(lane == 0)
 
 
 @pytest.mark.process
@@ -75,9 +75,9 @@ def test_what_failed_is_repeated_at_the_end(
     )
     monkeypatch.setattr(commands, "EVERYTHING", (bad, Stage("second", ("ruff", "--version"))))
     monkeypatch.setattr(commands, "_install", lambda layout: None)
-    monkeypatch.setattr(distribution, "fetch", lambda log: None)
+    monkeypatch.setattr(artemis_download, "fetch", lambda log: None)
 
-    assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
+    assert commands.test(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
     end = capsys.readouterr().out.partition("== failed of first\n")[2]
     assert "AssertionError: assert 'this' == 'that'" in end and "test_of_two.py::test_bad" in end
     assert "second" in end, "the table stands below"

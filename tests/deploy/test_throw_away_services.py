@@ -3,9 +3,9 @@
 import psycopg
 import pytest
 
-from deploy import artemis as artemis_program
-from deploy import postgres as postgres_program
-from deploy import redis as redis_program
+from deploy.services import artemis as artemis_program
+from deploy.services import postgres as postgres_program
+from deploy.services import redis as redis_program
 from tests.services import ArtemisService, RedisService
 
 pytestmark = pytest.mark.process
@@ -13,16 +13,16 @@ pytestmark = pytest.mark.process
 
 @pytest.mark.kill
 def test_the_broker_answers_and_comes_back_after_a_kill(artemis: ArtemisService) -> None:
-    assert artemis_program.answers(artemis.ports.amqp)
+    assert artemis_program.artemis_answers(artemis.ports.amqp)
     artemis.kill()
-    assert not artemis_program.answers(artemis.ports.amqp)
+    assert not artemis_program.artemis_answers(artemis.ports.amqp)
     artemis.start()
-    assert artemis_program.answers(artemis.ports.amqp)
+    assert artemis_program.artemis_answers(artemis.ports.amqp)
 
 
 def test_redis_answers_only_to_its_password(redis_server: RedisService) -> None:
-    assert redis_program.answers(redis_server.url)
-    assert not redis_program.answers(redis_server.url.replace("redis://:", "redis://:wrong-"))
+    assert redis_program.redis_answers(redis_server.url)
+    assert not redis_program.redis_answers(redis_server.url.replace("redis://:", "redis://:wrong-"))
 
 
 def test_postgres_is_a_server_that_runs_queries_as_an_ordinary_user(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from deploy.config import REPOSITORY
-from deploy.problem import Problem
+from deploy.console import DeployError
 from tests.newer_django import installation, pythons
 from tests.services import cache
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     log = folder / "install.log"
     try:
         programs = installation.ensure(folder, pythons.ensure(log), log)
-    except Problem as problem:
+    except DeployError as problem:
         print(problem, flush=True)
         return 1
     subprocess.run([programs / "python", "-c", VERSIONS], check=True)

@@ -4,9 +4,9 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from deploy import python_packages
 from deploy.config import REPOSITORY
-from deploy.tools import run_logged
+from deploy.installing import python_packages
+from deploy.system_tools import run_logged
 
 DJANGO = "django>=6.0,<6.1"
 NOT_PINNED = "django=="

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from deploy import system_packages
-from deploy.problem import Problem
-from deploy.system_packages import Need
+from deploy.console import DeployError
+from deploy.installing import system_packages
+from deploy.installing.system_packages import Need
 
 # Of Python 3: what Django 6.0 runs on.
 MINORS = (12, 13, 14)
@@ -26,12 +26,12 @@ def ensure(log: Path) -> Path:
     if found := find():
         return found
     try:
-        system_packages.ensure(_needs(), log, lambda text: print(text, flush=True))
-    except Problem as problem:
-        raise Problem(_nowhere()) from problem
+        system_packages.ensure_installed(_needs(), log, lambda text: print(text, flush=True))
+    except DeployError as problem:
+        raise DeployError(_nowhere()) from problem
     if found := find():
         return found
-    raise Problem(_nowhere())
+    raise DeployError(_nowhere())
 
 
 def find() -> Path | None:

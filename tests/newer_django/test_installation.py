@@ -3,9 +3,9 @@
 import pytest
 from packaging.requirements import Requirement
 
-from deploy import python_packages
 from deploy.config import REPOSITORY
-from deploy.problem import Problem
+from deploy.console import DeployError
+from deploy.installing import python_packages
 from tests.newer_django import __main__ as command
 from tests.newer_django import installation, pythons
 
@@ -26,7 +26,7 @@ def test_without_a_python_the_stage_fails_and_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nowhere(_log: object) -> None:
-        raise Problem("there is none")
+        raise DeployError("there is none")
 
     monkeypatch.setattr(pythons, "ensure", nowhere)
     assert command.main(()) == 1

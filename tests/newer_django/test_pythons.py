@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy import system_packages
-from deploy.problem import Problem
+from deploy.console import DeployError
+from deploy.installing import system_packages
 from tests.newer_django import pythons
 
 MACHINE = ("#!/bin/sh\n# A shim of pyenv without a version behind it.\nexit 127\n", "#!/bin/sh\nexit 0\n")
@@ -62,12 +62,12 @@ def test_where_apt_has_none_it_is_said_and_nothing_goes_on(
 
     def refuse(needs: tuple[system_packages.Need, ...], *_: object) -> None:
         asked.extend(need.packages[0] for need in needs if not need.found())
-        raise Problem("apt-get install failed with exit code 100")
+        raise DeployError("apt-get install failed with exit code 100")
 
     monkeypatch.setattr(system_packages, "ensure", refuse)
-    with pytest.raises(Problem, match=r"needs Python 3\.12 or newer.*Debian 12 has 3\.11 only"):
+    with pytest.raises(DeployError, match=r"needs Python 3\.12 or newer.*Debian 12 has 3\.11 only"):
         pythons.ensure(machine / "log")
     assert asked == ["python3.12-venv", "python3.12-dev"]
     monkeypatch.setattr(system_packages, "ensure", lambda *_: None)
-    with pytest.raises(Problem, match="Install one"):
+    with pytest.raises(DeployError, match="Install one"):
         pythons.ensure(machine / "log")

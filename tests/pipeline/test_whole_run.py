@@ -18,8 +18,8 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, BreakerTrip, Run
-from deploy import drivers
-from deploy.ports import free_ports
+from deploy.installing import jdbc_drivers
+from deploy.services.ports import free_ports
 from dlq.models import DeadLetter
 from failures.archive.readiness import submit_program
 from failures.insights.places import TABLES, tail_of_log
@@ -66,7 +66,9 @@ def spark(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     settings.MA_PIPELINE_SUBMIT = ""
     settings.MA_PIPELINE_MASTER = "local[2]"
     settings.MA_PIPELINE_MEMORY_MB = 3072
-    settings.MA_PIPELINE_DRIVERS = tuple(map(str, drivers.ensure(cache() / "log" / "install.log")))
+    settings.MA_PIPELINE_DRIVERS = tuple(
+        map(str, jdbc_drivers.ensure_fetched(cache() / "log" / "install.log"))
+    )
 
 
 def done(**more: Any) -> PipelineRun:

@@ -19,13 +19,12 @@ from broker.amqp.publisher import AmqpPublisher
 from broker.port import Account, Message, Outgoing
 from broker.stomp.client import StompManagement, StompPublisher
 from contract.typed import Typed
-from deploy.artemis import ONE_COMPILER
-from deploy.broker_files import BrokerPorts
 from deploy.config import DEMO_AGENTS
-from deploy.distribution import unpacked_in
+from deploy.installing.artemis_download import unpacked_in
 from deploy.layout import Layout
-from deploy.ports import free_ports
-from deploy.runner import Runner
+from deploy.processes.runner import Runner
+from deploy.services.artemis import ONE_COMPILER, BrokerPorts
+from deploy.services.ports import free_ports
 from ma_site.static_files import STAMP
 from tests import migrated, prepared_artemis
 from tests.services import artemis_distribution, cache

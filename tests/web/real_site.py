@@ -19,8 +19,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 
-from deploy.ports import free_ports
-from deploy.procfile import parse
+from deploy.processes.procfile import parse
+from deploy.services.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 # Of a busy machine; whoever is held up by others waits for ever.

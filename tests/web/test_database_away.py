@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import requests
 
-from deploy import postgres
+from deploy.services import postgres
 from tests import migrated
 from tests.web.real_site import PATIENCE, ROOT, Site, real_site, until
 

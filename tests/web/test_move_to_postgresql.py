@@ -11,7 +11,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from deploy.postgres import Cluster
+from deploy.services.postgres import Cluster
 from tests import migrated
 from tests.dlq.forked import Forked
 from tests.web.test_retention_at_once import ROOT

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deploy.config import LOOPBACK
-from deploy.ports import free_ports
+from deploy.services.ports import free_ports
 from ma_site.checks.services import ping
 from tests import environment
 from tests.kma.fakes import eventually

@@ -16,7 +16,7 @@ from agents.site.components import note_state
 from console.processes import record_heartbeat
 from console.tokens.models import ApiToken
 from deploy import config as configuration
-from deploy import site_health
+from deploy.processes import readiness
 from ma_site import env, health
 from ma_site.database_url import parse_database
 from ma_site.logs import drop_forbidden
@@ -107,7 +107,7 @@ def test_the_installation_asks_with_the_token_that_the_site_knows(tmp_path: Path
     secrets = tmp_path / "secrets"
     secrets.mkdir()
     (secrets / "django_key").write_text("key of the site\n")
-    asked = site_health._question(configuration.read({"MA_DATA": str(tmp_path)}))
+    asked = readiness._question(configuration.read({"MA_DATA": str(tmp_path)}))
 
     assert asked.get_header("Authorization") == f"Bearer {health.installation_token('key of the site')}"
 

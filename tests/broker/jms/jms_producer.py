@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 
-from deploy import distribution
+from deploy.installing import artemis_download
 from tests.services import Account, ArtemisService, cache
 
 PROGRAM = Path(__file__).with_name("JmsProducer.java")
@@ -67,7 +67,7 @@ def _errors() -> Path:
 
 @once
 def _client() -> "subprocess.Popen[str]":
-    jars = distribution.unpacked_in(cache()) / "lib" / "*"
+    jars = artemis_download.unpacked_in(cache()) / "lib" / "*"
     with _errors().open("w") as errors:
         client = subprocess.Popen(
             ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", str(jars),

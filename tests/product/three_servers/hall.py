@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 from broker.port import Message, Outgoing
 from broker.stomp.client import StompPublisher
 from contract.typed import Typed
-from deploy import config, environment, leftovers, secret_files
+from deploy import config, environment, secret_files
 from deploy.layout import Layout
+from deploy.processes import earlier_starts
 from tests.product import scripted
 from tests.product.house import House
 from tests.product.three_servers import truth
@@ -78,7 +79,7 @@ class Hall(House):
         environ |= {
             "KMA_AGENTS": AGENTS,
             "PYTHONPATH": str(config.REPOSITORY),
-            leftovers.MARK: str(layout.run),
+            earlier_starts.MARK: str(layout.run),
         }
         self.kmas[name] = Kma(name, environ, self.ma_port, installation.amqp_port, layout.log(f"test-{name}"))
         self.kmas[name].start()

@@ -9,7 +9,7 @@ import requests
 
 from deploy.config import LOOPBACK, REPOSITORY
 from deploy.layout import Layout
-from deploy.ports import free_ports
+from deploy.services.ports import free_ports
 from tests.product.house import House
 
 

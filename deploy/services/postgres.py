@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.config import LOOPBACK
-from deploy.ports import free_ports
-from deploy.problem import Problem
-from deploy.tools import run_logged
+from deploy.console import DeployError
+from deploy.services.ports import free_ports
+from deploy.system_tools import run_logged
 
 USER = "ma"
 START_SECONDS = 30.0
@@ -68,7 +68,7 @@ class Cluster:
             try:
                 _wait(self.process, self.port, self.folder / "postgres.log")
                 return
-            except Problem:
+            except DeployError:
                 if time.monotonic() > deadline:
                     raise
 
@@ -95,7 +95,7 @@ def start(settings: Mapping[str, str] = SETTINGS) -> Cluster:
 def _programs_or_problem() -> Path:
     binaries = programs()
     if binaries is None:
-        raise Problem("PostgreSQL is not installed: apt-get install postgresql")
+        raise DeployError("PostgreSQL is not installed: apt-get install postgresql")
     return binaries
 
 
@@ -162,7 +162,7 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     while not _accepts(port):
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
-            raise Problem(f"PostgreSQL did not start; see {log}")
+            raise DeployError(f"PostgreSQL did not start; see {log}")
         time.sleep(0.1)
 
 

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -11,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy import leftovers
 from deploy.config import REPOSITORY
+from deploy.console import DeployError
 from deploy.environment import UNSET
 from deploy.layout import Layout
-from deploy.problem import Problem
+from deploy.processes import earlier_starts
 
 START_SECONDS = 20.0
 # supervisor's fault codes
@@ -82,14 +83,16 @@ class Runner:
             capture_output=True,
             text=True,
             check=False,
-            env={name: value for name, value in leftovers.marked(self.layout).items() if name not in UNSET},
+            env={
+                name: value for name, value in earlier_starts.marked(self.layout).items() if name not in UNSET
+            },
         )
         if done.returncode != 0:
-            raise Problem(f"supervisord did not start: {(done.stderr or done.stdout).strip()}")
+            raise DeployError(f"supervisord did not start: {(done.stderr or done.stdout).strip()}")
         deadline = time.monotonic() + START_SECONDS
         while not self.alive():
             if time.monotonic() > deadline:
-                raise Problem(f"supervisord does not answer; see {self.layout.log('supervisord')}")
+                raise DeployError(f"supervisord does not answer; see {self.layout.log('supervisord')}")
             time.sleep(0.1)
 
     def states(self) -> list[ProcessState]:
@@ -104,7 +107,7 @@ class Runner:
             self._call("startProcess", name, False)
         except xmlrpc.client.Fault as fault:
             if fault.faultCode != ALREADY_STARTED:
-                raise Problem(f"{name} cannot be started: {fault.faultString}") from fault
+                raise DeployError(f"{name} cannot be started: {fault.faultString}") from fault
 
     def stop(self, name: str) -> None:
         """Returns when the process has ended."""
@@ -112,7 +115,7 @@ class Runner:
             self._call("stopProcess", name, True)
         except xmlrpc.client.Fault as fault:
             if fault.faultCode != NOT_RUNNING:
-                raise Problem(f"{name} cannot be stopped: {fault.faultString}") from fault
+                raise DeployError(f"{name} cannot be stopped: {fault.faultString}") from fault
 
     def end(self) -> None:
         """Ends the runner and whatever it still runs."""
@@ -138,3 +141,25 @@ def _exists(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+# -- open files ----------------------------------------------------------------------------------------------
+
+# What supervisord asks for. It and the broker refuse to start with what some shells grant, and the broker
+# says of it only that a class is missing.
+NEEDED = 1024
+
+
+def allow_open_files() -> None:
+    """Raises the limit of this process and of all that it starts, where it may. Raises DeployError where it
+    may not."""
+    granted, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if granted == resource.RLIM_INFINITY or granted >= NEEDED:
+        return
+    if most != resource.RLIM_INFINITY and most < NEEDED:
+        raise DeployError(
+            f"a process may open {most} files at once here (ulimit -Hn), and {NEEDED} are needed: raise "
+            f"`nofile` of "
+            "this user in /etc/security/limits.conf, sign in again, then ./ma up"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (NEEDED, most))

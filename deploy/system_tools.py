@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy.problem import Problem
+from deploy.console import DeployError
 
 SHOWN_LINES = 5
 
@@ -32,9 +32,11 @@ def run_logged(
                 check=False,
             )
         except OSError as error:
-            raise Problem(f"{what} failed: {command[0]}: {error.strerror}") from error
+            raise DeployError(f"{what} failed: {command[0]}: {error.strerror}") from error
     if done.returncode != 0:
-        raise Problem(f"{what} failed with exit code {done.returncode}; all of it is in {log}\n{_tail(log)}")
+        raise DeployError(
+            f"{what} failed with exit code {done.returncode}; all of it is in {log}\n{_tail(log)}"
+        )
 
 
 def _tail(log: Path) -> str:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from deploy import config as configuration
 from deploy import pipeline_default, secret_files
 from deploy.config import Config
+from deploy.console import DeployError
 from deploy.layout import Layout
-from deploy.problem import Problem
 
 # What makes an installation this one: with another of these the site would begin empty, or beside its data.
 # The address of the dead letters and the archive belong to it, because rows of the database point there.
@@ -65,15 +65,15 @@ def keep(config: Config, layout: Layout) -> None:
     secret_files.forget_other_values(config, layout)
 
 
-def read(environ: Mapping[str, str]) -> Config:
-    """What the shell sets counts, also where it sets it to nothing. Raises Problem."""
+def config_of_last_start(environ: Mapping[str, str]) -> Config:
+    """What the shell sets counts, also where it sets it to nothing. Raises DeployError."""
     now = configuration.read(environ)
     return configuration.read(_merged(_known(Layout(now.data)), environ))
 
 
-def for_start(environ: Mapping[str, str], choice: Choice) -> Config:
-    """The configuration of `./ma up`. Raises Problem where the shell means another installation than the one
-    that this data folder has, unless a person chose between the two."""
+def config_for_start(environ: Mapping[str, str], choice: Choice) -> Config:
+    """The configuration of `./ma up`. Raises DeployError where the shell means another installation than
+    the one that this data folder has, unless a person chose between the two."""
     now = configuration.read(environ)
     known = _known(Layout(now.data))
     found = differences(configuration.read({"MA_DATA": str(now.data), **known}), now) if known else []
@@ -82,7 +82,7 @@ def for_start(environ: Mapping[str, str], choice: Choice) -> Config:
     if choice is Choice.REMEMBERED:
         own = {name: value for name, value in environ.items() if name not in IDENTITY}
         return configuration.read(_merged(known, own))
-    raise Problem(
+    raise DeployError(
         f"{now.data} was started with another environment:\n"
         + "\n".join(map(str, found))
         + "\nNothing was started. With the environment of the last start: ./ma up --remembered"
@@ -160,7 +160,7 @@ def _known(layout: Layout) -> dict[str, str]:
         return {}
     for name in secret_files.FROM_SHELL:
         if path := known.pop(f"{name}{KEPT}", ""):
-            known[name] = secret_files.read(Path(path))
+            known[name] = secret_files.read_secret(Path(path))
     return known
 
 

@@ -1,15 +1,72 @@
-"""Starts the processes in the order in which they need each other, and says so as each gets ready."""
+"""The order in which processes are started and ended, and what is said of it."""
 
+import re
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
-from deploy import manage, readiness, remembered, runner_config, site_health
-from deploy.closing import Account, account_in
+from deploy import last_start, manage
 from deploy.config import Config
-from deploy.installation import Say
+from deploy.console import Say
 from deploy.layout import Layout
-from deploy.procfile import Process
-from deploy.runner import Runner
+from deploy.processes import earlier_starts, readiness, runner_config
+from deploy.processes.procfile import Process
+from deploy.processes.runner import Runner
+
+# -- the last lines of `./ma up`: where to go, as whom, and what to do next ----------------------------------
+
+
+ADMINISTRATOR = re.compile(r"administrator: (?P<user>\S+)  password: (?P<password>\S+)")
+
+
+@dataclass(frozen=True)
+class Account:
+    """`password` empty: it is not the one that was made here any more, or nobody here ever knew it."""
+
+    user: str
+    password: str = field(default="", repr=False)
+
+
+def account_in(said: str) -> Account:
+    """What `create_demo` printed."""
+    found = ADMINISTRATOR.search(said)
+    return Account(found["user"], found["password"]) if found else Account("admin")
+
+
+def closing_block(config: Config, administrator: Account | None) -> str:
+    """Without a demo there is no administrator that anybody here knows of."""
+    return "\n".join(
+        (
+            "",
+            "MA is ready.",
+            "",
+            *(f"  {name + ':':<9} {text}" for name, text in _lines(config, administrator)),
+        )
+    )
+
+
+def _lines(config: Config, administrator: Account | None) -> list[tuple[str, str]]:
+    lines = [("address", config.address)]
+    if administrator is None:
+        lines.append(("user", "yours; ./ma manage createsuperuser makes an administrator"))
+        following = "write an agent (docs/agents.md) and name its module in KMA_AGENTS"
+    else:
+        lines.append(("user", administrator.user))
+        change = f"./ma manage changepassword {administrator.user}"
+        if administrator.password:
+            lines.append(("password", f"{administrator.password}  (made here; change it: {change})"))
+        else:
+            lines.append(("password", f"the one that you chose; forgotten: {change}"))
+        following = "open Dead letters: the demo fails on purpose; read why, then replay"
+    lines.append(("next", following))
+    lines.append(("check", "./ma doctor; ./ma status; ./ma logs NAME; ./ma down stops everything"))
+    lines.append(("docs", "README.md; docs/operations.md; docs/agents.md"))
+    return lines
+
+
+# -- order ---------------------------------------------------------------------------------------------------
+
 
 # The site gets ready while the broker is filled. All else starts together once the broker has its queues,
 # which keep what the demo publishes. A KMA that finds no site yet asks again.
@@ -31,7 +88,7 @@ class Start:
 
     def everything(self, *, demo: bool, adopt_broker: bool) -> Account | None:
         """The administrator of the demo, where there is a demo."""
-        runner_config.write(self.processes, self.config, self.layout, demo=demo)
+        runner_config.write_runner_files(self.processes, self.config, self.layout, demo=demo)
         self.runner.begin()
         self._begin(FIRST)
         manage.quietly(self.config, self.layout, "prepare", "database")
@@ -40,7 +97,7 @@ class Start:
         self._until_ready(FIRST)
         administrator = self._prepare_content(demo=demo, adopt_broker=adopt_broker)
         # From here on this is the environment that the other commands mean.
-        remembered.keep(self.config, self.layout)
+        last_start.keep(self.config, self.layout)
         others = OTHERS + DEMO if demo else OTHERS
         self._begin(others)
         self._until_ready(SITE + others)
@@ -77,7 +134,7 @@ class Start:
             self.runner.start(process.name)
 
     def _until_ready(self, kinds: Iterable[str]) -> None:
-        health = site_health.Latest(self.config)
+        health = readiness.Latest(self.config)
         pending = [
             (each, readiness.probe(each, self.config, self.layout, self.runner, health))
             for each in self._of(kinds)
@@ -109,3 +166,33 @@ def offered_agents(config: Config, *, demo: bool) -> str:
 def prepare_demo(config: Config, layout: Layout) -> Account:
     """Idempotent."""
     return account_in(manage.printed(config, layout, "create_demo", *manage.demo_arguments(config, layout)))
+
+
+# -- ends everything in order: first those who take messages, the broker last --------------------------------
+
+
+# The KMAs give back what they hold and report it: for that site and broker must still be there.
+ORDER = ("kma", "demo", "feed", "beat", "worker", "web", "redis", "artemis")
+
+
+def stop_everything(layout: Layout, say: Say) -> bool:
+    """Whether anything ran."""
+    runner = Runner(layout)
+    ran = runner.alive()
+    if ran:
+        for names in in_order([state.name for state in runner.states() if state.state != "STOPPED"]):
+            with ThreadPoolExecutor(max_workers=len(names)) as pool:
+                list(pool.map(runner.stop, names))
+            say(f"{', '.join(names)} stopped")
+        runner.end()
+    left = earlier_starts.end(layout)
+    if left and not ran:
+        say(f"{left} processes were left behind by a runner that was killed: ended")
+    return ran or left > 0
+
+
+def in_order(names: list[str]) -> list[list[str]]:
+    """Groups to stop one after the other, each at once."""
+    groups = [[name for name in names if name == kind or name.startswith(f"{kind}-")] for kind in ORDER]
+    unknown = [name for name in names if not any(name in group for group in groups)]
+    return [group for group in (unknown, *groups) if group]

@@ -9,7 +9,7 @@ from pathlib import Path
 from deploy import environment, secret_files
 from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
-from deploy.procfile import Process
+from deploy.processes.procfile import Process
 
 # Seconds that a process has to end by itself: a KMA finishes what its agents have at hand, the broker its
 # journal.
@@ -17,7 +17,9 @@ STOP_SECONDS = {"kma": 40, "artemis": 40, "worker": 30, "web": 30}
 DEFAULT_STOP_SECONDS = 15
 
 
-def write(processes: Sequence[Process], config: Config, layout: Layout, *, demo: bool = False) -> None:
+def write_runner_files(
+    processes: Sequence[Process], config: Config, layout: Layout, *, demo: bool = False
+) -> None:
     secret_files.keep_from_shell(config, layout)
     for process in processes:
         write_script(process, config, layout, demo=demo)

@@ -6,8 +6,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from deploy.problem import Problem
-from deploy.tools import run_logged
+from deploy.console import DeployError
+from deploy.system_tools import run_logged
 
 VERSION = "2.56.0"
 SHA512 = (
@@ -30,7 +30,7 @@ def unpacked_in(folder: Path) -> Path:
     return folder / f"artemis-{VERSION}"
 
 
-def ensure(folder: Path, log: Path) -> Path:
+def ensure_unpacked(folder: Path, log: Path) -> Path:
     """The unpacked distribution under `folder`; downloads only where it is on this machine nowhere yet."""
     distribution = unpacked_in(folder)
     if not distribution.exists():
@@ -56,7 +56,7 @@ def _verify(path: Path) -> None:
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha512").hexdigest()
     if found != SHA512:
-        raise Problem(
+        raise DeployError(
             f"{path} is not Artemis {VERSION} as published: SHA-512 {found[:16]}…; delete it and try again"
         )
 

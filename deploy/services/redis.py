@@ -38,7 +38,7 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def run(config: Path, log: Path) -> subprocess.Popen[bytes]:
+def run_redis(config: Path, log: Path) -> subprocess.Popen[bytes]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -50,7 +50,7 @@ def run(config: Path, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def answers(url: str, timeout: float = 2.0) -> bool:
+def redis_answers(url: str, timeout: float = 2.0) -> bool:
     """Whether a Redis that knows this password is there."""
     parts = urlsplit(url)
     try:

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from deploy import drivers, leftovers
 from deploy.config import REPOSITORY
+from deploy.installing import jdbc_drivers
 from deploy.layout import Layout
-from deploy.tools import run_logged
+from deploy.processes import earlier_starts
+from deploy.system_tools import run_logged
 
 VENV = REPOSITORY / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -61,17 +62,17 @@ def install(lines: Sequence[str], stamp: str, log: Path) -> None:
 
 
 def install_in_background(layout: Layout) -> bool:
-    """Whether something has still to be installed; `python -m deploy.python_packages` is doing it then."""
-    if installed(for_background(), "background") and drivers.fetched():
+    """Whether something has still to be installed; this module, run as a program, is doing it then."""
+    if installed(for_background(), "background") and jdbc_drivers.fetched():
         return False
     with layout.log(LARGE).open("ab") as log:
         subprocess.Popen(
-            [str(PYTHON), "-m", "deploy.python_packages", str(layout.log(LARGE))],
+            [str(PYTHON), "-m", "deploy.installing.python_packages", str(layout.log(LARGE))],
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=leftovers.marked(layout),
+            env=earlier_starts.marked(layout),
             start_new_session=True,
         )
     return True
@@ -91,4 +92,4 @@ def _digest(lines: Sequence[str]) -> str:
 if __name__ == "__main__":
     os.nice(19)
     install(for_background(), "background", Path(sys.argv[1]))
-    drivers.ensure(Path(sys.argv[1]))
+    jdbc_drivers.ensure_fetched(Path(sys.argv[1]))

@@ -1,14 +1,31 @@
-"""Processes of this installation that run although their runner is dead (it was killed): found by a mark,
-ended."""
+"""Other starts in the same data folder: one under way, and what one left whose runner was killed."""
 
+import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deploy.console import DeployError
 from deploy.layout import Layout
+
+
+@contextmanager
+def only_one(layout: Layout) -> Iterator[None]:
+    """The kernel gives the lock back when its holder ends, however it ends."""
+    layout.make_folders()
+    with (layout.run / "up.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DeployError(f"another ./ma up is starting {layout.data}: wait for it") from None
+        yield
+
+
+# -- processes that run although their runner was killed: found by a mark, ended ---------------------------
+
 
 # Everything that one of our processes starts inherits this variable.
 MARK = "MA_RUN_FOLDER"
@@ -29,7 +46,7 @@ def find(layout: Layout) -> list[int]:
     ]
 
 
-def name(pid: int) -> str:
+def process_name(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:  # ended meanwhile
@@ -60,7 +77,7 @@ def _pids() -> list[int]:
 def _is_redis(pid: int, folder: str) -> bool:
     process = Path(f"/proc/{pid}")
     try:
-        ours = process.stat().st_uid == os.getuid() and name(pid) in UNMARKED
+        ours = process.stat().st_uid == os.getuid() and process_name(pid) in UNMARKED
         return ours and os.readlink(process / "cwd") == folder
     except OSError:  # ended meanwhile
         return False

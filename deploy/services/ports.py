@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from deploy.config import LOOPBACK, Config
-from deploy.problem import Problem
+from deploy.console import DeployError
 
 # Of throw-away services: each process that asks keeps a block for itself.
 FIRST_PORT, BLOCK = 10_000, 100
@@ -39,7 +39,7 @@ def wanted_by(config: Config) -> tuple[Wanted, ...]:
 def refuse_taken(wanted: tuple[Wanted, ...]) -> None:
     problems = [problem for each in wanted if (problem := _problem(each))]
     if problems:
-        raise Problem("\n".join(problems))
+        raise DeployError("\n".join(problems))
 
 
 def _problem(wanted: Wanted) -> str | None:
@@ -95,7 +95,7 @@ def _ours() -> Iterator[int]:
             os.close(lock)
             continue
         return itertools.cycle(range(first, first + BLOCK))
-    raise Problem(f"All ports from {FIRST_PORT} on are kept by other tests: end some of them")
+    raise DeployError(f"All ports from {FIRST_PORT} on are kept by other tests: end some of them")
 
 
 def _first_of_the_kernel() -> int:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from deploy import distribution, postgres
-from deploy.problem import Problem
-from deploy.tools import run_logged
+from deploy.console import DeployError
+from deploy.installing import artemis_download
+from deploy.services import postgres
+from deploy.system_tools import run_logged
 
 OLDEST_JAVA = 17
-INSTALLER = Path(__file__).parent / "templates" / "apt-install.sh"
+INSTALLER = Path(__file__).with_name("apt-install.sh")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Need:
     found: Callable[[], bool]
 
 
-def for_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
+def needs_of_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
     """Whether the broker has still to be unpacked, and Python packages to be installed."""
     needs = [
         Need(
@@ -34,7 +35,7 @@ def for_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
         ),
         Need("Redis server", ("redis-server",), lambda: _program("redis-server")),
     ]
-    if broker and not distribution.archive().exists():
+    if broker and not artemis_download.archive().exists():
         needs.append(Need("Maven", ("maven",), lambda: _program("mvn")))
     if virtual_environment:
         python = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -49,7 +50,7 @@ def for_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
     return tuple(needs)
 
 
-def for_tests() -> tuple[Need, ...]:
+def needs_of_tests() -> tuple[Need, ...]:
     return (
         Need("PostgreSQL", ("postgresql",), lambda: postgres.programs() is not None),
         Need(
@@ -62,19 +63,19 @@ def for_tests() -> tuple[Need, ...]:
     )
 
 
-def ensure(needs: tuple[Need, ...], log: Path, say: Callable[[str], None]) -> None:
+def ensure_installed(needs: tuple[Need, ...], log: Path, say: Callable[[str], None]) -> None:
     missing = [need for need in needs if not need.found()]
     if not missing:
         return
     packages = [_package(need) for need in missing]
     root = _as_root()
     if root is None:
-        raise Problem(_message(missing, packages))
+        raise DeployError(_message(missing, packages))
     say(f"installing {', '.join(packages)}")
     run_logged([*root, "/bin/sh", INSTALLER, *packages], what="apt-get install", log=log)
     still = [need for need in missing if not need.found()]
     if still:
-        raise Problem(_message(still, [_package(need) for need in still]))
+        raise DeployError(_message(still, [_package(need) for need in still]))
 
 
 def _message(missing: list[Need], packages: list[str]) -> str:

@@ -5,9 +5,9 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.distribution import local_repository
-from deploy.problem import Problem
-from deploy.tools import run_logged
+from deploy.console import DeployError
+from deploy.installing.artemis_download import local_repository
+from deploy.system_tools import run_logged
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def fetched() -> bool:
     return all(jar.exists() for jar in jars())
 
 
-def ensure(log: Path) -> tuple[Path, ...]:
+def ensure_fetched(log: Path) -> tuple[Path, ...]:
     """Downloads what is not on this machine yet."""
     for driver in DRIVERS:
         if not driver.jar.exists():
@@ -72,6 +72,6 @@ def _verify(driver: Driver) -> None:
         found = hashlib.file_digest(file, "sha512").hexdigest()
     if found != driver.sha512:
         name = f"{driver.artifact} {driver.version}"
-        raise Problem(
+        raise DeployError(
             f"{driver.jar} is not {name} as published: SHA-512 {found[:16]}…; delete it and try again"
         )

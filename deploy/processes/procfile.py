@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deploy.problem import Problem
+from deploy.console import DeployError
 
 LINE = re.compile(r"(?P<name>[a-z][a-z0-9-]*):\s*(?P<command>\S.*)")
 PER_SERVER = "kma"
@@ -29,7 +29,7 @@ def parse(text: str) -> tuple[Process, ...]:
             continue
         match = LINE.fullmatch(line.strip())
         if match is None or match["name"] in found:
-            raise Problem(f"Procfile, line {number}: not a `name: command` of its own: {line!r}")
+            raise DeployError(f"Procfile, line {number}: not a `name: command` of its own: {line!r}")
         found[match["name"]] = Process(match["name"], match["command"])
     return tuple(found.values())
 

@@ -1,0 +1,1 @@
+"""What comes from the network, checked and installed once."""

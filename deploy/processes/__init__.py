@@ -1,0 +1,1 @@
+"""What runs: its order, its runner, and when it is ready."""

@@ -1,0 +1,1 @@
+"""Artemis, Redis and PostgreSQL of our own, and free ports."""
