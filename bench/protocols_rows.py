@@ -37,12 +37,14 @@ def make_few(rows: int) -> None:
     Nothing is counted of them."""
     from django.db import transaction
 
-    from failures import bulk
+    from console import database
 
     _places()
     with transaction.atomic():
         for first in range(1, rows + 1, 5000):
-            bulk.insert([_protocol(each, rows) for each in range(first, min(first + 5000, rows + 1))])
+            database.insert_rows(
+                [_protocol(each, rows) for each in range(first, min(first + 5000, rows + 1))]
+            )
 
 
 def _protocol(each: int, rows: int) -> Any:

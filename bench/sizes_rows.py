@@ -35,10 +35,10 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
+from failures.error_groups.rollup import fold
 from failures.intake.batch import accept_batch
 from failures.models import FailureGroup, FingerprintHour
 from failures.retention.turns import work
-from failures.tallies.folding import fold
 
 SPAN = timedelta(days=30)
 SERVERS, KINDS = 20, 20

@@ -27,10 +27,9 @@ class DlqConfig(AppConfig):
         )
         from dlq.subscriptions import alerts
         from failures.hooks import protocols_stored, record_kinds
-        from failures.known_attempts import register_endings
+        from failures.protocols.messages import register_endings, register_returned
         from failures.retention import aged, counts, keepers, turns
         from failures.retention.activations import register_referred
-        from failures.unresolved import register_returned
 
         alert_sources.register_kinds()
         alerts.register_kinds()

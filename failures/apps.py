@@ -10,7 +10,6 @@ class FailuresConfig(AppConfig):
         from agents import hooks
         from failures import (
             audit_codes,  # noqa: F401 - words of what entries hold
-            detaching,
             erasing,
         )
         from failures.alerts import foreign_reports
@@ -20,10 +19,10 @@ class FailuresConfig(AppConfig):
         from failures.archive import kinds, statements
         from failures.finding import meaning
         from failures.intake.spools import stored_up_to
-        from failures.known_attempts import known_attempts
+        from failures.protocols import referrer
+        from failures.protocols.messages import known_attempts, unresolved
         from failures.retention import activations, aged, counts, keepers, turns
         from failures.retention.keepers import attempts_are_counted_since, counted_attempts
-        from failures.unresolved import unresolved
 
         meaning.register()
         alerts.register_kinds()
@@ -32,7 +31,7 @@ class FailuresConfig(AppConfig):
         hooks.known_attempts.implement(known_attempts)
         hooks.unresolved_messages.implement(unresolved)
         hooks.stored_less.implement(stored_up_to)
-        hooks.referrers.implement(detaching.referrer)
+        hooks.referrers.implement(referrer.referrer)
         keepers.register("attempts", counted_attempts, attempts_are_counted_since)
         statements.register_kinds()
         erasing.register_archive(in_archive.erase)

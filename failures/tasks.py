@@ -4,10 +4,10 @@ from celery import shared_task
 from django.utils import timezone
 
 from failures.archive.planning import settle_all
+from failures.error_groups.returns import forget_versions
+from failures.error_groups.rollup import fold_all, forget_hours
 from failures.insights.tending import tend
 from failures.retention.turns import work
-from failures.tallies.folding import fold_all, forget_hours
-from failures.tallies.returns import forget_versions
 
 
 @shared_task(name="failures.fold")

@@ -26,7 +26,7 @@ from dlq.models import LetterState
 from dlq.pages.access import check_queue, sees_letters
 from dlq.rights import GIVE_BACK
 from dlq.search.visibility import dead_queues_for, letters_for, sees_all
-from failures.fingerprints.book import known_of
+from failures.error_groups.known_errors import known_of
 from failures.models import KnownError
 
 # What stands above the dead letters of a setting, in groups or one by one: how many, says who, what can be

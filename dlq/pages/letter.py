@@ -32,7 +32,7 @@ from dlq.pages.whole import body_file, whole_panel
 from dlq.replay.operations import title as title_of_job
 from dlq.search.visibility import found, letters_for, queues_for
 from dlq.trash.queries import PutBack, put_back_of
-from failures.fingerprints.parts import known_in
+from failures.error_groups.splits import known_in
 
 # -- what can be done with one dead letter, and why some of it cannot be done now ----------------------------
 

@@ -9,9 +9,9 @@ from django.db.models import Sum
 
 from agents.alerts.kinds import Observation
 from failures.alerts.affected import Settings, counts_of, most_first, observation, settings_of
-from failures.fingerprints.merging import heads_of
+from failures.error_groups.merges import heads_of
+from failures.error_groups.returns import settings_of_returns
 from failures.models import Fingerprint, FingerprintHour, KnownError
-from failures.tallies.returns import settings_of_returns
 
 # So long a kind is new, and so long it must be quiet to be gone.
 NEW = timedelta(hours=24)

@@ -12,10 +12,10 @@ from rest_framework.viewsets import GenericViewSet
 from console.operations.rest import OperationsMixin
 from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer
-from failures.fingerprints import merging
-from failures.fingerprints.operations import FINGERPRINT_OPERATIONS, FINGERPRINTS
+from failures.error_groups import merges
+from failures.error_groups.operations import FINGERPRINT_OPERATIONS, FINGERPRINTS
+from failures.error_groups.queries import hours_of
 from failures.models import Fingerprint, KnownError
-from failures.tallies.reading import hours_of
 
 MOST_ROWS = 200
 HOURS = 7 * 24
@@ -76,10 +76,10 @@ class WholeFingerprintSerializer(FingerprintSerializer):
         read_only_fields = fields
 
     def get_merged(self, row: Fingerprint) -> list[str]:
-        return merging.members_of(row.pk)[1:]
+        return merges.members_of(row.pk)[1:]
 
     def get_hours(self, row: Fingerprint) -> list[int]:
-        now, members = timezone.now(), merging.members_of(row.pk)
+        now, members = timezone.now(), merges.members_of(row.pk)
         hours = hours_of(members, now - timedelta(hours=HOURS - 1), now)
         return [sum(column) for column in zip(*(hours[each] for each in members), strict=True)]
 
@@ -130,5 +130,5 @@ class FingerprintViewSet(
         if exception := wanted.get("exception"):
             rows = rows.filter(exception_type__icontains=exception)
         if setting := wanted.get("setting"):
-            rows = merging.in_setting(rows, setting)
+            rows = merges.in_setting(rows, setting)
         return rows

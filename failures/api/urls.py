@@ -5,9 +5,9 @@ from rest_framework.routers import SimpleRouter
 
 from failures.api.export import ExportProtocols
 from failures.api.fingerprints import FingerprintViewSet
+from failures.api.intake import RecordIntake
 from failures.api.pipeline import Insights, PipelineRunViewSet, views
 from failures.api.protocols import OneProtocol, ProtocolList
-from failures.intake.api import RecordIntake
 from failures.saved_filters import OneSavedProtocolFilter, SavedProtocolFilters
 
 router = SimpleRouter()

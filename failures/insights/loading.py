@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from failures import bulk
+from console import database
 from failures.archive import planning, results
 from failures.archive import planning as anew
 from failures.insights.places import TABLES
@@ -108,10 +108,10 @@ def _insert(model: type[models.Model], folder: Path, run: PipelineRun) -> int:
         values = {field.attname: _value(field, row[field.attname]) for field in fields}
         waiting.append(model(run_id=run.pk, **values))
         if len(waiting) == AT_ONCE:
-            bulk.insert(waiting)
+            database.insert_rows(waiting)
             waiting.clear()
         count += 1
-    bulk.insert(waiting)
+    database.insert_rows(waiting)
     return count
 
 

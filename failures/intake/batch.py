@@ -17,8 +17,7 @@ from contract.messages import MAX_RECORDS, Record, RecordBatch, RecordReceipt, R
 from contract.wire import ContractError
 from failures.hooks import record_kinds
 from failures.intake import rows, spools
-from failures.intake.attribution import to_set_aside
-from failures.intake.conflicts import keep_conflicts
+from failures.intake.conflicts import keep_conflicts, to_set_aside
 from failures.intake.kinds.messages import Acknowledgements, RecoveredMessages
 from failures.intake.kinds.protocols import Protocols
 from failures.intake.kinds.record_kind import BatchContext, Item, KindTable, RunKey, RunTotals, run_key

@@ -8,9 +8,9 @@ from uuid import UUID
 import structlog
 from django.db import DataError, IntegrityError, transaction
 
+from console import database
 from contract.messages import Record
 from contract.wire import ContractError
-from failures import bulk
 from failures.intake.kinds.record_kind import BatchContext
 from failures.intake.sanitize import fit, plain
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
@@ -32,7 +32,7 @@ def insert_each(rows: Sequence[Row]) -> dict[UUID, str]:
         return {}
     try:
         with transaction.atomic():
-            bulk.insert(rows)
+            database.insert_rows(rows)
         return {}
     except OF_A_VALUE as error:
         log.warning("records stored one by one", reason=str(error))

@@ -104,7 +104,7 @@ class FailureProtocol(models.Model):
     received_at = models.DateTimeField(_("received"), default=timezone.now)
     durable = models.BooleanField(_("durable"), default=True, db_default=True)
     # False: this server has no such run here, as after a database was put back from a copy
-    # (`failures.intake.attribution`).
+    # (`failures.intake.conflicts`).
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:
@@ -165,7 +165,7 @@ class RecoveredMessage(models.Model):
     occurred_at = models.DateTimeField(_("occurred"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
     # False: this server has no such run here, as after a database was put back from a copy
-    # (`failures.intake.attribution`).
+    # (`failures.intake.conflicts`).
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:

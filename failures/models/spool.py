@@ -53,7 +53,7 @@ class SpoolMark(models.Model):
 
 
 class SetAside(models.TextChoices):
-    """Why a record that is as agreed was not stored: see `failures.intake.attribution`."""
+    """Why a record that is as agreed was not stored: see `failures.intake.conflicts`."""
 
     ANOTHER_SERVER = "another_server", _("about a run of another server")
     NEVER_RAN = "never_ran", _("outcome of a replay, from a server that never ran its setting")

@@ -147,7 +147,7 @@ class Fingerprint(Counted):
     )
 
     # A part of that one which a person split off: its failures in one setting
-    # (`failures.fingerprints.parts`).
+    # (`failures.error_groups.splits`).
     part_of: models.ForeignKey[Any, Any] = models.ForeignKey(
         "self", models.PROTECT, null=True, related_name="parts", verbose_name=_("split off from")
     )

@@ -15,13 +15,13 @@ from agents.models import Activation
 from agents.models.parameters import text_of
 from console.ui.page import link
 from console.ui.panels import Panel
-from failures.comparing import Change, Difference, compare
-from failures.fingerprints.book import known_of
-from failures.fingerprints.merging import heads_of
+from failures.error_groups.known_errors import known_of
+from failures.error_groups.merges import heads_of
+from failures.error_groups.queries import Alike, of_activation
+from failures.error_groups.rules import Change, Difference, compare
 from failures.links import fingerprint_url
 from failures.models import KnownError
 from failures.pages.protocols import VIEW, protocols_url
-from failures.tallies.reading import Alike, of_activation
 
 SHOWN = 40
 

@@ -15,8 +15,11 @@ from agents.models import Activation, Server
 from console.ui import panels
 from console.ui.page import link, needs, page
 from console.ui.sparkline import spark
-from failures.fingerprints.merging import members_of
-from failures.fingerprints.operations import MAY_MERGE, MAY_WRITE
+from failures.error_groups.merges import members_of
+from failures.error_groups.operations import MAY_MERGE, MAY_WRITE
+from failures.error_groups.queries import Alike, hours_of, of_fingerprints, settings_of, totals_of
+from failures.error_groups.returns import older_since
+from failures.error_groups.rollup import fold_all
 from failures.links import fingerprint_url
 from failures.models import (
     Advice,
@@ -29,9 +32,6 @@ from failures.models import (
 )
 from failures.pages.fingerprints import VIEW, spark_words
 from failures.pages.protocols import protocols_url
-from failures.tallies.folding import fold_all
-from failures.tallies.reading import Alike, hours_of, of_fingerprints, settings_of, totals_of
-from failures.tallies.returns import older_since
 
 WEEK = timedelta(days=7)
 MONTH = timedelta(days=30)

@@ -20,10 +20,10 @@ from console.lists.keyset import keyset_page
 from console.ui.amounts import number
 from console.ui.page import needs, page
 from console.ui.sparkline import Spark, spark
-from failures.fingerprints.merging import in_setting
+from failures.error_groups.merges import in_setting
+from failures.error_groups.queries import Total, hours_of, totals_of
 from failures.links import fingerprint_url
 from failures.models import Fingerprint, FoldMark, KnownError
-from failures.tallies.reading import Total, hours_of, totals_of
 
 VIEW = "failures.view_fingerprint"
 SHOWN = 30

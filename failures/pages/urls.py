@@ -6,20 +6,18 @@ from console.audit.refusals import LOOKS_BESIDE_FILES, audited
 from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
+from failures.error_groups.operations import FINGERPRINT_OPERATIONS
 from failures.exporting import EXPORT
-from failures.fingerprints.operations import FINGERPRINT_OPERATIONS
 from failures.insights.operations import PIPELINE_OPERATIONS
-from failures.pages.breaker import breaker_panel
+from failures.pages.breaker import breaker_panel, trip_panel
 from failures.pages.difference import difference_panel
-from failures.pages.evidence import trip_panel
 from failures.pages.export import export_page
 from failures.pages.fingerprint import fingerprint_page
 from failures.pages.fingerprints import VIEW as VIEW_FINGERPRINTS
 from failures.pages.fingerprints import fingerprint_list
-from failures.pages.groups import activation_panel, latest_of_server, setting_panel
+from failures.pages.groups import activation_panel, failures_of_server, latest_of_server, setting_panel
 from failures.pages.insight_panel import insight_panel
 from failures.pages.insights import insight_table, insights_page
-from failures.pages.on_server import failures_of_server
 from failures.pages.pipeline_run import VIEW as VIEW_INSIGHTS
 from failures.pages.pipeline_run import run_bar, run_page
 from failures.pages.protocol import protocol_page

@@ -21,11 +21,10 @@ from console.ui.amounts import number
 from console.ui.page import link, needs, page
 from console.ui.panels import Panel
 from contract.breaker import same_limit
+from failures.breaker.rules import Answer, Failure, Replay, Stored
 from failures.models import FailureProtocol
 from failures.pages.breaker import READ
 from failures.pages.protocols import VIEW
-from failures.tally import Failure
-from failures.what_if import Answer, Replay, Stored
 
 SEE_SETTING = "agents.view_launchsetting"
 SPAN = timedelta(days=30)

@@ -13,12 +13,12 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.models import Activation, Interruption, LaunchSetting, Run, StateChange, Window
+from failures.error_groups.rollup import hold
 from failures.models import FailureGroup, FailureProtocol, RecoveredMessage
 from failures.retention import keepers
 from failures.retention.aging import before, some_at_a_time
 from failures.retention.chunks import Chunks
 from failures.retention.facts import last_finished_of
-from failures.tallies.folding import hold
 
 ACTIVATIONS, RUNS = "activations", "runs"
 AT_ONCE = 500

@@ -11,13 +11,13 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import Activation, LaunchSetting
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure
+from failures.protocols.messages import left_of
 from failures.retention import keepers, lying, picking
 from failures.retention.chunks import Chunks
 from failures.retention.facts import ranges_of, ranges_of_nobody
 from failures.retention.keepers import Picked
 from failures.retention.places import past, up_to
 from failures.retention.rule import Place, Range, Rule
-from failures.unresolved import left_of
 
 PROTOCOLS, RECOVERED = "protocols", "recovered"
 ACTIVATIONS_AT_ONCE = 200

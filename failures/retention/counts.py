@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 
 from agents.models import Activation
+from failures.error_groups.rollup import hold
 from failures.models import (
     FailureDelta,
     FailureGroup,
@@ -25,7 +26,6 @@ from failures.retention.activations import referred_of
 from failures.retention.aging import before, some_at_a_time
 from failures.retention.applying import TurnOver
 from failures.retention.chunks import Chunks
-from failures.tallies.folding import hold
 
 GROUPS, KINDS = "groups", "fingerprints"
 LOOKED_AT, STRETCH = 2000, 100_000

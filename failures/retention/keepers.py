@@ -10,8 +10,8 @@ from datetime import datetime
 from uuid import UUID
 
 from contract.outcomes import Outcome
-from failures.known_attempts import LOOK_BACK
 from failures.models import FailureProtocol
+from failures.protocols.messages import LOOK_BACK
 
 
 @dataclass(frozen=True, slots=True)

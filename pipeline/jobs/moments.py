@@ -3,7 +3,8 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-# A clock that says otherwise is not believed: then the receipt counts. As failures.tallies.noting has it.
+# A clock that says otherwise is not believed: then the receipt counts. As failures.error_groups.increments
+# has it.
 BELIEVED_DAYS = 90
 
 

@@ -8,7 +8,8 @@ from pipeline.results import ODD_SERVERS
 
 # The quantile of the normal distribution for a two-sided bound of 99 %.
 Z = 2.5758293035489004
-# What a server must have tried, and failed, before anything is concluded; as failures.odd_server has it.
+# What a server must have tried, and failed, before anything is concluded; as failures.error_groups.rules has
+# it.
 ENOUGH_ATTEMPTS = 20
 ENOUGH_FAILURES = 5
 # With enough attempts every difference is significant; only one like this matters.

@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Run
 from contract.fingerprint import fingerprint, user_frame
+from failures.error_groups.increments import note
+from failures.error_groups.rollup import fold_all
 from failures.models import (
     FailureDelta,
     FailureGroup,
@@ -17,8 +19,6 @@ from failures.models import (
     FingerprintHour,
     RecoveredMessage,
 )
-from failures.tallies.folding import fold_all
-from failures.tallies.noting import note
 from tests.web.factories import TRACEBACK, World
 
 KEY = "orders-export"

@@ -43,23 +43,30 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "contract/redelivery.py": {
         "_grown: 0 -> -1": "a delay below 0 is raised to 0 by the only caller",
     },
-    "failures/comparing.py": {
+    "failures/error_groups/rules.py": {
         "_difference: after > scaled -> after >= scaled": "equal ones are the same, which was decided before",
-    },
-    "failures/what_if.py": {
-        "Replay.add: 1 -> 0 #2": "one that gave it up is as little below 0 as below 1",
-        "Replay._switch_off: assert step.trip is not None -> pass": (
-            "for the type checker: the caller has looked"
-        ),
-    },
-    "failures/tally.py": {
-        "story: 0 -> -1": "no step has a number below 0",
-    },
-    "failures/odd_server.py": {
         "oddity: failing <= tried.keys() -> failing < tried.keys()": (
             "one is fewer than the two at least that tried"
         ),
         "oddity: 0 -> -1 #3": "a rate below 0 is less than a third of another one, as 0 is",
+        "module: 2 -> 3": "above every number as well, which begin with 1",
+        "version_key: assert found is not None -> pass": (
+            "for the type checker: the pattern matches everything"
+        ),
+        "version_key: 0 -> 1": "of one release, what ends first comes first anyway",
+        "_is_decided: 0 -> -1": "the rest of a foreign version has one part",
+        "_is_decided: 0 -> -1 #2": "the rest of a foreign version has one part",
+        "_python_key: 1 -> 2 #3": "a release that is developed comes before its other stages anyway",
+        "_python_key: 0 -> 1": "names of stages are compared with each other, or with nothing",
+        "_python_key: 0 -> -1": "names of stages are compared with each other, or with nothing",
+        "_tokens: 0 -> -1": "a word is below every number as well, which begin with 1",
+    },
+    "failures/breaker/rules.py": {
+        "Replay.add: 1 -> 0 #2": "one that gave it up is as little below 0 as below 1",
+        "Replay._switch_off: assert step.trip is not None -> pass": (
+            "for the type checker: the caller has looked"
+        ),
+        "story: 0 -> -1": "no step has a number below 0",
     },
     "dlq/edit/rules/json_pointer.py": {
         "locate: 0 -> -1": "a place before the first sign is the first sign",
@@ -104,19 +111,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "dlq/replay/preflight/rules.py": {
         "_warnings: policy.one -> True": "a letter that goes has a doubt only where it was named alone",
-    },
-    "failures/tallies/versions.py": {
-        "module: 2 -> 3": "above every number as well, which begin with 1",
-        "version_key: assert found is not None -> pass": (
-            "for the type checker: the pattern matches everything"
-        ),
-        "version_key: 0 -> 1": "of one release, what ends first comes first anyway",
-        "_is_decided: 0 -> -1": "the rest of a foreign version has one part",
-        "_is_decided: 0 -> -1 #2": "the rest of a foreign version has one part",
-        "_python_key: 1 -> 2 #3": "a release that is developed comes before its other stages anyway",
-        "_python_key: 0 -> 1": "names of stages are compared with each other, or with nothing",
-        "_python_key: 0 -> -1": "names of stages are compared with each other, or with nothing",
-        "_tokens: 0 -> -1": "a word is below every number as well, which begin with 1",
     },
     "dlq/outcomes/rules.py": {
         "_chosen: 0 -> -1": "one case has one message key: all of its letters are weak, or none is",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from failures.tallies.versions import is_older, version_key
+from failures.error_groups.rules import is_older, version_key
 
 # From the text of PEP 440, oldest first.
 IN_ORDER = [

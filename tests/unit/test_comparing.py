@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failures.comparing import Change, Difference, compare
-from failures.odd_server import Oddity, Where, alone, oddity
+from failures.error_groups.rules import Change, Difference, Oddity, Where, alone, compare, oddity
 
 COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10_000))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agents.activations.rules.outcome import RunFact, final_state, finished_well, own_ending, runs_out
-from failures.unresolved import still_failing
+from failures.protocols.messages import still_failing
 
 FINISHED = RunFact("finished", wanted=True, closed=True)
 FAILED = RunFact("failed", wanted=True, closed=True)

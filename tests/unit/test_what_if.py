@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from contract.breaker import Counts, TripReason, count, trips
 from contract.outcomes import Outcome
-from failures.tally import Failure, Tally, Verdict, story
-from failures.what_if import Answer, Replay, Stored, WouldTrip, what_if
+from failures.breaker.rules import Answer, Failure, Replay, Stored, Tally, Verdict, WouldTrip, story, what_if
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)

@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Pool
-from failures.fingerprints import book, merging, parts
-from failures.fingerprints.operations import (
+from failures.error_groups import known_errors, merges, splits
+from failures.error_groups.operations import (
     JoinPart,
     MarkFixed,
     MarkNotFixed,
@@ -44,18 +44,18 @@ def by() -> dict[str, Any]:
 
 def fixed(pool: Pool) -> Fingerprint:
     row = kind(pool)
-    book.fixed(row.pk, "1", **by())
+    known_errors.fixed(row.pk, "1", **by())
     return row
 
 
 def merged(pool: Pool) -> Fingerprint:
     row = two(pool)
-    merging.merge(OTHER, row.pk, **by())
+    merges.merge(OTHER, row.pk, **by())
     return row
 
 
 def part(pool: Pool) -> Fingerprint:
-    return Fingerprint.objects.get(pk=parts.part_off(kind(pool).pk, "orders", **by()))
+    return Fingerprint.objects.get(pk=splits.part_off(kind(pool).pk, "orders", **by()))
 
 
 def nothing_yet(pool: Pool) -> PipelineRun:

@@ -46,9 +46,9 @@ from dlq.models import (
 )
 from dlq.models.waiting import WaitingAction
 from dlq.search.storing import catch_up
+from failures.error_groups.increments import note
+from failures.error_groups.rollup import fold_all
 from failures.models import FailureProtocol, RecoveredMessage
-from failures.tallies.folding import fold_all
-from failures.tallies.noting import note
 from tests.web.alert_rows import make_alerts
 from tests.web.launches import Launches, make_launches
 from tests.web.rows import make_roles

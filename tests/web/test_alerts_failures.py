@@ -16,9 +16,9 @@ from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Alert, AlertTransition, LaunchSetting, Pool
 from failures.alerts.observing import LEAST
-from failures.fingerprints import book, merging
+from failures.error_groups import known_errors, merges
+from failures.error_groups.rollup import fold_all
 from failures.models import FailureDelta, Fingerprint, FingerprintHour
-from failures.tallies.folding import fold_all
 from tests.web.rows import NOW, make_setting
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -81,8 +81,8 @@ def test_a_new_kind_is_over_a_day_later_or_when_it_is_in_the_book_or_merged(oper
         failed(name)
     look("fingerprint_new")
     assert opened("fingerprint_new") == ["v1:a", "v1:b", "v1:c"]
-    book.write("v1:a", book.Known(ticket="OPS-1"), by=operator, now=NOW)
-    merging.merge("v1:b", "of old", by=operator, now=NOW)
+    known_errors.write("v1:a", known_errors.Known(ticket="OPS-1"), by=operator, now=NOW)
+    merges.merge("v1:b", "of old", by=operator, now=NOW)
     look("fingerprint_new", NOW + HOUR)
     assert opened("fingerprint_new") == ["v1:c"]
     look("fingerprint_new", NOW + 25 * HOUR)
@@ -137,8 +137,8 @@ def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(
     operator: User, viewer: User, client: Client
 ) -> None:
     failed("v1:a", NOW - 3 * HOUR)
-    book.write("v1:a", book.Known(ticket="OPS-17"), by=operator, now=NOW - 2 * HOUR)
-    book.fixed("v1:a", "2.0", by=operator, now=NOW - HOUR)
+    known_errors.write("v1:a", known_errors.Known(ticket="OPS-17"), by=operator, now=NOW - 2 * HOUR)
+    known_errors.fixed("v1:a", "2.0", by=operator, now=NOW - HOUR)
     look("fingerprint_returned")
     assert opened("fingerprint_returned") == []
     failed("v1:a", NOW - MINUTE)
@@ -152,7 +152,7 @@ def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(
     client.force_login(viewer)
     assert "Value" not in client.get(f"/alerts/{alert.pk}/").content.decode()
     assert 'data-label="Value">—</td>' in client.get("/alerts/").content.decode()
-    book.fixed("v1:a", "2.1", by=operator, now=NOW + MINUTE)
+    known_errors.fixed("v1:a", "2.1", by=operator, now=NOW + MINUTE)
     look("fingerprint_returned", NOW + 2 * MINUTE)
     assert opened("fingerprint_returned") == []
 
@@ -162,8 +162,8 @@ def test_what_returned_under_another_fingerprint_that_was_merged_returned_too(
 ) -> None:
     failed("v1:a", NOW - 3 * HOUR)
     failed("v1:b", NOW - 3 * HOUR)
-    merging.merge("v1:b", "v1:a", by=operator, now=NOW - 2 * HOUR)
-    book.fixed("v1:a", "", by=operator, now=NOW - HOUR)
+    merges.merge("v1:b", "v1:a", by=operator, now=NOW - 2 * HOUR)
+    known_errors.fixed("v1:a", "", by=operator, now=NOW - HOUR)
     failed("v1:b", NOW - MINUTE)
     look("fingerprint_returned")
     assert opened("fingerprint_returned") == ["v1:a"]
@@ -172,7 +172,7 @@ def test_what_returned_under_another_fingerprint_that_was_merged_returned_too(
 
 def test_what_returned_and_was_quiet_for_a_day_is_over(operator: User) -> None:
     failed("v1:a", NOW - 3 * HOUR)
-    book.fixed("v1:a", "", by=operator, now=NOW - 2 * HOUR)
+    known_errors.fixed("v1:a", "", by=operator, now=NOW - 2 * HOUR)
     failed("v1:a", NOW - HOUR)
     look("fingerprint_returned")
     assert opened("fingerprint_returned") == ["v1:a"]
@@ -247,7 +247,7 @@ def test_looking_asks_as_much_for_many_kinds_as_for_few(operator: User) -> None:
         return counts
 
     failed("v1:0", NOW - HOUR, 30)
-    book.fixed("of old", "", by=operator, now=LONG_AGO)
+    known_errors.fixed("of old", "", by=operator, now=LONG_AGO)
     failed("of old", NOW)
     few = asked()
     for number in range(1, 40):

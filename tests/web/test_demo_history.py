@@ -13,6 +13,7 @@ from django.utils import timezone
 from agents.alerts.evaluating import evaluate
 from agents.models import Activation, Alert, LaunchSetting, Pool
 from contract.names import HISTORY_KEY
+from failures.error_groups.rollup import fold_all
 from failures.models import (
     ArchiveBlock,
     FailureDelta,
@@ -23,7 +24,6 @@ from failures.models import (
     RecoveredMessage,
 )
 from failures.retention.foreseeing import foresee
-from failures.tallies.folding import fold_all
 from ma_site.demo_history import DAYS, SERVERS, make_history, remove_history
 
 pytestmark = pytest.mark.django_db

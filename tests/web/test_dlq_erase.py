@@ -44,7 +44,7 @@ from dlq.search.storing import catch_up
 from failures import erasing
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
-from failures.unresolved import unresolved
+from failures.protocols.messages import unresolved
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 

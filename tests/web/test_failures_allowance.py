@@ -104,7 +104,7 @@ def test_a_token_that_owes_too_much_is_refused_before_its_body_is_read(
     settings.MA_INTAKE_ROWS_PER_MINUTE = 1
     token, spool = reports.bearer_of_server(run.server), Spool()
     assert post(client, run, spool, token, 10).status_code == 200
-    monkeypatch.setattr("failures.intake.api.RecordParser.parse", lambda *_: pytest.fail("the body was read"))
+    monkeypatch.setattr("failures.api.intake.RecordParser.parse", lambda *_: pytest.fail("the body was read"))
     assert post(client, run, spool, token).status_code == 429
 
 

@@ -215,7 +215,7 @@ def test_what_is_set_aside_is_bounded_and_counted_on(
 
 
 def test_an_unverified_recovery_turns_no_error_into_well(client: Client, run: Run) -> None:
-    from failures.unresolved import unresolved
+    from failures.protocols.messages import unresolved
 
     of = reports.run_of(run)
     send(client, run.server, reports.protocol(of))

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from failures.fingerprints import merging
+from failures.error_groups import merges
 from failures.models import Fingerprint, KnownError
 from tests.web import reports
 from tests.web.factories import World
@@ -96,7 +96,7 @@ def test_one_is_found_by_the_settings_of_those_merged_into_it(world: World) -> N
     reader = client(world, "viewer")
     in_setting = set(listed(reader.get(f"{URL}?setting=orders-export")))
     elsewhere = next(pk for pk in listed(reader.get(URL)) if pk not in in_setting)
-    merging.merge(one(world).pk, elsewhere, by=world.people["operator"], now=timezone.now())
+    merges.merge(one(world).pk, elsewhere, by=world.people["operator"], now=timezone.now())
 
     assert set(listed(reader.get(f"{URL}?setting=orders-export"))) == in_setting - {one(world).pk} | {
         elsewhere

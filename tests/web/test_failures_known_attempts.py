@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from agents.heartbeat.desired import attempts_known
 from agents.models import LaunchSetting, Run
-from failures import known_attempts
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
+from failures.protocols import messages
 from tests.web import reports
 from tests.web.reports import Spool
 
@@ -85,9 +85,7 @@ def test_an_exhausted_message_starts_anew_when_it_is_given_back(run: Run, now: d
 def test_a_higher_app_says_when_messages_ended(
     run: Run, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        known_attempts, "_endings", [lambda key, keys: {"ID:killer": now - timedelta(minutes=1)}]
-    )
+    monkeypatch.setattr(messages, "_endings", [lambda key, keys: {"ID:killer": now - timedelta(minutes=1)}])
     store(run, now, "ID:killer", 2, 5, "kma_died")
     store(run, now, "ID:other", 1, 5, "kma_died")
     assert of(run.activation.setting) == {"ID:other": 1}

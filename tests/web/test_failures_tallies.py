@@ -13,6 +13,7 @@ from django.db.models.functions import Greatest
 
 from agents.models import LaunchSetting, Run
 from contract.records import Protocol
+from failures.error_groups import increments, queries, rollup
 from failures.intake.batch import accept_batch
 from failures.models import (
     FailureDelta,
@@ -22,7 +23,6 @@ from failures.models import (
     FingerprintHour,
     FoldMark,
 )
-from failures.tallies import folding, noting, reading
 from tests.web import reports
 
 pytestmark = pytest.mark.both_databases
@@ -58,23 +58,23 @@ class TestCounts:
     def test_each_protocol_counts_once_before_and_after_a_fold(self) -> None:
         hall = Hall()
         hall.send(*[hall.failure() for _ in range(3)], hall.failure(fingerprint=OTHER))
-        before = reading.of_activation(hall.run.activation_id)
-        folding.fold_all(NOW)
+        before = queries.of_activation(hall.run.activation_id)
+        rollup.fold_all(NOW)
         hall.send(hall.failure(reports.AT + timedelta(minutes=2), exception_text="no row 7"))
 
         assert [(alike.fingerprint, alike.count) for alike in before] == [
             ("v1:0123456789abcdef", 3),
             (OTHER, 1),
         ]
-        after = reading.of_activation(hall.run.activation_id)
+        after = queries.of_activation(hall.run.activation_id)
         assert [(alike.fingerprint, alike.count) for alike in after] == [
             ("v1:0123456789abcdef", 4),
             (OTHER, 1),
         ]
         assert after[0].first_at == reports.AT and after[0].last_at == reports.AT + timedelta(minutes=2)
         assert after[0].latest == FailureProtocol.objects.latest("occurred_at").pk
-        folding.fold_all(NOW)
-        assert reading.of_activation(hall.run.activation_id) == after
+        rollup.fold_all(NOW)
+        assert queries.of_activation(hall.run.activation_id) == after
         assert counted() == {5} and not FailureDelta.objects.exists()
 
     @pytest.mark.parametrize("first", [True, False])
@@ -86,20 +86,20 @@ class TestCounts:
         both = [hall.failure(reports.AT, temporary=first), hall.failure(reports.AT, temporary=not first)]
         for batch in [both] if together else [[each] for each in both]:
             hall.send(*batch)
-        fresh = [(alike.count, alike.temporary) for alike in reading.of_activation(hall.run.activation_id)]
-        folding.fold_all(NOW)
+        fresh = [(alike.count, alike.temporary) for alike in queries.of_activation(hall.run.activation_id)]
+        rollup.fold_all(NOW)
         hall.send(hall.failure(reports.AT, temporary=True))
-        folding.fold_all(NOW)
+        rollup.fold_all(NOW)
 
         assert fresh == [(2, False)]
-        after = [(alike.count, alike.temporary) for alike in reading.of_activation(hall.run.activation_id)]
+        after = [(alike.count, alike.temporary) for alike in queries.of_activation(hall.run.activation_id)]
         assert after == [(3, False)] and not FailureGroup.objects.filter(temporary=True).exists()
 
     def test_a_group_that_was_temporary_is_not_once_one_of_it_failed(self) -> None:
         hall = Hall()
         for temporary in (True, True, False):
             hall.send(hall.failure(reports.AT, temporary=temporary))
-            folding.fold_all(NOW)
+            rollup.fold_all(NOW)
             assert FailureGroup.objects.get().temporary is temporary
 
     def test_a_batch_that_comes_again_counts_nothing(self) -> None:
@@ -107,17 +107,17 @@ class TestCounts:
         batch = hall.spool.batch(hall.failure(), hall.failure())
         for _ in range(2):
             accept_batch(hall.server, batch, NOW)
-            folding.fold_all(NOW)
+            rollup.fold_all(NOW)
 
         assert counted() == {2}
 
     def test_an_older_failure_that_comes_late_is_not_the_latest(self) -> None:
         hall = Hall()
         hall.send(hall.failure(exception_text="new"))
-        folding.fold_all(NOW)
+        rollup.fold_all(NOW)
         latest = Fingerprint.objects.get().latest
         hall.send(hall.failure(reports.AT - timedelta(hours=5), exception_text="old"))
-        folding.fold_all(NOW)
+        rollup.fold_all(NOW)
 
         row = Fingerprint.objects.get()
         assert (row.latest, row.headline, row.count) == (latest, "new", 2)
@@ -130,24 +130,24 @@ class TestCounts:
         hall.send(hall.failure(), hall.failure())
         monkeypatch.setattr(Greatest, "__init__", lambda *_: (_ for _ in ()).throw(SystemExit))
         with pytest.raises(SystemExit):
-            folding.fold_all(NOW)
+            rollup.fold_all(NOW)
         monkeypatch.undo()
 
         assert counted() == {0} and FoldMark.objects.get().folded_at is None
-        folding.fold_all(NOW)
+        rollup.fold_all(NOW)
         assert counted() == {2}
 
     def test_many_steps_fold_everything(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(folding, "AT_ONCE", 2)
+        monkeypatch.setattr(rollup, "AT_ONCE", 2)
         hall = Hall()
         for _ in range(5):
             hall.send(hall.failure())
 
-        assert folding.fold_all(NOW) == 5
+        assert rollup.fold_all(NOW) == 5
         assert counted() == {5}
 
     def test_two_folds_and_intakes_at_once_count_each_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(folding, "AT_ONCE", 3)
+        monkeypatch.setattr(rollup, "AT_ONCE", 3)
         halls = [Hall("srv-1"), Hall("srv-2")]
         barrier, faults = Barrier(4), []
 
@@ -163,14 +163,14 @@ class TestCounts:
 
         works: list[tuple[Callable[[], object], int]]
         works = [(partial(hall.send, hall.failure(), hall.failure()), 15) for hall in halls]
-        works += [(lambda: folding.fold_all(NOW), 10)] * 2
+        works += [(lambda: rollup.fold_all(NOW), 10)] * 2
         threads = [Thread(target=run, args=work) for work in works]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         while FailureDelta.objects.exists():
-            folding.fold_all(NOW)
+            rollup.fold_all(NOW)
 
         assert faults == []
         assert counted() == {60} == {FailureProtocol.objects.count()}
@@ -187,20 +187,20 @@ def test_hours_are_those_of_the_server_unless_nobody_can_believe_its_clock() -> 
     fingerprint = "v1:0123456789abcdef"
 
     def shown() -> list[int]:
-        return reading.hours_of([fingerprint], NOW - timedelta(hours=3), NOW)[fingerprint]
+        return queries.hours_of([fingerprint], NOW - timedelta(hours=3), NOW)[fingerprint]
 
     assert shown() == [0, 1, 0, 2]
-    folding.fold_all(NOW)
+    rollup.fold_all(NOW)
     assert shown() == [0, 1, 0, 2]
-    assert reading.settings_of([fingerprint], NOW - timedelta(hours=1)) == {"orders": 2}
+    assert queries.settings_of([fingerprint], NOW - timedelta(hours=1)) == {"orders": 2}
 
 
 @pytest.mark.django_db(transaction=True)
 def test_hours_are_forgotten_after_their_time_and_nothing_else() -> None:
     hall = Hall()
-    hall.send(hall.failure(NOW - noting.BELIEVED + timedelta(hours=2)), hall.failure(NOW))
-    folding.fold_all(NOW)
+    hall.send(hall.failure(NOW - increments.BELIEVED + timedelta(hours=2)), hall.failure(NOW))
+    rollup.fold_all(NOW)
 
-    assert folding.forget_hours(NOW) == 0
-    assert folding.forget_hours(NOW + timedelta(hours=3)) == 1
+    assert rollup.forget_hours(NOW) == 0
+    assert rollup.forget_hours(NOW + timedelta(hours=3)) == 1
     assert Fingerprint.objects.get().count == 2 and FingerprintHour.objects.get().hour.hour == 12

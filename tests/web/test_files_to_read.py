@@ -13,11 +13,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.provisioning import queue_counts as figures
-from console import broker
+from console import broker, database
 from contract.wire import dump
 from dlq.models import ReplayJob
 from dlq.replay.preflight.rules import CODES
-from failures import bulk
 from failures.models import FailureProtocol
 from tests.architecture.ratchet import TO_THE_JOB, TO_THE_MOVE, TO_THE_ROWS, assert_no_worse
 from tests.dlq.jobs import run_replay
@@ -125,11 +124,11 @@ def test_a_batch_is_followed_through_no_more_files(client: Client) -> None:
     for _ in range(TIMES):
         body = json.dumps(dump(spool.batch(reports.protocol(of), reports.recovered(of))))
         counted = ExecutedFiles()
-        with patch.object(bulk, "insert", counted.until(bulk.insert, are_protocols)):
+        with patch.object(database, "insert", counted.until(database.insert_rows, are_protocols)):
             counted.start()
             client.post("/api/v1/protocols/", body, content_type="application/json", headers=bearer)
         assert not counted.running
     assert FailureProtocol.objects.count() == TIMES
     print(*counted.files, sep="\n")
-    assert {"failures/intake/api.py", "failures/intake/kinds/protocols.py"} <= {*counted.files}
+    assert {"failures/api/intake.py", "failures/intake/kinds/protocols.py"} <= {*counted.files}
     assert_no_worse({TO_THE_ROWS: len(counted.files)})

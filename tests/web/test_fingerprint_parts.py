@@ -12,13 +12,13 @@ from django.utils import timezone
 from agents.models import Run
 from console.operations.refusals import Refused
 from failures import erasing
-from failures.fingerprints import book, merging, parts
-from failures.fingerprints.parts import known_in
+from failures.error_groups import known_errors, merges, splits
+from failures.error_groups.queries import hours_of, of_fingerprints, settings_of, totals_of
+from failures.error_groups.rollup import fold_all
+from failures.error_groups.splits import known_in
 from failures.intake.batch import accept_batch
 from failures.links import fingerprint_url
 from failures.models import FailureGroup, FailureProtocol, Fingerprint, FingerprintAct, FingerprintChange
-from failures.tallies.folding import fold_all
-from failures.tallies.reading import hours_of, of_fingerprints, settings_of, totals_of
 from tests.web import reports
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
@@ -71,7 +71,7 @@ def counts(*kinds: str) -> dict[str, tuple[int, int, int]]:
 def part(ann: User, runs: dict[str, Run]) -> str:
     fail(runs["orders"], 5)
     fail(runs["stock"], 3)
-    return parts.part_off(KIND, "stock", by=ann, now=timezone.now())
+    return splits.part_off(KIND, "stock", by=ann, now=timezone.now())
 
 
 def test_the_past_is_divided_as_it_was_counted(part: str) -> None:
@@ -98,7 +98,7 @@ def test_what_was_not_folded_yet_when_it_was_split_is_counted_once(ann: User, ru
     fail(runs["orders"], 5)
     fail(runs["stock"], 3)
     fail(runs["stock"], 2, fold=False)
-    part = parts.part_off(KIND, "stock", by=ann, now=timezone.now())
+    part = splits.part_off(KIND, "stock", by=ann, now=timezone.now())
     assert counts(KIND, part) == {KIND: (5, 5, 5), part: (5, 5, 5)}
     fold_all(timezone.now())
     assert counts(KIND, part) == {KIND: (5, 5, 5), part: (5, 5, 5)}
@@ -109,7 +109,7 @@ def test_what_no_group_holds_any_more_stays_with_the_whole(ann: User, runs: dict
     fail(runs["stock"], 3)
     fail(reports.run(reports.setting("third"), reports.server()), 1)
     FailureGroup.objects.filter(setting_key="stock").delete()
-    part = parts.part_off(KIND, "stock", by=ann, now=timezone.now())
+    part = splits.part_off(KIND, "stock", by=ann, now=timezone.now())
     assert counts(KIND, part) == {KIND: (9, 6, 6), part: (0, 3, 0)}
 
 
@@ -117,12 +117,12 @@ def test_joined_again_everything_is_as_before_and_split_again_too(
     part: str, ann: User, runs: dict[str, Run]
 ) -> None:
     fail(runs["stock"], 4)
-    assert parts.join(part, by=ann, now=timezone.now()) == KIND
+    assert splits.join(part, by=ann, now=timezone.now()) == KIND
     assert counts(KIND) == {KIND: (12, 12, 12)}
     fail(runs["stock"], 1)
-    assert counts(KIND) == {KIND: (13, 13, 13)} and merging.members_of(KIND) == [KIND]
+    assert counts(KIND) == {KIND: (13, 13, 13)} and merges.members_of(KIND) == [KIND]
 
-    assert parts.part_off(KIND, "stock", by=ann, now=timezone.now()) == part
+    assert splits.part_off(KIND, "stock", by=ann, now=timezone.now()) == part
     assert counts(KIND, part) == {KIND: (5, 5, 5), part: (8, 8, 8)}
     told = FingerprintChange.objects.filter(fingerprint=KIND).order_by("id").values_list("what", "by_name")
     assert list(told) == [
@@ -135,14 +135,14 @@ def test_joined_again_everything_is_as_before_and_split_again_too(
 def test_each_has_a_page_in_the_book_of_its_own(ann: User, runs: dict[str, Run]) -> None:
     fail(runs["orders"], 1)
     fail(runs["stock"], 1)
-    book.write(KIND, book.Known(cause="before"), by=ann, now=timezone.now())
-    part = parts.part_off(KIND, "stock", by=ann, now=timezone.now())
-    book.write(part, book.Known(cause="no stock"), by=ann, now=timezone.now())
+    known_errors.write(KIND, known_errors.Known(cause="before"), by=ann, now=timezone.now())
+    part = splits.part_off(KIND, "stock", by=ann, now=timezone.now())
+    known_errors.write(part, known_errors.Known(cause="no stock"), by=ann, now=timezone.now())
     known = known_in({(KIND, "orders"), (KIND, "stock")})
     assert (known[KIND, "orders"].cause, known[KIND, "stock"].cause) == ("before", "no stock")
 
     now = timezone.now()
-    book.fixed(part, "1.0", by=ann, now=now)
+    known_errors.fixed(part, "1.0", by=ann, now=now)
     fail(runs["orders"], 1)
     assert not known_in({(KIND, "stock")})[KIND, "stock"].returned
     fail(runs["stock"], 1)
@@ -155,12 +155,12 @@ def test_what_cannot_be_split_or_joined_is_refused_and_changes_nothing(
 ) -> None:
     now, before = timezone.now(), Fingerprint.objects.count()
     acts: dict[str, Callable[[], object]] = {
-        "nowhere": lambda: parts.part_off(KIND, "nowhere", by=ann, now=now),
-        "again": lambda: parts.part_off(KIND, "stock", by=ann, now=now),
-        "of a part": lambda: parts.part_off(part, "stock", by=ann, now=now),
-        "joined": lambda: parts.join(KIND, by=ann, now=now),
-        "merged": lambda: merging.merge(part, KIND, by=ann, now=now),
-        "unknown": lambda: parts.part_off("v1:none", "stock", by=ann, now=now),
+        "nowhere": lambda: splits.part_off(KIND, "nowhere", by=ann, now=now),
+        "again": lambda: splits.part_off(KIND, "stock", by=ann, now=now),
+        "of a part": lambda: splits.part_off(part, "stock", by=ann, now=now),
+        "joined": lambda: splits.join(KIND, by=ann, now=now),
+        "merged": lambda: merges.merge(part, KIND, by=ann, now=now),
+        "unknown": lambda: splits.part_off("v1:none", "stock", by=ann, now=now),
     }
     with pytest.raises(Refused):
         acts[what]()

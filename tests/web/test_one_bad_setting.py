@@ -14,7 +14,7 @@ from agents.models import Alert, AlertEvaluation, LaunchSetting, Pool, Run, Serv
 from agents.settings.saving import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
-from failures.intake.api import DEEPEST_BATCH
+from failures.api.intake import DEEPEST_BATCH
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_setting
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]

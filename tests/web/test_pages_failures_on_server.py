@@ -12,12 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Run, Server
-from failures import on_server
+from failures.error_groups import queries
+from failures.error_groups.increments import note
+from failures.error_groups.queries import Here, failures_on
+from failures.error_groups.rollup import fold_all
 from failures.models import FailureDelta, FailureGroup, FailureProtocol
-from failures.on_server import Here, failures_on
-from failures.pages.on_server import MOST_KINDS, WEEK
-from failures.tallies.folding import fold_all
-from failures.tallies.noting import note
+from failures.pages.groups import MOST_KINDS, WEEK
 from tests.web import reports
 from tests.web.factories import HOSTILE, World
 from tests.web.pages import looked_at, signed_in
@@ -59,7 +59,7 @@ def fail(
         fold_all(timezone.now())
 
 
-def on(server: str, most: int = MOST_KINDS) -> on_server.OnServer:
+def on(server: str, most: int = MOST_KINDS) -> queries.OnServer:
     return failures_on(server, timezone.now() - WEEK, most)
 
 
@@ -137,7 +137,7 @@ def test_as_many_questions_however_much_fails(
     fold_all(timezone.now())
     with django_assert_num_queries(3):
         assert len(on("srv-1").kinds) == MOST_KINDS
-    monkeypatch.setattr(on_server, "MOST_GROUPS", 40)
+    monkeypatch.setattr(queries, "MOST_GROUPS", 40)
     assert on("srv-1").cut
 
 

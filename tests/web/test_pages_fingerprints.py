@@ -12,11 +12,11 @@ from django.utils import timezone
 from agents.models import Activation, ActivationState
 from console.audit.models import AuditEntry
 from console.operations.refusals import Refused
-from failures.fingerprints import book, merging
+from failures.error_groups import known_errors, merges
+from failures.error_groups.increments import note
+from failures.error_groups.rollup import fold_all
 from failures.links import fingerprint_url
 from failures.models import FailureProtocol, Fingerprint, FingerprintChange, FoldMark, KnownError
-from failures.tallies.folding import fold_all
-from failures.tallies.noting import note
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 from tests.web.rows import make_person
@@ -120,24 +120,30 @@ def test_merged_ones_are_one_and_apart_again(world: World) -> None:
 
     assert f"{counts[one] + counts[other]} failures" in text_of(world, fingerprint_url(one))
     assert "People merged it into" in text_of(world, fingerprint_url(other))
-    assert book.known_of([other])[other].ticket == "OPS-1"
+    assert known_errors.known_of([other])[other].ticket == "OPS-1"
     assert act(world, "split", of=one, other=other) == 302
     assert f"{counts[one]} failures" in text_of(world, fingerprint_url(one))
-    assert book.known_of([other]) == {} and {row.pk: row.count for row in Fingerprint.objects.all()} == counts
+    assert (
+        known_errors.known_of([other]) == {}
+        and {row.pk: row.count for row in Fingerprint.objects.all()} == counts
+    )
     assert FingerprintChange.objects.filter(fingerprint=one).count() == 3
 
 
 def test_what_was_written_goes_along_and_a_split_undoes_the_merge(world: World) -> None:
     first, second, third = (row.pk for row in Fingerprint.objects.order_by("pk")[:3])
     by, now = world.people["operator"], timezone.now()
-    merging.merge(first, second, by=by, now=now)
-    book.write(second, book.Known(ticket="OPS-2"), by=by, now=now)
-    merging.merge(second, third, by=by, now=now)
+    merges.merge(first, second, by=by, now=now)
+    known_errors.write(second, known_errors.Known(ticket="OPS-2"), by=by, now=now)
+    merges.merge(second, third, by=by, now=now)
 
-    assert book.known_of([first])[first].ticket == "OPS-2" and book.known_of([third])[third].pk == third
+    assert (
+        known_errors.known_of([first])[first].ticket == "OPS-2"
+        and known_errors.known_of([third])[third].pk == third
+    )
     assert "OPS-2" in text_of(world, fingerprint_url(third))
-    merging.split(second, of=third, by=by, now=now)
-    assert merging.heads_of([first, second, third]) == {first: second, second: second, third: third}
+    merges.split(second, of=third, by=by, now=now)
+    assert merges.heads_of([first, second, third]) == {first: second, second: second, third: third}
     told = text_of(world, fingerprint_url(first))
     assert f"merged it into {third}" in told and f"split it off from {third}" in told
     assert f"split off from it: {second}" in text_of(world, fingerprint_url(third))
@@ -146,19 +152,19 @@ def test_what_was_written_goes_along_and_a_split_undoes_the_merge(world: World) 
 def test_one_that_is_known_already_keeps_what_was_written_of_it(world: World) -> None:
     one, other = (row.pk for row in Fingerprint.objects.order_by("pk")[:2])
     by, now = world.people["operator"], timezone.now()
-    book.write(one, book.Known(ticket="OPS-1"), by=by, now=now)
-    book.write(other, book.Known(ticket="OPS-2"), by=by, now=now)
-    merging.merge(one, other, by=by, now=now)
+    known_errors.write(one, known_errors.Known(ticket="OPS-1"), by=by, now=now)
+    known_errors.write(other, known_errors.Known(ticket="OPS-2"), by=by, now=now)
+    merges.merge(one, other, by=by, now=now)
 
-    assert book.known_of([one])[one].ticket == "OPS-2"
-    merging.split(one, of=other, by=by, now=now)
-    assert book.known_of([one])[one].ticket == "OPS-1"
+    assert known_errors.known_of([one])[one].ticket == "OPS-2"
+    merges.split(one, of=other, by=by, now=now)
+    assert known_errors.known_of([one])[one].ticket == "OPS-1"
 
 
 def test_counts_of_several_lead_to_no_list_of_one(world: World) -> None:
     one, other = (row.pk for row in Fingerprint.objects.order_by("-count")[:2])
     before = looked_at(signed_in(world, "viewer"), fingerprint_url(one)).links()
-    merging.merge(other, one, by=world.people["operator"], now=timezone.now())
+    merges.merge(other, one, by=world.people["operator"], now=timezone.now())
     after = looked_at(signed_in(world, "viewer"), fingerprint_url(one)).links()
 
     assert [link for link in before if link.startswith("/protocols/?server=")]
@@ -185,14 +191,14 @@ def test_a_filter_that_means_nothing_finds_nothing(world: World) -> None:
 def test_merging_makes_neither_chains_nor_circles(world: World) -> None:
     a, b, c = (row.pk for row in Fingerprint.objects.order_by("pk")[:3])
     by, now = world.people["operator"], timezone.now()
-    merging.merge(a, b, by=by, now=now)
-    merging.merge(b, c, by=by, now=now)
+    merges.merge(a, b, by=by, now=now)
+    merges.merge(b, c, by=by, now=now)
 
     assert sorted(Fingerprint.objects.filter(merged_into=c).values_list("pk", flat=True)) == [a, b]
     for one, into in ((c, a), (c, c), (a, c), ("nobody", c)):
         with pytest.raises(Refused):
-            merging.merge(one, into, by=by, now=now)
-    assert merging.heads_of([a, b, c, "nobody"]) == {a: c, b: c, c: c, "nobody": "nobody"}
+            merges.merge(one, into, by=by, now=now)
+    assert merges.heads_of([a, b, c, "nobody"]) == {a: c, b: c, c: c, "nobody": "nobody"}
 
 
 def test_who_may_not_does_nothing(world: World) -> None:
@@ -290,7 +296,7 @@ class TestTwoActivations:
     def test_merged_ones_are_one_and_told_by_their_head(self, world: World) -> None:
         after = self.make_next(world)
         head, other = (row for row in Fingerprint.objects.order_by("-count")[:2])
-        merging.merge(other.pk, head.pk, by=world.people["operator"], now=timezone.now())
+        merges.merge(other.pk, head.pk, by=world.people["operator"], now=timezone.now())
         row = FailureProtocol.objects.filter(fingerprint=other.pk)[0]
         row.activation_uuid = after.pk
         note([row])

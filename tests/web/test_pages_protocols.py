@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from failures.models import FailureProtocol
-from failures.pages.traceback import Part, sections
+from failures.pages.protocol import Part, sections
 from tests.web.factories import TRACEBACK, World, make_letter
 from tests.web.pages import Elements, looked_at, signed_in
 

@@ -12,13 +12,12 @@ from agents.models import LaunchSetting, Server
 from contract.names import dead_letter_queue
 from contract.records import RecordRun
 from dlq.models import DeadLetter, Note
-from failures.fingerprints import book, merging
+from failures.error_groups import known_errors, merges, rollup
+from failures.error_groups.rollup import fold_all
 from failures.intake.batch import accept_batch
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
 from failures.retention import chunks, counts, pace
 from failures.retention.turns import work
-from failures.tallies import folding
-from failures.tallies.folding import fold_all
 from tests.web import reports
 from tests.web.retention_rows import DAY, NOW, activation, protocols, recoveries
 from tests.web.rows import make_person
@@ -137,8 +136,8 @@ def test_kinds_that_people_spoke_of_stay() -> None:
     person = make_person("ada")
     for name in ("v1:written", "v1:merged", "v1:head", "v1:noted", "v1:dead", "v1:protocol", "v1:nobodys"):
         kind(name)
-    book.write("v1:written", book.Known(cause="disk full"), by=person, now=NOW)
-    merging.merge("v1:merged", "v1:head", by=person, now=NOW)
+    known_errors.write("v1:written", known_errors.Known(cause="disk full"), by=person, now=NOW)
+    merges.merge("v1:merged", "v1:head", by=person, now=NOW)
     Note.objects.create(setting_key="orders", fingerprint="v1:noted", text="look", by=person, by_name="ada")
     DeadLetter.objects.create(
         node_id="n",
@@ -179,7 +178,7 @@ def _after(looks: int) -> Callable[[Any], bool]:
 def test_what_comes_between_the_look_and_the_delete_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A KMA that was away for long brings a failure of an activation whose counts are just going."""
     lost = group(uuid4())
-    hold = folding.hold
+    hold = rollup.hold
 
     def late() -> None:
         hold()

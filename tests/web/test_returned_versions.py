@@ -15,11 +15,11 @@ from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Alert, Run
 from contract.records import Protocol
-from failures.fingerprints import book, merging, parts
+from failures.error_groups import known_errors, merges, splits
+from failures.error_groups.rollup import fold_all
 from failures.intake.batch import accept_batch
 from failures.links import fingerprint_url
 from failures.models import KnownError
-from failures.tallies.folding import fold_all
 from tests.web import reports
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
@@ -58,7 +58,7 @@ def ann() -> User:
 
 
 def fix(ann: User, version: str, fingerprint: str = KIND, ago: timedelta = timedelta(hours=1)) -> None:
-    book.fixed(fingerprint, version, by=ann, now=timezone.now() - ago)
+    known_errors.fixed(fingerprint, version, by=ann, now=timezone.now() - ago)
 
 
 def is_listed(ann: User) -> bool:
@@ -154,9 +154,9 @@ def test_merged_and_split_again_each_tells_what_is_its_own(hall: Hall, ann: User
     fix(ann, "2.0")
     hall.send(hall.failure("2.1", fingerprint=OTHER))
     assert alerts() == []
-    merging.merge(OTHER, KIND, by=ann, now=timezone.now())
+    merges.merge(OTHER, KIND, by=ann, now=timezone.now())
     assert alerts() == [KIND]
-    merging.split(OTHER, of=KIND, by=ann, now=timezone.now())
+    merges.split(OTHER, of=KIND, by=ann, now=timezone.now())
     assert alerts() == []
 
 
@@ -165,10 +165,10 @@ def test_of_a_setting_that_was_split_off_only_its_own_failures_count(hall: Hall,
     stock.spool = hall.spool
     stock.send(stock.failure("1.9", timedelta(days=2)))
     fix(ann, "2.0")
-    part = parts.part_off(KIND, "stock", by=ann, now=timezone.now())
+    part = splits.part_off(KIND, "stock", by=ann, now=timezone.now())
     stock.send(stock.failure("2.0"))
     assert alerts() == [part]
-    parts.join(part, by=ann, now=timezone.now())
+    splits.join(part, by=ann, now=timezone.now())
     assert alerts() == [KIND]
 
 

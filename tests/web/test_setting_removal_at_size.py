@@ -18,9 +18,9 @@ from agents.settings import removal
 from agents.settings.removal import finish_removals, remove_setting
 from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
-from failures import detaching
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
+from failures.protocols import referrer
 from tests.web import reports
 from tests.web.retention_rows import NOW, activation, protocols, run_of
 from tests.web.rows import make_setting
@@ -49,7 +49,7 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_service, "_connection", broker.management())
     monkeypatch.setattr(broker_service, "_process", os.getpid())
     monkeypatch.setattr(removal, "AT_ONCE", SOME)
-    monkeypatch.setattr(detaching, "AT_ONCE", SOME)
+    monkeypatch.setattr(referrer, "AT_ONCE", SOME)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from contract.outcomes import Disposition, Outcome
 from contract.records import MessageIdentity, Protocol
 from contract.text import storable
 from contract.wire import ContractError
+from failures.error_groups.increments import note
 from failures.hooks import protocols_stored
 from failures.intake.kinds.record_kind import (
     BatchContext,
@@ -25,7 +26,6 @@ from failures.intake.rows import insert_each
 from failures.intake.sanitize import ends, fit, plain, whole
 from failures.models import FailureProtocol
 from failures.models.protocol import OUTCOMES
-from failures.tallies.noting import note
 
 LONGEST_FINGERPRINT = 64
 _OUTCOMES = {outcome.value for outcome in OUTCOMES}

@@ -4,7 +4,7 @@ their pages, for scripts."""
 from typing import Any
 
 from console.operations.command import OperationsCommand
-from failures.fingerprints.operations import FINGERPRINT_OPERATIONS
+from failures.error_groups.operations import FINGERPRINT_OPERATIONS
 from failures.models import Fingerprint
 
 

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from console.operations.inputs import ChoiceInput, TextInput
 from console.operations.operation import Act, Done, ModelPermission, Operation
 from console.operations.resource import Resource
-from failures.fingerprints import book, merging, parts
+from failures.error_groups import known_errors, merges, splits
 from failures.models import Advice, Fingerprint
 
 FINGERPRINTS = Resource(
@@ -50,7 +50,7 @@ class WriteKnown(_OfFingerprint):
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, **known: Any) -> Done:
-        if changed := book.write(row.pk, book.Known(**known), by=act.by, now=act.now):
+        if changed := known_errors.write(row.pk, known_errors.Known(**known), by=act.by, now=act.now):
             act.record(fields=changed)
         return Done(_("Written. It is shown wherever this fingerprint appears."))
 
@@ -64,7 +64,7 @@ class MarkFixed(_OfFingerprint):
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, *, version: str, **inputs: Any) -> Done:
-        book.fixed(row.pk, version, by=act.by, now=act.now)
+        known_errors.fixed(row.pk, version, by=act.by, now=act.now)
         act.record()
         return Done(_("Fixed. If it comes again, it is said that it returned."))
 
@@ -77,7 +77,7 @@ class MarkNotFixed(_OfFingerprint):
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, **inputs: Any) -> Done:
-        book.not_fixed(row.pk, by=act.by, now=act.now)
+        known_errors.not_fixed(row.pk, by=act.by, now=act.now)
         act.record()
         return Done(_("It does not count as fixed any more."))
 
@@ -89,7 +89,7 @@ class MergeFingerprints(_OfFingerprint):
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, *, other: str, **inputs: Any) -> Done:
-        merging.merge(other, row.pk, by=act.by, now=act.now)
+        merges.merge(other, row.pk, by=act.by, now=act.now)
         act.record()
         return Done(_("Merged. Split it off again at any time: the counts stay apart."))
 
@@ -101,7 +101,7 @@ class SplitFingerprint(_OfFingerprint):
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, *, other: str, **inputs: Any) -> Done:
-        merging.split(other, of=row.pk, by=act.by, now=act.now)
+        merges.split(other, of=row.pk, by=act.by, now=act.now)
         act.record()
         return Done(_("Split off. It stands for itself again."))
 
@@ -118,7 +118,7 @@ class PartOffSetting(_OfFingerprint):
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, *, setting: str, **inputs: Any) -> Done:
-        parts.part_off(row.pk, setting, by=act.by, now=act.now)
+        splits.part_off(row.pk, setting, by=act.by, now=act.now)
         act.record()
         return Done(
             _("Split off. What fails there from now on is of that kind too; join it again at any time.")
@@ -132,7 +132,7 @@ class JoinPart(_OfFingerprint):
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, **inputs: Any) -> Done:
-        whole = parts.join(row.pk, by=act.by, now=act.now)
+        whole = splits.join(row.pk, by=act.by, now=act.now)
         act.record()
         done = _("Joined again. Both were counted as one all the time.")
         return Done(done, then=Fingerprint(fingerprint=whole))

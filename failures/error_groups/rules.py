@@ -1,13 +1,117 @@
-"""Which of two versions of an agent is older. Pure.
-
-Python versions are ordered as PEP 440 says
-(https://peps.python.org/pep-0440/#summary-of-permitted-suffixes-and-relative-ordering). All others are read
-as words and numbers: the first numbers are the release, a word of `EARLY` right after them comes before the
-release, everything else after it. Numbers compare by value, words by their letters.
-"""
+"""What failures have in common: two activations beside each other, one server beside the others, versions in
+their order."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from math import sqrt
+
+
+class Change(Enum):
+    """In the order in which people want to see them."""
+
+    NEW = "new"
+    MORE = "more"
+    GONE = "gone"
+    FEWER = "fewer"
+    SAME = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`before`, `after`: failures; `scaled`: what `before` would be with as many attempts as `after` had."""
+
+    fingerprint: str
+    before: int
+    after: int
+    scaled: float
+    change: Change
+
+
+def compare(
+    before: Mapping[str, int], after: Mapping[str, int], attempts_before: int, attempts_after: int
+) -> list[Difference]:
+    """Failures by fingerprint, and how many attempts there were in all (0: not known, then as many).
+
+    More or fewer only where it is hardly chance: two counts of rare events with the same rate differ by no
+    more than two standard deviations, sqrt(before * k**2 + after) with k = attempts after / before, 19 times
+    out of 20.
+    """
+    scale = attempts_after / attempts_before if attempts_before > 0 and attempts_after > 0 else 1.0
+    found = [_difference(each, before.get(each, 0), after.get(each, 0), scale) for each in {*before, *after}]
+    order = list(Change)
+    return sorted(
+        found, key=lambda one: (order.index(one.change), -max(one.before, one.after), one.fingerprint)
+    )
+
+
+def _difference(fingerprint: str, before: int, after: int, scale: float) -> Difference:
+    scaled = before * scale
+    if not before:
+        change = Change.NEW
+    elif not after:
+        change = Change.GONE
+    elif abs(after - scaled) <= 2 * sqrt(before * scale**2 + after):
+        change = Change.SAME
+    else:
+        change = Change.MORE if after > scaled else Change.FEWER
+    return Difference(fingerprint, before, after, scaled, change)
+
+
+# -- whether the failures of an activation point at a server, or at the message and the agent ----------------
+
+
+# Attempts that a server must have made, and failures there must be, before anybody may conclude anything.
+ENOUGH_ATTEMPTS = 20
+ENOUGH_FAILURES = 5
+# On every server: the highest rate is at most so many times the lowest.
+ALIKE = 3.0
+
+
+class Where(Enum):
+    ONE = "one"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """`server`: the only one on which it fails; empty where it fails on all of `servers` that made enough
+    attempts."""
+
+    where: Where
+    server: str
+    servers: int
+
+
+def alone(failed_here: int, failed_elsewhere: int, tried_elsewhere: int) -> bool:
+    """Whether a kind of failure occurs on one server only, by its failures there and on others and the
+    attempts of the others: none of these failed so, though they tried enough to tell."""
+    return failed_here >= ENOUGH_FAILURES and not failed_elsewhere and tried_elsewhere >= ENOUGH_ATTEMPTS
+
+
+def oddity(handled: Mapping[str, int], failed: Mapping[str, int]) -> Oddity | None:
+    """By server: messages handled well, attempts that failed. None where nothing can be concluded."""
+    attempts = {name: handled.get(name, 0) + failed.get(name, 0) for name in {*handled, *failed}}
+    tried = {name: made for name, made in attempts.items() if made >= ENOUGH_ATTEMPTS}
+    if len(tried) < 2 or sum(failed.values()) < ENOUGH_FAILURES:
+        return None
+    failing = {name for name, count in failed.items() if count}
+    if len(failing) == 1 and failing <= tried.keys():
+        return Oddity(Where.ONE, failing.pop(), len(tried))
+    rates = [failed.get(name, 0) / made for name, made in tried.items()]
+    if 0 < max(rates) <= ALIKE * min(rates):
+        return Oddity(Where.ALL, "", len(tried))
+    return None
+
+
+# -- which of two versions of an agent is older --------------------------------------------------------------
+#
+# Python versions are ordered as PEP 440 says
+# (https://peps.python.org/pep-0440/#summary-of-permitted-suffixes-and-relative-ordering). All others are read
+# as words and numbers: the first numbers are the release, a word of `EARLY` right after them comes before the
+# release, everything else after it. Numbers compare by value, words by their letters.
+
 
 EARLY = frozenset(
     {

@@ -14,10 +14,10 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from failures.error_groups.increments import BELIEVED
+from failures.error_groups.queries import Pair, scope_of
+from failures.error_groups.rules import is_older, version_key
 from failures.models import FailureDelta, Fingerprint, FingerprintVersion, KnownError
-from failures.tallies.noting import BELIEVED
-from failures.tallies.owners import Pair, scope_of
-from failures.tallies.versions import is_older, version_key
 
 MOST_READ = 5000
 MOST_FORGOTTEN = 5000

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from console import database
 from contract.fingerprint import normalised
-from failures import bulk
 from failures.models import FailureDelta, FailureProtocol
 
 # As long as hours are kept. A clock that says otherwise is not believed: then the receipt counts.
@@ -17,7 +17,7 @@ Key = tuple[str, UUID, str, str, datetime, str]
 
 def note(protocols: Iterable[FailureProtocol]) -> None:
     """Called in the transaction that stores `protocols`: both are there, or neither."""
-    bulk.insert(deltas(protocols))
+    database.insert_rows(deltas(protocols))
 
 
 def deltas(protocols: Iterable[FailureProtocol]) -> list[FailureDelta]:

@@ -17,8 +17,11 @@ from django.db import transaction
 from django.db.models import Max, Min, Sum
 from django.utils.translation import gettext as _
 
-from failures.fingerprints.book import known_of
-from failures.fingerprints.merging import hand_on_what_is_known, members_of, never_met, note_act, refused
+from failures.error_groups.known_errors import known_of
+from failures.error_groups.merges import hand_on_what_is_known, members_of, never_met, note_act, refused
+from failures.error_groups.queries import Pair, owners_of
+from failures.error_groups.returns import refresh_return
+from failures.error_groups.rollup import hold
 from failures.models import (
     FailureGroup,
     Fingerprint,
@@ -26,9 +29,6 @@ from failures.models import (
     FingerprintHour,
     KnownError,
 )
-from failures.tallies.folding import hold
-from failures.tallies.owners import Pair, owners_of
-from failures.tallies.returns import refresh_return
 
 MOST_PARTS = 50
 

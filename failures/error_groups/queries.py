@@ -1,16 +1,76 @@
 """Counts as pages show them: the folded rows and the deltas that are still to fold, read in one statement."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, Sum
+from django.db.models import F, Q, Sum
 
+from agents.models import Run
+from failures.error_groups.rules import alone
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
-from failures.tallies.owners import Pair, scope_of
+
+# Whose a count is: of the fingerprint that it was counted under, or of that part of it that a person split
+# off.
+
+
+# (fingerprint, key of a setting)
+Pair = tuple[str, str]
+
+
+def owners_of(fingerprints: Collection[str]) -> dict[Pair, str]:
+    """By what is split off of these: the part. One query."""
+    rows = Fingerprint.objects.filter(part_of__in=set(fingerprints), merged_into=None)
+    return {
+        (str(whole), setting): part
+        for part, whole, setting in rows.values_list("pk", "part_of", "part_setting")
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is counted for some fingerprints and parts: rows of `counted_as`, each for its `owner`, where that
+    is one of `wanted`."""
+
+    wanted: frozenset[str]
+    counted_as: frozenset[str]
+    owners: Mapping[Pair, str] = field(default_factory=dict)
+    settings: frozenset[str] | None = None
+
+    def owner(self, fingerprint: str, setting: str) -> str | None:
+        """None: of none of these."""
+        owner = self.owners.get((fingerprint, setting), fingerprint)
+        return owner if owner in self.wanted else None
+
+    @property
+    def where(self) -> dict[str, object]:
+        """For `filter`: more than what is wanted may be found."""
+        only = {} if self.settings is None else {"setting_key__in": self.settings}
+        return {"fingerprint__in": self.counted_as, **only}
+
+
+def scope_of(fingerprints: Collection[str]) -> Scope:
+    """One query. `settings` is known where all of them are parts."""
+    wanted = frozenset(fingerprints)
+    related = Fingerprint.objects.filter(Q(pk__in=wanted) | Q(part_of__in=wanted), part_of__isnull=False)
+    rows = list(related.filter(merged_into=None).values_list("pk", "part_of", "part_setting"))
+    parts = {part: (str(whole), setting) for part, whole, setting in rows}
+    mine = {part: pair for part, pair in parts.items() if part in wanted}
+    return Scope(
+        wanted=wanted,
+        counted_as=(wanted - mine.keys()) | {whole for whole, _ in mine.values()},
+        owners={pair: part for part, pair in parts.items()},
+        settings=frozenset(setting for _, setting in mine.values())
+        if wanted and wanted == mine.keys()
+        else None,
+    )
+
+
+# -- queries -------------------------------------------------------------------------------------------------
+
 
 # Of an activation or a fingerprint: more kinds on more servers than people can read.
 MOST_GROUPS = 5000
@@ -175,3 +235,78 @@ def _hours(**narrowed: Any) -> Iterable[tuple[str, str, datetime, int]]:
     folded = FingerprintHour.objects.filter(**narrowed).order_by().values_list(*fields)
     fresh = FailureDelta.objects.filter(**narrowed).order_by().values_list(*fields)
     return folded.union(fresh, all=True)
+
+
+# -- what fails on one server, across all settings, and whether it fails on others too -----------------------
+
+
+# Attempts of other servers are counted in so many of the latest activations.
+MOST_ACTIVATIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Failures of one kind in one setting on the server; `latest`: the newest of them. `elsewhere`: the same
+    kind in that setting by server, without this one. `alone`: other servers made enough attempts in the same
+    activations, and none of them failed so."""
+
+    latest: Alike
+    count: int
+    first_at: datetime
+    activations: int
+    elsewhere: dict[str, int]
+    alone: bool
+
+    @property
+    def pair(self) -> Pair:
+        return self.latest.fingerprint, self.latest.setting_key
+
+    @property
+    def elsewhere_count(self) -> int:
+        return sum(self.elsewhere.values())
+
+
+@dataclass(frozen=True, slots=True)
+class OnServer:
+    """`kinds`: the settings with the most failures first. `left_out`: how many kinds are not among them.
+    `cut`: there is more than was looked at."""
+
+    kinds: list[Here]
+    left_out: int
+    cut: bool
+
+
+def failures_on(server: str, since: datetime, most: int) -> OnServer:
+    """Of activations in which it failed there since then, with all that they counted there. At most three
+    queries, each bounded."""
+    found = of_server(server, since)
+    together: dict[Pair, list[Alike]] = defaultdict(list)
+    of_settings: dict[str, int] = defaultdict(int)
+    for alike in found:
+        together[alike.fingerprint, alike.setting_key].append(alike)
+        of_settings[alike.setting_key] += alike.count
+    counts = {pair: sum(alike.count for alike in alikes) for pair, alikes in together.items()}
+    order = sorted(counts, key=lambda pair: (-of_settings[pair[1]], pair[1], -counts[pair], pair[0]))[:most]
+    elsewhere = elsewhere_of(order, server, since) if order else {}
+    tried = _tried_elsewhere([alike for pair in order for alike in together[pair]], server)
+    kinds = [_here(together[pair], elsewhere.get(pair, {}), tried) for pair in order]
+    return OnServer(kinds, len(together) - len(kinds), len(found) >= MOST_GROUPS)
+
+
+def _here(alikes: Sequence[Alike], elsewhere: dict[str, int], tried: dict[str, int]) -> Here:
+    latest = max(alikes, key=lambda alike: alike.last_at)
+    count = sum(alike.count for alike in alikes)
+    odd = alone(count, sum(elsewhere.values()), tried.get(latest.setting_key, 0))
+    first_at = min(alike.first_at for alike in alikes)
+    return Here(latest, count, first_at, len(alikes), elsewhere, odd)
+
+
+def _tried_elsewhere(alikes: Collection[Alike], server: str) -> dict[str, int]:
+    """Attempts of other servers by setting, in the latest of these activations."""
+    latest: dict[UUID, datetime] = {}
+    for alike in alikes:
+        latest[alike.activation_uuid] = max(alike.last_at, latest.get(alike.activation_uuid, alike.last_at))
+    shown = sorted(latest, key=lambda activation: latest[activation], reverse=True)[:MOST_ACTIVATIONS]
+    runs = Run.objects.filter(activation__in=shown).exclude(server__name=server).order_by()
+    made = runs.values_list("activation__setting__key").annotate(made=Sum(F("handled") + F("failed")))
+    return dict(made)

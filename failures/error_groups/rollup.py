@@ -12,10 +12,10 @@ from django.db import models, transaction
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Greatest, Least
 
+from failures.error_groups.increments import BELIEVED
+from failures.error_groups.queries import owners_of
+from failures.error_groups.returns import note_returns, note_versions
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
-from failures.tallies.noting import BELIEVED
-from failures.tallies.owners import owners_of
-from failures.tallies.returns import note_returns, note_versions
 
 AT_ONCE = 2000
 MOST_STEPS = 50

@@ -10,10 +10,10 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from contract.text import storable
-from failures.fingerprints.merging import heads_of, members_of, never_met, note_act, refused
+from failures.error_groups.merges import heads_of, members_of, never_met, note_act, refused
+from failures.error_groups.returns import refresh_return
+from failures.error_groups.rollup import hold
 from failures.models import Fingerprint, FingerprintAct, KnownError
-from failures.tallies.folding import hold
-from failures.tallies.returns import refresh_return
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from console.operations.refusals import Refused
+from failures.error_groups.returns import refresh_return
+from failures.error_groups.rollup import hold
 from failures.models import FailureGroup, Fingerprint, FingerprintAct, FingerprintChange, KnownError
-from failures.tallies.folding import hold
-from failures.tallies.returns import refresh_return
 
 MOST_MERGED = 200
 

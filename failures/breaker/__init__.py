@@ -1,0 +1,1 @@
+"""The rule of the breaker, applied again to failures that are stored."""

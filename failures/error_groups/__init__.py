@@ -1,0 +1,1 @@
+"""Failures that are alike: counted, merged, split, and what is known of them."""

@@ -1,0 +1,1 @@
+"""Failure protocols: found, and what became of their messages."""

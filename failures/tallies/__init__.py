@@ -1,1 +1,0 @@
-"""Counts of failures by activation, server, fingerprint and hour."""
