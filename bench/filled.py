@@ -17,7 +17,7 @@ from contract.records import RunState
 from contract.typed import Typed
 
 if TYPE_CHECKING:
-    from kma.run import Run
+    from kma.run.message_run import Run
 
 PATIENCE = 120.0  # seconds for one run
 
@@ -61,11 +61,12 @@ class _Held(AmqpConsumer):
 def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str]) -> dict[str, float]:
     """A real run: link, journal, spool, child processes. From the moment when all of them are ready until
     `number` messages are handled: `rate` per second, `peak_mb` with all children."""
-    from kma import run as kma_run
-    from kma.ledger import Ledger
-    from kma.pool import Pool
-    from kma.spool import Spool
-    from kma.spool_file import SpoolFile
+    from kma.children.pool import Pool
+    from kma.run import message_run as kma_run
+    from kma.run.services import Surroundings
+    from kma.spool.file import SpoolFile
+    from kma.spool.ledger import Ledger
+    from kma.spool.records import Spool
 
     links: list[_Held] = []
     pools: list[Any] = []
@@ -83,7 +84,7 @@ def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         file = SpoolFile(folder / "spool.sqlite3")
-        around = kma_run.Surroundings(
+        around = Surroundings(
             "bench", Spool(file, 1 << 30), Ledger(file), folder, tuple(samples), connect, "ERROR"
         )
         one = kma_run.Run(desired, "1", around)

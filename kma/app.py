@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from celery import Celery, bootsteps, signals
 
 from contract import redis_url
-from kma.config import Config, ConfigError, read_config
-from kma.host import FolderTaken, Host
+from kma.host.config import Config, ConfigError, read_config
+from kma.host.host import FolderTaken, Host
 from kma.logs import configure
 
 

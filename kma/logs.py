@@ -7,8 +7,6 @@ from typing import Any
 
 import structlog
 
-from kma.job import Job
-
 _SHARED: list[Any] = [
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
@@ -44,10 +42,8 @@ def logger(**bound: Any) -> Any:
     return structlog.get_logger(**bound)
 
 
-def agent_logger(job: Job, key: str) -> Any:
+def agent_logger(level: str, **bound: Any) -> Any:
     """The logger of one handling; in a child process the first one sets structlog up."""
     if not structlog.is_configured():
-        configure(job.log_level)
-    return structlog.get_logger(
-        agent=job.agent, setting=job.setting, activation=job.activation, server=job.server, message_key=key
-    )
+        configure(level)
+    return structlog.get_logger(**bound)

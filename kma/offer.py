@@ -30,7 +30,7 @@ class Offer:
 
 def look(modules: Sequence[str]) -> Offer:
     """Never raises: what cannot be imported is a problem to show."""
-    from kma.child_environment import child_environment
+    from kma.children.process import child_environment
 
     try:
         done = subprocess.run(
@@ -57,7 +57,7 @@ def look(modules: Sequence[str]) -> Offer:
 
 def offered(modules: Sequence[str]) -> dict[str, Any]:
     """Imports the modules here and now."""
-    from kma import registry
+    from kma.sdk import registry
 
     problems = []
     for module in modules:

@@ -19,15 +19,14 @@ from typing import Any
 
 from contract.acknowledgements import END_OF, Action
 from contract.outcomes import Outcome
-from kma import registry
-from kma.agent import Message
-from kma.asking import Question, Reply
-from kma.failure import Failure
-from kma.handling import Handled, Handler
-from kma.job import Job
-from kma.outgoing import encoded_message
-from kma.received import Received
-from kma.standalone import StandaloneContext, Stopper, run_once
+from kma.handling.failure import Failure
+from kma.handling.handler import Handled, Handler
+from kma.sdk import registry
+from kma.sdk.context import StandaloneContext
+from kma.sdk.encoding import encoded_message
+from kma.sdk.job import Job, Question, Reply
+from kma.sdk.message import Message, Received
+from kma.standalone.stop_signal import Stopper, run_once
 
 __all__ = ["ACKNOWLEDGEMENT", "Action", "Outcome", "Result", "Sent", "as_json", "run_agent", "run_standalone"]
 

@@ -1,4 +1,4 @@
-"""The environment that ma_site/env.py and kma/config.py ask for, with values good for tests only."""
+"""The environment that ma_site/env.py and kma/host/config.py ask for, with values good for tests only."""
 
 import os
 import tempfile

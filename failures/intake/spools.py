@@ -2,7 +2,7 @@
 
 Records that were stored may not be here any more: the database was put back from a copy, or another server of
 it took over that had not got the last commits. The mark of the spool went back with them, so the KMA's own is
-higher; what it still has it sends again (`kma.delivered`).
+higher; what it still has it sends again (`kma.spool.retained`).
 """
 
 from collections.abc import Sequence

@@ -27,8 +27,8 @@ READS_ENVIRONMENT = {
     "deploy",
     "console/jobs/crash.py",
     "console/jobs/detached.py",
-    "kma/config.py",
-    "kma/child_environment.py",
+    "kma/host/config.py",
+    "kma/children/process.py",
     # Runs where user code runs, which knows nothing of the KMA's Config.
     "kma/samples/limits.py",
     "ma_site/celery.py",

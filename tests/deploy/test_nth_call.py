@@ -13,8 +13,8 @@ from contract.messages import DesiredState
 from deploy import cli, secret_files
 from deploy.services import artemis
 from deploy.services.artemis import BrokerPorts
-from kma import desired
-from kma.journal import Journal
+from kma.host import desired_state
+from kma.spool.journal import Journal
 from tests.kit.failing_calls import SHORT, Fault, each_nth, run
 
 pytestmark = pytest.mark.process
@@ -53,7 +53,7 @@ def before_broker(folder: Path) -> None:
 
 def states(folder: Path) -> None:
     for version in ("1", "2" * 9000):
-        desired.store(folder / "one", DesiredState("srv-1", version, ()))
+        desired_state.store(folder / "one", DesiredState("srv-1", version, ()))
 
 
 def tokens(folder: Path) -> None:

@@ -32,7 +32,7 @@ for module in modules:
 
 SITE = ["gunicorn.app.wsgiapp", "ma_site.wsgi", "ma_site.urls", "ma_site.celery", "celery.bin.celery"]
 SITE += ["kombu.transport.redis", "supervisor.supervisord", "psycopg"]
-KMA = ["celery.bin.celery", "kombu.transport.redis", "kma.app", "kma.child", "kma.samples.orders"]
+KMA = ["celery.bin.celery", "kombu.transport.redis", "kma.app", "kma.handling.child", "kma.samples.orders"]
 
 
 def brought_by(lines: tuple[str, ...]) -> set[str]:

@@ -20,7 +20,7 @@ from dlq.models import DeadLetter, EditState, LetterEdit, ReplayJob, ReplaySlice
 from dlq.replay.creation import Options, create_job
 from dlq.replay.preflight.rules import CODES
 from failures.intake.batch import accept_batch
-from kma.identity import identify
+from kma.delivery.message_identity import identify
 from tests.dlq.stage import Stage
 from tests.services import ArtemisService, throw_away_folder
 from tests.web import reports

@@ -8,7 +8,7 @@ from django.utils import timezone
 from broker.port import Settle
 from dlq.models import DeadLetter, ReplayJob
 from dlq.replay.creation import Options, create_job
-from kma.received import Received
+from kma.sdk.message import Received
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent
 from tests.broker.jms.test_foreign_clients import KINDS, LARGE, SMALL, body_of

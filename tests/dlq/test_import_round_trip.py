@@ -18,7 +18,7 @@ from dlq.exports import rows as export
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import parcel_of
 from dlq.models import DeadLetter
-from kma.identity import identify
+from kma.delivery.message_identity import identify
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 from tests.dlq.test_edit_copies import ORDER

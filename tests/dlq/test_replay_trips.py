@@ -28,7 +28,7 @@ from dlq.replay.preflight.rules import CODES
 from dlq.replay.requests import Wish, begin
 from dlq.replay.rules import ladder
 from failures.intake.batch import accept_batch
-from kma.identity import identify
+from kma.delivery.message_identity import identify
 from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Stage
 from tests.web import reports

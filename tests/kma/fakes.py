@@ -16,13 +16,14 @@ from broker.port import BrokerError, ConsumerEvents, Delivery, Outgoing, Settle
 from contract.messages import DesiredRun, Mode
 from contract.reasons import Reason
 from contract.typed import Typed
-from kma.asking import Question, Reply
-from kma.identity import delivery_count
-from kma.ledger import Ledger
-from kma.outgoing import encoded_message
-from kma.run import Run, Surroundings
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
+from kma.delivery.message_identity import delivery_count
+from kma.run.message_run import Run
+from kma.run.services import Surroundings
+from kma.sdk.encoding import encoded_message
+from kma.sdk.job import Question, Reply
+from kma.spool.file import SpoolFile
+from kma.spool.ledger import Ledger
+from kma.spool.records import Spool
 
 SAMPLES = ("kma.samples.scripted", "kma.samples.orders", "kma.samples.bench")
 

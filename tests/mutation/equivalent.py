@@ -105,7 +105,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_months: '' -> 'mutant' #2": "no month is 0",
         "_step: return 0 -> return None": "it is only asked whether there is a step",
     },
-    "kma/counting.py": {
+    "kma/delivery/breaker.py": {
         "Counting.__init__: 0 -> -1": "a run that handled less than 0 has proved as little",
         "Counting.succeeded: self.counts.any -> True": "where nothing counts there is nothing to forget",
     },

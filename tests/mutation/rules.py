@@ -32,7 +32,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "agents/schedules/text.py": ("test_schedule_words",),
     "agents/alerts/deciding.py": ("test_alert_deciding",),
     "dlq/replay/preflight/rules.py": ("test_preflight",),
-    "kma/counting.py": ("delivery/test_counting",),
+    "kma/delivery/breaker.py": ("delivery/test_counting",),
     "contract/typed.py": ("test_typed",),
     "contract/wire.py": ("contract/test_wire",),
     "dlq/edit/rules/json_pointer.py": ("test_json_pointers",),

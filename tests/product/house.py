@@ -288,7 +288,7 @@ class House:
 
     def agent_processes(self, server: str) -> list[int]:
         """The agent processes of one KMA."""
-        return children_of(self.pid(f"kma-{server}"), "kma.child")
+        return children_of(self.pid(f"kma-{server}"), "kma.handling.child")
 
     @staticmethod
     def until(what: str, true: Callable[[], bool], seconds: float = 180) -> None:

@@ -16,10 +16,10 @@ from django.utils import timezone
 from agents.models import Server
 from agents.servers.tokens import issue_server_token
 from failures.models import FailureProtocol
+from kma.host.reporter import Reporter
 from kma.ma_client import Endpoint, MaClient
-from kma.reporter import Reporter
-from kma.spool import New, Spool
-from kma.spool_file import SpoolFile
+from kma.spool.file import SpoolFile
+from kma.spool.records import New, Spool
 from tests.web import reports
 from tests.web.real_site import PATIENCE, real_site, until
 
@@ -68,7 +68,7 @@ def test_all_records_of_a_kma_behind_a_slow_link_arrive_also_what_is_too_much_fo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The site of this test gives a body a fifth of the usual time.
-    monkeypatch.setattr("kma.reporter.QUICK_SECONDS", 0.5)
+    monkeypatch.setattr("kma.host.reporter.QUICK_SECONDS", 0.5)
     server = Server.objects.create(name="srv-1")
     token = issue_server_token(server, now=timezone.now())
     run = reports.run_of(reports.run(reports.setting(), server))

@@ -5,7 +5,7 @@ import pytest
 
 from broker.management.queues import queue_figures
 from broker.port import Settle
-from kma.received import Received
+from kma.sdk.message import Received
 from tests.broker.houses import DLA, Owner, RealHouse
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from contract.reasons import CONTAINER_ENDED, CONTAINER_ENDED_IN_DOUBT
-from kma.ledger import Ledger
-from kma.recovery import recover_all
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
+from kma.host.recovery import recover_all
+from kma.spool.file import SpoolFile
+from kma.spool.ledger import Ledger
+from kma.spool.records import Spool
 
 pytestmark = pytest.mark.kill
 
@@ -20,8 +20,8 @@ import os, signal, sys, time
 from pathlib import Path
 from contract.acknowledgements import Action
 from contract.messages import Answer, Mode
-from kma.journal import Journal
-from kma.spool import Spool
+from kma.spool.journal import Journal
+from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, FakePublisher, Stage, eventually, message
 
 where, what, which, action, step = sys.argv[2:7]

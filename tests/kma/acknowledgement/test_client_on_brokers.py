@@ -12,7 +12,7 @@ from broker.amqp.publisher import AmqpPublisher
 from broker.port import Consumer, ConsumerEvents, Outgoing
 from contract.acknowledgements import Action
 from contract.messages import Answer, DesiredRun, Mode
-from kma.open_deliveries import MOST_OPEN
+from kma.acknowledgement.open_deliveries import MOST_OPEN
 from tests.broker.houses import House, RealHouse, Setting
 from tests.kma.conftest import StartWorker
 from tests.kma.fake_ma import FakeMa

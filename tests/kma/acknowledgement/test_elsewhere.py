@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from contract.acknowledgements import Action, AnswerReply
-from kma import elsewhere
-from kma.asking import Question, Reply
-from kma.elsewhere import AnswersElsewhere
+from kma.acknowledgement import remote
+from kma.acknowledgement.remote import AnswersElsewhere
 from kma.ma_client import NotAllowed, Rejected, Unanswered
+from kma.sdk.job import Question, Reply
 
 PENDING, DONE = AnswerReply("pending"), AnswerReply("committed")
 
@@ -56,13 +56,13 @@ def test_the_mas_word_is_passed_on(word: AnswerReply | Exception, reply: Reply) 
 
 
 def test_the_same_is_asked_until_the_end_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "_PAUSE", 0.01)
+    monkeypatch.setattr(remote, "_PAUSE", 0.01)
     client = FakeClient(PENDING, Unanswered("away"), PENDING, DONE)
     assert told(client) == Reply("committed") and client.asked == 4
 
 
 def test_patience_ends_and_the_agent_may_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "_PAUSE", 0.01)
+    monkeypatch.setattr(remote, "_PAUSE", 0.01)
     assert told(FakeClient(Unanswered("away")), 0.1) == Reply("", "away", temporary=True)
     assert told(FakeClient(PENDING), 0.1).temporary
 

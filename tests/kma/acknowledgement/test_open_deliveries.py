@@ -15,10 +15,10 @@ from broker.port import AddressUnknown, Settle
 from contract.acknowledgements import Action, make_id, verify
 from contract.messages import Answer, Mode
 from contract.typed import Typed
-from kma.asking import Reply
-from kma.keeper import Keeper
+from kma.host.supervisor import Keeper
 from kma.offer import Offer
-from kma.outgoing import encoded_message
+from kma.sdk.encoding import encoded_message
+from kma.sdk.job import Reply
 from tests.kma.conftest import Make
 from tests.kma.fakes import Stage, eventually, message, said
 
@@ -423,7 +423,7 @@ def test_what_is_no_id_is_refused(client: Make) -> None:
 
 
 def test_no_more_deliveries_wait_than_the_bound(client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kma.open_deliveries.MOST_OPEN", 5)
+    monkeypatch.setattr("kma.acknowledgement.open_deliveries.MOST_OPEN", 5)
     one = client([message(OK) for _ in range(12)])
     records = opened(one, 5)
     time.sleep(0.5)

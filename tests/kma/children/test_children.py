@@ -12,7 +12,7 @@ import pytest
 
 from broker.port import Settle
 from contract.records import RunState
-from kma.memory import peak_bytes
+from kma.handling.failure import peak_bytes
 from tests.kma.conftest import Make
 from tests.kma.fakes import SAMPLES, eventually, message, said
 
@@ -212,7 +212,7 @@ def test_a_child_ends_with_its_parents_thread_even_in_the_middle_of_a_handling(s
 def test_a_child_is_ready_quickly_and_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import time; began = time.perf_counter()\n"
-        "import sys, kma.child, kma.samples.bench\n"
+        "import sys, kma.handling.child, kma.samples.bench\n"
         "heavy = [m for m in ('celery', 'proton', 'django', 'structlog', 'requests') if m in sys.modules]\n"
         "print(time.perf_counter() - began, heavy)"
     )
@@ -296,6 +296,6 @@ def _children() -> list[int]:
                 parent = int((entry / "stat").read_text().rsplit(") ", 1)[1].split()[1])
             except OSError:
                 continue
-            if b"kma.child" in command and parent == os.getpid():
+            if b"kma.handling.child" in command and parent == os.getpid():
                 found.append(int(entry.name))
     return found

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from contract.outcomes import Outcome
-from kma.frames import JOB, json_frame
-from kma.inbox import Inbox
-from kma.journal import FINISHED, SENT, STARTED, Journal
-from kma.pool import Pool
-from kma.seat import Ended
-from kma.window import Window
-from kma.work import Work
+from kma.children.pool import Pool
+from kma.children.worker_slot import Ended
+from kma.delivery.credit import Window
+from kma.delivery.in_flight import Work
+from kma.handling.frames import JOB, json_frame
+from kma.run.inbox import Inbox
+from kma.spool.journal import FINISHED, SENT, STARTED, Journal
 from tests.kma.fakes import SAMPLES, message
 
 pytestmark = pytest.mark.process
@@ -139,7 +139,9 @@ def test_a_message_that_a_child_would_block_on_never_blocks_the_parent(bench: Be
     bench.until(lambda: len(bench.ended) == 1)
     # Services that other tests of this process have started are its children, too.
     pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    (child,) = [int(pid) for pid in pids if b"kma.child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (child,) = [
+        int(pid) for pid in pids if b"kma.handling.child" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
     os.kill(child, signal.SIGSTOP)
     large = bench.add({"do": "ok", "note": "x" * 20_000_000})
     bench.pool.offer(bench.waiting)

@@ -8,7 +8,7 @@ import pytest
 from broker.amqp.connection import IDLE
 from broker.port import Settle
 from contract.messages import Mode
-from kma import slow
+from kma.children import worker_slot
 from tests.broker.houses import RealHouse
 from tests.kma.conftest import Lines, Make, StartWorker
 from tests.kma.fake_ma import FakeMa
@@ -36,7 +36,7 @@ def test_it_is_told_once_and_shown_while_it_lasts(
         f"    while not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(slow, "SHARE", 0.02)
+    monkeypatch.setattr(worker_slot, "SHARE", 0.02)
     bodies = ["", "second"]
     made = stage(
         [message(body, identity=f"ID:{n}") for n, body in enumerate(bodies)],

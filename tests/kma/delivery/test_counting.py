@@ -14,9 +14,9 @@ from contract.breaker import Counts, mark
 from contract.messages import MAX_EVIDENCE
 from contract.outcomes import RULES, Outcome
 from contract.records import BreakerCounts, Interruption, MessageIdentity, RecordRun
-from kma.counting import Counting, after_kill, final_counts, first_carried, told_counts
-from kma.journal import Totals
-from kma.ledger import Carried
+from kma.delivery.breaker import Counting, after_kill, final_counts, first_carried, told_counts
+from kma.spool.journal import Totals
+from kma.spool.ledger import Carried
 from tests.kma.fakes import wanted
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

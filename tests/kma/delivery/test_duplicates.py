@@ -12,13 +12,13 @@ import pytest
 from broker.port import Settle
 from contract.message_key import check_key, found_at
 from contract.messages import Mode
-from kma.duplicates import digest_of
-from kma.ledger import Ledger
-from kma.outgoing import encoded_message
-from kma.pool import SLOTS_PER_CHILD
-from kma.recovery import recover_all
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
+from kma.children.pool import SLOTS_PER_CHILD
+from kma.delivery.duplicates import digest_of
+from kma.host.recovery import recover_all
+from kma.sdk.encoding import encoded_message
+from kma.spool.file import SpoolFile
+from kma.spool.ledger import Ledger
+from kma.spool.records import Spool
 from tests.broker.houses import RealHouse
 from tests.kma.conftest import Make, StartWorker
 from tests.kma.fake_ma import FakeMa
@@ -118,7 +118,7 @@ def test_other_words_name_no_key(text: str) -> None:
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from kma.spool import Spool
+from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, Stage, message
 
 where, what = sys.argv[2:4]

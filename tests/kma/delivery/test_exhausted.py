@@ -15,11 +15,11 @@ from contract.message_key import message_key
 from contract.messages import DesiredRun, Mode
 from contract.outcomes import AfterLast
 from contract.typed import Typed
-from kma.ledger import Ledger
-from kma.outgoing import encoded_message
-from kma.recovery import recover_all
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
+from kma.host.recovery import recover_all
+from kma.sdk.encoding import encoded_message
+from kma.spool.file import SpoolFile
+from kma.spool.ledger import Ledger
+from kma.spool.records import Spool
 from tests.broker.houses import House
 from tests.kma.conftest import Lines, Make
 from tests.kma.fakes import Stage, eventually, message
@@ -170,7 +170,7 @@ PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 from contract.outcomes import AfterLast
-from kma.spool import Spool
+from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, Stage, message
 
 def kill(where, kind, name):

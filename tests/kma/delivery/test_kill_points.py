@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from kma.ledger import Ledger
-from kma.recovery import recover_all
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
+from kma.host.recovery import recover_all
+from kma.spool.file import SpoolFile
+from kma.spool.ledger import Ledger
+from kma.spool.records import Spool
 
 pytestmark = pytest.mark.kill
 
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from kma.pool import Pool
-from kma.spool import Spool
+from kma.children.pool import Pool
+from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, Stage, message
 
 def killed(*_, **__):

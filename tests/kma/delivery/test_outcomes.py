@@ -10,7 +10,7 @@ import pytest
 from broker.port import Settle
 from contract.messages import Mode
 from contract.typed import Typed
-from kma.outgoing import encoded_message
+from kma.sdk.encoding import encoded_message
 from tests.kma.conftest import Make
 from tests.kma.fakes import eventually, message
 
@@ -42,7 +42,7 @@ def test_an_exception_fails_the_delivery_until_the_broker_has_counted_all_attemp
     )
     assert first["message"]["key"] == "ID:1"
     assert first["place"] == "scripted.py:_raise"
-    assert "kma/handling.py" not in first["traceback"]
+    assert "kma/handling/handler.py" not in first["traceback"]
     assert first["counted"] and not first["temporary"]
     assert first["process_id"] > 0 and first["duration_seconds"] > 0
     assert one.run.report().counts.same == 3

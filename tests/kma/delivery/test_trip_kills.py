@@ -13,10 +13,10 @@ import pytest
 from contract.breaker import Counts
 from contract.messages import DesiredState, OfferedAgent
 from contract.records import RunState
-from kma.keeper import Keeper
-from kma.ledger import run_key
+from kma.host.recovery import recover_all
+from kma.host.supervisor import Keeper
 from kma.offer import Offer
-from kma.recovery import recover_all
+from kma.spool.ledger import run_key
 from tests.kma.fakes import Stage, eventually, message
 
 pytestmark = pytest.mark.kill
@@ -27,9 +27,9 @@ OFFER = Offer((OfferedAgent("demo.scripted", "message"),))
 PROGRAM = """
 import json, os, signal, sys, time
 from pathlib import Path
-from kma.ledger import Ledger
-from kma.pool import Pool
-from kma.spool import Spool
+from kma.spool.ledger import Ledger
+from kma.children.pool import Pool
+from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, Stage, message
 
 KINDS = {"append": Spool, "close_run": Spool, "settle": FakeLink, "release": Pool, "note": Ledger}

@@ -14,11 +14,11 @@ from broker.port import Settle
 from contract.breaker import Counts
 from contract.messages import DesiredRun
 from contract.records import BreakerCounts, RunState
-from kma.allowance import Allowance
-from kma.counting import after_kill, first_carried
-from kma.journal import Totals
-from kma.ledger import Carried
-from kma.run import Run
+from kma.delivery.breaker import after_kill, first_carried
+from kma.delivery.credit import Allowance
+from kma.run.message_run import Run
+from kma.spool.journal import Totals
+from kma.spool.ledger import Carried
 from tests.kma.conftest import Make
 from tests.kma.fakes import Stage, eventually, message, wanted
 

@@ -76,7 +76,7 @@ def test_a_permanent_failure_spends_few_deliveries_and_no_message_dies_of_the_tr
 KILLER = """
 import os, signal
 from contract.messages import Interruption
-from kma.spool import Spool
+from kma.spool.records import Spool
 
 real = Spool.append
 

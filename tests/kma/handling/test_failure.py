@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from contract.messages import MAX_TRACEBACK
-from kma import patience
-from kma.failure import MAX_TEXT, describe
+from kma.handling import time_limit
+from kma.handling.failure import MAX_TEXT, describe
 
 
 def caught(code: str) -> BaseException:
@@ -75,8 +75,8 @@ ENDLESS = {
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "SECONDS", 0.2)
-    monkeypatch.setattr(patience, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(time_limit, "SECONDS", 0.2)
+    monkeypatch.setattr(time_limit, "AGAIN_SECONDS", 0.1)
 
 
 @pytest.mark.parametrize("body", ENDLESS.values(), ids=list(ENDLESS))

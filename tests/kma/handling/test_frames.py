@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.outcomes import Outcome
-from kma import frames
-from kma.failure import failure
-from kma.handling import RETURNED, Handled
+from kma.handling import frames
+from kma.handling.failure import failure
+from kma.handling.handler import RETURNED, Handled
 
 FRAME = st.tuples(
     st.integers(0, 255), st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=300)

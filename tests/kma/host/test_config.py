@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kma.config import ConfigError, read_config
+from kma.host.config import ConfigError, read_config
 
 RIGHT = {
     "MA_URL": "http://ma.example:8000/",

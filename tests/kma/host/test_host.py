@@ -13,8 +13,8 @@ import pytest
 
 from broker.port import Account, ConsumerEvents, Settle
 from contract.messages import DesiredRun, Heartbeat, HeartbeatReply
-from kma.config import Config
-from kma.host import FolderTaken, Host
+from kma.host.config import Config
+from kma.host.host import FolderTaken, Host
 from kma.ma_client import MaClient
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import SAMPLES, FakeLink, eventually, message, said, wanted
@@ -340,7 +340,7 @@ def test_a_second_container_on_the_same_folder_is_refused(server: Server) -> Non
 def test_a_run_that_ends_by_our_own_mistake_is_started_again(
     server: Server, ma: FakeMa, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kma.consumer import Consuming
+    from kma.run.consumer import Consuming
 
     real, broken = Consuming._receive, iter([True])
 

@@ -15,10 +15,10 @@ import pytest
 
 from contract.messages import VERSION
 from contract.records import MessageIdentity, RecordRun, Recovered
+from kma.host.reporter import Pause, Reporter, larger
 from kma.ma_client import Endpoint, MaClient, asked_pause
-from kma.reporter import Pause, Reporter, larger
-from kma.spool import New, Spool
-from kma.spool_file import SpoolFile
+from kma.spool.file import SpoolFile
+from kma.spool.records import New, Spool
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
 
@@ -192,7 +192,7 @@ def test_under_its_new_identity_a_spool_says_where_it_begins(keeping: Desk, ma: 
 def test_a_reporter_that_fails_says_so_until_it_goes_on(
     desk: Desk, ma: FakeMa, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kma.reporter.LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr("kma.host.reporter.LONGEST_PAUSE", 0.05)
     with monkeypatch.context() as broken:
         broken.setattr(desk.spool, "head", lambda *_: 1 / 0)
         desk.reporter.start()
@@ -330,8 +330,8 @@ def test_records_at_once_grow_with_care_where_they_take_long() -> None:
 
 PUT_LAST = """
 import os, pathlib, signal, sys
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
+from kma.spool.records import Spool
+from kma.spool.file import SpoolFile
 file = SpoolFile(pathlib.Path(sys.argv[1]))
 spool = Spool(file, 1_000_000, 0)
 die = lambda statement: statement.startswith(sys.argv[2]) and os.kill(os.getpid(), signal.SIGKILL)

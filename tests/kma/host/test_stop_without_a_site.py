@@ -14,8 +14,8 @@ import pytest
 
 from broker.port import Account
 from contract.records import MessageIdentity, RecordRun, Recovered
-from kma.spool import New, Spool
-from kma.spool_file import SpoolFile
+from kma.spool.file import SpoolFile
+from kma.spool.records import New, Spool
 from tests.kma.fakes import eventually
 from tests.kma.worker import Worker
 

@@ -8,7 +8,7 @@ import pytest
 
 from contract.messages import DesiredState, OfferedAgent, RunReport
 from contract.records import RunState
-from kma.keeper import Keeper
+from kma.host.supervisor import Keeper
 from kma.offer import Offer
 from tests.kma.fakes import Stage, eventually, message
 

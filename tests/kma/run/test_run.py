@@ -15,11 +15,11 @@ from broker.port import Settle
 from contract.messages import DesiredRun
 from contract.records import BreakerCounts, RunState
 from contract.typed import Typed
-from kma import run as run_module
-from kma.journal import Journal
-from kma.outgoing import encoded_message
-from kma.run import Run
-from kma.spool import Spool
+from kma.run import message_run as run_module
+from kma.run.message_run import Run
+from kma.sdk.encoding import encoded_message
+from kma.spool.journal import Journal
+from kma.spool.records import Spool
 from tests.kma.conftest import Make
 from tests.kma.fakes import eventually, message, said
 

@@ -12,7 +12,6 @@ from broker.amqp.codec import decode, encode
 from broker.port import BodyKind
 from broker.port import Message as AmqpMessage
 from contract.typed import Typed
-from kma import registry
 from kma.agent import (
     AcknowledgementRefused,
     Agent,
@@ -23,7 +22,9 @@ from kma.agent import (
     TemporaryUnavailable,
     agent,
 )
-from kma.outgoing import encoded_message
+from kma.handling.failure import type_name
+from kma.sdk import errors, registry
+from kma.sdk.encoding import encoded_message
 from kma.testing import ACKNOWLEDGEMENT, Action, Outcome, as_json, run_agent
 
 
@@ -64,7 +65,7 @@ def test_classes_and_functions_are_registered_by_name(monkeypatch: pytest.Monkey
     assert run_agent("shop.a").ok and run_agent("shop.b").ok
     with pytest.raises(TypeError, match="takes no messages"):
         run_agent("shop.c")
-    with pytest.raises(registry.UnknownAgent, match=r"offered: shop\.a"):
+    with pytest.raises(errors.UnknownAgent, match=r"offered: shop\.a"):
         run_agent("shop.d")
 
 
@@ -77,7 +78,7 @@ def test_one_name_is_one_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 
     agent("shop.a")(one)
     agent("shop.a")(one)  # a module that is imported twice
-    with pytest.raises(registry.AgentNameTaken):
+    with pytest.raises(errors.AgentNameTaken):
         agent("shop.a")(other)
 
 
@@ -274,3 +275,16 @@ def test_a_send_brings_the_time_to_answer_as_an_integer_property() -> None:
 def test_a_time_to_answer_is_a_whole_number_of_seconds(value: Any) -> None:
     failed = run_agent(lambda message, context: context.send("a", "b", acknowledgement_timeout=value)).failure
     assert failed is not None and failed.exception_type == "ValueError" and "more than 0" in failed.text
+
+
+def test_exceptions_keep_the_names_that_are_stored_and_hashed_into_fingerprints() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    assert {type_name(kind) for kind in kinds if issubclass(kind, BaseException)} == {
+        "kma.agent.AcknowledgementRefused",
+        "kma.agent.AgentStopped",
+        "kma.agent.InvalidMessage",
+        "kma.agent.SendRefused",
+        "kma.agent.TemporaryUnavailable",
+        "kma.registry.AgentNameTaken",
+        "kma.registry.UnknownAgent",
+    }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kma import registry
+from kma.sdk import registry
 from kma.testing import ACKNOWLEDGEMENT, Action, as_json, run_agent
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from contract.outcomes import Outcome
-from kma import registry
 from kma.agent import Agent, AgentStopped, Context, InvalidMessage, StandaloneAgent, TemporaryUnavailable
-from kma.handling import Handled
-from kma.job import Job
-from kma.standalone import StandaloneContext, Stopper, run_once
+from kma.handling.handler import Handled
+from kma.sdk import registry
+from kma.sdk.context import StandaloneContext
+from kma.sdk.job import Job
+from kma.standalone.stop_signal import Stopper, run_once
 from kma.testing import run_agent, run_standalone
 
 

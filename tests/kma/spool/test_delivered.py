@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kma import delivered
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
-from kma.spool_look import look, records_in
+from kma.spool import retained
+from kma.spool.__main__ import look, records_in
+from kma.spool.file import SpoolFile
+from kma.spool.records import Spool
 from tests.kma.spool.test_spool import may_grow_to, new
 
 HOUR = 3600.0
@@ -57,7 +57,7 @@ def test_what_was_taken_does_not_wait_and_comes_again_when_it_is_asked_for(file:
 def test_only_what_is_still_there_comes_again(file: SpoolFile) -> None:
     spool = filled(file, 10, taken=8)
     with file.transaction() as connection:
-        delivered.forget(connection, 5)
+        retained.forget(connection, 5)
     spool = Spool(file, 10**7, 48 * HOUR)
     assert spool.send_again(2) == 3 and waiting(spool) == [6, 7, 8, 9, 10]
     assert spool.delivered() is None, "nothing further back can be asked for"
@@ -91,7 +91,7 @@ def test_it_goes_when_it_was_taken_long_ago_however_long_it_had_waited(
     file: SpoolFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [time.time()]
-    monkeypatch.setattr("kma.spool.time.time", lambda: now[0])
+    monkeypatch.setattr("kma.spool.records.time.time", lambda: now[0])
     spool = filled(file, 4)
     now[0] += 100 * HOUR
     spool.taken(2)
@@ -111,7 +111,7 @@ def test_it_goes_when_it_was_taken_long_ago_however_long_it_had_waited(
 
 def test_many_old_ones_go_a_few_at_a_time(file: SpoolFile, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [time.time()]
-    monkeypatch.setattr("kma.spool.time.time", lambda: now[0])
+    monkeypatch.setattr("kma.spool.records.time.time", lambda: now[0])
     spool = filled(file, 1200, taken=1100)
     now[0] += 60 * HOUR
     assert [spool.forget_old() for _ in range(4)] == [500, 500, 100, 0]
@@ -216,6 +216,6 @@ def test_a_kill_anywhere_leaves_every_record_above_the_mark(tmp_path: Path, seed
     rows, last = kept(file), spool.last_number()
     assert rows == [*range(rows[0], last + 1)], "nothing is missing between the oldest and the newest"
     with file.reading() as connection:
-        mark = delivered.mark(connection)
+        mark = retained.mark(connection)
     assert waiting(spool) == [*range(mark + 1, last + 1)] and rows[0] <= mark + 1
     file.close()

@@ -16,13 +16,13 @@ import pytest
 from contract.breaker import Counts
 from contract.records import RecordRun
 from contract.wire import dump
-from kma.identity import identify
-from kma.journal import IDENTITY, ROOM, Journal, JournalDamaged, Totals
-from kma.ledger import Carried, Ledger, Progress, run_key
-from kma.recovery import recover_all
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
-from kma.work import identity_bytes
+from kma.delivery.in_flight import identity_bytes
+from kma.delivery.message_identity import identify
+from kma.host.recovery import recover_all
+from kma.spool.file import SpoolFile
+from kma.spool.journal import IDENTITY, ROOM, Journal, JournalDamaged, Totals
+from kma.spool.ledger import Carried, Ledger, Progress, run_key
+from kma.spool.records import Spool
 from tests.kma.fakes import message
 
 RUN = RecordRun("orders", UUID(int=7), 3, "srv-1", "demo.orders", "1")
@@ -205,7 +205,7 @@ def test_what_a_killed_process_wrote_is_there(shelf: Shelf) -> None:
     journal = shelf.journal()
     journal.claim(0, RECORD, 1, 0, 1, message("x", identity="ID:1"))
     code = (
-        "import os, sys, time; from kma.journal import Journal\n"
+        "import os, sys, time; from kma.spool.journal import Journal\n"
         "journal = Journal.attach(int(sys.argv[1]))\n"
         "assert journal.begin(0, os.getpid()); os.write(1, b'begun'); time.sleep(60)\n"
     )

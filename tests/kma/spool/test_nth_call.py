@@ -14,10 +14,10 @@ from uuid import UUID
 import pytest
 
 from contract.records import Closing, MessageIdentity, RecordRun, Recovered, RunState
-from kma.journal import Totals
-from kma.ledger import Carried, Ledger, Progress, run_key
-from kma.spool import New, Spool
-from kma.spool_file import SpoolFile
+from kma.spool.file import SpoolFile
+from kma.spool.journal import Totals
+from kma.spool.ledger import Carried, Ledger, Progress, run_key
+from kma.spool.records import New, Spool
 from tests.kit.failing_calls import SHORT, Fault, Outcome, each_nth
 
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")

@@ -14,11 +14,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from contract.records import Closing, MessageIdentity, RecordRun, Recovered, RunState
-from kma.journal import Totals
-from kma.ledger import Carried, Ledger, Progress
-from kma.spool import New, Spool, main
-from kma.spool_file import SpoolFile
-from kma.spool_look import look
+from kma.spool.__main__ import look, main
+from kma.spool.file import SpoolFile
+from kma.spool.journal import Totals
+from kma.spool.ledger import Carried, Ledger, Progress
+from kma.spool.records import New, Spool
 
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
 NOW = datetime(2026, 7, 1, tzinfo=UTC)

@@ -9,12 +9,12 @@ from typing import Any
 
 from broker.port import Outgoing
 from contract.messages import AgentKind, DesiredRun
-from kma.lease import boottime_ns
-from kma.ledger import Ledger
-from kma.run import Surroundings
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
-from kma.standalone_run import StandaloneRun
+from kma.run.services import Surroundings
+from kma.spool.file import SpoolFile
+from kma.spool.ledger import Ledger
+from kma.spool.records import Spool
+from kma.standalone.lease import boottime_ns
+from kma.standalone.run import StandaloneRun
 from tests.kma.fakes import eventually, wanted
 
 MODULE = "kma.samples.standalone"

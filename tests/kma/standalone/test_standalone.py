@@ -11,8 +11,8 @@ import pytest
 
 from broker.port import AddressUnknown, BrokerUnavailable
 from contract.records import RunState
-from kma.run import Run
-from kma.standalone_run import StandaloneRun
+from kma.run.message_run import Run
+from kma.standalone.run import StandaloneRun
 from tests.kma.fakes import eventually, said
 from tests.kma.standalone.standalone_stage import StandaloneStage, is_alive
 

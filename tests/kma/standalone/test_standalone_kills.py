@@ -11,10 +11,10 @@ import pytest
 
 from broker.port import Account
 from contract.messages import AgentKind
-from kma.ledger import Ledger
-from kma.recovery import recover_all
-from kma.spool import Spool
-from kma.spool_file import SpoolFile
+from kma.host.recovery import recover_all
+from kma.spool.file import SpoolFile
+from kma.spool.ledger import Ledger
+from kma.spool.records import Spool
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually, said
 from tests.kma.standalone.standalone_stage import MODULE, StandaloneStage, is_alive
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.kill
 PROGRAM = """
 import json, os, signal, sys, time
 from pathlib import Path
-from kma.run import Run
-from kma.spool import Spool
+from kma.run.message_run import Run
+from kma.spool.records import Spool
 from tests.kma.standalone.standalone_stage import StandaloneStage
 
 def kill(where, kind, name):

@@ -13,9 +13,9 @@ import pytest
 
 from broker.port import Account
 from contract.records import RunState
-from kma.lease import boottime_ns
-from kma.publishing import Publishing
-from kma.standalone_run import StandaloneRun
+from kma.delivery.outbox import Publishing
+from kma.standalone.lease import boottime_ns
+from kma.standalone.run import StandaloneRun
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually, said
 from tests.kma.standalone.standalone_stage import MODULE, StandaloneStage, is_alive, standalone

@@ -1,0 +1,169 @@
+"""What is told of deliveries of the mode CLIENT: records for the MA, events for follow-up destinations,
+protocols of what failed.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from broker.amqp.codec import decode
+from broker.port import Outgoing
+from contract.acknowledgements import EndState
+from contract.outcomes import Outcome
+from contract.reasons import Reason
+from contract.records import (
+    AcknowledgementEnded,
+    AcknowledgementOpened,
+    MessageIdentity,
+    RecordRun,
+    derived_id,
+)
+from kma.acknowledgement.open_delivery import Delivery, NoSeconds, own_seconds
+from kma.acknowledgement.recovery import ended_id
+from kma.children.worker_slot import Ended
+from kma.delivery.reports import NOTE, OPENED, RAISED_LATER
+from kma.delivery.settlement import Settling
+from kma.handling.failure import failure
+from kma.handling.handler import Handled
+from kma.sdk.encoding import encoded_message
+from kma.sdk.message import Received
+
+_EVENTS = UUID("0d7e2c55-8a0f-4f39-b7e8-54a1f2f0c9d4")
+
+
+def event(
+    destination: str,
+    run: RecordRun,
+    acknowledgement: str,
+    message: MessageIdentity,
+    jms_message_id: str,
+    state: EndState,
+    reason: Reason | None,
+    at: datetime,
+) -> Outgoing:
+    """JSON in a text message; its message id is the same whenever it is made again, so that it can be told
+    apart."""
+    body = {
+        "event": state.value,
+        "setting": run.setting,
+        "activation": str(run.activation),
+        "server": run.server,
+        "acknowledgement": acknowledgement,
+        "message_key": message.key,
+        "jms_message_id": jms_message_id,
+        "attempt": message.attempt,
+        "reason": str(reason or ""),
+        "reason_code": reason.code if reason else "",
+        "at": at.isoformat(),
+    }
+    identity = f"ID:{uuid5(_EVENTS, f'{acknowledgement} {state.value}')}"
+    text = json.dumps(body, ensure_ascii=False)
+    return Outgoing(
+        destination, decode(encoded_message(text, {}, message_id=identity, content_type="application/json"))
+    )
+
+
+WELL = (Outcome.RETURNED, Outcome.RELEASED)
+
+
+class Endings:
+    """Adds to the batch of the run."""
+
+    def __init__(self, settling: Settling, log: Any) -> None:
+        self._settling = settling
+        self._log = log
+
+    def failed(self, delivery: Delivery, handled: Handled, *, gone: bool) -> None:
+        """The delivery failed, or what handled it did; that may still go on. `gone`: nothing is to be
+        settled."""
+        ended = delivery.ended
+        self._settling.failed_with(
+            delivery.work,
+            handled,
+            pid=ended.pid if ended is not None else 0,
+            seconds=ended.seconds if ended is not None else 0.0,
+            at=datetime.now(UTC),
+            gone=gone,
+            still_handled=ended is None,
+        )
+        self._log.warning(
+            "handling failed",
+            outcome=handled.outcome.value,
+            type=handled.failure.exception_type if handled.failure else "",
+            attempt=delivery.work.attempt,
+            message_key=delivery.work.identified.key.text,
+        )
+
+    def in_vain(self, ended: Ended) -> None:
+        """The delivery went with its connection. An exception happened all the same."""
+        if ended.handled.outcome in WELL:
+            self._settling.free(ended.work)
+            return
+        now = datetime.now(UTC)
+        self._settling.failed_with(
+            ended.work, ended.handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=True
+        )
+
+    def raised_later(self, delivery: Delivery, ended: Ended) -> None:
+        """After its delivery was rolled back: told, and counted for nothing more."""
+        now = datetime.now(UTC)
+        self._settling.note(
+            delivery.work, ended.handled, RAISED_LATER, pid=ended.pid, seconds=ended.seconds, at=now
+        )
+
+
+class Words:
+    """Adds to the batch of the run."""
+
+    def __init__(self, settling: Settling) -> None:
+        self._run = settling.run
+        self._settling = settling
+
+    def seconds(self, delivery: Delivery) -> float:
+        """How long it waits, 0 = without end. A property of the message that says nothing is noted."""
+        work, desired = delivery.work, self._settling.desired
+        value = Received(work.encoded, desired.destination).properties.get(desired.acknowledgement_property)
+        if value is None:
+            return desired.acknowledgement_timeout_seconds
+        try:
+            return own_seconds(value)
+        except NoSeconds as error:
+            own = desired.acknowledgement_timeout_seconds
+            text = (
+                f"{desired.acknowledgement_property}: {error}. The setting's timeout counts: "
+                f"{own:g} s (0 = none)."
+            )
+            handled = Handled(Outcome.NOTED, failure("acknowledgement_timeout_ignored", text))
+            self._settling.note(work, handled, NOTE, pid=0, seconds=0.0, at=datetime.now(UTC))
+            return own
+
+    def note_open(self, delivery: Delivery, now: datetime, due: datetime | None) -> None:
+        message, jms_id = self._settling.message(delivery.work), _jms_id(delivery)
+        content = AcknowledgementOpened(self._run, delivery.id, message, jms_id, now, due, delivery.seconds)
+        self._settling.add(derived_id(UUID(bytes=delivery.work.record), OPENED), content)
+
+    def note_end(self, delivery: Delivery) -> None:
+        """Once; before that what it was, if the MA was not told."""
+        if delivery.noted:
+            return
+        delivery.noted = True
+        if not delivery.opened:
+            self.note_open(delivery, datetime.now(UTC), None)
+        assert delivery.state is not None
+        self.note(delivery.id, delivery.state, delivery.reason)
+
+    def note(self, acknowledgement: str, state: EndState, reason: Reason | None) -> None:
+        now = datetime.now(UTC)
+        content = AcknowledgementEnded(self._run, acknowledgement, state, reason, now)
+        self._settling.add(ended_id(acknowledgement), content)
+
+    def event(self, destination: str, delivery: Delivery, state: EndState, reason: Reason | None) -> Outgoing:
+        message, now = self._settling.message(delivery.work), datetime.now(UTC)
+        return event(destination, self._run, delivery.id, message, _jms_id(delivery), state, reason, now)
+
+
+def _jms_id(delivery: Delivery) -> str:
+    if not delivery.jms_message_id:
+        delivery.jms_message_id = Received(delivery.work.encoded, "").id
+    return delivery.jms_message_id

@@ -1,0 +1,202 @@
+"""The process that runs user code: `python -m kma.handling.child SOCKET JOURNAL PARENT`, two
+descriptors and the parent's pid.
+
+Imports neither Celery, Proton nor Django, and structlog only when an agent logs: it is ready in well under
+0.3 s.
+"""
+
+import ctypes
+import faulthandler
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from contract.outcomes import Outcome
+from kma.handling import frames
+from kma.handling.channel import Asking, Incoming
+from kma.handling.failure import describe
+from kma.handling.handler import Handler, load
+from kma.handling.time_limit import may_end_this_process
+from kma.sdk.job import Job
+from kma.spool.journal import Journal
+
+_PR_SET_PDEATHSIG = 1
+_PAGE = resource.getpagesize()
+_DONE = frames.frame(frames.DONE)
+# Seconds. Quick handlings are told together: waking the parent for each costs more than the handling.
+_TELL_AFTER = 0.005
+
+
+def main(arguments: list[str]) -> int:
+    link, journal_file, parent = (int(argument) for argument in arguments)
+    die_with(parent)
+    keep_output_apart()
+    child = Child(socket.socket(fileno=link), Journal.attach(journal_file))
+    return child.run()
+
+
+def die_with(parent: int) -> None:
+    """The kernel kills this process with its parent's thread; end now if that happened before we could ask
+    for it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def keep_output_apart() -> None:
+    """What user code prints goes to the log, not where the container's parent writes; nothing can read its
+    input."""
+    os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIOWrapper at this point
+    faulthandler.enable()
+    may_end_this_process()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the parent's business
+
+
+class Child:
+    """One process: a job first, then messages until the parent closes the socket."""
+
+    def __init__(self, link: socket.socket, journal: Journal) -> None:
+        self._link = link
+        self._journal = journal
+        self._pid = os.getpid()
+        self._memory = -1
+        self._untold = False
+        self._told_at = 0.0
+        # Frames until the parent closes its end or dies; it hears of what was done before this waits for
+        # more.
+        self._incoming = Incoming(link, self._tell_untold)
+        self._ahead: deque[frames.Frame] = deque()  # came before their turn
+        self._asking = Asking(link, self._incoming, self._ahead)
+        for file in (link.fileno(), journal.file):
+            os.set_inheritable(file, False)  # not for what user code starts
+
+    def run(self) -> int:
+        job = self._job()
+        if job is None:
+            return 0
+        try:
+            handler = self._handler(job)
+        except BaseException as error:
+            return self._give_up(error)
+        self._link.sendall(frames.frame(frames.READY))
+        return self._work(handler, job)
+
+    def _tell_untold(self) -> None:
+        if self._untold:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._untold = False
+        self._told_at = time.monotonic()
+        self._link.sendall(_DONE)
+
+    def _job(self) -> Job | None:
+        while (received := self._incoming.next()) is not None:
+            kind, _slot, _number, content = received
+            if kind == frames.JOB:
+                values = json.loads(content)
+                values["modules"] = tuple(values["modules"])
+                return replace(Job(**values), stopping=self._journal.asked_to_stop, ask=self._asking.ask)
+        return None
+
+    def _handler(self, job: Job) -> Handler:
+        registered = load(job.agent, job.modules)
+        if job.memory_bytes:
+            self._memory = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        return Handler(registered, job)
+
+    def _work(self, handler: Handler, job: Job) -> int:
+        begin, finish, send = self._journal.begin, self._journal.finish, self._link.sendall
+        retiring = halted = False
+        asking = self._asking
+        while (received := self._next(halted)) is not None:
+            kind, slot, attempt, content = received
+            if kind == frames.GO_ON:
+                halted = False
+                continue
+            if retiring or not begin(slot, self._pid):
+                send(frames.frame(frames.SKIPPED, slot))
+                continue
+            acknowledgement, encoded = frames.read_message(kind, content)
+            asking.begin(slot)
+            handled = handler.handle(encoded, attempt, acknowledgement)
+            if os.getpid() != self._pid:
+                os._exit(
+                    0
+                )  # user code forked and came back twice: the twin must not go on with the next message
+            asking.end()
+            failed = handled.outcome is not Outcome.RETURNED
+            if not failed:
+                # Before the answer: an answer that the parent never reads leaves no false `kma died`.
+                finish(slot, answering=bool(handled.sends))
+            if failed or handled.sends:
+                send(frames.handled_frame(slot, handled))
+            elif time.monotonic() - self._told_at > _TELL_AFTER:
+                self._tell()
+            else:
+                self._untold = True
+            retiring = (failed and job.isolate) or self._is_too_large(job)
+            if retiring:
+                send(frames.frame(frames.RETIRING))
+            elif failed:
+                try:
+                    handler.renew()
+                except BaseException as error:
+                    return self._give_up(error)
+                halted = True
+        return 0
+
+    def _next(self, halted: bool) -> frames.Frame | None:
+        """The next frame, None at the end. While `halted` messages that come before GO_ON are kept for
+        later."""
+        if not halted and self._ahead:
+            return self._ahead.popleft()
+        while (frame := self._incoming.next()) is not None:
+            if frame[0] == frames.ACKNOWLEDGED:
+                continue  # who asked waits no longer
+            if not halted or frame[0] == frames.GO_ON:
+                return frame
+            self._ahead.append(frame)
+        return None
+
+    def _is_too_large(self, job: Job) -> bool:
+        return job.memory_bytes > 0 and self._resident() > job.memory_bytes
+
+    def _resident(self) -> int:
+        return int(os.pread(self._memory, 100, 0).split()[1]) * _PAGE
+
+    def _give_up(self, error: BaseException) -> int:
+        """The agent cannot be imported or made: no message is to blame, so none pays with an attempt."""
+        described = describe(error)
+        self._link.sendall(frames.json_frame(frames.PROBLEM, described.as_json()))
+        return 1
+
+
+def run_and_leave(main: Callable[[list[str]], int]) -> None:
+    """Leaves without the interpreter's shutdown: threads of user code must not keep the process."""
+    code = 1
+    try:
+        code = main(sys.argv[1:])
+    except (BrokenPipeError, ConnectionResetError):
+        code = 0  # the parent is gone
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    run_and_leave(main)

@@ -1,0 +1,122 @@
+"""A caught exception as what a protocol says about it, and how much memory its process held."""
+
+import traceback
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from resource import struct_rusage
+from types import TracebackType
+from typing import Any
+
+from contract.fingerprint import fingerprint, user_frame
+from contract.messages import MAX_TRACEBACK
+from contract.text import MARK, head_and_tail, storable
+from kma.handling import time_limit
+from kma.handling.time_limit import TooLong, last_resort, within
+
+
+def peak_bytes() -> int:
+    """Of this process, 0 where the kernel does not say. Not `ru_maxrss`: that begins with what the parent
+    held."""
+    try:
+        with open("/proc/self/status", "rb") as status:
+            for line in status:
+                if line.startswith(b"VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return 0
+
+
+def peak_of(usage: struct_rusage) -> int:
+    """Of a child that has ended; 0 where it may be what it had from this process, which started it."""
+    peak = int(usage.ru_maxrss) * 1024
+    return peak if peak > peak_bytes() else 0
+
+
+MAX_TEXT = 8 * 1024
+_HEADING = "Traceback (most recent call last):\n"
+_MOST_FRAMES = 1000
+_OWN = ("kma/handling", "kma/standalone")  # folders of what calls user code
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`exception_type` is qualified by its module, save for Python's own. `memory_peak` in bytes, 0 = not
+    known."""
+
+    exception_type: str
+    text: str
+    traceback: str = ""
+    place: str = ""
+    fingerprint: str = ""
+    memory_peak: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def describe(error: BaseException) -> Failure:
+    """Never raises and never hangs, whatever `error` does when it is turned into text."""
+    name = type_name(type(error))
+    with last_resort():
+        text = head_and_tail(storable(_text(error)), MAX_TEXT)
+        trace = _formatted(error, f"{name}: {text}")
+    return replace(failure(name, text, trace), memory_peak=peak_bytes())
+
+
+def failure(name: str, text: str, trace: str = "") -> Failure:
+    return Failure(name, text, trace, user_frame(trace), fingerprint(name, text, trace))
+
+
+def type_name(kind: type[BaseException]) -> str:
+    """`KeyError`, `kma.agent.InvalidMessage`: at most 200 characters."""
+    qualified = (
+        kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    )
+    return storable(qualified)[:200]
+
+
+def _text(error: BaseException) -> str:
+    def instead(second: BaseException) -> str:
+        if isinstance(second, TooLong):
+            return f"<no text: __str__ did not end within {time_limit.SECONDS:g} s>"
+        return f"<no text: {type_name(type(second))} in __str__>"
+
+    # A subclass of str may do anything in its methods.
+    return within(lambda: str.__str__(str(error)), instead)
+
+
+def _formatted(error: BaseException, summary: str) -> str:
+    trace = _users(error.__traceback__)
+
+    def instead(second: BaseException) -> str:
+        why = "it did not end" if isinstance(second, TooLong) else type_name(type(second))
+        return (
+            f"{_HEADING}{_frames(trace)}{summary}\n<no causes and no lines: {why} while they "
+            f"were formatted>\n"
+        )
+
+    lines = within(lambda: "".join(traceback.format_exception(type(error), error, trace)), instead)
+    return head_and_tail(storable(lines), MAX_TRACEBACK - MARK)
+
+
+def _frames(trace: TracebackType | None) -> str:
+    """Where it was, without a line of its code: nothing here runs any of it."""
+    found: list[str] = []
+    while trace is not None and len(found) < _MOST_FRAMES:
+        code = trace.tb_frame.f_code
+        found.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_name}\n')
+        trace = trace.tb_next
+    return "".join(found)
+
+
+def _users(trace: TracebackType | None) -> TracebackType | None:
+    """Without the container's own frames at the top: they are the same in every protocol."""
+    inner = trace
+    while inner is not None and _is_own(inner):
+        inner = inner.tb_next
+    return inner or trace
+
+
+def _is_own(trace: TracebackType) -> bool:
+    return str(Path(trace.tb_frame.f_code.co_filename).parent).endswith(_OWN)

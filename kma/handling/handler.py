@@ -1,0 +1,86 @@
+"""An agent from its modules, and one message through it: in a child process, and in the test harness."""
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from contract.outcomes import Outcome
+from kma.handling.failure import Failure, describe
+from kma.sdk import registry
+from kma.sdk.context import Context
+from kma.sdk.errors import AgentStopped, InvalidMessage, TemporaryUnavailable, UnknownAgent
+from kma.sdk.job import Job
+from kma.sdk.message import Message, Received
+from kma.sdk.registry import MESSAGE, Registered
+
+
+def load(agent: str, modules: Iterable[str]) -> registry.Registered:
+    """Raises UnknownAgent, or what a module raised that cannot be imported when that is most likely why."""
+    failed: list[BaseException] = []
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except BaseException as error:  # a module that exits must not stop the agents of the others
+            failed.append(error)
+    try:
+        return registry.find(agent)
+    except UnknownAgent:
+        if failed:
+            raise failed[0] from None
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """`sends` are (destination, encoded message), empty unless the outcome is RETURNED."""
+
+    outcome: Outcome
+    failure: Failure | None = None
+    sends: tuple[tuple[str, bytes], ...] = ()
+
+    def measured(self, memory_peak: int) -> "Handled":
+        """The same of a process that could not measure itself any more."""
+        if self.failure is None:
+            return self
+        return replace(self, failure=replace(self.failure, memory_peak=memory_peak))
+
+
+RETURNED = Handled(Outcome.RETURNED)
+
+
+class Handler:
+    """Owns the agent object. `renew` makes a new one; it raises what the agent's constructor raises."""
+
+    def __init__(self, registered: Registered, job: Job) -> None:
+        if registered.kind != MESSAGE:
+            raise TypeError(f"agent {registered.name!r} is {registered.kind}: it takes no messages")
+        self._create = registered.create
+        self._job = job
+        self._run: Callable[[Message, Context], Any]
+        self.renew()
+
+    def renew(self) -> None:
+        self._run = self._create().run_agent
+
+    def handle(self, encoded: bytes, attempt: int, acknowledgement: str = "") -> Handled:
+        """How the handling ended. Only what kills the process does not come back from here."""
+        try:
+            message = Message(Received(encoded, self._job.destination), attempt)
+            context = Context(self._job, message, acknowledgement)
+            self._run(message, context)
+            return Handled(Outcome.RETURNED, None, tuple(context._sends)) if context._sends else RETURNED
+        except BaseException as error:
+            # SystemExit and KeyboardInterrupt of user code too: only AgentStopped is no failure (spec 2.1).
+            return Handled(outcome_of(error, stopping=self._job.stopping()), describe(error))
+
+
+def outcome_of(error: BaseException, *, stopping: bool) -> Outcome:
+    """AgentStopped without a stop is a failure like any other: nobody would give its message back."""
+    if isinstance(error, TemporaryUnavailable):
+        return Outcome.TEMPORARY
+    if isinstance(error, InvalidMessage):
+        return Outcome.INVALID
+    if isinstance(error, AgentStopped) and stopping:
+        return Outcome.RELEASED
+    return Outcome.RAISED

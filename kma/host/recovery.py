@@ -1,0 +1,125 @@
+"""After a kill: what was begun and did not end becomes the protocol `kma died`, before anything else
+happens."""
+
+import json
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from contract import version_3
+from contract.message_key import MessageKey
+from contract.outcomes import Outcome
+from contract.records import Protocol, RecordRun, derived_id
+from contract.wire import load
+from kma.acknowledgement.recovery import end_left_open
+from kma.delivery.breaker import after_kill
+from kma.delivery.message_identity import Identified, case, identify
+from kma.delivery.reports import Ending, after_failure
+from kma.handling.failure import failure
+from kma.logs import logger
+from kma.spool.journal import IDENTITY, Journal, JournalDamaged, Start, Totals
+from kma.spool.ledger import Ledger, Progress, run_key
+from kma.spool.records import New, Spool
+from kma.standalone.recovery import DIED_TEXT as STANDALONE_DIED
+from kma.standalone.recovery import close_ended, is_standalone, lapsed, totals_of
+
+DIED = "kma died"
+DIED_TEXT = "The KMA ended while this message was being handled."
+COMMITTED_TEXT = "The KMA ended while this message was being handled, after its COMMIT: it is accepted."
+
+
+def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> int:
+    """Every journal in the folder; answers how many handlings had not ended. No run may be alive."""
+    died = sum(recover(path, spool, ledger) for path in sorted(folder.glob("*.journal")))
+    end_left_open(spool, ledger)
+    return died
+
+
+def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
+    """One journal, which is gone afterwards. Killed in between and done again, nothing is written twice: the
+    protocols have the record ids of their slots, and a failure is added to the totals in the transaction of
+    its protocol."""
+    log = logger(journal=path.name)
+    try:
+        journal = Journal.open(path)
+    except OSError as error:
+        # Of the disk or of this process, not of the file: what it knows is told at a later start.
+        log.error("journal cannot be opened; it is kept for the next start", error=str(error))
+        return 0
+    except JournalDamaged as error:
+        # Cut short by a power cut: nothing can be known from it.
+        log.error("journal cannot be read", error=str(error))
+        path.rename(path.with_suffix(f".damaged-{time.time_ns()}"))
+        return 0
+    try:
+        return _recover(journal, path, spool, ledger)
+    finally:
+        journal.close()
+
+
+def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
+    about = journal.about()
+    run = load(RecordRun, about["run"])
+    key = run_key(run.activation, run.epoch)
+    stored = ledger.open_run(key, {"run": about["run"]})
+    standalone = is_standalone(about)
+    starts = [] if standalone and lapsed(journal) else list(journal.unfinished())
+    told = totals_of(journal, stored) if standalone else journal.totals()
+    carried = after_kill(ledger.carried(run.setting), told)
+    records: list[New] = []
+    attempts: list[tuple[str, str, int]] = []
+    for start in starts:
+        identified = _identified(start, tuple(about["masked"]))
+        message = identified.record(
+            queue=about["queue"],
+            destination=about["destination"],
+            count=start.delivery_count,
+            attempt=start.attempt,
+        )
+        ending = _ending(start, identified, carried.successes, STANDALONE_DIED if standalone else DIED_TEXT)
+        for number, content in enumerate(after_failure(run, message, ending)):
+            if start.committed and isinstance(content, Protocol):
+                content = replace(content, counted=False)  # the death of a KMA counts for nobody
+            records.append(New(key, content, derived_id(start.record, number)))
+        if identified.key.text and not identified.key.weak and not start.committed:
+            attempts.append((run.setting, case(identified), start.attempt))
+    fresh = sum(not spool.knows(start.record) for start in starts)
+    totals = Totals(
+        handled=max(told.handled, stored.totals.handled),
+        failed=stored.totals.failed + fresh,
+        temporary=stored.totals.temporary,
+        restarts=max(told.restarts + 1, stored.totals.restarts),
+        successes=carried.successes,
+        since=carried.failures,
+    )
+    progress = Progress(key, run.setting, totals, carried, stored.interrupted)
+    spool.append(records, attempts=attempts, progress=progress)
+    end_left_open(spool, ledger, key)
+    if standalone:
+        close_ended(journal, about, run, key, spool, ledger)
+    path.unlink()
+    if starts:
+        logger(activation=str(run.activation), setting=run.setting).error(DIED, messages=len(starts))
+    return len(starts)
+
+
+def _ending(start: Start, identified: Identified, successes: int, text: str) -> Ending:
+    return Ending(
+        outcome=Outcome.RAISED_AFTER_COMMIT if start.committed else Outcome.KMA_DIED,
+        failure=failure(DIED, COMMITTED_TEXT if start.committed else text),
+        attempt=start.attempt,
+        max_attempts=0,
+        successes_before=successes,
+        process_id=start.pid,
+        seconds=0.0,
+        at=datetime.fromtimestamp(start.started_at, UTC),
+        traceparent=identified.traceparent,
+    )
+
+
+def _identified(start: Start, masked: tuple[str, ...]) -> Identified:
+    if start.content != IDENTITY:
+        return identify(start.data, masked)
+    values = version_3.message(json.loads(start.data))
+    return Identified(**{**values, "key": MessageKey(**values["key"])})

@@ -1,0 +1,56 @@
+"""What all runs of one container share, and the record that closes one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from broker.port import BrokerUnavailable, Consumer, ConsumerEvents, Publisher
+from contract.messages import DesiredRun
+from contract.records import RecordRun, RunState
+from kma.acknowledgement.remote import Elsewhere, nowhere
+from kma.delivery.breaker import final_counts
+from kma.delivery.reports import closing
+from kma.spool.ledger import Ledger
+from kma.spool.records import New, Spool
+
+Connect = Callable[[DesiredRun, ConsumerEvents], Consumer]
+
+
+def no_publisher() -> Publisher:
+    raise BrokerUnavailable("this container has no broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all runs of one container share. `report_now`: a record that must not wait for its turn was
+    stored. `publisher` is for what standalone agents send, and message agents beside a transaction;
+    `elsewhere` passes answers to deliveries of other runs to the MA."""
+
+    server: str
+    spool: Spool
+    ledger: Ledger
+    journals: Path
+    modules: tuple[str, ...]
+    connect: Connect
+    log_level: str = "INFO"
+    report_now: Callable[[], None] = lambda: None
+    publisher: Callable[[], Publisher] = no_publisher
+    elsewhere: Elsewhere = nowhere
+
+
+def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState) -> None:
+    """The closing record, once. Every other record of the run is in the spool before it."""
+    stored = around.ledger.run(key)
+    assert stored is not None
+    counts = final_counts(around.ledger.carried(run.setting), run)
+    record = closing(
+        run,
+        stored.totals,
+        records=stored.records,
+        state=state,
+        at=datetime.now(UTC),
+        counts=counts,
+    )
+    around.spool.close_run(New(key, record, uuid4()))

@@ -1,0 +1,249 @@
+"""The journal of starts: which message each child process is at, readable after everything was killed.
+
+One memory-mapped file per run, shared with its children; what a killed process wrote stays in the page cache.
+It does
+not outlive a power cut, and need not: then the message comes back without the protocol `kma died`, as if it
+had not
+begun. Slots go FREE -> SENT (parent, before the message goes to a child) -> STARTED (child, right before
+`run_agent`)
+-> FINISHED (child, right after it returned; ANSWERING when it sent something, which only its answer carries)
+-> FREE
+(parent, when the message is settled). A success is told by FINISHED alone. After a failure the slot stays
+STARTED
+until its protocol is in the spool: whenever the KMA dies, the attempt has exactly one protocol, because both
+carry the
+slot's record id.
+"""
+
+import json
+import mmap
+import os
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from uuid import UUID
+
+FREE, SENT, STARTED, FINISHED, SKIPPED, ANSWERING = range(6)
+ENCODED, IDENTITY = range(
+    2
+)  # what the slot's content is: a whole encoded message, or JSON for one that is too large
+
+_MAGIC = b"KMAJ0001"
+_HEADER_SIZE = 64 * 1024
+_SLOT_SIZE = 16 * 1024
+# Magic, slots, length of the JSON, stop flag.
+_HEAD = struct.Struct("<8sIIB")
+_TOTALS = struct.Struct("<QQQQQ")
+_TOTALS_AT = 64
+LEASE_AT = 104  # what kma/standalone/lease.py keeps in the header: 9 bytes
+_SINCE = struct.Struct("<Q")
+_SINCE_AT = 128
+_JSON_AT = 1152
+# State, recalled, content, committed, length, attempt, delivery count, tag, record id; then start (wall and
+# monotonic), pid.
+_CLAIM = struct.Struct("<BBBBIIIQ16s")
+_START = struct.Struct("<ddI")
+_START_AT = _CLAIM.size
+_CONTENT_AT = 80
+ROOM = _SLOT_SIZE - _CONTENT_AT
+
+
+class JournalDamaged(ValueError):
+    """Not a journal, or cut short. Operator: remove the file; attempts it held are not protocolled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Of the run on this server. `successes`: handled well since the last counted failure of the setting,
+    which was the one with the number `since`."""
+
+    handled: int = 0
+    failed: int = 0
+    temporary: int = 0
+    restarts: int = 0
+    successes: int = 0
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A slot whose handling began and did not end. `committed`: its message was accepted meanwhile."""
+
+    record: UUID
+    attempt: int
+    delivery_count: int
+    started_at: float
+    pid: int
+    content: int
+    data: bytes
+    committed: bool = False
+
+
+class Journal:
+    """Parent and child share one file; a slot belongs to one side at a time, so no lock is needed between
+    them."""
+
+    def __init__(self, file: int, size: int) -> None:
+        self._file = file
+        self._map = mmap.mmap(file, size)
+        self._fence = Lock()
+        self.slots = (size - _HEADER_SIZE) // _SLOT_SIZE
+
+    @classmethod
+    def create(cls, path: Path, about: dict[str, Any], slots: int) -> "Journal":
+        """A new journal; `about` comes back from `about()` after a crash."""
+        text = json.dumps(about).encode()
+        if len(text) > _HEADER_SIZE - _JSON_AT:
+            raise ValueError("what the journal shall know about its run is too long")
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        size = _HEADER_SIZE + slots * _SLOT_SIZE
+        try:
+            # Real blocks now: writing to a hole of a mapped file on a full disk would kill this process
+            # (SIGBUS).
+            os.posix_fallocate(file, 0, size)
+            journal = cls(file, size)
+        except OSError:
+            os.close(file)
+            path.unlink()  # or each try on a full disk leaves one, with the blocks that it got
+            raise
+        journal._map[_JSON_AT : _JSON_AT + len(text)] = text
+        _HEAD.pack_into(journal._map, 0, _MAGIC, slots, len(text), 0)
+        return journal
+
+    @classmethod
+    def attach(cls, file: int) -> "Journal":
+        """An existing one by its file descriptor, which the journal owns from now on. Raises
+        JournalDamaged."""
+        size = os.fstat(file).st_size
+        if size < _HEADER_SIZE:
+            os.close(file)
+            raise JournalDamaged("too short")
+        journal = cls(file, size)
+        magic, slots, length, _ = _HEAD.unpack_from(journal._map, 0)
+        if magic != _MAGIC or slots != journal.slots or length > _HEADER_SIZE - _JSON_AT:
+            journal.close()
+            raise JournalDamaged("no journal")
+        return journal
+
+    @classmethod
+    def open(cls, path: Path) -> "Journal":
+        return cls.attach(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+
+    @property
+    def file(self) -> int:
+        """The descriptor that a child process inherits."""
+        return self._file
+
+    def about(self) -> dict[str, Any]:
+        length = _HEAD.unpack_from(self._map, 0)[2]
+        found: dict[str, Any] = json.loads(self._map[_JSON_AT : _JSON_AT + length])
+        return found
+
+    def close(self) -> None:
+        self._map.close()
+        os.close(self._file)
+
+    # -- parent ----------------------------------------------------------------------------------------------
+
+    def claim(
+        self,
+        slot: int,
+        record: bytes,
+        attempt: int,
+        delivery_count: int,
+        tag: int,
+        data: bytes,
+        content: int = ENCODED,
+    ) -> None:
+        """Before the message goes to a child. `data` has at most ROOM bytes."""
+        at = _HEADER_SIZE + slot * _SLOT_SIZE
+        _CLAIM.pack_into(self._map, at, SENT, 0, content, 0, len(data), attempt, delivery_count, tag, record)
+        at += _CONTENT_AT
+        self._map[at : at + len(data)] = data
+
+    def free(self, slot: int) -> None:
+        self._map[_HEADER_SIZE + slot * _SLOT_SIZE] = FREE
+
+    def commit(self, slot: int) -> None:
+        """Its message is accepted while it is still handled: it will not come back."""
+        self._map[_HEADER_SIZE + slot * _SLOT_SIZE + 3] = 1
+
+    def state(self, slot: int) -> int:
+        return self._map[_HEADER_SIZE + slot * _SLOT_SIZE]
+
+    def recall(self, slot: int) -> bool:
+        """Takes a message back that waits in a child. True: the child has not begun and will not.
+
+        Dekker's handshake with `begin`: each side writes its byte, then reads the other's, with a full fence
+        between (taking a lock is one). False: the child has begun, or is about to look: its answer tells.
+        """
+        at = _HEADER_SIZE + slot * _SLOT_SIZE
+        self._map[at + 1] = 1
+        with self._fence:
+            pass
+        return self._map[at] == SENT
+
+    def started(self, slot: int) -> float | None:
+        """When (CLOCK_MONOTONIC) the handling in the slot began, if it is under way."""
+        at = _HEADER_SIZE + slot * _SLOT_SIZE
+        if self._map[at] != STARTED:
+            return None
+        return float(_START.unpack_from(self._map, at + _START_AT)[1])
+
+    def ask_to_stop(self) -> None:
+        self._map[_HEAD.size - 1] = 1
+
+    def write_totals(self, totals: Totals) -> None:
+        """Killed in between: `since`, written last, speaks of an older failure, so that nobody heeds
+        `successes`."""
+        _TOTALS.pack_into(
+            self._map,
+            _TOTALS_AT,
+            totals.handled,
+            totals.failed,
+            totals.temporary,
+            totals.restarts,
+            totals.successes,
+        )
+        _SINCE.pack_into(self._map, _SINCE_AT, totals.since)
+
+    def totals(self) -> Totals:
+        return Totals(*_TOTALS.unpack_from(self._map, _TOTALS_AT), *_SINCE.unpack_from(self._map, _SINCE_AT))
+
+    def unfinished(self) -> Iterator[Start]:
+        """After a crash: every handling that began and neither returned nor reached the spool."""
+        for slot in range(self.slots):
+            at = _HEADER_SIZE + slot * _SLOT_SIZE
+            state, _, content, committed, length, attempt, count, _tag, record = _CLAIM.unpack_from(
+                self._map, at
+            )
+            if state != STARTED or length > ROOM:
+                continue
+            started_at, _, pid = _START.unpack_from(self._map, at + _START_AT)
+            data = self._map[at + _CONTENT_AT : at + _CONTENT_AT + length]
+            yield Start(UUID(bytes=record), attempt, count, started_at, pid, content, data, bool(committed))
+
+    # -- child -----------------------------------------------------------------------------------------------
+
+    def begin(self, slot: int, pid: int) -> bool:
+        """Right before `run_agent`. False: the parent took the message back; do not handle it."""
+        at = _HEADER_SIZE + slot * _SLOT_SIZE
+        _START.pack_into(self._map, at + _START_AT, time.time(), time.monotonic(), pid)
+        self._map[at] = STARTED
+        with self._fence:
+            pass
+        if self._map[at + 1]:
+            self._map[at] = SKIPPED
+            return False
+        return True
+
+    def finish(self, slot: int, *, answering: bool = False) -> None:
+        """Right after `run_agent` returned. `answering`: it is no success before its answer was read."""
+        self._map[_HEADER_SIZE + slot * _SLOT_SIZE] = ANSWERING if answering else FINISHED
+
+    def asked_to_stop(self) -> bool:
+        return bool(self._map[_HEAD.size - 1])

@@ -1,0 +1,267 @@
+"""One run of a standalone agent in a thread of its own: `run_agent` begins, ends, and where the setting says
+so begins again, up to the closing record. To the outside it is a `Run`.
+"""
+
+import os
+import select
+import sqlite3
+import time
+from datetime import UTC, datetime
+
+from contract import reasons
+from contract.messages import DesiredRun
+from contract.outcomes import Outcome
+from contract.reasons import Reason
+from contract.records import RunState
+from contract.wire import dump
+from kma.children.worker_slot import FIRST_PAUSE, LONGEST_PAUSE
+from kma.delivery.in_flight import identity_bytes, without_message
+from kma.delivery.outbox import Publishing
+from kma.handling.handler import Handled
+from kma.run.inbox import Change, Stop
+from kma.run.message_run import Run
+from kma.run.services import Surroundings
+from kma.spool.journal import IDENTITY, Journal
+from kma.standalone.attempt import SLOT, STOPPED, Start
+from kma.standalone.lease import Lease, boottime_ns
+
+TICK = 0.2  # seconds
+_STORE_PAUSE = 1.0  # before a failed write to the spool is tried again
+_STORE_SECONDS = 10.0  # beyond the grace period, for a spool that cannot be written
+
+
+class StandaloneRun(Run):
+    """`answered` from any thread too."""
+
+    def __init__(self, desired: DesiredRun, agent_version: str, around: Surroundings) -> None:
+        super().__init__(desired, agent_version, around)
+        self._answered_ns = 0
+        self._beginning = without_message(b"")
+        self._current: Start | None = None
+        self._starts = 0
+        self._early_deaths = 0
+        self._start_at = 0.0  # CLOCK_MONOTONIC
+        self._store_again_at = 0.0
+        self._over = False
+
+    def answered(self, sent_ns: int) -> None:
+        """The MA has answered a heartbeat that was sent at this instant (`boottime_ns`)."""
+        self._answered_ns = sent_ns
+
+    # -- the run's thread ------------------------------------------------------------------------------------
+
+    def _live(self) -> None:
+        # What the run begins with: whatever follows is compared with it after a kill.
+        self._around.ledger.note(self._settling.progress(self._restarts))
+        self._journal = Journal.create(self.journal_path, self._about(), 1)
+        self._lease = Lease(self._journal.file)
+        self._publishing = Publishing(self._around.publisher)
+        try:
+            while not self._ended:
+                self._step()
+        finally:
+            if self._current is not None:
+                self._current.abandon()
+            self._publishing.close()
+            self._lease.close()
+            left = bool(self._settling.batch)
+            self._write_totals()
+            self._journal.close()
+        self._end(left)
+
+    def _about(self) -> dict[str, object]:
+        """`once`: a start that is found unfinished after a kill has failed the run."""
+        about = {"run": dump(self._record_run), "queue": "", "destination": "", "masked": []}
+        return {**about, "standalone": True, "once": not self.desired.restart_seconds}
+
+    @property
+    def _ended(self) -> bool:
+        if self._current is not None or not (self._over or self._stop is not None):
+            return False
+        return not self._settling.batch or time.monotonic() > self._deadline + _STORE_SECONDS
+
+    def _step(self) -> None:
+        self._wait()
+        self._hear()
+        self._renew_lease()
+        if self._settling.batch:
+            self._store()
+        elif self._current is None:
+            if not self._over and self._stop is None and self._may_start():
+                self._start_one()
+        else:
+            self._see_to(self._current)
+        self._show_standalone()
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(self._inbox.descriptor, select.POLLIN)
+        poll.register(self._publishing.descriptor, select.POLLIN)
+        if self._current is not None:
+            self._current.watch(poll)
+        poll.poll(TICK * 1000)
+
+    def _hear(self) -> None:
+        for event in self._inbox.drain():
+            if isinstance(event, Change):
+                self._settling.change(event.desired)
+            elif isinstance(event, Stop):
+                self._hear_stop(event)
+
+    def _hear_stop(self, wish: Stop) -> None:
+        self._deadline = min(self._deadline, time.monotonic() + self.desired.grace_seconds)
+        if self._stop is not None:
+            self._stop = Stop(self._stop.close or wish.close, self._stop.reason or wish.reason)
+            return
+        self._stop = wish
+        self._log.info("run stops", reason=wish.reason)
+        self._journal.ask_to_stop()  # before the signal, which is only the call to look here
+        if self._current is not None:
+            self._current.ask_to_stop()
+
+    def _renew_lease(self) -> None:
+        """A lease that is over is never renewed for the start that held it: this process may have been
+        stopped for long, and another server begun meanwhile."""
+        if self._current is not None and self._lease.over(boottime_ns()):
+            self._current.lapse()
+        else:
+            self._lease.write(self._lease_until_ns())
+
+    def _lease_until_ns(self) -> int:
+        """0 without a lease; 1, long ago, where the MA has not answered yet."""
+        seconds = self.desired.lease_seconds
+        return max(1, self._answered_ns + int(seconds * 1e9) if self._answered_ns else 1) if seconds else 0
+
+    # -- beginning -------------------------------------------------------------------------------------------
+
+    def _may_start(self) -> bool:
+        if self._lease.over(boottime_ns()):
+            self.problems = (reasons.WAITS_FOR_MA(),)
+            return False
+        if (problem := self._around.spool.problem) is not None:
+            self.problems = (problem,)
+            return False
+        return time.monotonic() >= self._start_at
+
+    def _start_one(self) -> None:
+        """Killed from here on: before the child has written its start, nobody began; after it, the start is
+        found."""
+        self._beginning = work = without_message(os.urandom(16))
+        self._journal.claim(SLOT, work.record, work.attempt, 0, 0, identity_bytes(work.identified), IDENTITY)
+        self._lease.begin_anew()
+        try:
+            self._current = Start(self._journal, self._lease, self._job(), self._publishing)
+        except OSError as error:  # no memory, too many processes or open files
+            self._not_begun(reasons.NO_PROCESS(detail=str(error)))
+            return
+        self._starts += 1
+        self._restarts += self._starts > 1
+        self._write_totals()
+
+    def _not_begun(self, problem: Reason) -> None:
+        self._journal.free(SLOT)
+        self.problems = (problem,)
+        pause = min(FIRST_PAUSE * 2**self._early_deaths, LONGEST_PAUSE)
+        self._early_deaths += 1
+        self._start_at = time.monotonic() + pause
+
+    # -- while it runs, and after ----------------------------------------------------------------------------
+
+    def _see_to(self, current: Start) -> None:
+        current.read()
+        if current.dead:
+            self._current = None
+            handled, seconds = current.end()
+            self._after(handled, current.pid, seconds)
+            return
+        current.look_after(self.desired.handling_timeout_seconds)
+        if time.monotonic() > self._deadline and current.killed_as is None:
+            self._log.warning("grace period over: the process is killed")
+            current.kill(STOPPED)
+
+    def _after(self, handled: Handled | None, pid: int, seconds: float) -> None:
+        if handled is None or handled.outcome is Outcome.RELEASED:
+            self._after_nothing()
+            return
+        self._early_deaths = 0
+        at = datetime.now(UTC)
+        if handled.outcome is Outcome.RETURNED:
+            self._settling.succeeded(self._beginning, at, accepted=True)
+            self._finish("run_agent returned")
+        else:
+            # No broker waits for a settlement: what failed is stored, and that is all.
+            self._settling.failed_with(self._beginning, handled, pid=pid, seconds=seconds, at=at, gone=True)
+            self._after_failure(handled)
+        self._store()
+
+    def _after_nothing(self) -> None:
+        """It was stopped, or its lease is over: neither failed nor succeeded. Or it died before it began."""
+        if self._stop is not None:
+            self._journal.free(SLOT)
+        elif self._lease.lapsed or self._lease.over(boottime_ns()):
+            self._journal.free(SLOT)
+            self.problems = (reasons.WAITS_FOR_MA(),)
+            self._log.warning("lease over: given up until the MA answers")
+        else:
+            self._not_begun(reasons.ENDED_BEFORE_IT_BEGAN())
+
+    def _after_failure(self, handled: Handled) -> None:
+        kind = handled.failure.exception_type if handled.failure is not None else handled.outcome.value
+        again = self.desired.restart_seconds
+        self._log.warning("run_agent failed", outcome=handled.outcome.value, type=kind, again_seconds=again)
+        if reason := self._settling.counting.reason:
+            self._log.error("breaker tripped", reason=reason)
+            self._tripped = reason
+            self._finish(reason)
+        elif not again:
+            self._failed = True
+            self._finish(f"run_agent failed: {kind}")
+        else:
+            self._start_at = time.monotonic() + again
+            self.state = (
+                RunState.STARTING
+            )  # before the problem, which a report must not tell of one that runs
+            self.problems = (reasons.STARTED_AGAIN(type=kind, seconds=again),)
+
+    def _finish(self, reason: str) -> None:
+        """The run is over by itself: it closes, also where only the KMA was to stop."""
+        self._over = self.stopping = True
+        self._stop = Stop(True, self._stop.reason if self._stop is not None and self._stop.close else reason)
+
+    def _store(self) -> None:
+        """Killed before: the start is found in the journal (`kma died`, or FINISHED). Killed after: the
+        protocol is there under the same id, and what follows from it, too."""
+        now = time.monotonic()
+        if now < self._store_again_at:
+            return
+        batch = self._settling.batch
+        try:
+            self._around.spool.append(batch.records, progress=self._settling.progress(self._restarts))
+        except sqlite3.Error as error:
+            self.problems = (reasons.SPOOL_NOT_WRITTEN(detail=str(error)),)
+            self._store_again_at = now + _STORE_PAUSE
+            self._log.error("spool cannot be written", error=str(error))
+            return
+        self._settling.take_batch()
+        self._write_totals()
+        if self._tripped:
+            self._around.report_now()
+        if not self._over:
+            self._journal.free(
+                SLOT
+            )  # else the slot says how the run ended, until its closing record is there
+
+    def _write_totals(self) -> None:
+        self._journal.write_totals(self._settling.totals(self._restarts))
+
+    def _show_standalone(self) -> None:
+        began = self._current is not None and self._current.began
+        self._holding, self._connected = int(began), began
+        if began:
+            self.problems = ()
+        if self._tripped:
+            self.state = RunState.INTERRUPTED
+        elif self._stop is not None:
+            self.state = RunState.DRAINING
+        else:
+            self.state = RunState.RUNNING if began else RunState.STARTING
