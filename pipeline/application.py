@@ -19,17 +19,19 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pipeline import crash, schemas
-from pipeline.archive import Archive, Source, archive_stage, guarded
+from pipeline.archive.quarantine import guarded
+from pipeline.archive.reading import Archive
+from pipeline.archive.source import Source
+from pipeline.archive.stages import archive_stage
 from pipeline.jobs_of_run import JOBS
 from pipeline.plan import Plan, PlanError, read
 from pipeline.progress import Progress, Watch
 from pipeline.run import Run
-from pipeline.session import build
+from pipeline.session import build, fitted
 
 ARCHIVE = "archive"
 REPORT = "report.json"
 LONGEST_PROBLEM = 2000  # characters
-PARTS, UNSAID, LEAST_PARTS = "spark.sql.shuffle.partitions", "200", 16
 
 
 class Application:
@@ -151,16 +153,6 @@ class Application:
             "from": min((each.first for each in every), default=None),
             "until": max((each.last for each in every), default=None),
         }
-
-
-def fitted(session: SparkSession) -> SparkSession:
-    """As many parts of a shuffle as the cores can use, where nobody said otherwise: most shuffles are small,
-    and each part of one costs a task."""
-    if session.conf.get(PARTS) == UNSAID:
-        session.conf.set(PARTS, str(max(LEAST_PARTS, 4 * session.sparkContext.defaultParallelism)))
-    # What is kept for several results is spread over as few parts as it fills.
-    session.conf.set("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "true")
-    return session
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -18,8 +18,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from pipeline import crash
-from pipeline.archive import Archive, ArchiveError
-from pipeline.jobs.shapes import told
+from pipeline.archive.files import ArchiveError
+from pipeline.archive.reading import Archive
+from pipeline.results import told
 
 ROWS = "rows"  # the sheet that every part has
 # More small parts than this become one.

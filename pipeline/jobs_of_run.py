@@ -9,10 +9,16 @@ from pyspark.sql import functions as F
 
 from pipeline.derived import PART, ROWS
 from pipeline.jobs.activation_health import REPAIR_DAYS, activation_health
-from pipeline.jobs.breaker_backtest import breaker_backtest, lives, steps, taken_back, totals, trips_of_runs
-from pipeline.jobs.breaker_suggestions import breaker_suggestions
-from pipeline.jobs.failure_days import day_counts, failure_days
-from pipeline.jobs.failure_trends import failure_trends, of_hours
+from pipeline.jobs.breaker_backtest import (
+    breaker_backtest,
+    breaker_suggestions,
+    lives,
+    steps,
+    taken_back,
+    totals,
+    trips_of_runs,
+)
+from pipeline.jobs.failure_trends import day_counts, failure_days, failure_trends, of_hours
 from pipeline.jobs.moments import day_of, moment
 from pipeline.jobs.odd_servers import odd_servers
 from pipeline.jobs.poison_profile import MOST_HELD, described, endings, poison_counts, poison_profile

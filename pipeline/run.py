@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType, TimestampType
 
 from contract.names import HISTORY_KEY
-from pipeline.archive import Archive, Manifest
+from pipeline.archive.manifests import Manifest
+from pipeline.archive.reading import Archive
 from pipeline.derived import Derived
 from pipeline.jobs.failure_trends import hours
-from pipeline.jobs.shapes import told
 from pipeline.plan import Plan
-from pipeline.results import SETTINGS, TABLES
+from pipeline.results import SETTINGS, TABLES, told
 from pipeline.touched import Stretch, blocks_that_hold, days_of, hours_between, stretch_of, stretches
 
 # More hours than this are not told one by one: clocks that were wrong, or years at once.

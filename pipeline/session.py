@@ -50,3 +50,16 @@ def build(
     for key, value in {**ALWAYS, **settings}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+PARTS, UNSAID, LEAST_PARTS = "spark.sql.shuffle.partitions", "200", 16
+
+
+def fitted(session: SparkSession) -> SparkSession:
+    """As many parts of a shuffle as the cores can use, where nobody said otherwise: most shuffles are small,
+    and each part of one costs a task."""
+    if session.conf.get(PARTS) == UNSAID:
+        session.conf.set(PARTS, str(max(LEAST_PARTS, 4 * session.sparkContext.defaultParallelism)))
+    # What is kept for several results is spread over as few parts as it fills.
+    session.conf.set("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "true")
+    return session

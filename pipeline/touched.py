@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-from pipeline.archive import Manifest
+from pipeline.archive.manifests import Manifest
 
 HOUR = timedelta(hours=1)
 # Files are chosen by so many stretches of time at most.

@@ -26,11 +26,11 @@ from pyspark.sql import functions as F
 
 from pipeline import crash
 from pipeline.archive import manifests
+from pipeline.archive.files import ArchiveError
 from pipeline.archive.manifests import Manifest
-from pipeline.archive.masking import PROPERTIES
-from pipeline.archive.problems import ArchiveError
 from pipeline.archive.quarantine import guarded, inspect_all
 from pipeline.archive.reading import Archive
+from pipeline.archive.source import PROPERTIES
 from pipeline.archive.writing import Block, write
 from pipeline.schemas import KINDS
 from pipeline.session import build
@@ -187,7 +187,7 @@ def _by_block(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"kind": kind, "block": block, "rows": rows} for (kind, block), rows in sorted(totals.items())]
 
 
-def main(url: str, master: str) -> None:
+def erase(url: str, master: str) -> None:
     wanted = json.loads(sys.stdin.readline())
     session = build(master, name="erasing", settings={"spark.ui.enabled": "false"})
     archive = Archive(session, url)
@@ -235,4 +235,4 @@ def _answer(**told: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    erase(*sys.argv[1:3])

@@ -10,7 +10,10 @@ from uuid import uuid4
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from pipeline.archive.problems import ArchiveError
+
+class ArchiveError(Exception):
+    """The block stays as it is planned; the next run tries it again. The text says which block and why."""
+
 
 # A file of this machine needs no JVM to be read: there are thousands of manifests after some years.
 LOCAL = "file:"

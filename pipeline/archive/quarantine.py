@@ -7,8 +7,8 @@ from typing import TypeVar
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from pipeline.archive.files import ArchiveError
 from pipeline.archive.manifests import Manifest
-from pipeline.archive.problems import ArchiveError
 from pipeline.archive.reading import Archive
 from pipeline.schemas import KINDS
 

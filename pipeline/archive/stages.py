@@ -10,11 +10,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.archive.compacting import compact_day
-from pipeline.archive.problems import ArchiveError
+from pipeline.archive.files import ArchiveError
 from pipeline.archive.reading import Archive
 from pipeline.archive.source import Source
-from pipeline.archive.sweeping import sweep
+from pipeline.archive.upkeep import compact_day, sweep
 from pipeline.archive.verifying import as_row, verify_block
 from pipeline.archive.writing import Block, archive_block
 

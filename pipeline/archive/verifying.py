@@ -10,9 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.archive.checksums import digests, told
-from pipeline.archive.manifests import Manifest
-from pipeline.archive.problems import ArchiveError
+from pipeline.archive.files import ArchiveError
+from pipeline.archive.manifests import Manifest, checksum_text, digests
 from pipeline.archive.quarantine import inspect, quarantine_named
 from pipeline.archive.reading import Archive
 from pipeline.archive.source import Source
@@ -67,7 +66,7 @@ def _compare(
     alone = not any(each is not mine and each.overlaps(block["first"], block["last"])
                     for each in archive.manifests(kind.name).values())  # fmt: skip
     whole = alone and (mine.first, mine.last) == (block["first"], block["last"])
-    if whole and (found["rows"], told(found["key_xor"], found["key_sum"])) == (mine.rows, mine.keys):
+    if whole and (found["rows"], checksum_text(found["key_xor"], found["key_sum"])) == (mine.rows, mine.keys):
         return 0, 0, ()
     there = _of_range(block, archive, kind)
     missing = keys.join(there, on=list(kind.key), how="left_anti")
@@ -96,7 +95,7 @@ def _reread(archive: Archive, kind: Kind, manifest: Manifest) -> list[str]:
         if not named:
             raise
         return [f"{each['path']}: {each['why']}" for each in named]
-    checksum = told(found["row_xor"], found["row_sum"])
+    checksum = checksum_text(found["row_xor"], found["row_sum"])
     if (found["rows"], checksum) == (manifest.rows, manifest.checksum):
         return []
     return [

@@ -17,9 +17,8 @@ from pyspark.sql import functions as F
 
 from pipeline import crash
 from pipeline.archive import manifests
-from pipeline.archive.checksums import digests, told
-from pipeline.archive.manifests import File, Manifest
-from pipeline.archive.problems import ArchiveError
+from pipeline.archive.files import ArchiveError
+from pipeline.archive.manifests import File, Manifest, checksum_text, digests
 from pipeline.archive.reading import ARCHIVED_AT, Archive, iso
 from pipeline.archive.source import Source
 from pipeline.schemas import KINDS, VERSION, Kind
@@ -95,8 +94,8 @@ def _manifest(
     staged = archive.read(kind, [archive.files.url(f"{folder}/{name}") for name in sorted(sizes)])
     found = _looked_at(staged, kind)
     total = int(sum(row["rows"] for row in found))
-    checksum = told(_xor(found, "row"), sum(row["row_sum"] for row in found))
-    if (total, checksum) != (seen["rows"], told(seen["row_xor"], seen["row_sum"])):
+    checksum = checksum_text(_xor(found, "row"), sum(row["row_sum"] for row in found))
+    if (total, checksum) != (seen["rows"], checksum_text(seen["row_xor"], seen["row_sum"])):
         raise ArchiveError(f"{seen['rows']} rows were read and {total} lie there, or others than those")
     files = [
         File(row["name"], row["rows"], sizes[row["name"]], row["occurred_min"], row["occurred_max"])
@@ -105,7 +104,7 @@ def _manifest(
     return Manifest(
         kind=kind.name, block=block["number"], day=block["day"], folder=folder, files=tuple(files),
         rows=total,
-        checksum=checksum, keys=told(_xor(found, "key"), sum(row["key_sum"] for row in found)),
+        checksum=checksum, keys=checksum_text(_xor(found, "key"), sum(row["key_sum"] for row in found)),
         first=block["first"],
         last=block["last"], occurred_min=min((each.occurred_min for each in files if each.occurred_min),
         default=None),

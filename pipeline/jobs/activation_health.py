@@ -3,10 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.jobs.as_of import with_next
-from pipeline.jobs.moments import seconds
-from pipeline.jobs.shapes import shaped
-from pipeline.results import ACTIVATION_HEALTH
+from pipeline.jobs.moments import seconds, with_next
+from pipeline.results import ACTIVATION_HEALTH, shaped
 
 # A success so long after the setting was enabled again says nothing about the repair.
 REPAIR_DAYS = 7

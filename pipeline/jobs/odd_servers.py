@@ -3,8 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipeline.jobs.shapes import shaped
-from pipeline.results import ODD_SERVERS
+from pipeline.results import ODD_SERVERS, shaped
 
 # The quantile of the normal distribution for a two-sided bound of 99 %.
 Z = 2.5758293035489004

@@ -3,8 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipeline.jobs.shapes import shaped
-from pipeline.results import POISON_COUNTS, POISON_PROFILE
+from pipeline.results import POISON_COUNTS, POISON_PROFILE, shaped
 
 # Of one property of a setting, kept by each run: the most frequent ones. Ids, different in each message, are
 # none.

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.jobs.as_of import with_last
-from pipeline.jobs.moments import seconds
-from pipeline.jobs.shapes import shaped
-from pipeline.results import REPLAY_SUCCESS
+from pipeline.jobs.moments import seconds, with_last
+from pipeline.results import REPLAY_SUCCESS, shaped
 
 HOUR, DAY = 3600, 86_400
 AGES = (("under_1h", HOUR), ("under_1d", DAY), ("under_7d", 7 * DAY), ("under_30d", 30 * DAY))

@@ -13,8 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.jobs.moments import day_of
-from pipeline.jobs.shapes import shaped
-from pipeline.results import RETENTION_PLAN
+from pipeline.results import RETENTION_PLAN, shaped
 
 DAYS = 30
 GROWTH_DAYS = 28

@@ -6,7 +6,9 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from pipeline.archive import Archive, Source, archive_stage
+from pipeline.archive.reading import Archive
+from pipeline.archive.source import Source
+from pipeline.archive.stages import archive_stage
 from pipeline.session import build
 
 plan = json.loads(Path(sys.argv[1]).read_text())

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.application import Application
-from pipeline.archive import Archive
+from pipeline.archive.reading import Archive
 from pipeline.archive.writing import write
 from pipeline.plan import Plan
 from pipeline.results import TABLES

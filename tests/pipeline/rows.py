@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.jobs.shapes import told as few
+from pipeline.results import told as few
 from pipeline.schemas import KINDS
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pipeline.archive import Source
 from pipeline.archive.reading import iso
+from pipeline.archive.source import Source
 from pipeline.schemas import KINDS
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)

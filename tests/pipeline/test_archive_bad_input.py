@@ -10,20 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deploy.config import REPOSITORY
-from pipeline.archive import (
-    Archive,
-    ArchiveError,
-    archive_block,
-    archive_stage,
-    compact_day,
-    guarded,
-    verify_block,
-)
+from pipeline.archive.files import ArchiveError
 from pipeline.archive.manifests import place
-from pipeline.archive.quarantine import inspect_all
-from pipeline.archive.reading import iso
-from pipeline.archive.sweeping import sweep
-from pipeline.archive.verifying import _reread
+from pipeline.archive.quarantine import guarded, inspect_all
+from pipeline.archive.reading import Archive, iso
+from pipeline.archive.stages import archive_stage
+from pipeline.archive.upkeep import compact_day, sweep
+from pipeline.archive.verifying import _reread, verify_block
+from pipeline.archive.writing import archive_block
 from pipeline.schemas import KINDS
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes
 
@@ -189,7 +183,9 @@ def test_a_day_of_which_a_file_is_broken_stays_as_it_is(session: SparkSession, a
 FULL = """
 import resource, sys
 from pathlib import Path
-from pipeline.archive import Archive, ArchiveError, archive_block
+from pipeline.archive.files import ArchiveError
+from pipeline.archive.reading import Archive
+from pipeline.archive.writing import archive_block
 from pipeline.session import build
 from tests.pipeline import classes
 from tests.pipeline.conftest import SETTINGS

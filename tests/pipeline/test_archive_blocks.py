@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.archive import Archive, ArchiveError, archive_block, archive_stage, verify_block
+from pipeline.archive.files import ArchiveError
+from pipeline.archive.reading import Archive
+from pipeline.archive.stages import archive_stage
+from pipeline.archive.verifying import verify_block
+from pipeline.archive.writing import archive_block
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes
 
 

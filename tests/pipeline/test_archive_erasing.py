@@ -17,9 +17,9 @@ from failures.archive.erasing import _planned, _put_down, erase, remember
 from failures.erasing import NotInArchive, Wanted, substitute
 from failures.models import ArchiveBlock, ArchiveErasure, FailureProtocol, PoisonProfile
 from pipeline import crash
-from pipeline.archive import Archive
 from pipeline.archive.erasing import find
 from pipeline.archive.erasing import substitute as in_archive
+from pipeline.archive.reading import Archive
 from tests.pipeline import classes
 from tests.pipeline.conftest import SETTINGS
 from tests.pipeline.test_archive_of_the_ma import HOUR, archived

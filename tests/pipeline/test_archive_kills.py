@@ -18,8 +18,7 @@ from pyspark.sql import SparkSession
 
 from deploy.config import REPOSITORY
 from pipeline import crash
-from pipeline.archive import Archive
-from pipeline.archive.reading import iso
+from pipeline.archive.reading import Archive, iso
 from tests.pipeline.classes import SHORT_LIVED
 from tests.pipeline.conftest import SETTINGS
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes

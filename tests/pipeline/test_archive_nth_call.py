@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.archive import Archive, ArchiveError, archive_block, verify_block
-from pipeline.archive.files import Files
+from pipeline.archive.files import ArchiveError, Files
+from pipeline.archive.reading import Archive
+from pipeline.archive.verifying import verify_block
+from pipeline.archive.writing import archive_block
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes
 
 CALLS = ("exists", "list", "write_new", "move", "delete")

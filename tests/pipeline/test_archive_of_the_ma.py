@@ -14,7 +14,9 @@ from failures.archive import planning, results
 from failures.archive import planning as settling
 from failures.archive.kinds import kinds
 from failures.models import ArchiveBlock, FailureProtocol, RecoveredMessage
-from pipeline.archive import Archive, Source, archive_stage
+from pipeline.archive.reading import Archive
+from pipeline.archive.source import Source
+from pipeline.archive.stages import archive_stage
 from pipeline.schemas import KINDS
 
 if TYPE_CHECKING:

@@ -7,8 +7,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from pipeline.jobs.breaker_backtest import breaker_backtest, lives, steps, taken_back, totals, trips_of_runs
-from pipeline.jobs.breaker_suggestions import breaker_suggestions
+from pipeline.jobs.breaker_backtest import (
+    breaker_backtest,
+    breaker_suggestions,
+    lives,
+    steps,
+    taken_back,
+    totals,
+    trips_of_runs,
+)
 from pipeline.results import BACKTEST_STEPS, BREAKER_BACKTEST, BREAKER_SUGGESTIONS, SETTINGS
 from tests.pipeline.histories import History, histories
 from tests.pipeline.rows import at, frame

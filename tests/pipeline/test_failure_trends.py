@@ -5,8 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from pipeline.jobs.failure_days import day_counts, failure_days
-from pipeline.jobs.failure_trends import failure_trends, hours, of_hours
+from pipeline.jobs.failure_trends import day_counts, failure_days, failure_trends, hours, of_hours
 from pipeline.results import DAY_COUNTS, FAILURE_DAYS, FAILURE_TRENDS
 from tests.pipeline.rows import START, at, frame
 
