@@ -6,8 +6,6 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.server import Server
-from agents.models.setting import LaunchSetting
 from console.reasons import ReasonField
 from contract.acknowledgements import LONGEST_ID, Action, EndState
 
@@ -42,10 +40,13 @@ class Acknowledgement(models.Model):
 
     acknowledgement = models.CharField(_("acknowledgement id"), max_length=LONGEST_ID, unique=True)
     setting = models.ForeignKey(
-        LaunchSetting, models.CASCADE, related_name="acknowledgements", verbose_name=_("launch setting")
+        "agents.LaunchSetting",
+        models.CASCADE,
+        related_name="acknowledgements",
+        verbose_name=_("launch setting"),
     )
     server = models.ForeignKey(
-        Server, models.PROTECT, related_name="acknowledgements", verbose_name=_("server")
+        "agents.Server", models.PROTECT, related_name="acknowledgements", verbose_name=_("server")
     )
     activation_uuid = models.UUIDField(_("activation"))
     epoch = models.PositiveBigIntegerField(_("epoch"))

@@ -9,8 +9,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models.parameters import ReadableJSONField
-from agents.models.server import Server
-from agents.models.setting import LaunchSetting
 from console.reasons import ReasonField, ReasonsField
 
 
@@ -62,7 +60,7 @@ class Activation(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
-        LaunchSetting, models.CASCADE, related_name="activations", verbose_name=_("launch setting")
+        "agents.LaunchSetting", models.CASCADE, related_name="activations", verbose_name=_("launch setting")
     )
     state = models.CharField(
         _("state"), max_length=12, choices=ActivationState.choices, default=ActivationState.PENDING
@@ -162,7 +160,7 @@ class Run(models.Model):
     activation = models.ForeignKey(
         Activation, models.CASCADE, related_name="runs", verbose_name=_("activation")
     )
-    server = models.ForeignKey(Server, models.PROTECT, related_name="runs", verbose_name=_("server"))
+    server = models.ForeignKey("agents.Server", models.PROTECT, related_name="runs", verbose_name=_("server"))
     epoch = models.PositiveIntegerField(_("epoch"))
     wanted = models.BooleanField(_("wanted"), default=True)
     state = models.CharField(_("state"), max_length=12, choices=RunPhase.choices, default=RunPhase.WANTED)

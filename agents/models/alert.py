@@ -7,10 +7,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from agents.models.pool import Pool
-from agents.models.server import Server
-from agents.models.setting import LaunchSetting
-
 
 class AlertState(models.TextChoices):
     """`calm`: its value is above the bound, not for long enough yet. Such a row is nobody's business and goes
@@ -41,12 +37,16 @@ class Alert(models.Model):
     severity = models.PositiveSmallIntegerField(_("severity"), choices=Severity.choices)
     state = models.CharField(_("state"), max_length=10, choices=AlertState.choices)
     setting = models.ForeignKey(
-        LaunchSetting, models.SET_NULL, null=True, related_name="alerts", verbose_name=_("launch setting")
+        "agents.LaunchSetting",
+        models.SET_NULL,
+        null=True,
+        related_name="alerts",
+        verbose_name=_("launch setting"),
     )
     server = models.ForeignKey(
-        Server, models.SET_NULL, null=True, related_name="alerts", verbose_name=_("server")
+        "agents.Server", models.SET_NULL, null=True, related_name="alerts", verbose_name=_("server")
     )
-    pools = models.ManyToManyField(Pool, related_name="alerts", verbose_name=_("pools"))
+    pools = models.ManyToManyField("agents.Pool", related_name="alerts", verbose_name=_("pools"))
     facts = models.JSONField(default=dict)
     value = models.FloatField(_("value"), default=0.0)
     opened_at = models.DateTimeField(pgettext_lazy("an alert", "opened"), null=True)
@@ -116,7 +116,12 @@ class AlertRule(models.Model):
 
     kind = models.CharField(_("kind"), max_length=40)
     pool = models.ForeignKey(
-        Pool, models.CASCADE, null=True, blank=True, related_name="alert_rules", verbose_name=_("pool")
+        "agents.Pool",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="alert_rules",
+        verbose_name=_("pool"),
     )
     watched = models.BooleanField(_("watched"), default=True)
     upper = models.FloatField(_("opens at"), null=True, blank=True)

@@ -5,11 +5,9 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.pool import Pool
-
 
 class PoolGrant(models.Model):
-    pool = models.ForeignKey(Pool, models.CASCADE, related_name="grants", verbose_name=_("pool"))
+    pool = models.ForeignKey("agents.Pool", models.CASCADE, related_name="grants", verbose_name=_("pool"))
     group = models.ForeignKey(Group, models.CASCADE, related_name="+", verbose_name=_("group of people"))
     may_edit = models.BooleanField(_("edit"), default=False)
     may_enable = models.BooleanField(_("enable"), default=False)

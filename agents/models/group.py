@@ -8,7 +8,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.setting import LaunchSetting
 from console.reasons import ReasonField
 
 group_name = RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", _("Small letters, digits and hyphens, at most 60."))
@@ -40,7 +39,7 @@ class GroupMember(models.Model):
     """A setting is in one group at most. Positions are unique, from 1, without meaning beyond their order."""
 
     group = models.ForeignKey(ScheduledGroup, models.CASCADE, related_name="members")
-    setting = models.OneToOneField(LaunchSetting, models.PROTECT, related_name="membership")
+    setting = models.OneToOneField("agents.LaunchSetting", models.PROTECT, related_name="membership")
     position = models.PositiveIntegerField(_("position"))
 
     class Meta:

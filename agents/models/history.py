@@ -5,9 +5,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.activation import Activation
-from agents.models.server import Server
-from agents.models.setting import LaunchSetting
 from console.reasons import ReasonField
 
 
@@ -15,10 +12,14 @@ class StateChange(models.Model):
     """`setting` is None for what happened to a server alone."""
 
     setting = models.ForeignKey(
-        LaunchSetting, models.CASCADE, null=True, related_name="changes", verbose_name=_("launch setting")
+        "agents.LaunchSetting",
+        models.CASCADE,
+        null=True,
+        related_name="changes",
+        verbose_name=_("launch setting"),
     )
-    activation = models.ForeignKey(Activation, models.CASCADE, null=True, related_name="changes")
-    server = models.ForeignKey(Server, models.CASCADE, null=True, related_name="changes")
+    activation = models.ForeignKey("agents.Activation", models.CASCADE, null=True, related_name="changes")
+    server = models.ForeignKey("agents.Server", models.CASCADE, null=True, related_name="changes")
     what = models.CharField(_("what"), max_length=30)
     old = models.CharField(_("from"), max_length=60, blank=True, default="")
     new = models.CharField(_("to"), max_length=60, blank=True, default="")

@@ -7,10 +7,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.alert import AlertTransition
-from agents.models.pool import Pool
-from agents.models.setting import LaunchSetting
-from agents.models.trip import BreakerTrip
 from console.ui.text import masked
 
 # Of one setting, and of one pool: each is told in turn, and one that hangs costs the others seconds.
@@ -27,7 +23,7 @@ class NoticeTarget(models.Model):
     again."""
 
     setting = models.ForeignKey(
-        LaunchSetting,
+        "agents.LaunchSetting",
         models.CASCADE,
         null=True,
         blank=True,
@@ -35,7 +31,12 @@ class NoticeTarget(models.Model):
         verbose_name=_("launch setting"),
     )
     pool = models.ForeignKey(
-        Pool, models.CASCADE, null=True, blank=True, related_name="notice_targets", verbose_name=_("pool")
+        "agents.Pool",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="notice_targets",
+        verbose_name=_("pool"),
     )
     channel = models.CharField(_("channel"), max_length=7, choices=Channel.choices)
     address = models.CharField(_("address"), max_length=500)
@@ -89,8 +90,10 @@ class NoticeState(models.TextChoices):
 class Notice(models.Model):
     """One telling, of a trip or of a transition of an alert. Neither: a test that a person asked for."""
 
-    trip = models.ForeignKey(BreakerTrip, models.CASCADE, null=True, related_name="notices")
-    transition = models.ForeignKey(AlertTransition, models.CASCADE, null=True, related_name="notices")
+    trip = models.ForeignKey("agents.BreakerTrip", models.CASCADE, null=True, related_name="notices")
+    transition = models.ForeignKey(
+        "agents.AlertTransition", models.CASCADE, null=True, related_name="notices"
+    )
     target = models.ForeignKey(NoticeTarget, models.SET_NULL, null=True, related_name="notices")
     channel = models.CharField(_("channel"), max_length=7, choices=Channel.choices)
     address = models.CharField(_("address"), max_length=500)

@@ -1,6 +1,6 @@
 """What a setting says of messages that cannot be handled, or that were handled before."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -9,9 +9,6 @@ from django.utils.translation import gettext_lazy as _
 from contract import message_key
 from contract.messages import Mode
 from contract.outcomes import AfterLast
-
-if TYPE_CHECKING:
-    from agents.models.setting import LaunchSetting
 
 # Those that settle each message before the next one is needed.
 IN_ORDER = (Mode.TRANSACTED.value, Mode.AUTO.value)
@@ -39,8 +36,8 @@ def check_blocked(value: float) -> None:
         raise ValidationError(_("Seconds, 0 for at once, or -1."), code="invalid_interval")
 
 
-def poison_problems(setting: "LaunchSetting") -> dict[str, Any]:
-    """What does not fit together in it, by field."""
+def poison_problems(setting: Any) -> dict[str, Any]:
+    """What does not fit together in this LaunchSetting, by field."""
     found: dict[str, Any] = {}
     if setting.after_last == PoisonPolicy.EXCEPTION and (problem := _destination_problem(setting)):
         found["exception_destination"] = problem
@@ -65,7 +62,7 @@ def poison_problems(setting: "LaunchSetting") -> dict[str, Any]:
     return found
 
 
-def _destination_problem(setting: "LaunchSetting") -> Any:
+def _destination_problem(setting: Any) -> Any:
     if not setting.exception_destination:
         return _("Name the destination, or choose another end.")
     if _is_own(setting, setting.exception_destination):
@@ -76,7 +73,7 @@ def _destination_problem(setting: "LaunchSetting") -> Any:
     return ""
 
 
-def _is_as_stored(setting: "LaunchSetting") -> bool:
+def _is_as_stored(setting: Any) -> bool:
     """A way back that is there already keeps nobody from changing something else: no message goes round, see
     kma."""
     wish = {"after_last": setting.after_last, "exception_destination": setting.exception_destination}
@@ -84,7 +81,7 @@ def _is_as_stored(setting: "LaunchSetting") -> bool:
     return setting.pk is not None and rows.exists()
 
 
-def _way_back(setting: "LaunchSetting") -> list[str]:
+def _way_back(setting: Any) -> list[str]:
     """The keys of other settings whose exception destinations lead from that of `setting` to its own
     destination, the nearest first; empty: none do."""
     others = type(setting)._default_manager.exclude(pk=setting.pk).filter(after_last=PoisonPolicy.EXCEPTION)
@@ -103,5 +100,5 @@ def _way_back(setting: "LaunchSetting") -> list[str]:
     return []
 
 
-def _is_own(setting: "LaunchSetting", name: str) -> bool:
+def _is_own(setting: Any, name: str) -> bool:
     return setting.destination_id is not None and name == setting.subscribed.name

@@ -9,7 +9,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models.parameters import ReadableJSONField, check_storable
-from agents.models.server import Server
 from agents.rules.allowed_agents import allows, join_names
 
 pool_name = RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", _("Small letters, digits and hyphens, at most 60."))
@@ -42,7 +41,9 @@ def check_agent_names(value: Any) -> None:
 class Pool(models.Model):
     name = models.CharField(_("name"), max_length=60, unique=True, validators=[pool_name])
     description = models.TextField(_("description"), blank=True, default="")
-    servers = models.ManyToManyField(Server, related_name="pools", blank=True, verbose_name=_("servers"))
+    servers = models.ManyToManyField(
+        "agents.Server", related_name="pools", blank=True, verbose_name=_("servers")
+    )
     # None: every agent that its servers offer. See agents.rules.allowed_agents.
     allowed_agents = ReadableJSONField(
         _("allowed agents"), null=True, blank=True, default=None, validators=[check_agent_names]

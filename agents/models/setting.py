@@ -15,7 +15,7 @@ from agents import hooks
 from agents.models.destination import Destination, address_name
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
-from agents.models.pool import Pool, agent_problems
+from agents.models.pool import agent_problems
 from console.reasons import ReasonField
 from contract.messages import AgentKind, Mode
 from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS
@@ -83,7 +83,7 @@ class LaunchSetting(models.Model):
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.MESSAGE)
     timing = models.CharField(_("timing"), max_length=10, choices=Timing.choices, default=Timing.ASAP)
     spread = models.CharField(_("spread"), max_length=4, choices=Spread.choices, default=Spread.ANY)
-    pool = models.ForeignKey(Pool, models.PROTECT, related_name="settings", verbose_name=_("pool"))
+    pool = models.ForeignKey("agents.Pool", models.PROTECT, related_name="settings", verbose_name=_("pool"))
     # A message agent has one, a standalone agent none: see `clean` and the constraint.
     destination = models.ForeignKey(
         Destination,

@@ -4,8 +4,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.setting import LaunchSetting
-
 
 class SubscriptionState(models.Model):
     """As of `seen_at`. `acknowledged` is the broker's counter, which begins anew when it is restarted.
@@ -13,7 +11,10 @@ class SubscriptionState(models.Model):
     when nobody consumes though somebody should. Both None while all is well."""
 
     setting = models.OneToOneField(
-        LaunchSetting, models.CASCADE, related_name="subscription_state", verbose_name=_("launch setting")
+        "agents.LaunchSetting",
+        models.CASCADE,
+        related_name="subscription_state",
+        verbose_name=_("launch setting"),
     )
     waiting = models.BigIntegerField(default=0)
     in_delivery = models.BigIntegerField(default=0)

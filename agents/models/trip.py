@@ -5,10 +5,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.activation import Activation, Run
-from agents.models.group import ScheduledGroup
-from agents.models.server import Server
-from agents.models.setting import LaunchSetting
 from contract.breaker import TripReason
 
 
@@ -23,9 +19,9 @@ class BreakerTrip(models.Model):
     `effects`: what was done at once, in order: [{"what": …, "name": …}]. It ends when a person enables the
     setting; a trial that fails opens the same trip again (`reopened` counts)."""
 
-    setting = models.ForeignKey(LaunchSetting, models.CASCADE, related_name="trips")
-    activation = models.ForeignKey(Activation, models.SET_NULL, null=True, related_name="trips")
-    group = models.ForeignKey(ScheduledGroup, models.SET_NULL, null=True, related_name="trips")
+    setting = models.ForeignKey("agents.LaunchSetting", models.CASCADE, related_name="trips")
+    activation = models.ForeignKey("agents.Activation", models.SET_NULL, null=True, related_name="trips")
+    group = models.ForeignKey("agents.ScheduledGroup", models.SET_NULL, null=True, related_name="trips")
     reason = models.CharField(_("reason"), max_length=10, choices=BreakReason.choices)
     exception_type = models.CharField(_("exception type"), max_length=255, blank=True, default="")
     quorum = models.JSONField(default=dict)
@@ -58,9 +54,9 @@ class Interruption(models.Model):
     came."""
 
     id = models.UUIDField(primary_key=True, editable=False)
-    setting = models.ForeignKey(LaunchSetting, models.CASCADE, related_name="interruptions")
-    run = models.ForeignKey(Run, models.CASCADE, null=True, related_name="interruptions")
-    server = models.ForeignKey(Server, models.PROTECT, related_name="interruptions")
+    setting = models.ForeignKey("agents.LaunchSetting", models.CASCADE, related_name="interruptions")
+    run = models.ForeignKey("agents.Run", models.CASCADE, null=True, related_name="interruptions")
+    server = models.ForeignKey("agents.Server", models.PROTECT, related_name="interruptions")
     trip = models.ForeignKey(BreakerTrip, models.SET_NULL, null=True, related_name="interruptions")
     activation_uuid = models.UUIDField()
     epoch = models.PositiveIntegerField(_("epoch"))

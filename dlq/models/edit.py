@@ -6,8 +6,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from dlq.models.replay import ReplayItem
-
 
 class EditState(models.TextChoices):
     PLANNED = "planned", _("planned")
@@ -24,7 +22,7 @@ class LetterEdit(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     item = models.OneToOneField(
-        ReplayItem, models.CASCADE, related_name="edit", verbose_name=_("replay item")
+        "dlq.ReplayItem", models.CASCADE, related_name="edit", verbose_name=_("replay item")
     )
     encoded = models.BinaryField()
     diff = models.JSONField(_("changes"), default=list)

@@ -6,7 +6,6 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import LaunchSetting
 from contract.names import BIN, dead_letter_queue
 from dlq.models.content import content_of, of_content
 
@@ -45,7 +44,7 @@ class DeadLetter(models.Model):
     orig_message_id = models.BigIntegerField(_("original message id"))
     # Letters are found by their queue; only who removes a setting looks for them by this.
     setting = models.ForeignKey(
-        LaunchSetting,
+        "agents.LaunchSetting",
         models.SET_NULL,
         null=True,
         related_name="dead_letters",

@@ -7,9 +7,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import LaunchSetting
 from console.jobs.job import Job
-from dlq.models.letter import DeadLetter
 
 
 class Action(models.TextChoices):
@@ -74,7 +72,11 @@ class ReplayJob(Job):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
-        LaunchSetting, models.SET_NULL, null=True, related_name="replays", verbose_name=_("launch setting")
+        "agents.LaunchSetting",
+        models.SET_NULL,
+        null=True,
+        related_name="replays",
+        verbose_name=_("launch setting"),
     )
     setting_key = models.CharField(_("setting key"), max_length=61)
     action = models.CharField(_("action"), max_length=10, choices=Action.choices, default=Action.GIVE_BACK)
@@ -247,7 +249,11 @@ class ReplayItem(models.Model):
         ReplayJob, models.CASCADE, related_name="items", db_index=False, verbose_name=_("replay")
     )
     letter = models.ForeignKey(
-        DeadLetter, models.CASCADE, related_name="replays", db_index=False, verbose_name=_("dead letter")
+        "dlq.DeadLetter",
+        models.CASCADE,
+        related_name="replays",
+        db_index=False,
+        verbose_name=_("dead letter"),
     )
     slice = models.ForeignKey(
         ReplaySlice,
@@ -266,7 +272,7 @@ class ReplayItem(models.Model):
     )
     outcome_at = models.DateTimeField(_("outcome known"), null=True)
     died_as = models.ForeignKey(
-        DeadLetter,
+        "dlq.DeadLetter",
         models.SET_NULL,
         null=True,
         related_name="+",

@@ -7,7 +7,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import LaunchSetting
 from console.jobs.job import Job
 
 
@@ -45,7 +44,7 @@ class WaitingAction(Job):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
-        LaunchSetting,
+        "agents.LaunchSetting",
         models.SET_NULL,
         null=True,
         related_name="waiting_actions",

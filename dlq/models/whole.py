@@ -6,7 +6,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from console.jobs.job import Job
-from dlq.models.letter import DeadLetter
 
 
 class FetchState(models.TextChoices):
@@ -26,7 +25,7 @@ class WholeFetch(Job):
     read so far. A done one holds the whole AMQP message in `encoded` until it is dropped, a day later."""
 
     letter = models.ForeignKey(
-        DeadLetter, models.CASCADE, related_name="fetches", verbose_name=_("dead letter")
+        "dlq.DeadLetter", models.CASCADE, related_name="fetches", verbose_name=_("dead letter")
     )
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
