@@ -14,6 +14,8 @@ REDIRECT = "redirect"
 DISCARD = "discard"
 WAITING = "handle_waiting"
 IMPORT = "import_letters"
+# In every pool.
+GIVE_BACK_EVERYWHERE = "dlq.give_back"
 # Of nobody by a pool: what is erased may be of every setting.
 ERASE = "dlq.erase_personal"
 
@@ -23,7 +25,9 @@ def register() -> None:
     add_action(
         SEE_MASKED, "dlq.can_see_masked", "may_see_masked", _("Can see masked properties of dead letters")
     )
-    add_action(GIVE_BACK, "dlq.give_back", "may_give_back", _("Can give dead letters back to their setting"))
+    add_action(
+        GIVE_BACK, GIVE_BACK_EVERYWHERE, "may_give_back", _("Can give dead letters back to their setting")
+    )
     add_action(EDIT, "dlq.edit_letters", "may_edit_letters", _("Can edit dead letters and give them back"))
     add_action(REDIRECT, "dlq.redirect", "may_redirect", _("Can redirect dead letters to another setting"))
     add_action(DISCARD, "dlq.discard", "may_discard", _("Can discard dead letters"))

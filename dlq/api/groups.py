@@ -11,9 +11,9 @@ from rest_framework.views import APIView
 
 from dlq.api.letters import SeesLetters
 from dlq.dead_letters.queries.masks import masks_for
-from dlq.groups import KINDS, Facts, Group, facts_of, groups_of
-from dlq.groups.facts import key_of
-from dlq.groups.rules import narrowed
+from dlq.groups.facts import Facts, facts_of, key_of
+from dlq.groups.queries import Group, groups_of
+from dlq.groups.rules import KINDS, narrowed
 from dlq.search.visibility import dead_queues_for
 
 MOST = 200

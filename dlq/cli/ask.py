@@ -21,7 +21,7 @@ from console.operations.rest import as_problems
 from console.rest.errors import answer
 from dlq.cli import terminal
 from dlq.cli.terminal import safe
-from dlq.groups import KINDS
+from dlq.groups.rules import KINDS
 
 # -- questions to the REST interface without a network: the same views, in the name of a person --------------
 

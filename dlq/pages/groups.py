@@ -19,18 +19,15 @@ from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.annotations.operations import why_not_remark
 from dlq.dead_letters.queries.masks import masks_for
-from dlq.groups import KINDS, Facts, Group, Groups, Kind, facts_of, groups_of, kind_named
-from dlq.groups.facts import key_of
-from dlq.groups.rules import narrowed
+from dlq.groups.facts import Facts, facts_of, key_of
+from dlq.groups.queries import Group, Groups, groups_of
+from dlq.groups.rules import KINDS, Kind, kind_named, narrowed
 from dlq.models import LetterState
 from dlq.pages.access import check_queue, sees_letters
 from dlq.rights import GIVE_BACK
 from dlq.search.visibility import dead_queues_for, letters_for, sees_all
 from failures.error_groups.known_errors import known_of
 from failures.models import KnownError
-
-# What stands above the dead letters of a setting, in groups or one by one: how many, says who, what can be
-# done.
 
 
 def head_of(request: HttpRequest, key: str) -> dict[str, Any]:

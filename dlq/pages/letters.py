@@ -88,8 +88,6 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
     )
 
 
-VIEW = "dlq.view_deadletter"
-GIVE_BACK = "dlq.give_back"
 # Numbers that are hidden where there is little room.
 LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
 REPLAYS_HELP = gettext_lazy("How often this message was given back to agents and died again")

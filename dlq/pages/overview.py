@@ -19,10 +19,9 @@ from contract.names import BIN, DEAD_LETTER_PREFIX, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.index.queries import feed_lag
 from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
-from dlq.pages.letters import VIEW
 from dlq.pages.queue_rows import bin_row, queue_rows, setting_row, told_more, unknown_row
 from dlq.pages.replay_words import JOBS
-from dlq.search.visibility import sees_all
+from dlq.search.visibility import SEE_ALL, sees_all
 
 MOST_FOREIGN = 100
 
@@ -85,7 +84,7 @@ LATEST = 3
 
 
 def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
-    if not setting.takes_messages or not request.user.has_perm(VIEW):
+    if not setting.takes_messages or not request.user.has_perm(SEE_ALL):
         return None
     figures = figures_of(setting)
     jobs = ReplayJob.objects.filter(setting=setting).select_related("by")[:LATEST]

@@ -29,8 +29,8 @@ from agents.pools.rights import may
 from agents.templatetags.agents import run_problem
 from console.ui.amounts import ago, coarse, duration, number
 from console.ui.page import Text, link
-from dlq.pages.letters import GIVE_BACK
 from dlq.pages.queue_rows import QueueRow
+from dlq.rights import GIVE_BACK_EVERYWHERE
 from ma_site.pages.part import Part
 from ma_site.pages.table import SettingRow
 
@@ -243,6 +243,6 @@ def _dead(request: HttpRequest, row: QueueRow, now: datetime) -> Need:
     if row.top:
         why += f" · {row.top_share} % {row.top}"
     acts = [(_("Look"), row.url)]
-    if row.setting and request.user.has_perm(GIVE_BACK):
+    if row.setting and request.user.has_perm(GIVE_BACK_EVERYWHERE):
         acts.append((_("Give back…"), f"{link('give_back', row.key)}?all=1"))
     return Need("warn", "letter", row.key if row.setting else row.queue, why, row.url, acts)

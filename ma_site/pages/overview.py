@@ -19,8 +19,8 @@ from agents.pools.rights import may_anywhere
 from console.lists.keyset import counted
 from console.ui.page import needs, page
 from dlq.models import DeadLetter, LetterState
-from dlq.pages.letters import VIEW as SEE_LETTERS
 from dlq.pages.queue_rows import QueueRow, queue_rows, unknown_row
+from dlq.search.visibility import SEE_ALL as SEE_LETTERS
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW as SEE_PROTOCOLS
 from ma_site.pages.attention import MOST, needs_of

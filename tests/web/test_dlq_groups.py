@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import LaunchSetting, Pool
 from console.lists import keyset
 from contract.typed import Typed
-from dlq import groups
 from dlq.dead_letters.rules.masks import Masks
-from dlq.groups import KINDS, queries
 from dlq.groups import facts as stories
+from dlq.groups import queries
+from dlq.groups.rules import KINDS
 from dlq.models import DeadLetter, KnownFault, LetterState, Taking
 from dlq.search.visibility import dead_queues_for, found
 from tests.web import letters
@@ -43,7 +43,7 @@ def died(number: int, fingerprint: str = FAULT, key: str = "orders", **columns: 
 
 
 def counts(by: str, *queues: str) -> dict[str, int]:
-    return {str(group.value): group.count for group in groups.groups_of(KINDS[by], queues).found}
+    return {str(group.value): group.count for group in queries.groups_of(KINDS[by], queues).found}
 
 
 @pytest.mark.both_databases
@@ -67,7 +67,7 @@ def test_letters_are_grouped_by_each_kind_and_the_filter_of_a_group_finds_just_i
     today, before = AT.date(), (AT - timedelta(days=3)).date()
     assert counts("day", *both) == {str(today): 4, str(before): 1}
     for kind in KINDS.values():
-        for group in groups.groups_of(kind, both).found:
+        for group in queries.groups_of(kind, both).found:
             _filters, rows = found(QueryDict(group.query), root)
             assert rows.count() == group.count, (kind.name, group.value)
             assert {group.first, group.last} <= set(rows.values_list("pk", flat=True))
@@ -78,8 +78,8 @@ def test_the_largest_group_is_first_and_the_latest_day(root: User) -> None:
     for number in range(6):
         died(number, OTHER if number % 3 else FAULT, seen_at=AT + timedelta(days=number))
 
-    by_fault = groups.groups_of(KINDS["fingerprint"], ["DLQ.orders"]).found
-    by_day = groups.groups_of(KINDS["day"], ["DLQ.orders"]).found
+    by_fault = queries.groups_of(KINDS["fingerprint"], ["DLQ.orders"]).found
+    by_day = queries.groups_of(KINDS["day"], ["DLQ.orders"]).found
 
     assert [(group.value, group.words) for group in by_fault] == [(OTHER, "4"), (FAULT, "2")]
     assert [group.value for group in by_day] == sorted((group.value for group in by_day), reverse=True)
@@ -98,7 +98,7 @@ def test_what_is_too_many_to_count_is_told_about(
     monkeypatch.setattr(queries, "COARSE", 20)
     monkeypatch.setattr(queries, "EXACT", 10_000 if patient else 0)
 
-    first, *_others = groups.groups_of(KINDS[by], ["DLQ.orders"]).found
+    first, *_others = queries.groups_of(KINDS[by], ["DLQ.orders"]).found
 
     assert first.words.startswith("about 15") and 140 <= first.count <= 160
 
@@ -109,7 +109,7 @@ def test_a_group_within_the_bound_is_counted_exactly(monkeypatch: pytest.MonkeyP
         died(number)
     monkeypatch.setattr(queries, "COARSE", 20)
 
-    assert groups.groups_of(KINDS["fingerprint"], ["DLQ.orders"]).found[0].words == "50"
+    assert queries.groups_of(KINDS["fingerprint"], ["DLQ.orders"]).found[0].words == "50"
 
 
 @pytest.mark.both_databases
@@ -122,7 +122,7 @@ def test_of_too_many_groups_those_of_the_latest_letters_are_shown(monkeypatch: p
     for number in range(30, 33):
         died(number, OTHER)
 
-    shown = groups.groups_of(KINDS["fingerprint"], ["DLQ.orders"])
+    shown = queries.groups_of(KINDS["fingerprint"], ["DLQ.orders"])
 
     assert shown.more
     assert (shown.found[0].value, shown.found[0].count) == (OTHER, 3)
@@ -144,9 +144,9 @@ def test_a_group_tells_since_when_what_of_whose_and_what_replays_did(
     KnownFault.objects.create(setting_key=setting.key, fingerprint=FAULT, ticket="T-1")
     KnownFault.objects.create(setting_key=setting.key, fingerprint=OTHER)
     Taking.objects.create(setting_key=setting.key, by_name="ann")
-    group = groups.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"]).found[0]
+    group = queries.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"]).found[0]
 
-    facts = groups.facts_of([group], Masks())[0]
+    facts = stories.facts_of([group], Masks())[0]
 
     assert (facts.since, facts.latest, facts.example) == (first.seen_at, last.seen_at, last.pk)
     assert sorted(facts.versions) == ["2.4.1", "2.5.0"]
@@ -166,11 +166,11 @@ def test_replays_are_told_of_the_latest_letters_that_were_given_back(
     )
     died(5, key=setting.key)
     died(6, OTHER, key=setting.key)
-    found = groups.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"]).found
+    found = queries.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"]).found
 
     told = {
         group.value: facts.given_back
-        for group, facts in zip(found, groups.facts_of(found, Masks()), strict=True)
+        for group, facts in zip(found, stories.facts_of(found, Masks()), strict=True)
     }
 
     assert told == {FAULT: "2+", OTHER: "0+"}
@@ -179,9 +179,9 @@ def test_replays_are_told_of_the_latest_letters_that_were_given_back(
 def test_the_example_of_a_group_is_masked(setting: LaunchSetting) -> None:
     make = Typed("string", '{"card": "4111"}')
     row = letters.dead(setting.key, 1, "ID:1", body=make)
-    group = groups.groups_of(KINDS["fingerprint"], [row.queue]).found[0]
+    group = queries.groups_of(KINDS["fingerprint"], [row.queue]).found[0]
 
-    seen = groups.facts_of([group], Masks({setting.key: frozenset({"card"})}))[0]
+    seen = stories.facts_of([group], Masks({setting.key: frozenset({"card"})}))[0]
 
     assert "4111" not in seen.body and "card" in seen.body
 
@@ -192,7 +192,7 @@ def test_more_groups_and_letters_take_no_more_questions(setting: LaunchSetting) 
         with CaptureQueriesContext(
             connection,
         ) as asked:
-            groups.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"])
+            queries.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"])
         return len(asked)
 
     died(1, key=setting.key)
