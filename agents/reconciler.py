@@ -8,24 +8,23 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
 
-from agents.acknowledgements.answering import lose_redelivered
+from agents.acknowledgements.answers import lose_redelivered
 from agents.activations.drains import watch_drains
+from agents.activations.enable import forget_old_windows
 from agents.activations.end import end_activations, lose_unreachable_runs
-from agents.activations.passed_windows import forget_old_windows
 from agents.activations.plan import plan_open_activations
 from agents.alerts.evaluating import evaluate
 from agents.alerts.notices import ask_if_due, send_due
 from agents.breaker.trip import evaluate_open
-from agents.groups.switching import advance_groups
+from agents.groups.enable import advance_groups
+from agents.isolation import isolated
 from agents.provisioning.provision import provision_due
 from agents.provisioning.subscriptions import watch_subscriptions
-from agents.schedules.saving import ask_for_ticks, tend_schedules
+from agents.schedules.ticks import ask_for_ticks, tend_schedules
 from agents.servers.duty import expire_duties
 from agents.settings.pauses import end_pauses
 from agents.settings.removal import finish_removals
-from agents.site.rows import isolated
-from console.jobs.locks import once_per
-from console.processes import record_heartbeat, seconds_since
+from console.processes import once_per, record_heartbeat, seconds_since
 
 log = structlog.get_logger(__name__)
 

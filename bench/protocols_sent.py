@@ -41,7 +41,7 @@ def senders(count: int, names: Sequence[str]) -> list[Sender]:
     from django.utils import timezone
 
     from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server
-    from agents.servers.tokens import issue_server_token
+    from agents.servers.admission import issue_server_token
 
     pool, _ = Pool.objects.get_or_create(name="intake")
     destination, _ = Destination.objects.get_or_create(name="intake")
@@ -123,7 +123,7 @@ def web(port: int) -> Iterator[str]:
         "--threads",
         "4",
         "--worker-class",
-        "ma_site.whole_requests.Worker",
+        "ma_site.requests.worker.Worker",
         "--keep-alive",
         "15",
         "--no-control-socket",

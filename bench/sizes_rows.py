@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from django.utils import timezone
 
-from agents.activations.opening import launched_with
+from agents.activations.launch import launched_with
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, RunPhase, Server, StateChange
 from bench.protocols_sent import BATCH, batch
 from broker.amqp.codec import encode

@@ -1,8 +1,7 @@
 """Rows of the console, one file per resource."""
 
 from console.audit.models import AuditEntry
-from console.jobs.locks import NamedLock
-from console.processes import ProcessHeartbeat
+from console.processes import NamedLock, ProcessHeartbeat
 from console.saved_filters.models import SavedFilter
 from console.tokens.models import ApiToken
 

@@ -16,8 +16,8 @@ class DlqConfig(AppConfig):
         )
         from dlq.edit import worker as editing
         from dlq.index.causes import protocols_arrived
-        from dlq.outcomes.operations import ReplayOutcomes, deaths, handled_well
-        from dlq.queues.following import key_problem
+        from dlq.outcomes.join import ReplayOutcomes, deaths, handled_well
+        from dlq.queues.foreign import key_problem
         from dlq.retention import aging, archiving, letter_ages
         from dlq.retention.aging import (
             before_the_index,

@@ -8,11 +8,10 @@ from django.utils.translation import pgettext_lazy
 
 from console import hooks
 from console.audit import text
-from dlq.edit.text import OPERATION_WORDS
-from dlq.exports.exporting import EXPORT
+from dlq.exports.files import EXPORT
 from dlq.models import ItemState, Outcome, ReplayItem, Scope
 from dlq.models.waiting import WaitingKind, WaitingPart
-from dlq.replay.preflight.text import acknowledged
+from dlq.replay.preflight.text import OPERATION_WORDS, acknowledged
 
 # Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled
 # before.

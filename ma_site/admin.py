@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.contrib.auth.views import PasswordChangeView
 from django.forms import ModelMultipleChoiceField
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext_noop
 
 from console.audit.forms import RecordedAdmin
 from console.audit.saves import saving
@@ -23,7 +23,7 @@ class PermissionField(ModelMultipleChoiceField):
     def label_from_instance(self, obj: Permission) -> str:
         name = f"{obj.content_type.app_label}.{obj.codename}"
         words = permission_words(name)
-        return f"{obj.content_type} | {_(obj.name) if words == name else words}"
+        return f"{obj.content_type} | {gettext(obj.name) if words == name else words}"
 
 
 class InWords:
@@ -59,3 +59,17 @@ class PasswordChange(PasswordChangeView):
     def form_valid(self, form: Any) -> HttpResponse:
         with saving(form.user, form.user, verb="password"):
             return super().form_valid(form)
+
+
+# Texts of the admin that Russian needs in other words: a name in them has no other case than the nominative.
+
+
+TEXTS = (
+    gettext_noop("Add %s"),
+    gettext_noop("Change %s"),
+    gettext_noop("View %s"),
+    gettext_noop("Select %s"),
+    gettext_noop("Select %s to change"),
+    gettext_noop("Select %s to view"),
+    gettext_noop("Add %(name)s"),
+)

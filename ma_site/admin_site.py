@@ -32,7 +32,7 @@ class OperationsSite(AdminSite):
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         if request.method != "POST":
             return super().login(request, extra_context)
-        from ma_site.sign_in import throttled  # needs the apps, which need this site
+        from ma_site.requests.sign_in import throttled  # needs the apps, which need this site
 
         return throttled(request, lambda: super(OperationsSite, self).login(request, extra_context))
 

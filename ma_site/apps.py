@@ -33,10 +33,6 @@ class MaSiteConfig(AppConfig):
     verbose_name = _("Site")
 
     def ready(self) -> None:
-        from ma_site import (
-            audit_codes,  # noqa: F401  # words of what entries hold
-            component_alerts,
-            sign_in,  # noqa: F401  # its receivers
-        )
+        from ma_site import component_alerts
 
         component_alerts.register_kinds()

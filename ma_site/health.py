@@ -11,7 +11,7 @@ from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from agents.liveness.queries import expected_servers
+from agents.liveness import expected_servers
 from agents.models import ComponentState, Server
 from console.processes import seconds_since
 from console.tokens.models import ApiToken

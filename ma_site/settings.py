@@ -81,20 +81,20 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "ma_site.middleware.SecurityHeaders",
+    "ma_site.requests.middleware.SecurityHeaders",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "ma_site.middleware.RefuseUnstorableUrls",
+    "ma_site.requests.middleware.RefuseUnstorableUrls",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
-    "ma_site.middleware.BodyBounds",
+    "ma_site.requests.middleware.BodyBounds",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "ma_site.middleware.DatabaseAway",
-    "ma_site.middleware.RequestLog",
+    "ma_site.requests.middleware.DatabaseAway",
+    "ma_site.requests.middleware.RequestLog",
 ]
 
 ROOT_URLCONF = "ma_site.urls"
@@ -205,12 +205,12 @@ X_FRAME_OPTIONS = "DENY"
 # -- REST ----------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["console.tokens.authentication.PersonTokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["console.permissions.PersonPermissions"],
+    "DEFAULT_PERMISSION_CLASSES": ["console.rest.defaults.PersonPermissions"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["console.rest.parsing.BoundedJsonParser"],
     "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.UserRateThrottle"],
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min"},
-    "DEFAULT_PAGINATION_CLASS": "console.rest.pagination.Pages",
+    "DEFAULT_PAGINATION_CLASS": "console.rest.defaults.Pages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "console.rest.errors.answer",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],

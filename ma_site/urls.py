@@ -8,7 +8,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from console.rest.errors import unknown_address
 from ma_site.health import health
-from ma_site.pages import registry
+from ma_site.pages import urls
 
 
 def favicon(request: HttpRequest) -> HttpResponseRedirect:
@@ -16,7 +16,7 @@ def favicon(request: HttpRequest) -> HttpResponseRedirect:
     return HttpResponseRedirect(static("ma/icon.svg"))
 
 
-registry.register_pages()
+urls.register_pages()
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/", health, name="health"),
@@ -32,4 +32,4 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", admin.site.urls),
 ]
 
-handler500 = "ma_site.away.server_error"
+handler500 = "ma_site.requests.plain.server_error"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.acknowledgements.answering import Answerer, NotAnswered, answer, until_ended
+from agents.acknowledgements.answers import Answerer, NotAnswered, answer, until_ended
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState
 from agents.pools.rights import why_not
 from console.operations.operation import Act, Done, Operation, Question

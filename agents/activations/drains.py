@@ -7,12 +7,12 @@ import structlog
 
 from agents.activations.end import end_activations, set_ending
 from agents.activations.rules.drain import Look, Patience, Progress, follow, time_is_up, verdict
+from agents.isolation import isolated
 from agents.models import Activation, ActivationState, Ending, Kind, LaunchSetting, Timing
-from agents.site.rows import isolated
 from broker.management.queues import queue_figures
 from broker.port import BrokerError, BrokerUnavailable
 from console.broker import management
-from console.jobs.locks import lock
+from console.processes import lock
 
 log = structlog.get_logger(__name__)
 

@@ -16,13 +16,12 @@ from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from agents import hooks
 from agents.activations.rules.outcome import RunFact, final_state, finished_well, own_ending
 from agents.history import note
-from agents.liveness.polling import poll_after_commit
-from agents.liveness.queries import lease_over_before, silence_counts
+from agents.isolation import isolated
+from agents.liveness import lease_over_before, poll_after_commit, silence_counts
 from agents.models import Activation, ActivationState, Ending, Kind, Run, RunPhase, Server, Spread, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.server import lost_before
 from agents.reasons import AGENT_FAILED, ENDED, MESSAGES_FAILED, RUN_FAILED
-from agents.site.rows import isolated
 from console.audit.log import Record, no_record
 from console.reasons import NO_REASON, Reason
 

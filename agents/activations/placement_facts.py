@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Count, Exists, OuterRef, Q
 
 from agents.activations.rules.placement import Candidate, Current
-from agents.liveness.queries import leased, silence_counts, taken_over_before
+from agents.liveness import leased, silence_counts, taken_over_before
 from agents.models import (
     Activation,
     Duty,

@@ -13,10 +13,10 @@ from agents import reasons
 from agents.activations.placement_facts import PlanningFacts, read_facts
 from agents.activations.rules.placement import Plan, Waiting, plan_any, plan_many
 from agents.history import note
-from agents.liveness.polling import poll_after_commit
+from agents.isolation import isolated
+from agents.liveness import poll_after_commit
 from agents.models import Activation, ActivationState, Run, RunPhase, Server, Spread
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.site.rows import isolated
 from console.reasons import NO_REASON
 
 WAITING_FOR = {

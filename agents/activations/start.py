@@ -9,10 +9,10 @@ import structlog
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from agents.activations.enable import sending_refusal
 from agents.activations.end import end_activations, set_ending
-from agents.activations.opening import open_activation
+from agents.activations.launch import open_activation
 from agents.activations.plan import plan_runs
-from agents.activations.switching import sending_refusal
 from agents.history import note
 from agents.models import (
     Activation,

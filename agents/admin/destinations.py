@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from agents.destinations.broker_side import broker_side
 from agents.destinations.operations import policy_buttons
 from agents.destinations.policies import policy_changes
+from agents.destinations.redelivery import preview
 from agents.models import Destination, LaunchSetting
-from agents.pages.redelivery import preview
 from agents.provisioning.topology import save_destination
 from console.audit.forms import RecordedAdmin
 

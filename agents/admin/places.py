@@ -9,13 +9,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.admin.pool_form import PoolForm
-from agents.liveness.polling import poll_after_commit
+from agents.liveness import poll_after_commit
 from agents.models import OfferedAgent, Pool, Server, ServerToken
-from agents.pages.pool_agents import VIEW as VIEW_LIST
-from agents.pages.pool_agents import meaning_of, withheld_text
-from agents.rules.allowed_agents import join_names
+from agents.models.pool import join_names
+from agents.pages.previews import VIEW as VIEW_LIST
+from agents.pages.previews import meaning_of, withheld_text
 from agents.servers.operations import RevokeServerToken
-from agents.settings.allowed_agents import save_pool
+from agents.settings.pools import save_pool
 from console.audit.forms import RecordedAdmin
 from console.tokens.admin import TokenAdmin
 from console.ui.page import link

@@ -6,7 +6,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.pages.pool_agents import EVERY, LISTED, names_of
+from agents.pages.previews import EVERY, LISTED, names_of
 
 LONGEST_TEXT = 150_000
 CHOICES = [

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from agents.admin.schedule_choice import UNITS, Choice, Wish, in_words, wish_of
 from agents.models import Missed, Schedule, ScheduledGroup
 from agents.rules.crontabs import time_zones
-from agents.schedules.saving import delete_schedule, save_schedule
+from agents.schedules.ticks import delete_schedule, save_schedule
 
 FIELDS = tuple(
     f"schedule_{name}" for name in ("choice", "number", "unit", "days", "time", "crontab", "zone", "missed")

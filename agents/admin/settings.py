@@ -11,10 +11,10 @@ from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm
 from agents.models import Destination, LaunchSetting, Pool
 from agents.models.parameters import JsonFormField
-from agents.pages.rows import offers
+from agents.pages.previews import offers
 from agents.pools.rights import destinations_for, may, may_anywhere, pools_for
 from agents.provisioning.topology import save_setting
-from agents.settings.saving import check_discarding, check_unmasking
+from agents.settings.enable import check_discarding, check_unmasking
 from console.audit.forms import RecordedAdmin
 from console.ui.page import link
 

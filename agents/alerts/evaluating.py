@@ -16,7 +16,7 @@ from agents.alerts.deciding import Decision, Step, Thresholds, decide
 from agents.alerts.kinds import MORE, Kind, Observation, Rules, every_kind, rules_of
 from agents.alerts.recording import record, state_of
 from agents.models import LIVE_ALERTS, Alert, AlertEvaluation, AlertState
-from console.jobs.locks import lock
+from console.processes import lock
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from agents.alerts.channels import Undelivered, deliver
 from agents.models import BreakerTrip, Notice, NoticeState, NoticeTarget
 from console.audit.log import Record, no_record
-from console.jobs.locks import lock
+from console.processes import lock
 from console.task_queue import send
 
 log = structlog.get_logger(__name__)

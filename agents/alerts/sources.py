@@ -8,13 +8,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from agents.activations.queries import settings_not_allowed, withheld_runs
 from agents.alerts.deciding import Step, Thresholds
 from agents.alerts.kinds import Kind, Observation, Text, register
-from agents.kma_versions import version_advice, version_problem
-from agents.liveness.queries import expected_servers
+from agents.liveness import expected_servers
 from agents.models import BreakerTrip, Server, Severity, Withheld
 from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
-from agents.pools.withholding import settings_not_allowed, withheld_runs
+from agents.servers.admission import version_advice, version_problem
 from console.processes import seconds_since
 from console.ui.amounts import duration, number, size
 

@@ -13,7 +13,7 @@ from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
 from agents.destinations.policies import drifting
 from agents.destinations.policies import is_known as is_policy_known
-from agents.liveness.queries import servers_without_broker
+from agents.liveness import servers_without_broker
 from agents.models import Destination, LaunchSetting, Severity, SubscriptionState
 from agents.provisioning.subscriptions import fresh_states, is_known
 from console.ui.amounts import duration, number

@@ -17,8 +17,8 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import GenericViewSet
 
-from agents.acknowledgements import answering
-from agents.acknowledgements.answering import Answerer
+from agents.acknowledgements import answers
+from agents.acknowledgements.answers import Answerer
 from agents.acknowledgements.operations import Commit, RollBack
 from agents.api.authentication import AnyTokenAuthentication, AuthenticatedServer
 from agents.api.pools import check_right
@@ -27,10 +27,9 @@ from agents.reasons import AGENT_ON
 from console.audit.log import attempt
 from console.operations.operation import Operation, check_allowed
 from console.operations.rest import forbidding
-from console.permissions import PersonPermissions
 from console.reasons import NO_REASON, said
+from console.rest.defaults import KeysetPages, PersonPermissions
 from console.rest.errors import ApiProblem, Forbidden
-from console.rest.pagination import KeysetPages
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from console.tokens.models import ApiToken
 from contract.acknowledgements import LONGEST_ID, Action, parse_action
@@ -132,7 +131,7 @@ class Newest(KeysetPages):
 class Problem(ApiProblem):
     """Why a delivery was not answered. The body has `state` and `reason` too, as an answer has."""
 
-    def __init__(self, refused: answering.NotAnswered, status_code: int, what_to_do: str) -> None:
+    def __init__(self, refused: answers.NotAnswered, status_code: int, what_to_do: str) -> None:
         row, why = refused.row, refused.reason
         more = {"state": row.state if row else "", "reason": why}
         super().__init__(why, where="acknowledgement", what_to_do=what_to_do, code=refused.code, **more)
@@ -212,7 +211,7 @@ class AcknowledgementViewSet(
         action = asked.validated_data["action"]
         try:
             row = self._answered(self._delivery(asked.validated_data, action), action)
-        except answering.NotAnswered as refused:
+        except answers.NotAnswered as refused:
             raise Problem(refused, *PROBLEM_OF[refused.code]) from refused
         waiting = row.state in WAITING_STATES
         headers = {"Location": address_of(row)} if waiting else {}
@@ -222,7 +221,7 @@ class AcknowledgementViewSet(
     def _delivery(self, asked: dict[str, Any], action: Action) -> Acknowledgement:
         """Raises Forbidden, Http404, NotAnswered."""
         if "acknowledgement" in asked:
-            return answering.named(asked["acknowledgement"], timezone.now())
+            return answers.named(asked["acknowledgement"], timezone.now())
         if isinstance(self.request.user, AuthenticatedServer):
             raise Forbidden(
                 "An agent names a delivery by its id.", where="acknowledgement", what_to_do="Send its id."
@@ -234,7 +233,7 @@ class AcknowledgementViewSet(
         target, code = f"setting:{setting.key}", OPERATIONS[action].code
         with attempt(code, by=self.request.user, target=target, setting_key=setting.key):
             check_right(self.request, "answer", setting)
-        return answering.outstanding(setting.key, asked["jms_message_id"])
+        return answers.outstanding(setting.key, asked["jms_message_id"])
 
     def _answered(self, row: Acknowledgement, action: Action) -> Acknowledgement:
         """A program answers with a token, as often as messages come: its row says who, and the audit does
@@ -247,7 +246,7 @@ class AcknowledgementViewSet(
         else:
             with forbidding(f"settings/{row.setting.key}"):
                 check_allowed(OPERATIONS[action], row, user)
-        return answering.until_ended(answering.answer(row, action, who, timezone.now()))
+        return answers.until_ended(answers.answer(row, action, who, timezone.now()))
 
 
 def address_of(row: Acknowledgement) -> str:

@@ -13,7 +13,7 @@ from agents.activations.queries import Listed, activations
 from agents.models import Activation, ActivationState, Run
 from agents.reasons import problems_of
 from console.operations.rest import OperationsMixin
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 
 

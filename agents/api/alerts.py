@@ -13,7 +13,7 @@ from agents.alerts.listing import narrowed
 from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.models import LIVE_ALERTS, Alert, AlertState, AlertTransition, Severity
 from console.operations.rest import Answer, OperationsMixin
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 from console.rest.serializers import QuerySerializer
 
 MOST_ROWS = 200

@@ -11,7 +11,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from agents.models import Server, ServerToken
-from agents.servers.tokens import find_server_token
+from agents.servers.admission import find_server_token
 from console.tokens.authentication import PersonTokenAuthentication, bearer, log_refused_token
 from console.tokens.models import SERVER_PREFIX, ApiToken
 

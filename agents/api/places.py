@@ -13,7 +13,7 @@ from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent,
 from agents.models.pool import LONGEST_AGENT_NAME, MOST_ALLOWED_AGENTS
 from agents.provisioning.topology import save_destination
 from agents.servers.operations import Cordon, Drain, RevokeServerToken, Uncordon
-from agents.settings.allowed_agents import save_pool
+from agents.settings.pools import save_pool
 from console.audit.forms import RecordedRows
 from console.audit.saves import Saving
 from console.operations.rest import OperationsMixin

@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
-from agents.schedules.saving import delete_schedule, save_schedule, upcoming
-from console.rest.pagination import KeysetPages
+from agents.schedules.ticks import delete_schedule, save_schedule, upcoming
+from console.rest.defaults import KeysetPages
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 
 CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from agents.api.schedules import ScheduleSerializer
 from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.settings.saving import check_discarding, check_unmasking
+from agents.settings.enable import check_discarding, check_unmasking
 from console.rest.serializers import CheckedModelSerializer, ReasonCode, ReasonParams, ReasonText
 
 DERIVED = ("n", "N", "breaker_n")

@@ -1,13 +1,17 @@
 """/api/v1/settings/: launch settings, and what people do with them."""
 
+from dataclasses import asdict
 from typing import Any
 
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from agents.api.activations import ActivationSerializer, RunSerializer
@@ -16,6 +20,7 @@ from agents.api.schedules import WindowSerializer, store_schedule, windows_answe
 from agents.api.setting_fields import SettingSerializer, settings_to_tell
 from agents.models import LaunchSetting, Window
 from agents.pools.rights import may_anywhere
+from agents.provisioning.queue_counts import queue_figures
 from agents.provisioning.topology import save_setting
 from agents.settings.operations import (
     DisableSetting,
@@ -120,3 +125,24 @@ class SettingViewSet(
     def windows(self, request: Request, key: str) -> Response:
         """What was due and what became of it, newest first."""
         return windows_answer(self, Window.objects.filter(schedule__setting=self.get_object()))
+
+
+# GET /api/v1/queues/<key>/: the broker's figures of a setting's subscription and dead-letter queue.
+
+
+class FiguresSerializer(serializers.Serializer[Any]):
+    waiting = serializers.IntegerField()
+    delayed = serializers.IntegerField()
+    in_delivery = serializers.IntegerField()
+    consumers = serializers.IntegerField()
+    dead = serializers.IntegerField()
+    at = serializers.DateTimeField()
+
+
+class QueueView(APIView):
+    action_permissions = {"get": ("agents.view_launchsetting",)}
+
+    @extend_schema(responses=FiguresSerializer)
+    def get(self, request: Request, key: str) -> Response:
+        setting = get_object_or_404(LaunchSetting, key=key)
+        return Response(FiguresSerializer(asdict(queue_figures(setting, timezone.now()))).data)

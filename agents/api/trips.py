@@ -9,7 +9,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.alerts.targets import address_of_notice, effects_for
 from agents.models import BreakerTrip, Interruption, Notice
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 from console.rest.serializers import QuerySerializer
 
 MOST_ROWS = 200

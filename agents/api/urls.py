@@ -11,8 +11,7 @@ from agents.api.heartbeat import HeartbeatView
 from agents.api.notice_targets import TargetViewSet
 from agents.api.places import DestinationViewSet, PoolViewSet, ServerTokenViewSet, ServerViewSet
 from agents.api.pools import GrantViewSet
-from agents.api.queues import QueueView
-from agents.api.settings import SettingViewSet
+from agents.api.settings import QueueView, SettingViewSet
 from agents.api.trips import TripViewSet
 
 router = SimpleRouter()

@@ -7,7 +7,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from agents.activations.opening import end_trial
+from agents.activations.launch import end_trial
 from agents.breaker.trip import evaluate
 from agents.history import note
 from agents.models import BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Server

@@ -7,9 +7,9 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.activations.switching import sending_refusal
+from agents.activations.enable import sending_refusal
 from agents.history import note
-from agents.liveness.polling import poll_after_commit
+from agents.liveness import poll_after_commit
 from agents.models import Activation, Duty, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import RESUMED

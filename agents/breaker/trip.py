@@ -10,13 +10,14 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
+from agents.activations.enable import reopen_trip, switch_off
 from agents.activations.end import end_activations
 from agents.activations.queries import interrupted_now
-from agents.activations.switching import reopen_trip, switch_off
 from agents.alerts.notices import create_notices
 from agents.breaker.rules import ALONE_AFTER, Facts, Other, Quorum, decide, live
-from agents.groups.switching import disable_group
-from agents.liveness.queries import heard_for
+from agents.groups.enable import disable_group
+from agents.isolation import isolated
+from agents.liveness import heard_for
 from agents.models import (
     Activation,
     ActivationState,
@@ -34,7 +35,6 @@ from agents.models import (
 )
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import FAILURES_IN_A_ROW, OF_MEMBER, SAME_TYPE_IN_A_ROW, TRIAL_FAILED
-from agents.site.rows import isolated
 from console.reasons import Reason
 from contract.breaker import Counts, trips
 

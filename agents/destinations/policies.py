@@ -28,8 +28,8 @@ from broker.port import BrokerError
 from console.audit.log import Record, no_record
 from console.audit.saves import RowKind
 from console.broker import management
-from console.jobs.locks import lock
 from console.operations.refusals import Refused
+from console.processes import lock
 from console.reasons import Reason, said
 
 # Reads the settings of our addresses from the broker once a minute and writes down where they are not as

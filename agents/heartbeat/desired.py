@@ -8,12 +8,12 @@ import structlog
 from django.db import DatabaseError
 
 from agents import hooks
-from agents.acknowledgements.answering import secret_of
-from agents.liveness.queries import LEASE_SECONDS, leased
+from agents.acknowledgements.answers import secret_of
+from agents.activations.queries import NotSent, why_not_sent
+from agents.liveness import LEASE_SECONDS, leased
 from agents.models import LaunchSetting, PoisonPolicy, Run, RunPhase, Server, Spread, Timing, Withheld
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.setting import AckMode
-from agents.pools.withholding import NotSent, why_not_sent
 from contract import wire
 from contract.messages import AgentKind, DesiredRun, DesiredState, GiveUpRequest, Mode
 from contract.outcomes import AfterLast

@@ -7,12 +7,12 @@ from typing import Any
 from django.db import transaction
 
 from agents import hooks
-from agents.acknowledgements.answering import to_pass_on
+from agents.acknowledgements.answers import to_pass_on
 from agents.activations.end import close_never_started, end_activations
 from agents.activations.plan import plan_open_activations
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.run_reports import BIGGEST_TOTAL, MOST_PROBLEMS, accept_claims, bounded
-from agents.liveness.queries import note_hearing_again
+from agents.liveness import note_hearing_again
 from agents.models import Activation, OfferedAgent, Server, ServerState
 from agents.models.activation import ActivationState
 from agents.reconciler import stand_in

@@ -8,11 +8,11 @@ from uuid import UUID
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
 
-from agents.activations.opening import end_trial
+from agents.activations.launch import end_trial
 from agents.breaker.interruption import mark_interrupted, note_interrupted
+from agents.isolation import isolated
 from agents.models import Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.site.rows import isolated
 from console.reasons import Reason
 from contract.breaker import MARK_LENGTH, MOST_MARKS
 from contract.messages import BlockedMessage, RunReport

@@ -15,9 +15,9 @@ from typing import Any
 
 from django.db import transaction
 
+from agents.groups.enable import disable_group, enable_group
 from agents.groups.members import save_members
 from agents.groups.operations import DisableGroup, EnableGroup
-from agents.groups.switching import disable_group, enable_group
 from agents.manifests.document import MODELS, Document, Entry
 from agents.manifests.export import Change, between, members_of, schedule_fields
 from agents.manifests.store import store_destination, store_group, store_pool, store_setting
@@ -33,10 +33,10 @@ from agents.models import (
 )
 from agents.provisioning.provision import provision_setting
 from agents.reasons import FROM_FILE
-from agents.schedules.saving import delete_schedule, save_schedule
-from agents.settings.allowed_agents import affected_by
+from agents.schedules.ticks import delete_schedule, save_schedule
+from agents.settings.enable import disable_setting, enable_setting
 from agents.settings.operations import DisableSetting, EnableSetting
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.pools import affected_by
 from console.audit.log import attempt
 from console.audit.saves import Saving
 from console.operations.operation import Act

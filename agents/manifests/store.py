@@ -13,8 +13,8 @@ from agents.manifests.document import Entry
 from agents.manifests.export import Change, between, plain_values, servers_of
 from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup, Server
 from agents.provisioning.topology import REMOVING, save_destination, save_setting
-from agents.settings.allowed_agents import check_allowing, save_pool
-from agents.settings.saving import check_discarding
+from agents.settings.enable import check_discarding
+from agents.settings.pools import check_allowing, save_pool
 from console.audit.saves import Saving
 
 Begin = Callable[[Any], Saving]

@@ -1,7 +1,16 @@
 """Rows of the agents app, one file per resource."""
 
 from agents.models.acknowledgement import WAITING_STATES, Acknowledgement, AcknowledgementState
-from agents.models.activation import Activation, ActivationState, Ending, Run, RunPhase, Trigger, Withheld
+from agents.models.activation import (
+    Activation,
+    ActivationState,
+    Ending,
+    Run,
+    RunPhase,
+    StateChange,
+    Trigger,
+    Withheld,
+)
 from agents.models.alert import (
     LIVE_ALERTS,
     Alert,
@@ -11,21 +20,15 @@ from agents.models.alert import (
     AlertTransition,
     Severity,
 )
-from agents.models.component import ComponentCondition, ComponentState
-from agents.models.destination import Destination
-from agents.models.found_policy import FoundPolicy
-from agents.models.grant import PoolGrant
+from agents.models.destination import Destination, FoundPolicy, SubscriptionState
 from agents.models.group import GroupActivation, GroupActivationState, GroupMember, ScheduledGroup
-from agents.models.history import StateChange
 from agents.models.notice import Channel, Notice, NoticeState, NoticeTarget
 from agents.models.poison import PoisonPolicy
-from agents.models.pool import Pool
-from agents.models.schedule import Missed, Schedule, Window, WindowResult
+from agents.models.pool import Pool, PoolGrant
+from agents.models.schedule import Missed, Schedule, Timing, Window, WindowResult
 from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
-from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread, Timing
-from agents.models.sign_in import SignInCounter
-from agents.models.site import SiteIdentity
-from agents.models.subscription import SubscriptionState
+from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread
+from agents.models.site import ComponentCondition, ComponentState, SignInCounter, SiteIdentity
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
 __all__ = [

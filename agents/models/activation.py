@@ -1,5 +1,5 @@
-"""An activation is one start of a setting; a run is that activation on one server, with an epoch that
-grows."""
+"""An activation is one start of a setting; a run is that activation on one server, with an epoch of its own.
+Every transition of them is a row."""
 
 import uuid
 
@@ -102,7 +102,7 @@ class Activation(models.Model):
     # Since when the subscription is seen empty, and since when it holds delayed messages only.
     idle_since = models.DateTimeField(_("empty since"), null=True)
     delayed_since = models.DateTimeField(_("only delayed messages since"), null=True)
-    # What the setting said when it began (agents.activations.opening); None of those from before that was
+    # What the setting said when it began (agents.activations.launch); None of those from before that was
     # kept.
     launched_with = ReadableJSONField(null=True, editable=False)
     # After its end nothing of it was left in the records; a late one takes this back.
@@ -212,3 +212,41 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.activation_id} @ {self.server_id} #{self.epoch}"
+
+
+# -- every transition is a row: what changed, from what to what, why and by whom -----------------------------
+
+
+class StateChange(models.Model):
+    """`setting` is None for what happened to a server alone."""
+
+    setting = models.ForeignKey(
+        "agents.LaunchSetting",
+        models.CASCADE,
+        null=True,
+        related_name="changes",
+        verbose_name=_("launch setting"),
+    )
+    activation = models.ForeignKey("agents.Activation", models.CASCADE, null=True, related_name="changes")
+    server = models.ForeignKey("agents.Server", models.CASCADE, null=True, related_name="changes")
+    what = models.CharField(_("what"), max_length=30)
+    old = models.CharField(_("from"), max_length=60, blank=True, default="")
+    new = models.CharField(_("to"), max_length=60, blank=True, default="")
+    reason = ReasonField(_("reason"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
+    at = models.DateTimeField(_("at"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("state change")
+        verbose_name_plural = _("state changes")
+        ordering = ("-at", "-id")
+        indexes = [
+            models.Index(fields=["setting", "-at"], name="changes_of_setting"),
+            models.Index(fields=["-at", "-id"], name="changes_by_time"),
+            models.Index(fields=["what", "-at", "-id"], name="changes_of_a_kind"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.setting or self.server} {self.at:%Y-%m-%d %H:%M:%S}"

@@ -5,6 +5,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Lower
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from contract.redelivery import RedeliveryPolicy
@@ -81,3 +82,55 @@ class Destination(models.Model):
             max_delay=self.max_delay_ms,
             collision_avoidance=self.collision_avoidance,
         )
+
+
+# -- the settings of an address as the broker was last seen to have them -------------------------------------
+
+
+class FoundPolicy(models.Model):
+    """Of each destination that has settings, and of the dead-letter address. `found` by the names of the
+    broker's JSON; `differing` are the names whose values are not the wanted ones, `differs_since` None while
+    there are none."""
+
+    address = models.CharField(_("address"), max_length=200, unique=True)
+    found = models.JSONField(default=dict)
+    differing = models.JSONField(default=list)
+    seen_at = models.DateTimeField(default=timezone.now)
+    differs_since = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("policy found on the broker")
+        verbose_name_plural = _("policies found on the broker")
+
+    def __str__(self) -> str:
+        return self.address
+
+
+# What was seen of a setting's subscription on the broker, for alerts: is it fed, is it moving.
+
+
+class SubscriptionState(models.Model):
+    """As of `seen_at`. `acknowledged` is the broker's counter, which begins anew when it is restarted.
+    `still_since`: since when messages wait, consumers are open and the counter stands; `unfed_since`: since
+    when nobody consumes though somebody should. Both None while all is well."""
+
+    setting = models.OneToOneField(
+        "agents.LaunchSetting",
+        models.CASCADE,
+        related_name="subscription_state",
+        verbose_name=_("launch setting"),
+    )
+    waiting = models.BigIntegerField(default=0)
+    in_delivery = models.BigIntegerField(default=0)
+    consumers = models.IntegerField(default=0)
+    acknowledged = models.BigIntegerField(default=0)
+    seen_at = models.DateTimeField(default=timezone.now)
+    still_since = models.DateTimeField(null=True)
+    unfed_since = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("state of a subscription")
+        verbose_name_plural = _("states of subscriptions")
+
+    def __str__(self) -> str:
+        return str(self.setting_id)

@@ -1,7 +1,9 @@
 """A named set of servers, and the agents that its settings may run."""
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
@@ -9,7 +11,30 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models.parameters import ReadableJSONField, check_storable
-from agents.rules.allowed_agents import allows, join_names
+
+# -- which agents the settings of a pool may run: the one declaration of the rule ----------------------------
+
+
+# Names that a text for people lists.
+SHOWN = 10
+
+
+def allows(allowed: Collection[str] | None, agent: str) -> bool:
+    """`allowed`: the list of a pool; None where it has none, so that every agent of its servers may run. An
+    empty list allows nothing."""
+    return allowed is None or agent in allowed
+
+
+def refused_by(allowed: Collection[str] | None, agents: Iterable[str]) -> frozenset[str]:
+    """Those of these agents that the list does not allow."""
+    return frozenset(agent for agent in agents if not allows(allowed, agent))
+
+
+def join_names(names: Collection[str]) -> str:
+    """The first of them for people; empty where there is none."""
+    first = sorted(names)[:SHOWN]
+    return ", ".join(first) + (", …" if len(names) > SHOWN else "")
+
 
 pool_name = RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", _("Small letters, digits and hyphens, at most 60."))
 
@@ -44,7 +69,7 @@ class Pool(models.Model):
     servers = models.ManyToManyField(
         "agents.Server", related_name="pools", blank=True, verbose_name=_("servers")
     )
-    # None: every agent that its servers offer. See agents.rules.allowed_agents.
+    # None: every agent that its servers offer. See agents.models.pool.
     allowed_agents = ReadableJSONField(
         _("allowed agents"), null=True, blank=True, default=None, validators=[check_agent_names]
     )
@@ -94,3 +119,34 @@ def agent_problems(setting: Any, stored: Any) -> dict[str, str]:
         return {}
     moved = stored is not None and stored.agent == setting.agent
     return {"pool" if moved else "agent": f"{refused} {pool.what_it_allows()}"}
+
+
+# What a group of people may do with the settings of one pool, beyond what their permissions allow everywhere.
+
+
+class PoolGrant(models.Model):
+    pool = models.ForeignKey("agents.Pool", models.CASCADE, related_name="grants", verbose_name=_("pool"))
+    group = models.ForeignKey(Group, models.CASCADE, related_name="+", verbose_name=_("group of people"))
+    may_edit = models.BooleanField(_("edit"), default=False)
+    may_enable = models.BooleanField(_("enable"), default=False)
+    may_disable = models.BooleanField(_("disable"), default=False)
+    may_run = models.BooleanField(_("run now"), default=False)
+    may_stop = models.BooleanField(_("stop"), default=False)
+    may_answer = models.BooleanField(_("answer deliveries that wait"), default=False)
+    may_see_letters = models.BooleanField(_("see dead letters"), default=False)
+    may_see_masked = models.BooleanField(_("see masked fields"), default=False)
+    may_give_back = models.BooleanField(_("give back"), default=False)
+    may_edit_letters = models.BooleanField(_("edit and give back"), default=False)
+    may_redirect = models.BooleanField(_("redirect"), default=False)
+    may_discard = models.BooleanField(_("discard"), default=False)
+    may_handle_waiting = models.BooleanField(_("handle waiting messages"), default=False)
+    may_import_letters = models.BooleanField(_("import messages"), default=False)
+
+    class Meta:
+        verbose_name = _("right in a pool")
+        verbose_name_plural = _("rights in pools")
+        ordering = ("pool", "group")
+        constraints = [models.UniqueConstraint(fields=["pool", "group"], name="one_grant_per_pool_and_group")]
+
+    def __str__(self) -> str:
+        return f"{self.group} @ {self.pool}"

@@ -9,7 +9,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.setting import Timing
 from agents.rules.crontabs import check_crontab, check_time_zone
 from console.reasons import ReasonField
 
@@ -109,3 +108,10 @@ class Window(models.Model):
 
     def __str__(self) -> str:
         return f"{self.due_at:%Y-%m-%d %H:%M:%S}"
+
+
+class Timing(models.TextChoices):
+    """ASAP: from enabling to disabling. DELAYED: started by a schedule, drains what has gathered, ends."""
+
+    ASAP = "ASAP", _("as soon as possible")
+    DELAYED = "DELAYED", _("by schedule")

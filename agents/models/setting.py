@@ -16,6 +16,7 @@ from agents.models.destination import Destination, address_name
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.pool import agent_problems
+from agents.models.schedule import Timing
 from console.reasons import ReasonField
 from contract.messages import AgentKind, Mode
 from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS
@@ -27,13 +28,6 @@ property_name = RegexValidator(r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("A name 
 class Kind(models.TextChoices):
     MESSAGE = AgentKind.MESSAGE.value, _("message agent")
     STANDALONE = AgentKind.STANDALONE.value, _("standalone agent")
-
-
-class Timing(models.TextChoices):
-    """ASAP: from enabling to disabling. DELAYED: started by a schedule, drains what has gathered, ends."""
-
-    ASAP = "ASAP", _("as soon as possible")
-    DELAYED = "DELAYED", _("by schedule")
 
 
 class Spread(models.TextChoices):

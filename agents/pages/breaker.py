@@ -10,8 +10,8 @@ from django.utils.translation import ngettext
 
 from agents.breaker.rules import ALONE_AFTER, NEEDED_OF_MANY
 from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Spread
-from agents.pages.runs import RunRow, run_rows
-from agents.pages.trip_words import cause, trip_cause
+from agents.pages.states import RunRow, run_rows
+from agents.pages.trip_words import trip_cause
 from console.ui.amounts import number
 from contract.breaker import same_limit
 
@@ -206,13 +206,3 @@ def _nearest(setting: LaunchSetting, row: RunRow) -> str:
             missing,
         )
     return f"{counted % facts} {more % {'n': number(missing)}}"
-
-
-def interruption_cause(interruption: Interruption) -> str:
-    return cause(
-        interruption.reason,
-        interruption.same_type,
-        interruption.same_count,
-        interruption.any_count,
-        [interruption.server.name],
-    )

@@ -1,306 +1,182 @@
-"""The fields of a setting in plain groups, each with what follows from it."""
+"""Scheduled groups: their members in order, the pass that runs as a line of steps, and the passes before."""
 
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import OuterRef, Subquery
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
 
-from agents.models import LaunchSetting, OfferedAgent, PoisonPolicy, Server, Spread, Timing
-from agents.models.parameters import text_of
-from agents.models.setting import AckMode
-from agents.pages.redelivery import policy_facts
-from agents.pages.shown import when
-from console.ui import amounts
-from console.ui.labels import Fact, Group
-from contract.breaker import same_limit
+from agents.activations.queries import open_runs
+from agents.groups.operations import DisableGroup, EnableGroup, RunGroup
+from agents.models import (
+    Activation,
+    BreakerTrip,
+    GroupActivation,
+    GroupActivationState,
+    GroupMember,
+    LaunchSetting,
+    ScheduledGroup,
+)
+from agents.pages.states import ACTIVATIONS, facts_of, setting_shown
+from agents.pools.rights import may_group
+from agents.schedules.queries import scheduled
+from agents.schedules.text import describe
+from console.operations.web import operation_buttons
+from console.ui.labels import Shown
+from console.ui.page import Text, link, needs, page
 
-FEW_FAILURES = 6
+VIEW = "agents.view_scheduledgroup"
+PASSES = 15
+MOST_MEMBERS = 500
+
+PASS_STATES: dict[str, Shown] = {
+    GroupActivationState.RUNNING: Shown(GroupActivationState.RUNNING.label, "ok", "play"),
+    GroupActivationState.SUCCEEDED: Shown(GroupActivationState.SUCCEEDED.label, "ok", "ok"),
+    GroupActivationState.FAILED: Shown(GroupActivationState.FAILED.label, "bad", "bad"),
+    GroupActivationState.STOPPED: Shown(GroupActivationState.STOPPED.label, "off", "off"),
+}
+ON = Shown(gettext_lazy("on"), "ok", "ok")
+OFF = Shown(gettext_lazy("off"), "off", "off")
+OFF_BY_BREAKER = Shown(gettext_lazy("off by breaker"), "bad", "off")
+TO_COME = Shown(gettext_lazy("to come"), "info", "wait")
+NOT_STARTED = Shown(gettext_lazy("not started"), "off", "off")
 
 
-def groups(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAgent]) -> list[Group]:
-    """`servers` are the pool's, `offered` what these offer under the agent's name."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One member of a pass."""
+
+    key: str
+    state: Shown
+    activation: Activation | None
+
+
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    run: GroupActivation
+    state: Shown
+    steps: list[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    group: ScheduledGroup
+    state: Shown
+    members: int
+    words: Text
+    last: GroupActivation | None
+    last_state: Shown | None
+
+
+def group_state(group: ScheduledGroup, trip: BreakerTrip | None = None) -> Shown:
+    if group.enabled:
+        return ON
+    return OFF_BY_BREAKER if trip else OFF
+
+
+@require_safe
+@needs(VIEW)
+def group_list(request: HttpRequest) -> HttpResponseBase:
+    groups = ScheduledGroup.objects.select_related("schedule", "disabled_by").prefetch_related("members")
+    found = list(groups.order_by("name")[:MOST_MEMBERS])
+    newest = GroupActivation.objects.filter(group=OuterRef("pk")).order_by("-started_at").values("pk")[:1]
+    last = dict(
+        ScheduledGroup.objects.filter(pk__in=[each.pk for each in found]).values_list("pk", Subquery(newest))
+    )
+    passes = GroupActivation.objects.in_bulk([pk for pk in last.values() if pk])
+    open_trips = {trip.group_id: trip for trip in BreakerTrip.objects.filter(ended_at=None, group__in=found)}
+    return page(
+        request,
+        "agents/groups.html",
+        title=_("Groups"),
+        section="groups",
+        rows=[_row(group, open_trips.get(group.pk), passes.get(last[group.pk])) for group in found],
+        may_add=request.user.has_perm("agents.add_scheduledgroup"),
+    )
+
+
+def _row(group: ScheduledGroup, trip: BreakerTrip | None, last: GroupActivation | None) -> GroupRow:
+    schedule = getattr(group, "schedule", None)
+    return GroupRow(
+        group=group,
+        state=group_state(group, trip),
+        members=len(group.members.all()),
+        words=describe(schedule) if schedule else _("no schedule"),
+        last=last,
+        last_state=PASS_STATES[last.state] if last else None,
+    )
+
+
+@require_safe
+@needs(VIEW)
+def group_page(request: HttpRequest, name: str) -> HttpResponseBase:
+    group = get_object_or_404(ScheduledGroup.objects.select_related("disabled_by"), name=name)
+    now = timezone.now()
+    members = list(_members(group))
+    trip = BreakerTrip.objects.filter(group=group, ended_at=None).select_related("setting").first()
+    passes = [
+        _pass(each)
+        for each in group.activations.select_related("started_by").order_by("-started_at")[:PASSES]
+    ]
+    return page(
+        request,
+        "agents/group.html",
+        title=group.name,
+        section="groups",
+        crumbs=[(_("Groups"), link("groups"))],
+        group=group,
+        state=group_state(group, trip),
+        trip=trip,
+        members=_member_rows(members, now),
+        schedule=scheduled(group, now),
+        current=passes[0] if passes else None,
+        passes=passes,
+        buttons=operation_buttons(request.user, group, EnableGroup, RunGroup, DisableGroup),
+        may_change=request.user.has_perm("agents.change_scheduledgroup"),
+        may_reorder=len(members) > 1 and may_group(request.user, "edit", group, members),
+    )
+
+
+def _members(group: ScheduledGroup) -> list[LaunchSetting]:
+    rows = GroupMember.objects.filter(group=group).select_related("setting__pool", "setting__destination")
+    return [member.setting for member in rows.order_by("position")[:MOST_MEMBERS]]
+
+
+def _member_rows(
+    members: list[LaunchSetting], now: datetime
+) -> list[tuple[LaunchSetting, Shown, Activation | None]]:
+    keys = [each.pk for each in members]
+    runs, facts, last = open_runs(keys), facts_of(keys), _last_activations(keys)
     return [
-        Group(_("What"), _what(setting, servers, offered)),
-        Group(_("When"), when(setting)),
-        Group(_("Where"), _where(setting, servers)),
-        Group(_("Limits"), _limits(setting)),
-        Group(_("After a failure"), after_failure(setting)),
+        (
+            each,
+            setting_shown(each, runs.get(each.pk, []), now, facts[each.pk]),
+            last.get(each.pk),
+        )
+        for each in members
     ]
 
 
-def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAgent]) -> list[Fact]:
-    facts = [Fact(_("Agent"), setting.agent, *_offers(servers, offered), code=True)]
-    if setting.description:
-        facts.append(Fact(_("Description"), setting.description))
-    facts.append(Fact(_("Kind"), setting.get_kind_display(), _kind(setting)))
-    modes = {
-        AckMode.TRANSACTED.value: _("The message and all that the agent sends commit or roll back together."),
-        AckMode.AUTO.value: _(
-            "Acknowledged when the agent returns; what it sent goes out then, after a failure nothing."
-        ),
-        AckMode.CLIENT.value: _(
-            "Each message waits until the agent, or somebody later, commits it or rolls it back."
-        ),
-        AckMode.DUPS_OK.value: _("Acknowledged in batches; a crash of a server repeats about one batch."),
+def _last_activations(settings: list[int]) -> dict[int, Activation]:
+    newest = Activation.objects.filter(setting=OuterRef("pk")).order_by("-started_at").values("pk")[:1]
+    found = LaunchSetting.objects.filter(pk__in=settings).values_list(Subquery(newest), flat=True)
+    return {each.setting_id: each for each in Activation.objects.filter(pk__in=[pk for pk in found if pk])}
+
+
+def _pass(run: GroupActivation) -> PassRow:
+    """Its plan is frozen, so what a member was renamed to or left since does not change the line."""
+    started = {
+        each.setting.key: each for each in run.activations.select_related("setting").order_by("started_at")
     }
-    if setting.takes_messages:
-        facts.append(Fact(_("Acknowledgement"), setting.get_mode_display(), modes.get(setting.mode, "")))
-    if setting.isolate:
-        facts.append(Fact(_("Isolation"), _("a new process after each failure"), _("Safer and slower.")))
-    if setting.parameters:
-        facts.append(Fact(_("Parameters"), text_of(setting.parameters), code=True))
-    if setting.masked_properties:
-        masked = ", ".join(setting.masked_properties)
-        facts.append(
-            Fact(
-                _("Masked properties"), masked, _("Their values are never stored with a failure."), code=True
-            )
-        )
-    return facts
-
-
-def _kind(setting: LaunchSetting) -> str:
-    if setting.takes_messages:
-        return _("Called once for each message.")
-    return _("Called once for each activation; it takes no messages.")
-
-
-def _offers(servers: list[Server], offered: list[OfferedAgent]) -> tuple[str, bool]:
-    having = {agent.server_id: agent for agent in offered}
-    missing = [server.name for server in servers if server.pk not in having]
-    if not servers:
-        return _("The pool has no server: nothing can run."), True
-    if len(missing) == len(servers):
-        return _("No server of the pool offers it: it cannot start."), True
-    versions = ", ".join(sorted({agent.version for agent in offered if agent.version}))
-    told = _("Offered by every server of the pool") if not missing else ""
-    if missing:
-        told = _("Not offered by %(servers)s") % {"servers": ", ".join(missing)}
-    return (f"{told} · {_('version')} {versions}." if versions else f"{told}."), bool(missing)
-
-
-def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
-    names = ", ".join(server.name for server in servers) or _("no server")
-    pool = Fact(_("Pool"), f"{setting.pool.name}: {names}")
-    spread = Fact(_("Spread"), setting.get_spread_display(), _spread(setting))
-    if not setting.takes_messages:
-        return [pool, spread]
-    handlers = setting.concurrency * (
-        len(servers) if setting.spread == Spread.MANY and not setting.ordered else 1
-    )
-    at_once = ngettext("At most %(n)s message at a time.", "At most %(n)s messages at a time.", handlers)
-    subscription = _(
-        "Made on the broker when the setting was saved: it gathers messages from then on, also while it is "
-        "off."
-    )
-    return [
-        Fact(_("Destination"), setting.subscribed.name, code=True),
-        Fact(_("Subscription"), setting.key, subscription, code=True),
-        pool,
-        spread,
-        Fact(
-            _("Handlers per server"),
-            amounts.number(setting.concurrency),
-            at_once % {"n": amounts.number(handlers)},
-        ),
-    ]
-
-
-def _spread(setting: LaunchSetting) -> str:
-    if setting.takes_messages:
-        if setting.feeds_one:
-            return _("The broker feeds one server at a time; another takes over when that one is lost.")
-        return _("Every live server of the pool takes messages; each message goes to one of them.")
-    if setting.spread == Spread.ANY:
-        return _(
-            "It runs on one server; another takes over when that one was not heard for so long that it has "
-            "ended."
-        )
-    return _("It runs on every live server of the pool.")
-
-
-def _limits(setting: LaunchSetting) -> list[Fact]:
-    handling, transaction = setting.handling_timeout_seconds, setting.transaction_timeout_seconds
-    facts = [
-        Fact(
-            _("Handling timeout"),
-            _seconds(handling),
-            _("Longer handling is ended and counts as a failure.")
-            if handling
-            else _("A handler that hangs is never ended."),
-        )
-    ]
-    if setting.takes_messages and setting.mode == AckMode.TRANSACTED:
-        facts.append(Fact(_("Transaction timeout"), _seconds(transaction)))
-    if setting.takes_messages and setting.mode == AckMode.DUPS_OK:
-        facts.append(Fact(_("Acknowledged together"), amounts.number(setting.dups_ok_messages)))
-        facts.append(Fact(_("Acknowledged after at most"), _seconds(setting.dups_ok_seconds)))
-    if setting.takes_messages and setting.mode == AckMode.CLIENT:
-        facts.append(Fact(_("Acknowledgement timeout"), _seconds(setting.acknowledgement_timeout_seconds)))
-    facts.append(
-        Fact(
-            _("Grace period"),
-            _seconds(setting.grace_seconds),
-            _("How long messages at hand may finish when it is stopped."),
-        )
-    )
-    if setting.child_memory_mb:
-        bound = _("%(n)s MB") % {"n": amounts.number(setting.child_memory_mb)}
-        facts.append(
-            Fact(
-                _("Memory of a process"),
-                bound,
-                _("A process that wants more is replaced: a failure like any other."),
-            )
-        )
-    return facts
-
-
-def _seconds(value: float) -> str:
-    return amounts.duration(value) if value else _("none")
-
-
-def after_failure(setting: LaunchSetting) -> list[Fact]:
-    if not setting.takes_messages:
-        return [*_restart(setting), *_breaker(setting)]
-    return [
-        *policy_facts(setting),
-        *_order(setting),
-        _exhausted(setting),
-        *_repeats(setting),
-        *_breaker(setting),
-    ]
-
-
-def _repeats(setting: LaunchSetting) -> list[Fact]:
-    if not setting.duplicate_key:
-        return []
-    note = _("What a server has handled well within %(time)s it accepts without the agent.")
-    window = amounts.duration(setting.duplicate_window_seconds)
-    return [Fact(_("Repeats are known by"), setting.duplicate_key, note % {"time": window})]
-
-
-def _order(setting: LaunchSetting) -> list[Fact]:
-    if not setting.ordered:
-        return []
-    wait = setting.blocked_seconds
-    again = _("when a person asks") if wait < 0 else _("at once") if not wait else amounts.duration(wait)
-    note = _(
-        "One message at a time over all servers: the failed one stays first, whatever its destination's "
-        "delays."
-    )
-    return [Fact(_("Ordered: tried again"), again, note)]
-
-
-def _exhausted(setting: LaunchSetting) -> Fact:
-    notes = {
-        PoisonPolicy.EXCEPTION.value: _("A marked copy goes there; what it cannot take is a dead letter."),
-        PoisonPolicy.STAY.value: _("It is tried again without end, and all others wait behind it."),
-        PoisonPolicy.DISCARD.value: _("It is gone: its protocol and a line in the log remain."),
-    }
-    to = setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else ""
-    text = f"{setting.get_after_last_display()} {to}".strip()
-    return Fact(_("After the last attempt"), text, notes.get(setting.after_last, ""))
-
-
-def _restart(setting: LaunchSetting) -> list[Fact]:
-    if setting.timing == Timing.DELAYED:
-        return []
-    return [
-        Fact(_("Started again"), _("after %(time)s") % {"time": amounts.duration(setting.restart_seconds)})
-    ]
-
-
-def _breaker(setting: LaunchSetting) -> list[Fact]:
-    limit, m = same_limit(setting.breaker_m), setting.breaker_m
-    value = _("%(same)s of one type, or %(any)s of any, in a row") % {
-        "same": amounts.number(limit),
-        "any": amounts.number(m),
-    }
-    facts = [Fact(_("Breaker"), value, _at_the_limit(setting))]
-    if setting.count_once:
-        facts.append(
-            Fact(
-                _("Counts"),
-                _("each message once"),
-                _("Repeated failures of one message are one for the breaker."),
-            )
-        )
-    if setting.try_one_first:
-        follows = _("It succeeds: full speed. It fails: off again, by the same trip.")
-        facts.append(Fact(_("After switching on"), _("one message is tried first"), follows))
-    return facts
-
-
-def _at_the_limit(setting: LaunchSetting) -> str:
-    if setting.spread == Spread.MANY:
-        return _(
-            "A server that reaches it gives the setting up; two different servers switch it off everywhere."
-        )
-    if not setting.takes_messages:
-        return _("Then it is switched off, and stays off until a person switches it on.")
-    return _("Then it is switched off, and stays off until a person switches it on. Its messages wait.")
-
-
-def breaker_warnings(setting: LaunchSetting) -> list[str]:
-    """What the breaker of this setting does to a quiet queue, and how little trips it."""
-    return [warning for warning in (_alone(setting), _few(setting)) if warning]
-
-
-def _alone(setting: LaunchSetting) -> str:
-    """One message that always fails, on a queue without others, counts as often as it is tried."""
-    if not setting.takes_messages or setting.count_once:
-        return ""
-    limit, attempts = same_limit(setting.breaker_m), setting.subscribed.max_attempts
-    if 0 <= attempts < limit:
-        return ""
-    if setting.spread == Spread.MANY and attempts == limit:
-        text = ngettext(
-            "One bad message alone on a quiet queue can make a server give this setting up with its %(n)s "
-            "attempt, as "
-            "it becomes dead.",
-            "One bad message alone on a quiet queue can make a server give this setting up with its last "
-            "attempt of "
-            "%(n)s, as it becomes dead.",
-            limit,
-        )
-    elif setting.spread == Spread.MANY:
-        text = ngettext(
-            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s "
-            "attempt, "
-            "before it is dead.",
-            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s "
-            "attempts, "
-            "before it is dead.",
-            limit,
-        )
-    elif attempts == limit:
-        text = ngettext(
-            "One bad message alone on a quiet queue switches this setting off with its %(n)s attempt, as it "
-            "becomes "
-            "dead.",
-            "One bad message alone on a quiet queue switches this setting off with its last attempt of "
-            "%(n)s, as it "
-            "becomes dead.",
-            limit,
-        )
-    else:
-        text = ngettext(
-            "One bad message alone on a quiet queue switches this setting off after %(n)s attempt, before it "
-            "is dead.",
-            "One bad message alone on a quiet queue switches this setting off after %(n)s attempts, before "
-            "it is dead.",
-            limit,
-        )
-    ways = _("Ways out: count each message once, a larger limit, or fewer attempts at the destination.")
-    return f"{text % {'n': amounts.number(limit)}} {ways}"
-
-
-def _few(setting: LaunchSetting) -> str:
-    if setting.breaker_m >= FEW_FAILURES:
-        return ""
-    limit = same_limit(setting.breaker_m)
-    text = ngettext(
-        "With this limit already %(n)s failure of one type trips the breaker.",
-        "With this limit already %(n)s failures of one type in a row trip the breaker.",
-        limit,
-    )
-    return text % {"n": amounts.number(limit)}
+    keys = [str(key) for key in run.plan] if isinstance(run.plan, list) else []
+    waits = TO_COME if run.ended_at is None else NOT_STARTED
+    steps = []
+    for key in keys:
+        activation = started.get(key)
+        steps.append(Step(key, ACTIVATIONS[activation.state] if activation else waits, activation))
+    return PassRow(run, PASS_STATES[run.state], steps)

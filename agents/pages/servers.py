@@ -14,11 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
-from agents.kma_versions import version_advice, version_problem
-from agents.liveness.queries import expected_servers, is_expected, servers_without_broker
+from agents.liveness import expected_servers, is_expected, servers_without_broker
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
-from agents.pages.runs import run_shown
-from agents.pages.shown import DUTIES, RUNS, server_shown
+from agents.pages.states import DUTIES, RUNS, run_shown, server_shown
+from agents.servers.admission import version_advice, version_problem
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
 from console.operations.web import operation_buttons
 from console.ui import panels

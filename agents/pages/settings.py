@@ -14,28 +14,25 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from agents.activations.queries import open_runs
+from agents.activations.queries import open_runs, why_not_sent, withheld_runs
 from agents.activations.rules.partial import is_partial
-from agents.groups.switching import group_of
+from agents.destinations import redelivery
+from agents.groups.enable import group_of
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run, Withheld
 from agents.models.parameters import DEEPEST_PARAMETERS
-from agents.pages import groups, redelivery
+from agents.pages import setting_fields
 from agents.pages.notices import told_of
-from agents.pages.rows import facts_of
-from agents.pages.runs import run_rows
-from agents.pages.scheduled import scheduled
-from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown, stopping_shown
+from agents.pages.states import ACTIVATIONS, PROVISIONED, facts_of, run_rows, setting_shown, stopping_shown
 from agents.pages.subscription_notes import stopping_note, subscription_alerts
 from agents.pools.rights import may
-from agents.pools.withholding import why_not_sent, withheld_runs
 from agents.provisioning.queue_counts import figures_of
+from agents.schedules.queries import scheduled
 from agents.settings.operations import DisableSetting, EnableSetting, RetryMessage, RunSetting, StopSetting
 from console.operations.web import operation_buttons
 from console.reasons import NO_REASON, Reason
 from console.ui import panels
-from console.ui.amounts import number
+from console.ui.amounts import Spark, number, spark
 from console.ui.page import link, needs, page
-from console.ui.sparkline import Spark, spark
 
 # -- failures of activations by server, as small bars: one query for a page of activations -------------------
 
@@ -143,8 +140,8 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         state=stopping_shown(setting, figures.consumers) or setting_shown(setting, runs, now, facts),
         partial=is_partial(runs, now),
         provisioned=PROVISIONED[setting.provision_state],
-        groups=groups.groups(setting, servers, offered),
-        warnings=groups.breaker_warnings(setting),
+        groups=setting_fields.groups(setting, servers, offered),
+        warnings=setting_fields.breaker_warnings(setting),
         preview=redelivery.preview_of(setting) if setting.takes_messages else None,
         figures=figures,
         runs=run_rows(_runs_of(current), setting, now),

@@ -92,3 +92,13 @@ def _words() -> dict[str, tuple[str, str]]:
         "notice": (_("told"), ""),
         "notice_created": (_("told"), ""),
     }
+
+
+def interruption_cause(interruption: Interruption) -> str:
+    return cause(
+        interruption.reason,
+        interruption.same_type,
+        interruption.same_count,
+        interruption.any_count,
+        [interruption.server.name],
+    )

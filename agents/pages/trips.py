@@ -16,8 +16,7 @@ from django.views.decorators.http import require_safe
 from agents.alerts.notices import untold
 from agents.alerts.targets import address_of_notice
 from agents.models import BreakerTrip, Interruption, LaunchSetting, NoticeState
-from agents.pages.breaker import interruption_cause
-from agents.pages.trip_words import Done, effects, quorum_text, trip_cause
+from agents.pages.trip_words import Done, effects, interruption_cause, quorum_text, trip_cause
 from agents.pools.rights import why_not
 from console.filters import SpanFilter
 from console.lists.keyset import keyset_page

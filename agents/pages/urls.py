@@ -8,18 +8,17 @@ from agents.destinations.operations import AdoptPolicy, ApplyPolicy
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup
 from agents.notices.operations import SendTest
 from agents.pages import (
-    activation,
+    acknowledgements,
+    activations,
     alerts,
-    answers,
-    group_pages,
+    groups,
     notices,
-    pool_agents,
     previews,
     servers,
     settings,
     trips,
 )
-from agents.pages import activation as activations
+from agents.pages import previews as pool_agents
 from agents.servers.operations import Cordon, Drain, RemoveServer, RevokeServerToken, Uncordon
 from agents.settings.operations import (
     DisableSetting,
@@ -47,8 +46,8 @@ def register() -> None:
         )
     )
     add_tab(Tab("servers", _("Servers"), "admin:servers", 40, servers.VIEW))
-    add_tab(Tab("groups", _("Groups"), "admin:groups", 25, group_pages.VIEW))
-    add_tab(Tab("activations", _("Activations"), "admin:activations", 50, activation.VIEW))
+    add_tab(Tab("groups", _("Groups"), "admin:groups", 25, groups.VIEW))
+    add_tab(Tab("activations", _("Activations"), "admin:activations", 50, activations.VIEW))
     add_tab(Tab("trips", _("Trips"), "admin:trips", 55, trips.VIEW))
     add_tab(Tab("alerts", _("Alerts"), "admin:alerts", 15, alerts.VIEW, badge=alerts.badge))
     add_page("alerts/", alerts.alert_list, "alerts")
@@ -62,14 +61,14 @@ def register() -> None:
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
     add_page("previews/pool/<int:pk>/", pool_agents.pool_preview, "pool_preview")
     add_page("previews/setting/", previews.setting_preview, "setting_preview")
-    add_page("activations/<uuid:pk>/", activation.activation_page, "activation")
+    add_page("activations/<uuid:pk>/", activations.activation_page, "activation")
     add_page("activations/", activations.activation_list, "activations")
-    add_page("answers/", answers.answer_list, "answers")
-    panels.register("setting", 5, answers.panel_of_setting)
+    add_page("answers/", acknowledgements.answer_list, "answers")
+    panels.register("setting", 5, acknowledgements.panel_of_setting)
     add_page("trips/", trips.trip_list, "trips")
     add_page("trips/<int:pk>/", trips.trip_page, "trip")
-    add_page("groups/", group_pages.group_list, "groups")
-    add_page("groups/<slug:name>/", group_pages.group_page, "group")
+    add_page("groups/", groups.group_list, "groups")
+    add_page("groups/<slug:name>/", groups.group_page, "group")
     add_page("servers/", servers.server_list, "servers")
     add_page("servers/<str:name>/", servers.server_page, "server")
     add_operations(

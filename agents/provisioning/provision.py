@@ -9,14 +9,14 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from agents.history import note
+from agents.isolation import isolated
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.topology import REMOVING, wanted_hash
-from agents.site.rows import isolated
 from broker.management.topology import Difference, apply, differences
 from broker.management.wanted import Step, base_topology, setting_topology
 from broker.port import BrokerError, BrokerTimeout, BrokerUnavailable
 from console.broker import management
-from console.jobs.locks import lock, once_per
+from console.processes import lock, once_per
 from console.reasons import said
 
 log = structlog.get_logger(__name__)

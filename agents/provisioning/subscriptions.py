@@ -14,7 +14,7 @@ from agents.models import LaunchSetting, SubscriptionState, Timing
 from broker.management.queues import QueueFigures, figures_of_all
 from broker.port import BrokerError
 from console.broker import management
-from console.jobs.locks import lock
+from console.processes import lock
 
 log = structlog.get_logger(__name__)
 

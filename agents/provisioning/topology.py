@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from agents.liveness.polling import poll_after_commit
+from agents.liveness import poll_after_commit
 from agents.models import Destination, LaunchSetting, ProvisionState
 from console.task_queue import send
 

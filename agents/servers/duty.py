@@ -12,9 +12,9 @@ from django.utils.translation import gettext
 
 from agents.activations.plan import plan_open_activations
 from agents.history import note, why_of
+from agents.isolation import isolated
 from agents.models import Duty, Server
 from agents.reasons import TIME_OVER, UNTIL
-from agents.site.rows import isolated
 from console.audit.log import Record, no_record
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason

@@ -9,11 +9,11 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from agents.history import note
-from agents.liveness.polling import poll_after_commit
+from agents.isolation import isolated
+from agents.liveness import poll_after_commit
 from agents.models import BreakerTrip, GroupMember, LaunchSetting
 from agents.reasons import TIME_OVER
-from agents.settings.saving import enable_setting
-from agents.site.rows import isolated
+from agents.settings.enable import enable_setting
 from console.operations.refusals import Refused
 
 log = structlog.get_logger(__name__)

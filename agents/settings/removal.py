@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from agents import hooks
 from agents.history import note
 from agents.hooks import AT_ONCE
+from agents.isolation import isolated
 from agents.models import (
     Acknowledgement,
     Activation,
@@ -46,15 +47,14 @@ from agents.reasons import (
     QUEUES_KEPT,
     SUBSCRIPTION_HOLDS,
 )
-from agents.schedules.saving import delete_schedule
-from agents.site.rows import isolated
+from agents.schedules.ticks import delete_schedule
 from broker.management.queues import find
 from broker.management.topology import remove_setting as remove_queues
 from broker.port import BrokerError, BrokerUnavailable, Management, ManagementFailed
 from console.audit.log import Record, no_record
 from console.broker import management
-from console.jobs.locks import lock
 from console.operations.refusals import Refused
+from console.processes import lock
 from contract.names import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from rest_framework import generics, serializers
 from console.audit.filter import AuditFilter
 from console.audit.models import AuditEntry
 from console.audit.text import ACTIONS
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 
 
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 
 from console.filters import unclear
 from console.reasons import Reason
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 
 M = TypeVar("M", bound=Model)
 

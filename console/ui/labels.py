@@ -54,3 +54,14 @@ class Button:
 def kept_tag(durable: bool) -> SafeString:
     """Of a message that the broker forgets when it restarts; nothing of any other."""
     return SafeString("") if durable else format_html(' <span class="tag">{}</span>', _("non-persistent"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`show` is the filter of the list below that shows what this bar counts."""
+
+    label: Text
+    count: int
+    total: int
+    tone: str
+    show: str

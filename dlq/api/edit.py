@@ -18,10 +18,9 @@ from console.operations.rest import as_problems
 from console.rest.errors import ApiProblem, Conflict
 from dlq.api.replays import ReplaySerializer
 from dlq.edit.operations import draft, edit_letter, wish_of
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.body_text import LARGEST_BODY
 from dlq.edit.rules.changes import Changes, changes_of
-from dlq.edit.rules.values import TYPES
+from dlq.edit.rules.values import TYPES, EditRefused
 from dlq.models import DeadLetter
 from dlq.replay import requests
 from dlq.replay.creation import EDIT_OF_ONE

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dlq.api.letters import SeesLetters
-from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.masks import masks_for
 from dlq.groups.facts import Facts, facts_of, key_of
 from dlq.groups.queries import Group, groups_of
 from dlq.groups.rules import KINDS, narrowed

@@ -26,9 +26,8 @@ from contract.names import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
 from dlq import rights
-from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.masks import Masks, masks_for
 from dlq.dead_letters.rules.body import body_of, told
-from dlq.dead_letters.rules.masks import Masks
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
 from dlq.models.content import with_heads
 from dlq.search.conditions import PairsFilter, WholeNumberFilter

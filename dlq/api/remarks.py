@@ -16,7 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents.models import LaunchSetting
 from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 from contract.names import dead_letter_queue
 from dlq.annotations.operations import (
     LONGEST,

@@ -14,11 +14,10 @@ from rest_framework.response import Response
 
 from console.audit.refusals import Audited
 from console.operations.rest import OperationsMixin
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.preflight import AskSerializer, refusing, wish_of
-from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
-from dlq.dead_letters.rules.masks import Masks
+from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.models import Action, ItemState, ReplayItem, ReplayJob
 from dlq.replay.counts import OUTCOMES, is_walking, reason_to_wait, waiting
 from dlq.replay.creation import CODES

@@ -7,10 +7,9 @@ from rest_framework.routers import SimpleRouter
 
 from dlq.api.edit import EditLetter
 from dlq.api.edit_rule import EditLetters
-from dlq.api.export import ExportLetters
+from dlq.api.files import ExportLetters, Imports
 from dlq.api.foreign import ForeignQueue, ForeignQueues
 from dlq.api.groups import DeadLetterGroups
-from dlq.api.imports import Imports
 from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
 from dlq.api.remarks import Faults, Notes, Takings

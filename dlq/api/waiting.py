@@ -16,7 +16,7 @@ from console.audit.refusals import Audited
 from console.broker import management
 from console.operations.operation import check_allowed, perform
 from console.operations.rest import as_problems
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 from contract.messages import BlockedMessage
 from dlq.api.waiting_bodies import (
     WaitingActionSerializer,
@@ -25,12 +25,12 @@ from dlq.api.waiting_bodies import (
     WaitingLookSerializer,
     told,
 )
-from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.masks import masks_for
 from dlq.models.waiting import WaitingAction, WaitingItem, WaitingPart, WaitingState
-from dlq.subscriptions.asking import Selection
 from dlq.subscriptions.blocked import blocking_of, mark_of
 from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction, GiveUpBlocked
 from dlq.subscriptions.queries import PARTS, ask_broker, bodies_of, heads_for, look
+from dlq.subscriptions.requests import Selection
 
 # Asked in the view: a pool may grant what no permission does.
 ANYBODY: dict[str, tuple[str, ...]] = {"get": (), "post": (), "delete": ()}

@@ -8,8 +8,8 @@ from console.audit.log import LONGEST_REASON
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
 from dlq.subscriptions.alerts import counts_of
-from dlq.subscriptions.asking import LARGEST_SELECTION
-from dlq.subscriptions.queries import PAGE, PARTS, Line, Look
+from dlq.subscriptions.queries import PARTS, PER_PAGE, Line, Look
+from dlq.subscriptions.requests import LARGEST_SELECTION
 
 
 class WaitingCountsSerializer(serializers.Serializer[Any]):
@@ -77,7 +77,7 @@ def told(found: Look) -> dict[str, Any]:
         "counts": found.counts,
         "told": found.told,
         "cut": found.told is None or found.cut,
-        "next": found.start + PAGE if found.more else None,
+        "next": found.start + PER_PAGE if found.more else None,
         "messages": [_message(line) for line in found.lines],
     }
 

@@ -16,9 +16,8 @@ from agents.models import LaunchSetting
 from console.filters import unclear
 from contract.names import dead_letter_queue
 from dlq.cli.ask import person_named
-from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
-from dlq.dead_letters.rules.masks import Masks
-from dlq.exports import exporting
+from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
+from dlq.exports import files
 from dlq.models import DeadLetter, LetterState
 from dlq.search.filter import SEVERAL, LetterFilter
 from dlq.search.newest import newest
@@ -66,7 +65,7 @@ class Chosen:
     key: str
     person: User | None
     masks: Masks
-    step: exporting.Step
+    step: files.Step
 
     def numbers(self, before: int | None, most: int) -> list[int]:
         """Newest first; a step looks only for so long."""
@@ -127,11 +126,11 @@ def said(options: dict[str, Any]) -> QueryDict:
     return data
 
 
-def _step(filters: LetterFilter, person: User | None) -> exporting.Step:
+def _step(filters: LetterFilter, person: User | None) -> files.Step:
     if person is not None:
-        return exporting.of_filter(filters, person)
+        return files.of_filter(filters, person)
     if not filters.asked.conditions:  # an index of queues and states has their order
-        return exporting.of_rows(DeadLetter.objects.filter(filters.asked.places))
+        return files.of_rows(DeadLetter.objects.filter(filters.asked.places))
     return lambda before, size: newest(DeadLetter.objects.all(), filters.asked, before=before, size=size)
 
 

@@ -17,7 +17,7 @@ from console.audit.refusals import HIDDEN
 from console.operations.operation import perform
 from dlq.cli import terminal
 from dlq.cli.ask import Refused, about_setting, as_refused, ask, person_named
-from dlq.cli.following import check, follow
+from dlq.cli.progress import check, follow
 from dlq.cli.terminal import safe
 from dlq.models import Action, JobState, ReplayJob
 from dlq.replay.operations import ON_REPLAYS, REPLAY_JOBS

@@ -13,14 +13,13 @@ from agents.models import LaunchSetting
 from broker.port import Message
 from console.audit.log import Person
 from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
-from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
-from dlq.dead_letters.rules.masks import Masks
-from dlq.edit.refusal import EditRefused
+from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.edit.rules.body_text import text_of_body
 from dlq.edit.rules.bulk_rule import Rule, apply, rule_of, told
 from dlq.edit.rules.changes import Changes
 from dlq.edit.rules.copy import edited, encoded_copy, message_of
 from dlq.edit.rules.diff import Change, changes_between, hides_text
+from dlq.edit.rules.values import EditRefused
 from dlq.models import Action, DeadLetter, LetterEdit, LetterState, ReplayJob, Scope
 from dlq.replay.requests import Wish, begin
 

@@ -26,12 +26,13 @@ from broker.amqp.publisher import AmqpPublisher
 from broker.port import AddressUnknown, Outgoing, Publisher
 from console.jobs import crash
 from console.reasons import said
-from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
-from dlq.edit.refusal import EditRefused
+from dlq import hooks
+from dlq.dead_letters.masks import everybodys_masks, masks_for
 from dlq.edit.rules.bulk_rule import Rule, apply, rule_of
 from dlq.edit.rules.copy import encoded_copy, message_of
+from dlq.edit.rules.values import EditRefused
 from dlq.models import Action, EditState, ItemState, LetterEdit, ReplayItem, ReplayJob, ReplaySlice
-from dlq.replay import counts, hooks
+from dlq.replay import counts
 
 log = structlog.get_logger(__name__)
 

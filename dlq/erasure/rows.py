@@ -25,8 +25,8 @@ from dlq.models import (
     WaitingItem,
     WholeFetch,
 )
+from dlq.models.content import OPEN_FETCHES, FetchState
 from dlq.models.replay import UNFINISHED_JOBS
-from dlq.models.whole import OPEN_FETCHES, FetchState
 from dlq.search import rebuild
 from dlq.search.storing import property_texts
 from dlq.trash.removal import remove

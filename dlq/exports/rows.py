@@ -1,6 +1,6 @@
 """Dead letters as CSV or JSON lines, row by row: what a file of them holds, and how. Pure.
 
-Who may see what of them was decided before (`dlq.exports.exporting`). Properties are in JSON lines of whole
+Who may see what of them was decided before (`dlq.exports.files`). Properties are in JSON lines of whole
 letters only.
 """
 
@@ -32,7 +32,7 @@ def lines(rows: Iterable[Row], form: str) -> Iterator[str]:
     """The file in pieces, each ends with its line end; of CSV the first names the columns. One row in memory
     at a time.
 
-    Rows are those of `dlq.exports.exporting`, all of the same kind.
+    Rows are those of `dlq.exports.files`, all of the same kind.
     """
     return _csv(rows) if form == "csv" else map(json_line, rows)
 

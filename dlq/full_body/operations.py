@@ -15,7 +15,7 @@ from console.operations.operation import Act, Done, ModelPermission, Operation
 from console.operations.refusals import BrokerAway
 from console.operations.resource import Resource
 from console.ui.page import link
-from dlq.full_body.asking import ask, bytes_for, cancel
+from dlq.full_body.requests import ask, bytes_for, cancel
 from dlq.models import DeadLetter
 from dlq.rights import SEE
 from dlq.search.visibility import SEE_ALL, letters_for

@@ -16,9 +16,9 @@ from django.utils import timezone
 from console.database import quick
 from console.ui.amounts import number
 from contract.names import DEAD_LETTER_PREFIX
+from dlq.dead_letters.masks import Masks
 from dlq.dead_letters.queries.days import begin_of, instant
 from dlq.dead_letters.queries.ranges import IS_DEAD, TABLE
-from dlq.dead_letters.rules.masks import Masks
 from dlq.groups.queries import Group
 from dlq.models import DeadLetter, ItemState, KnownFault, LetterState, Outcome, ReplayItem, Taking
 from dlq.models.content import with_heads

@@ -21,10 +21,16 @@ from broker.port import BodyKind, Message, MessageUndecodable
 from console.operations.refusals import WronglyAsked
 from contract.names import DUPLICATE_ID, JMS_KIND
 from contract.typed import Typed, from_json
-from dlq.edit.refusal import EditRefused
-from dlq.edit.rules.locks import is_locked, kept_properties
-from dlq.edit.rules.values import TYPES, checked_name, typed_value, written
-from dlq.exports.exporting import TEXTS
+from dlq.edit.rules.values import (
+    TYPES,
+    EditRefused,
+    checked_name,
+    is_locked,
+    kept_properties,
+    typed_value,
+    written,
+)
+from dlq.exports.files import TEXTS
 
 # Lines of one import, and bytes of all of them. The broker knows the last 20,000 duplicate ids of an address.
 MOST, LARGEST = 1000, 16 * 1024 * 1024

@@ -22,12 +22,12 @@ from django.db import (
 from django.db.models import F
 
 from agents.models import LaunchSetting
-from dlq.dead_letters.queries.masks import letters_numbered
+from dlq.dead_letters.queries.ranges import letters_numbered
 from dlq.dead_letters.rules.parsing import raw_row
 from dlq.index import causes
 from dlq.models import DeadLetter, LetterContent
 from dlq.models.content import content_of
-from dlq.outcomes import operations
+from dlq.outcomes import join
 from dlq.search.storing import add, prepare
 
 log = structlog.get_logger(__name__)
@@ -173,7 +173,7 @@ def _store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
     words = prepare(new)
     insert(new)
     add(new, words)
-    operations.settle({case_of(row) for row in new if row.message_key}, now)
+    join.settle({case_of(row) for row in new if row.message_key}, now)
     return new
 
 

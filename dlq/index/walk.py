@@ -21,7 +21,7 @@ from broker.port import AddressUnknown, BrokerUnavailable, Browser, Management, 
 from console.broker import management
 from console.jobs import crash
 from contract.names import DEAD_LETTER_PREFIX, ORIG_MESSAGE_ID
-from dlq.dead_letters.queries.masks import letters_numbered
+from dlq.dead_letters.queries.ranges import letters_numbered
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.index import store
 from dlq.index.queries import UNKNOWN_QUEUE

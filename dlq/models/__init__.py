@@ -1,9 +1,8 @@
 """Rows of the dlq app, one file per resource."""
 
-from dlq.models.content import LetterContent
-from dlq.models.edit import EditState, LetterEdit
-from dlq.models.letter import DeadLetter, LetterState
-from dlq.models.queue_state import LetterQueue
+from dlq.models.content import OPEN_FETCHES, EditState, FetchState, LetterContent, LetterEdit, WholeFetch
+from dlq.models.index import LetterQueue, UndeliveredMessage, WordRebuild
+from dlq.models.letter import DeadLetter, LetterReport, LetterState
 from dlq.models.remark import KnownFault, Note, Taking
 from dlq.models.replay import (
     OPEN_JOBS,
@@ -18,11 +17,7 @@ from dlq.models.replay import (
     Scope,
     SliceState,
 )
-from dlq.models.report import LetterReport
-from dlq.models.undelivered import UndeliveredMessage
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart, WaitingState
-from dlq.models.whole import OPEN_FETCHES, FetchState, WholeFetch
-from dlq.models.words import WordRebuild
 
 __all__ = [
     "OPEN_FETCHES",

@@ -1,10 +1,15 @@
-"""What a dead letter holds, in a table of its own: its fate is written again and again, and found by the
-million, without the bytes of the message."""
+"""What a dead letter holds, in tables of its own: what the index keeps of it, the whole that was fetched, the
+copy that was edited."""
 
+import uuid
 from typing import Any
 
+from django.conf import settings
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+
+from console.jobs.job import Job
 
 
 class LetterContent(models.Model):
@@ -69,3 +74,101 @@ def with_heads(letters: models.QuerySet[Any]) -> models.QuerySet[Any]:
     return letters.select_related("content").defer(
         "content__encoded", "content__properties", "content__annotations"
     )
+
+
+# -- fetching the whole of a letter of which the index keeps only the head -----------------------------------
+
+
+class FetchState(models.TextChoices):
+    ASKED = "asked", _("asked for")
+    RUNNING = "running", _("running")
+    DONE = "done", _("done")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("cancelled")
+    DROPPED = "dropped", _("dropped")
+
+
+OPEN_FETCHES = (FetchState.ASKED, FetchState.RUNNING)
+
+
+class WholeFetch(Job):
+    """One look through a queue for one letter. `letters` were in the queue when it was asked for, `seen` are
+    read so far. A done one holds the whole AMQP message in `encoded` until it is dropped, a day later."""
+
+    letter = models.ForeignKey(
+        "dlq.DeadLetter", models.CASCADE, related_name="fetches", verbose_name=_("dead letter")
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
+    by_name = models.CharField(_("by"), max_length=150, blank=True)
+    at = models.DateTimeField(_("at"), default=timezone.now)
+    state = models.CharField(_("state"), max_length=10, choices=FetchState.choices, default=FetchState.ASKED)
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    tries = models.PositiveSmallIntegerField(_("tries"), default=0)
+    letters = models.BigIntegerField(_("letters in the queue"), default=0)
+    seen = models.BigIntegerField(_("letters read"), default=0)
+    encoded = models.BinaryField(null=True)
+
+    class Meta:
+        verbose_name = _("fetch of a whole letter")
+        verbose_name_plural = _("fetches of whole letters")
+        ordering = ("-id",)
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["letter"],
+                condition=models.Q(state__in=["asked", "running"]),
+                name="one_open_fetch_per_letter",
+            )
+        ]
+        indexes = [models.Index(fields=["state", "at"], name="fetches_by_state")]
+
+    def __str__(self) -> str:
+        return f"#{self.letter_id}: {self.state}"
+
+
+# -- A dead letter that was edited: the copy that goes instead of it -----------------------------------------
+
+
+class EditState(models.TextChoices):
+    PLANNED = "planned", _("planned")
+    SENT = "sent", _("sent")
+    DONE = "done", _("done")
+    FAILED = "failed", _("failed")
+
+
+class LetterEdit(models.Model):
+    """`encoded` is the whole edited AMQP message, written before anything is sent. `id` is its duplicate id
+    at the broker, so sending it twice makes one. SENT: the broker has the copy; only then the original may
+    leave its queue. `diff` is what people are shown: a list of {what, before, after}, texts. Retention
+    empties both as it does a body, and says so in `body_deleted_at`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    item = models.OneToOneField(
+        "dlq.ReplayItem", models.CASCADE, related_name="edit", verbose_name=_("replay item")
+    )
+    encoded = models.BinaryField()
+    diff = models.JSONField(_("changes"), default=list)
+    state = models.CharField(_("state"), max_length=10, choices=EditState.choices, default=EditState.PLANNED)
+    planned_at = models.DateTimeField(_("planned"), default=timezone.now)
+    sent_at = models.DateTimeField(_("sent"), null=True)
+    done_at = models.DateTimeField(_("done"), null=True)
+    problem = models.TextField(_("problem"), blank=True)
+    body_deleted_at = models.DateTimeField(_("body deleted"), null=True)
+
+    class Meta:
+        verbose_name = _("edited letter")
+        verbose_name_plural = _("edited letters")
+        ordering = ("planned_at",)
+        default_permissions = ()
+        indexes = [
+            models.Index(
+                fields=["planned_at", "id"],
+                condition=models.Q(body_deleted_at=None),
+                name="edits_by_planning",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 
 from console.jobs import crash
+from dlq.hooks import hooks_of
 from dlq.models import (
     DeadLetter,
     ItemState,
@@ -24,7 +25,6 @@ from dlq.models import (
     SliceState,
 )
 from dlq.replay import counts as counting
-from dlq.replay.hooks import hooks_of
 from dlq.replay.rules import slices
 from dlq.replay.rules.actions import afterwards
 from dlq.replay.rules.slices import Mover

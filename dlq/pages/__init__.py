@@ -1,2 +1,1 @@
-"""Pages of dead letters: the overview, the list of a setting, one letter, its case file, giving back,
-replays."""
+"""Pages of dead letters: queues and groups of them, what people do with them, replays."""

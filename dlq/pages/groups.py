@@ -10,55 +10,21 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.pools.rights import may, settings_for
-from agents.provisioning.queue_counts import figures_of, message_count
-from console.lists.keyset import counted
+from agents.pools.rights import settings_for
 from console.operations.inputs import OPEN_ENDED
 from console.ui.page import Text, link, page
-from contract.names import BIN, UNKNOWN, dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq import rights
 from dlq.annotations.operations import why_not_remark
-from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.masks import masks_for
 from dlq.groups.facts import Facts, facts_of, key_of
 from dlq.groups.queries import Group, Groups, groups_of
-from dlq.groups.rules import KINDS, Kind, kind_named, narrowed
-from dlq.models import LetterState
-from dlq.pages.access import check_queue, sees_letters
-from dlq.rights import GIVE_BACK
-from dlq.search.visibility import dead_queues_for, letters_for, sees_all
+from dlq.groups.rules import kind_named, narrowed
+from dlq.pages.access import sees_letters
+from dlq.pages.heads import head_of, head_of_all, single_letters, tabs
+from dlq.search.visibility import dead_queues_for, sees_all
 from failures.error_groups.known_errors import known_of
 from failures.models import KnownError
-
-
-def head_of(request: HttpRequest, key: str) -> dict[str, Any]:
-    """Raises Http404 where there is no such queue for this person."""
-    setting = LaunchSetting.objects.filter(key=key).select_related("destination").first()
-    queue = dead_letter_queue(key)
-    check_queue(request.user, queue)
-    rows = letters_for(request.user).filter(queue=queue)
-    if setting is None and key not in (UNKNOWN, BIN) and not rows.exists():
-        raise Http404
-    figures = figures_of(setting) if setting else None
-    return {
-        "title": queue,
-        "setting": setting,
-        "figures": figures,
-        "exact": figures.dead if figures else message_count(queue),
-        "indexed": counted(rows.filter(state=LetterState.DEAD)),
-        "may_give_back": setting is not None and may(request.user, GIVE_BACK, setting),
-    }
-
-
-def head_of_all() -> dict[str, Any]:
-    return {
-        "title": _("All dead letters"),
-        "setting": None,
-        "figures": None,
-        "exact": None,
-        "indexed": "",
-        "may_give_back": False,
-    }
-
 
 PAGE = 25
 # Settings of a group that are named; the others are counted.
@@ -131,7 +97,7 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
         tabs=kinds,
         faults=kinds[0][1],
         narrowed=some,
-        single=_single(key) + (f"?{some.query}" if some.query else ""),
+        single=single_letters(key) + (f"?{some.query}" if some.query else ""),
         rows=_rows(request, shown, key),
         told=_told(groups, start, len(shown)),
         larger=f"by={kind.name}&start={max(0, start - PAGE)}{more}" if start else "",
@@ -140,21 +106,6 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
         lasts=OPEN_ENDED,
         **head,
     )
-
-
-def tabs(key: str, here: Kind | None, query: str = "") -> list[tuple[Text, str, bool]]:
-    """Label, address and whether it is this page; without a kind it is the list of single letters. `query` is
-    the filter that all of them are asked with."""
-    groups = link("letter_groups", key) if key else link("all_letter_groups")
-    more = f"&{query}" if query else ""
-    found: list[tuple[Text, str, bool]] = [
-        (kind.label, f"{groups}?by={kind.name}{more}", kind is here) for kind in KINDS.values()
-    ]
-    return [*found, (_("Single letters"), _single(key) + (f"?{query}" if query else ""), here is None)]
-
-
-def _single(key: str) -> str:
-    return link("dead_letters_of", key) if key else link("all_dead_letters")
 
 
 def _start(request: HttpRequest) -> int:

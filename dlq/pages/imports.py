@@ -23,7 +23,7 @@ from contract.names import dead_letter_queue
 from dlq.edit.rules.body_text import text_of_body
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import MOST, Parcel, parcel_of
-from dlq.pages.flight_form import LONGEST_REASON
+from dlq.pages.preflight_form import LONGEST_REASON
 from dlq.subscriptions.operations import settings_seen
 
 # Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command

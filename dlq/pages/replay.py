@@ -24,7 +24,7 @@ from console.operations.web import operation_buttons
 from console.ui.amounts import number
 from console.ui.labels import Button, Shown
 from console.ui.page import link, page
-from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.masks import masks_for
 from dlq.models import (
     UNFINISHED_JOBS,
     Action,
@@ -36,14 +36,13 @@ from dlq.models import (
     ReplaySlice,
 )
 from dlq.models.replay import DELIVERING, OPEN_JOBS
-from dlq.pages import replay_words as words
-from dlq.pages.pace import LATEST, Moved, Pace, pace
-from dlq.pages.replay_words import JOBS, OUTCOMES
-from dlq.replay.counts import LEFT, WORKABLE, is_walking, planned_of, reason_to_wait
+from dlq.replay import text as words
+from dlq.replay.counts import CONSUMERS_OPEN, LEFT, STOPPING, WORKABLE, is_walking, planned_of, reason_to_wait
 from dlq.replay.operations import ON_REPLAYS, jobs_for, title
 from dlq.replay.preflight.text import acknowledged, reason
 from dlq.replay.rules.ladder import step_size
-from dlq.replay.worker.pacer import CONSUMERS_OPEN, STOPPING
+from dlq.replay.rules.speed import LATEST, Moved, Pace, pace
+from dlq.replay.text import JOBS, OUTCOMES
 from dlq.search.filter import query_told
 
 # The steps of a ladder, each with what became of its letters: exact for the first ones, the rest in one row.

@@ -11,31 +11,14 @@ from console.ui import panels
 from console.ui.page import Tab, View, add_page, add_tab
 from dlq import rights, saved_filters
 from dlq.annotations.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
-from dlq.exports.exporting import EXPORT
+from dlq.exports.files import EXPORT
 from dlq.full_body.operations import CancelFetch, FetchBody
 from dlq.models import Action
-from dlq.pages import (
-    bin,
-    case,
-    edit,
-    edit_rule,
-    export,
-    foreign,
-    giveback,
-    groups,
-    imports,
-    letter,
-    letters,
-    overview,
-    replay,
-    waiting,
-    waiting_action,
-    waiting_ask,
-    whole,
-)
-from dlq.pages import replay as replays
-from dlq.pages.overview import setting_panel
-from dlq.pages.remarks import RemarkPage, takers_of_trips, trip_panel
+from dlq.pages import groups, imports, preflight, queues, replay, trash, waiting, waiting_ask
+from dlq.pages.annotations import RemarkPage, takers_of_trips, trip_panel
+from dlq.pages.edit import message, rule
+from dlq.pages.letters import case, export, full_body, letter, letters
+from dlq.pages.queues import setting_panel
 from dlq.queues.operations import UnfollowQueue
 from dlq.replay.creation import CODES, EDIT_OF_ONE
 from dlq.replay.operations import ON_REPLAYS, SEE_REPLAYS
@@ -44,15 +27,15 @@ from dlq.subscriptions.operations import CancelAction, GiveUpBlocked
 # The first that fits an address is taken. Its refusals have its name in the audit, or the last of these.
 PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (
     # Before the pages of settings: none has the key `bin`.
-    ("dead-letters/bin/", bin.bin_page, "bin"),
-    ("dead-letters/<str:key>/bin/", bin.bin_of_setting, "bin_of"),
-    ("dead-letters/", overview.overview, "dead_letters"),
+    ("dead-letters/bin/", trash.bin_page, "bin"),
+    ("dead-letters/<str:key>/bin/", trash.bin_of_setting, "bin_of"),
+    ("dead-letters/", queues.overview, "dead_letters"),
     ("letters/", letters.all_letters, "all_dead_letters"),
     ("letters/groups/", groups.all_groups, "all_letter_groups"),
     ("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of"),
     ("dead-letters/<str:key>/groups/", groups.groups_of_setting, "letter_groups"),
     *(
-        (f"dead-letters/<str:key>/{part}/", giveback.asking_page(action), name, CODES[action])
+        (f"dead-letters/<str:key>/{part}/", preflight.asking_page(action), name, CODES[action])
         for part, name, action in (
             ("give-back", "give_back", Action.GIVE_BACK),
             ("redirect", "redirect", Action.REDIRECT),
@@ -60,19 +43,19 @@ PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (
             ("put-back", "put_back", Action.PUT_BACK),
         )
     ),
-    ("foreign-queues/", foreign.foreign_page, "foreign_queues"),
+    ("foreign-queues/", queues.foreign_page, "foreign_queues"),
     ("letters/<int:pk>/", letter.letter_page, "letter"),
-    ("letters/<int:pk>/whole/body/", whole.whole_body, "whole_body"),
+    ("letters/<int:pk>/whole/body/", full_body.whole_body, "whole_body"),
     ("letters/<int:pk>/body/", letter.letter_body, "letter_body"),
     ("cases/", case.case_page, "case"),
-    ("replays/", replays.replay_list, "replays"),
+    ("replays/", replay.replay_list, "replays"),
     ("replays/<uuid:pk>/", replay.replay_page, "replay"),
-    ("letters/<int:pk>/edit/", edit.edit_page, "edit_letter", EDIT_OF_ONE),
-    ("dead-letters/<str:key>/edit/", edit_rule.edit_letters_page, "edit_letters", CODES[Action.EDIT]),
+    ("letters/<int:pk>/edit/", message.edit_page, "edit_letter", EDIT_OF_ONE),
+    ("dead-letters/<str:key>/edit/", rule.edit_letters_page, "edit_letters", CODES[Action.EDIT]),
     ("dead-letters/<str:key>/import/", imports.import_page, "import_letters"),
     ("settings/<str:key>/waiting/", waiting.waiting_page, "waiting"),
     ("settings/<str:key>/waiting/ask/", waiting_ask.waiting_ask_page, "waiting_ask"),
-    ("waiting-actions/<uuid:pk>/", waiting_action.waiting_action_page, "waiting_action"),
+    ("waiting-actions/<uuid:pk>/", waiting.waiting_action_page, "waiting_action"),
 )
 
 

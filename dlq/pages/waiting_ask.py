@@ -23,11 +23,11 @@ from console.ui.amounts import number
 from console.ui.page import link, page
 from dlq.models.waiting import WaitingPart
 from dlq.pages.waiting import waiting_url
-from dlq.pages.waiting_words import PARTS
 from dlq.replay.preflight.rules import TYPED_ABOVE
-from dlq.subscriptions.asking import LARGEST_SELECTION, NEED_REASON, POSSIBLE, Selection
 from dlq.subscriptions.operations import BY_KIND, KEPT_REASON, MESSAGES, OnMessages
 from dlq.subscriptions.queries import counts_of
+from dlq.subscriptions.requests import LARGEST_SELECTION, NEED_REASON, POSSIBLE, Selection
+from dlq.subscriptions.text import PARTS
 
 LONGEST_NUMBER = 19
 

@@ -10,7 +10,7 @@ from console.operations.operation import Act, Done, ModelPermission, Operation
 from console.operations.resource import Resource
 from console.ui.page import link
 from dlq.models import LetterQueue
-from dlq.queues.following import LONGEST_NOTE, MANAGE, foreign_queues, forget_queue, name_queue
+from dlq.queues.foreign import LONGEST_NOTE, MANAGE, foreign_queues, forget_queue, name_queue
 from dlq.search.visibility import SEE_ALL
 
 

@@ -165,7 +165,6 @@ def walking(job: ReplayJob, queue: str) -> Iterator[Callable[[int], bool]]:
 
 
 # -- why an open job moves nothing now, as a code, also where no worker wrote one down -----------------------
-# Pure.
 
 
 QUEUED, WALKING, RETRY = "queued", "walking", "retry"
@@ -193,3 +192,7 @@ def reason_to_wait(job: ReplayJob, now: datetime) -> str:
 
 def _is_held(job: ReplayJob, now: datetime) -> bool:
     return job.lease_until is not None and job.lease_until > now
+
+
+# Why a job waits, and the code of why it was paused by itself.
+STOPPING, CONSUMERS_OPEN = "stopping", "consumers_open"

@@ -26,9 +26,9 @@ from console.ui.page import Text
 from dlq import rights
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, Action, JobState, ReplayJob
 from dlq.reasons import REFUSED_BY
+from dlq.replay.counts import STOPPING
 from dlq.replay.creation import about_job, details_of
 from dlq.replay.rules.actions import RIGHTS
-from dlq.replay.worker.pacer import STOPPING
 
 SEE_REPLAYS = "dlq.view_replayjob"
 SEES_REPLAYS = ModelPermission(SEE_REPLAYS, _("Can view replay"))

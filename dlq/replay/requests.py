@@ -21,7 +21,7 @@ from console.ui.amounts import number
 from dlq import rights
 from dlq.models import Action, DeadLetter, ReplayJob, Scope
 from dlq.replay.creation import LARGEST_SELECTION, Options, Store, check_question, code_of, create_job
-from dlq.replay.preflight import queries, skipping
+from dlq.replay.preflight import queries, skips
 from dlq.replay.preflight.rules import Flight
 from dlq.replay.preflight.text import reason, sentence
 from dlq.replay.rules.actions import RIGHTS, route
@@ -163,7 +163,7 @@ def _check_going(wish: Wish, flight: Flight) -> None:
         return
     if not flight.seen:
         raise Refused("nothing_to_give_back", _("There is no dead letter of this setting that could go."))
-    taken = flight.skipped.keys() & {skipping.OUTSTANDING, skipping.GONE}
+    taken = flight.skipped.keys() & {skips.OUTSTANDING, skips.GONE}
     why = "; ".join(f"{reason(code)}: {number(count)}" for code, count in flight.skipped.items())
     raise Refused(
         "outstanding" if taken else "nothing_to_give_back",

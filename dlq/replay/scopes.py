@@ -14,7 +14,7 @@ from contract.names import dead_letter_queue
 from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
 from dlq.replay import counts
 from dlq.replay.counts import write_items
-from dlq.replay.preflight import skipping
+from dlq.replay.preflight import skips
 from dlq.replay.rules.actions import route
 
 PIECE = 1000
@@ -91,7 +91,7 @@ def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
 
 
 def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
-    found = skipping.read(place(job.action, job.setting_key).filter(pk__in=ids))
+    found = skips.read(place(job.action, job.setting_key).filter(pk__in=ids))
     if foreign := sorted(set(ids) - {letter.pk for letter in found}):
         raise Refused(
             "not_of_setting",
@@ -99,11 +99,11 @@ def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
             _("Choose from the dead letters of one setting."),
             letters=foreign[:SHOWN_IDS],
         )
-    policy = skipping.policy_for(job.setting_key, job.action, now=now, one=job.scope == Scope.ONE)
-    why = {letter.pk: reason for letter, reason in skipping.judged(found, policy)}
+    policy = skips.policy_for(job.setting_key, job.action, now=now, one=job.scope == Scope.ONE)
+    why = {letter.pk: reason for letter, reason in skips.judged(found, policy)}
     _write(job, {pk: reason for pk, reason in why.items() if not reason}, now)
     taken = set(job.items.filter(letter__in=ids).values_list("letter", flat=True))
-    _write(job, {pk: reason or skipping.OUTSTANDING for pk, reason in why.items() if pk not in taken}, now)
+    _write(job, {pk: reason or skips.OUTSTANDING for pk, reason in why.items() if pk not in taken}, now)
 
 
 def _write(job: ReplayJob, why: dict[int, str], now: datetime) -> None:

@@ -15,9 +15,8 @@ from django.utils.translation import gettext as _
 from agents.models import LaunchSetting
 from console.filters import SPANS
 from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
+from dlq.dead_letters.masks import Masks, everybodys_masks
 from dlq.dead_letters.queries import ranges
-from dlq.dead_letters.queries.masks import everybodys_masks
-from dlq.dead_letters.rules.masks import Masks
 from dlq.models import LetterState
 from dlq.models.remark import fault_of_row
 from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words

@@ -16,8 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from console.filters import SPAN_LABELS, InstantFilter
 from contract.text import storable
-from dlq.dead_letters.queries.masks import everybodys_masks, masks_for
-from dlq.dead_letters.rules.masks import MASK, Masks
+from dlq.dead_letters.masks import MASK, Masks, everybodys_masks, masks_for
 from dlq.models import DeadLetter, LetterState
 from dlq.search.conditions import Asked, PairsFilter, WholeNumberFilter, asked_for
 

@@ -20,7 +20,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from console.jobs import crash
-from dlq.dead_letters.queries.masks import everybodys_masks
+from dlq.dead_letters.masks import everybodys_masks
 from dlq.models import DeadLetter, WordRebuild
 from dlq.search.matching import NO_SQLITE, SQLITE, TABLE
 from dlq.search.storing import left_out, property_texts, put, texts_of

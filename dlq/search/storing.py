@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from broker.amqp.codec import decode
 from broker.port import MessageUndecodable
 from contract.typed import Typed, from_json, text_of
-from dlq.dead_letters.queries.masks import everybodys_masks
+from dlq.dead_letters.masks import everybodys_masks
 from dlq.dead_letters.rules.json_masks import masked_body
 from dlq.dead_letters.rules.parsing import HEAD_OF_TEXT
 from dlq.models import DeadLetter, WordRebuild
@@ -19,7 +19,6 @@ from dlq.search.matching import TABLE
 from dlq.search.words import all_words
 
 # -- which words a letter has --------------------------------------------------------------------------------
-# Pure.
 #
 # What its setting masks is left out of its words: a search would tell it. A masked property is found by its
 # exact value alone, and only by who may see it (`Masks.refusal`). `words_without` says what was left out, so

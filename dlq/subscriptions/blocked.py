@@ -14,7 +14,7 @@ from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
 from agents.history import note
-from agents.liveness.polling import poll_after_commit
+from agents.liveness import poll_after_commit
 from agents.models import LaunchSetting, Run
 from console.operations.operation import Act
 from console.operations.refusals import Refused

@@ -20,8 +20,8 @@ from console.operations.resource import Resource
 from console.ui.page import Text, link
 from dlq import rights
 from dlq.models.waiting import WaitingAction, WaitingKind
-from dlq.subscriptions.asking import Selection, ask, stop
 from dlq.subscriptions.blocked import blocking_of, give_up
+from dlq.subscriptions.requests import Selection, ask, stop
 
 SEE_ACTIONS = "dlq.view_waitingaction"
 KEPT_REASON = TextInput(_("Why? (kept with the messages)"), LONGEST_REASON, long=True)

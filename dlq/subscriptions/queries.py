@@ -20,11 +20,11 @@ from broker.management.queues import QueueFigures, queue_figures
 from broker.port import AddressUnknown, BrokerError, Browser, Management
 from console.broker import management
 from contract.names import HOLD, dead_letter_queue, hold_queue
-from dlq.dead_letters.rules.masks import Masks, masked
+from dlq.dead_letters.masks import Masks, masked
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.models.waiting import Fate, WaitingItem, WaitingKind, WaitingPart
-from dlq.outcomes.operations import deaths
-from dlq.subscriptions.asking import queue_of
+from dlq.outcomes.join import deaths
+from dlq.subscriptions.requests import queue_of
 from dlq.subscriptions.rules import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message
 from failures.models import FailureProtocol
 
@@ -106,7 +106,7 @@ def heads_for(masks: Masks) -> Heads:
 
 IN_DELIVERY = "in_delivery"
 PARTS = (WaitingPart.WAITING.value, WaitingPart.DELAYED.value, IN_DELIVERY, WaitingPart.HELD.value)
-PAGE = 50
+PER_PAGE = 50
 # Protocols looked at for the messages of a page: the latest of each key.
 PROTOCOLS = 1000
 
@@ -166,7 +166,7 @@ class Look:
 
     @property
     def more(self) -> bool:
-        return self.told is not None and self.start + PAGE < self.told
+        return self.told is not None and self.start + PER_PAGE < self.told
 
 
 def counts_of(broker: Management, setting: LaunchSetting) -> Counts:
@@ -209,14 +209,16 @@ def bodies_of(told: Told, setting: LaunchSetting, heads: Heads) -> Mapping[int, 
     database."""
     if not told.found or told.part not in (WaitingPart.WAITING, WaitingPart.HELD):
         return {}
-    return heads.of(setting, told.part, [message for message, _held in told.found], told.start + PAGE)
+    return heads.of(setting, told.part, [message for message, _held in told.found], told.start + PER_PAGE)
 
 
 def look(told: Told, setting: LaunchSetting, masks: Masks, bodies: Mapping[int, str]) -> Look:
     """With what the database knows of the messages."""
     if told.found is None:
         return Look(setting.key, told.part, told.counts, [], None, 0)
-    lines = [_line(setting, each, held, masks) for each, held in told.found[told.start : told.start + PAGE]]
+    lines = [
+        _line(setting, each, held, masks) for each, held in told.found[told.start : told.start + PER_PAGE]
+    ]
     lines = _with_attempts(setting, lines)
     if told.part == WaitingPart.HELD:
         lines = _with_holds(setting.key, lines)

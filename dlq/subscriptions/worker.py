@@ -22,15 +22,15 @@ from broker.management.topology import apply
 from broker.management.wanted import hold_topology
 from broker.port import Management, ManagementFailed
 from console.jobs import crash
-from console.jobs.locks import lock
 from console.jobs.worker import Wait, Worker
+from console.processes import lock
 from console.reasons import said
 from contract.names import HOLD, dead_letter_queue, hold_queue
 from dlq.dead_letters.rules.parsing import origin_of
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind, WaitingState
-from dlq.subscriptions.asking import listed, queue_of, tell, write_items
+from dlq.subscriptions.requests import listed, queue_of, tell, write_items
 
 log = structlog.get_logger(__name__)
 

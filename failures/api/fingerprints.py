@@ -10,7 +10,7 @@ from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
 from console.operations.rest import OperationsMixin
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 from console.rest.serializers import QuerySerializer
 from failures.error_groups import merges
 from failures.error_groups.operations import FINGERPRINT_OPERATIONS, FINGERPRINTS

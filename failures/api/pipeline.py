@@ -9,7 +9,7 @@ from rest_framework import generics, mixins, serializers, status
 from rest_framework.viewsets import GenericViewSet
 
 from console.operations.rest import Answer, OperationsMixin
-from console.rest.pagination import KeysetPages
+from console.rest.defaults import KeysetPages
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from failures.insights.operations import PIPELINE_RUNS, CancelPipelineRun, StartPipelineRun
 from failures.insights.places import TABLES

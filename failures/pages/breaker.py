@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import BreakerTrip, Interruption, LaunchSetting, RunPhase, Timing
-from agents.pages.breaker import Standing, interruption_cause, standing
-from agents.pages.runs import RunRow
-from agents.pages.trip_words import quorum_text, trip_cause
+from agents.pages.breaker import Standing, standing
+from agents.pages.states import RunRow
+from agents.pages.trip_words import interruption_cause, quorum_text, trip_cause
 from agents.pages.trips import trip_story
 from agents.pools.rights import may, why_not
 from console.ui.amounts import number

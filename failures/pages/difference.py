@@ -10,7 +10,7 @@ from django.db.models import F, Sum
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from agents.activations import opening
+from agents.activations import launch
 from agents.models import Activation
 from agents.models.parameters import text_of
 from console.ui.page import link
@@ -144,10 +144,10 @@ def _versions(old: list[Alike], new: list[Alike]) -> tuple[list[str], list[str]]
 
 
 def _fields(before: Activation, after: Activation) -> list[FieldRow]:
-    changed = opening.changes(before.launched_with or {}, after.launched_with or {})
+    changed = launch.changes(before.launched_with or {}, after.launched_with or {})
     if before.launched_with is None or after.launched_with is None:
         return []
-    return [FieldRow(opening.label(one.name), _said(one.old), _said(one.new)) for one in changed]
+    return [FieldRow(launch.label(one.name), _said(one.old), _said(one.new)) for one in changed]
 
 
 def _said(value: Any) -> str:

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Activation, Server
 from console.ui import panels
+from console.ui.amounts import spark
 from console.ui.page import link, needs, page
-from console.ui.sparkline import spark
 from failures.error_groups.merges import members_of
 from failures.error_groups.operations import MAY_MERGE, MAY_WRITE
 from failures.error_groups.queries import Alike, hours_of, of_fingerprints, settings_of, totals_of

@@ -17,9 +17,8 @@ from django.views.decorators.http import require_safe
 from agents.pages.trips import setting_choices
 from console.filters import SpanFilter
 from console.lists.keyset import keyset_page
-from console.ui.amounts import number
+from console.ui.amounts import Spark, number, spark
 from console.ui.page import needs, page
-from console.ui.sparkline import Spark, spark
 from failures.error_groups.merges import in_setting
 from failures.error_groups.queries import Total, hours_of, totals_of
 from failures.links import fingerprint_url

@@ -6,15 +6,14 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q
 
-from agents.kma_versions import version_advice, version_problem
-from agents.liveness.queries import is_expected
+from agents.activations.queries import settings_not_allowed, withheld_runs
+from agents.liveness import is_expected
 from agents.models import Activation, ActivationState, Pool, Server, ServerState, Withheld
-from agents.pools.withholding import settings_not_allowed, withheld_runs
-from agents.servers.tokens import VALID_AT_A_TIME
+from agents.servers.admission import VALID_AT_A_TIME, version_advice, version_problem
 from failures.intake import spools
 from ma_site.checks.finding import Finding, bad, good, register_check
-from ma_site.demo_rows import POOL as DEMO_POOL
-from ma_site.demo_rows import SAMPLE_PREFIXES
+from ma_site.demo.rows import POOL as DEMO_POOL
+from ma_site.demo.rows import SAMPLE_PREFIXES
 
 # Names of agents that are looked at per server.
 MOST_AGENTS = 1000

@@ -21,17 +21,17 @@ from agents.models import (
     ServerState,
 )
 from agents.pages import trips
-from agents.pages.group_pages import VIEW as SEE_GROUPS
+from agents.pages.groups import VIEW as SEE_GROUPS
 from agents.pages.servers import ServerRow
-from agents.pages.shown import at_work
+from agents.pages.states import at_work
 from agents.pages.trip_words import trip_cause
 from agents.pools.rights import may
 from agents.templatetags.agents import run_problem
 from console.ui.amounts import ago, coarse, duration, number
 from console.ui.page import Text, link
-from dlq.pages.queue_rows import QueueRow
+from dlq.queues.queries import QueueRow
 from dlq.rights import GIVE_BACK_EVERYWHERE
-from ma_site.pages.part import Part
+from ma_site.pages.parts import Part
 from ma_site.pages.table import SettingRow
 
 # -- one row of what needs a person --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
 from agents.destinations.policies import drifting
-from agents.liveness.queries import expected_servers
+from agents.liveness import expected_servers
 from agents.models import LaunchSetting, ProvisionState, Server, ServerState
 from agents.pages.servers import ServerNote, note_of, runs_without_broker
 from agents.provisioning.queue_counts import broker_away_since, message_count, note_away
@@ -30,8 +30,7 @@ from dlq.index.undelivered import by_queue
 from failures.models import RefusedRecord, RetentionRun, RetentionState
 from failures.retention.turns import EVERY as RETENTION_EVERY
 from ma_site.checks.services import ping
-from ma_site.pages.part import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part
-from ma_site.pages.pipeline import archive_parts, pipeline_part
+from ma_site.pages.parts import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part, archive_parts, pipeline_part
 
 VIEW = "agents.view_server"
 # Beat and feed give a sign every few seconds: past this one of them stands still.

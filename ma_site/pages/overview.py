@@ -13,13 +13,13 @@ from django.utils.translation import pgettext
 from django.views.decorators.http import require_safe
 
 from agents.models import ServerState
-from agents.pages.answers import number_waiting
+from agents.pages.acknowledgements import number_waiting
 from agents.pages.servers import server_rows
 from agents.pools.rights import may_anywhere
 from console.lists.keyset import counted
 from console.ui.page import needs, page
 from dlq.models import DeadLetter, LetterState
-from dlq.pages.queue_rows import QueueRow, queue_rows, unknown_row
+from dlq.queues.queries import QueueRow, queue_rows, unknown_row
 from dlq.search.visibility import SEE_ALL as SEE_LETTERS
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW as SEE_PROTOCOLS

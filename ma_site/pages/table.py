@@ -9,8 +9,7 @@ from django.db.models.functions import Concat
 from agents.activations.queries import OpenRun, open_runs
 from agents.activations.rules.partial import is_partial
 from agents.models import LaunchSetting, RunPhase, ServerState
-from agents.pages.rows import facts_of
-from agents.pages.shown import Facts, at_work, setting_shown, stopping_shown
+from agents.pages.states import Facts, at_work, facts_of, setting_shown, stopping_shown
 from agents.provisioning.queue_counts import Figures, figures_for
 from console.ui.labels import Shown
 from console.ui.page import link

@@ -1,8 +1,13 @@
 """Registers the pages of the site itself."""
 
+from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+import agents.pages.urls
+import console.urls
+import dlq.pages.urls
+import failures.pages.urls
 from console.ui.page import Tab, add_page, add_tab
 from ma_site.pages import health, overview
 
@@ -15,3 +20,23 @@ def register() -> None:
     add_tab(Tab("records", pgettext_lazy("a tab", "Administration"), "admin:records", 100, apart=True))
     add_page("settings/", overview.setting_list, "settings")
     add_page("health/", health.health_page, "health")
+
+
+# -- registers every page and form of the site, once ---------------------------------------------------------
+# The addresses need them; processes without addresses do not.
+
+
+# In the order of their addresses: the first that fits is taken.
+PAGES = (
+    console.urls,
+    agents.pages.urls,
+    failures.pages.urls,
+    dlq.pages.urls,
+)
+
+
+def register_pages() -> None:
+    for pages in PAGES:
+        pages.register()
+    register()
+    admin.autodiscover()

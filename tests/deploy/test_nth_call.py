@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.servers.tokens import write_draft
+from agents.servers.admission import write_draft
 from contract.messages import DesiredState
 from deploy import cli, secret_files
 from deploy.services import artemis

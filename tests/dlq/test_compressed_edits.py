@@ -7,8 +7,8 @@ from broker.amqp.compressed import LARGE_COMPRESSED, LARGE_SIZE
 from broker.port import BodyKind, Message
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.copy import message_of
+from dlq.edit.rules.values import EditRefused
 from dlq.models import DeadLetter
 
 

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, Server
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher
 from broker.port import Delivery, Message, Outgoing, Settle

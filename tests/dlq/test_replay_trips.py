@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from broker.port import Message, Settle
 from console.audit.models import AuditEntry
 from console.operations.refusals import Refused

@@ -22,15 +22,15 @@ from contract.names import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
-from dlq.dead_letters.rules.masks import Masks
+from dlq.dead_letters.masks import Masks
 from dlq.models import DeadLetter
 from dlq.models.waiting import Fate, WaitingAction, WaitingState
 from dlq.replay.creation import create_job
-from dlq.subscriptions import asking
+from dlq.subscriptions import requests
 from dlq.subscriptions import worker as subscriptions_worker
-from dlq.subscriptions.asking import Selection, listed
 from dlq.subscriptions.operations import BY_KIND, CancelAction
 from dlq.subscriptions.queries import Heads
+from dlq.subscriptions.requests import Selection, listed
 from tests.broker.houses import eventually
 from tests.dlq.jobs import actions, carry_out, replays, run_waiting, taken
 from tests.dlq.stage import Seen, Stage
@@ -93,7 +93,7 @@ class Scene:
 def on_stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The broker of the stage; what would have been sent to a worker."""
     sent: list[str] = []
-    monkeypatch.setattr(asking, "management", lambda: stage.management)
+    monkeypatch.setattr(requests, "management", lambda: stage.management)
     monkeypatch.setattr("console.jobs.worker.send", lambda task, kind, action, **_: sent.append(action))
     return sent
 

@@ -33,14 +33,14 @@ KILLED_AT_EACH_PLACE = """
 import os, time
 from django.db import connections
 from django.utils import timezone
-from console.jobs.locks import NamedLock
+from console.processes import NamedLock
 from console.broker import management
 from console.operations.operation import perform
 from broker import waiting
 from broker.port import ManagementFailed
 from dlq.models import WaitingAction
 from dlq.models.waiting import OPEN_ACTIONS
-from dlq.subscriptions.asking import Selection
+from dlq.subscriptions.requests import Selection
 from dlq.subscriptions.operations import BY_KIND
 from tests.dlq.jobs import run_waiting
 from tests.web import reports

@@ -85,7 +85,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "dlq/subscriptions/rules.py": {
         "_key: b'' -> b'mutant'": "a body counts only where there is no id",
     },
-    "dlq/pages/pace.py": {
+    "dlq/replay/rules/speed.py": {
         "module: 20 -> 21": "who asks reads so many slices; the rule takes what it is given",
         "module: 20 -> 19": "who asks reads so many slices; the rule takes what it is given",
     },

@@ -24,7 +24,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "failures/intake/gaps.py": ("test_gaps",),
     "failures/breaker/rules.py": ("test_what_if",),
     "dlq/index/rules.py": ("test_judging",),
-    "dlq/pages/pace.py": ("test_replay_pace",),
+    "dlq/replay/rules/speed.py": ("test_replay_pace",),
     "contract/breaker.py": ("test_breaker",),
     "agents/breaker/rules.py": ("test_quorum",),
     "agents/schedules/windows.py": ("test_windows",),

@@ -25,7 +25,7 @@ from deploy.layout import Layout
 from deploy.processes.runner import Runner
 from deploy.services.artemis import ONE_COMPILER, BrokerPorts
 from deploy.services.ports import free_ports
-from ma_site.static_files import STAMP
+from ma_site.management.commands.prepare import STAMP
 from tests import migrated, prepared_artemis
 from tests.services import artemis_distribution, cache
 

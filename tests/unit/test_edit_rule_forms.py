@@ -10,9 +10,9 @@ import pytest
 from broker.port import Message
 from contract.typed import Typed
 from dlq.dead_letters.rules.json_masks import HIDDEN
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.bulk_rule import OPERATIONS, Applied, Operation, Rule, apply, is_hidden, rule_of, told
-from dlq.edit.text import OPERATION_WORDS
+from dlq.edit.rules.values import EditRefused
+from dlq.replay.preflight.text import OPERATION_WORDS
 
 NONE: frozenset[str] = frozenset()
 CARD = frozenset({"card"})

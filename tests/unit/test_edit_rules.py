@@ -9,9 +9,9 @@ import pytest
 
 from broker.port import Message
 from contract.typed import Typed
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules import json_pointer
 from dlq.edit.rules.bulk_rule import apply, rule_of
+from dlq.edit.rules.values import EditRefused
 
 DOC = '{ "a": {"b~/c": [10, 1.10, {"x": null}]}, "": 0,\n  "last": "é\\u00e9" , "twice": 1, "twice": 2 }'
 NONE: frozenset[str] = frozenset()

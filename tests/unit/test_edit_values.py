@@ -7,16 +7,22 @@ from typing import Any
 import pytest
 
 from contract.typed import Typed
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.changes import MOST_PROPERTIES, Changes, changes_of, named_value
-from dlq.edit.rules.values import LARGEST_FLOAT, TYPES, checked_name, editable_value, typed_value, written
+from dlq.edit.rules.values import (
+    LARGEST_FLOAT,
+    TYPES,
+    EditRefused,
+    checked_name,
+    editable_value,
+    typed_value,
+    written,
+)
 
 BOUNDS = {
     "byte": (-128, 127), "short": (-32_768, 32_767), "int": (-2_147_483_648, 2_147_483_647),
-    "long": (-9_223_372_036_854_775_808, 9_223_372_036_854_775_807),
-    "timestamp": (-9_223_372_036_854_775_808, 9_223_372_036_854_775_807),
-    "ubyte": (0, 255), "ushort": (0, 65_535), "uint": (0, 4_294_967_295), "ulong": (0,
-    18_446_744_073_709_551_615),
+    "long": (-9_223_372_036_854_775_808, 9_223_372_036_854_775_807), "ushort": (0, 65_535),
+    "timestamp": (-9_223_372_036_854_775_808, 9_223_372_036_854_775_807), "uint": (0, 4_294_967_295),
+    "ulong": (0, 18_446_744_073_709_551_615), "ubyte": (0, 255),
 }  # fmt: skip
 
 
@@ -40,8 +46,7 @@ def test_an_integer_has_the_bounds_of_its_type(kind: str) -> None:
 def test_the_types_are_offered_in_this_order() -> None:
     assert TYPES == (
         "string", "boolean", "int", "long", "double", "float", "byte", "short", "ubyte", "ushort", "uint",
-        "ulong",
-        "timestamp", "symbol", "char", "uuid", "binary", "null",
+        "ulong", "timestamp", "symbol", "char", "uuid", "binary", "null",
     )  # fmt: skip
 
 

@@ -3,9 +3,9 @@ objects."""
 
 import pytest
 
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules import json_pointer
 from dlq.edit.rules.json_pointer import Member
+from dlq.edit.rules.values import EditRefused
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ from broker.port import BodyKind, Message
 from contract.message_key import message_key
 from contract.typed import Typed
 from dlq.dead_letters.rules.parsing import letter_row
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.body_text import Form, form_of
 from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.copy import copy_for, edited, message_of
 from dlq.edit.rules.diff import changes_between, unified
-from dlq.edit.rules.values import TYPES, typed_value, written
+from dlq.edit.rules.values import TYPES, EditRefused, typed_value, written
 from dlq.models import DeadLetter
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

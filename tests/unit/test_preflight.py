@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dlq.models import Action, LetterState
 from dlq.replay.preflight.rules import CODES, Flight, Place, Warning, judge
-from dlq.replay.preflight.skipping import Letter, Policy
+from dlq.replay.preflight.skips import Letter, Policy
 
 GOOD = Letter(1, LetterState.DEAD, 10, "node-1", "orders", "v1:a", "ID:1", 1, "1.0", False)
 PLACE = Place("orders", "orders", consumers=1, servers=1, versions=frozenset({"1.1"}))

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dlq.pages.pace import Moved, Pace, pace
+from dlq.replay.rules.speed import Moved, Pace, pace
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

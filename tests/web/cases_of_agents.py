@@ -9,8 +9,8 @@ from agents.acknowledgements.operations import Commit, RollBack
 from agents.activations.operations import StopActivation
 from agents.activations.start import run_now
 from agents.alerts.operations import CloseAlert, SnoozeAlert
+from agents.groups.enable import enable_group, run_group_now
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup, StopGroup
-from agents.groups.switching import enable_group, run_group_now
 from agents.models import (
     Acknowledgement,
     Activation,
@@ -26,9 +26,10 @@ from agents.models import (
     Server,
 )
 from agents.notices.operations import DeleteTarget, RenewSecret, SendTest
+from agents.servers.admission import issue_server_token
 from agents.servers.duty import set_duty
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
-from agents.servers.tokens import issue_server_token
+from agents.settings.enable import enable_setting
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
@@ -38,7 +39,6 @@ from agents.settings.operations import (
     RunSetting,
     StopSetting,
 )
-from agents.settings.saving import enable_setting
 from tests.web.launching import group_of
 from tests.web.operation_case import Case
 from tests.web.rows import make_setting

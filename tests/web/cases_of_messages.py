@@ -19,7 +19,6 @@ from contract.wire import dump
 from dlq.full_body.operations import CancelFetch, DownloadBody, FetchBody
 from dlq.models import DeadLetter, LetterQueue, WaitingAction, WholeFetch
 from dlq.queues.operations import FollowQueue, UnfollowQueue
-from dlq.subscriptions.asking import Selection
 from dlq.subscriptions.blocked import mark_of
 from dlq.subscriptions.operations import (
     CancelAction,
@@ -29,6 +28,7 @@ from dlq.subscriptions.operations import (
     ReleaseMessages,
     RetryNow,
 )
+from dlq.subscriptions.requests import Selection
 from tests.web import letters
 from tests.web.cases_of_agents import ordered
 from tests.web.operation_case import Case

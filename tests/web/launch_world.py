@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from agents.heartbeat.heartbeats import accept_heartbeat
-from agents.liveness.queries import LEASE_MARGIN_SECONDS, LEASE_SECONDS
+from agents.liveness import LEASE_MARGIN_SECONDS, LEASE_SECONDS
 from agents.models import Server
 from contract.messages import (
     AgentKind,

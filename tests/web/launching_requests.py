@@ -13,7 +13,7 @@ from django.forms import MultiWidget
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from agents.acknowledgements import answering
+from agents.acknowledgements import answers
 from agents.models import (
     Acknowledgement,
     Activation,
@@ -55,8 +55,8 @@ class Rows:
         self.world, self.person, self.numbers = world, person, count(1)
         self.pool = Pool.objects.get(name="main")
         self.kind, self.other_kind = Fingerprint.objects.order_by("-count").values_list("pk", flat=True)[:2]
-        monkeypatch.setattr(answering, "PAUSE", 0.01)
-        monkeypatch.setattr(answering.until_ended, "__defaults__", (0.05,))
+        monkeypatch.setattr(answers, "PAUSE", 0.01)
+        monkeypatch.setattr(answers.until_ended, "__defaults__", (0.05,))
 
     def lie_on(self, management: Management) -> None:
         """The broker has another policy than is wanted."""

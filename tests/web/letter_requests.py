@@ -57,7 +57,7 @@ class Rows:
         places = ("api.waiting", "pages.waiting", "pages.waiting_ask")
         self.house.answers(monkeypatch, *(f"dlq.{place}.management" for place in places))
         monkeypatch.setattr("dlq.imports.operations.AmqpPublisher", lambda _account: Publisher())
-        for module in ("dlq.pages.whole", "dlq.api.whole", "dlq.full_body.operations"):
+        for module in ("dlq.pages.letters.full_body", "dlq.api.whole", "dlq.full_body.operations"):
             monkeypatch.setattr(f"{module}.message_count", lambda _queue: 1200)
         monkeypatch.setattr(broker, "_connection", self.house.management)
         monkeypatch.setattr(broker, "_process", os.getpid())

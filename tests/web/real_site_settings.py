@@ -2,7 +2,7 @@
 
 import os
 
-from ma_site import connection
+from ma_site.requests import connection
 from ma_site.settings import *  # noqa: F403
 from ma_site.settings import STORAGES
 

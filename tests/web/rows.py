@@ -10,22 +10,22 @@ from rest_framework.test import APIClient
 
 from agents.models import Activation, Destination, LaunchSetting, OfferedAgent, Pool, ProvisionState, Server
 from agents.provisioning.topology import wanted_hash
-from agents.servers import tokens
-from agents.settings.saving import enable_setting
+from agents.servers import admission
+from agents.settings.enable import enable_setting
 from console.audit.models import AuditEntry
 from console.tokens.models import ApiToken
 from contract import wire
 from contract.messages import Heartbeat, RunReport, SpoolReport
 from contract.messages import OfferedAgent as WireAgent
 from contract.reasons import Reason
-from ma_site import demo_rows
+from ma_site.demo import rows
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def make_roles() -> None:
     """As the site makes them, without what is then in the audit."""
-    demo_rows.make_groups()
+    rows.make_groups()
     QuerySet(AuditEntry).filter(action="role.create").delete()
 
 
@@ -41,7 +41,7 @@ def api_client(who: User | Server | None = None) -> APIClient:
     client = APIClient(raise_request_exception=False)
     now = datetime.now(UTC)
     if isinstance(who, Server):
-        client.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue_server_token(who, now=now)}")
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {admission.issue_server_token(who, now=now)}")
     elif who is not None:
         client.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(who, 'test', now=now)}")
     return client

@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from agents.acknowledgements import answering
-from agents.acknowledgements.answering import secret_of
+from agents.acknowledgements import answers as answering
+from agents.acknowledgements.answers import secret_of
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Acknowledgement, Activation, LaunchSetting, Pool, Run, Server

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.acknowledgements import answering
+from agents.acknowledgements import answers
 from agents.models import Acknowledgement, LaunchSetting, Pool, Server
 from failures.retention.aged import AGED, ANSWERS
 from tests.web.rows import api_client, make_setting
@@ -83,8 +83,8 @@ def test_no_list_and_no_look_up_reads_what_has_ended(
         return get
 
     steps = {
-        "outstanding": lambda: answering.outstanding("busy", "ID:7"),
-        "passed on": lambda: answering.to_pass_on(server),
+        "outstanding": lambda: answers.outstanding("busy", "ID:7"),
+        "passed on": lambda: answers.to_pass_on(server),
         "aged": lambda: aged.pick(old, 100),
         **{
             path: got(browser, path)

@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from agents.acknowledgements import answering
-from agents.acknowledgements.answering import Answerer
+from agents.acknowledgements import answers
+from agents.acknowledgements.answers import Answerer
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Acknowledgement, Pool, Server
 from console.reasons import said
@@ -72,7 +72,7 @@ def test_a_batch_that_is_killed_anywhere_is_stored_whole_by_the_next_attempt(
     house: House, after: bool
 ) -> None:
     house.store(house.opened(house.id(1)))
-    answering.answer(answering.named(house.id(2), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
+    answers.answer(answers.named(house.id(2), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
     told = (
         house.opened(house.id(2)),
         house.ended(house.id(2), EndState.COMMITTED),
@@ -119,8 +119,8 @@ def test_an_answer_that_is_killed_anywhere_is_not_given_or_passed_on(house: Hous
         died = False
         with killed_at(statement, after=after):
             try:
-                row = answering.named(house.id(), timezone.now())
-                row = answering.answer(row, Action.ROLLBACK, Answerer(through=said("script")), timezone.now())
+                row = answers.named(house.id(), timezone.now())
+                row = answers.answer(row, Action.ROLLBACK, Answerer(through=said("script")), timezone.now())
             except Killed:
                 died = True
         state = Acknowledgement.objects.get().state
@@ -137,9 +137,7 @@ def test_an_answer_that_comes_while_its_record_is_stored_keeps_both(house: House
     def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("INSERT") and "agents_acknowledgement" in sql and not done:
             done.append(sql)
-            answering.answer(
-                answering.named(waiting, timezone.now()), Action.COMMIT, Answerer(), timezone.now()
-            )
+            answers.answer(answers.named(waiting, timezone.now()), Action.COMMIT, Answerer(), timezone.now())
         return run(sql, params, many, context)
 
     with connection.execute_wrapper(execute):
@@ -153,12 +151,12 @@ def test_an_answer_that_comes_while_its_record_is_stored_keeps_both(house: House
 
 def test_of_two_answers_at_once_one_counts(house: House) -> None:
     house.store(house.opened(house.id()))
-    row = answering.named(house.id(), timezone.now())
+    row = answers.named(house.id(), timezone.now())
 
     def give(action: Action) -> Any:
         try:
-            return answering.answer(row, action, Answerer(), timezone.now()).action
-        except answering.AnsweredOtherwise:
+            return answers.answer(row, action, Answerer(), timezone.now()).action
+        except answers.AnsweredOtherwise:
             return "refused"
 
     actions = [Action.COMMIT, Action.ROLLBACK] * 3
@@ -170,12 +168,12 @@ def test_of_two_answers_at_once_one_counts(house: House) -> None:
 
 def test_an_answer_and_the_end_of_its_time_at_once_have_one_end(house: House) -> None:
     house.store(house.opened(house.id()))
-    row = answering.named(house.id(), timezone.now())
+    row = answers.named(house.id(), timezone.now())
 
     def give() -> str:
         try:
-            return answering.answer(row, Action.COMMIT, Answerer(), timezone.now()).state
-        except answering.TooLate:
+            return answers.answer(row, Action.COMMIT, Answerer(), timezone.now()).state
+        except answers.TooLate:
             return "too late"
 
     answered, _ = at_once(give, lambda: house.store(house.ended(house.id(), EndState.EXPIRED)))
@@ -187,7 +185,7 @@ def test_an_answer_and_the_end_of_its_time_at_once_have_one_end(house: House) ->
 
 def test_an_end_for_a_run_that_its_server_does_not_know_is_kept(house: House) -> None:
     """It was passed an answer after it had forgotten the run: the record names no setting."""
-    answering.answer(answering.named(house.id(), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
+    answers.answer(answers.named(house.id(), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
     unknown = replace(house.of, setting="", agent="")
     receipt = house.store(replace(house.ended(house.id(), EndState.LOST, NOT_OPEN()), run=unknown))
     assert (receipt.new, receipt.refused, house.answers()) == (1, (), ())

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents.history import note
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server, ServerToken, StateChange
-from agents.servers.tokens import issue_server_token
+from agents.servers.admission import issue_server_token
 from tests.web.rows import NOW, make_alive
 
 KINDS = ["server", "pool", "destination", "launchsetting", "activation", "statechange"]

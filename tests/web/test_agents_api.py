@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from agents.models import Destination, LaunchSetting, Pool, ProvisionState, Server
-from agents.servers import tokens
+from agents.servers import admission
 from tests.web.rows import NOW, api_client, heartbeat_json, make_alive, make_setting
 
 WISH = {
@@ -235,9 +235,9 @@ def test_a_revoked_token_and_a_retired_person_are_unknown(operator: User, settin
 
 
 def test_two_tokens_of_a_server_are_valid_at_a_time(server: Server) -> None:
-    secrets = [tokens.issue_server_token(server, now=NOW) for _ in range(3)]
+    secrets = [admission.issue_server_token(server, now=NOW) for _ in range(3)]
 
-    assert [tokens.find_server_token(secret, now=NOW) is not None for secret in secrets] == [
+    assert [admission.find_server_token(secret, now=NOW) is not None for secret in secrets] == [
         False,
         True,
         True,

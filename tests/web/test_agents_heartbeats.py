@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.heartbeat.heartbeats import WrongServer, accept_heartbeat
 from agents.models import LaunchSetting, OfferedAgent, Pool, Run, RunPhase, Server
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console.reasons import NO_REASON, said
 from contract import wire
 from contract.messages import OLDEST_VERSION, VERSION, BlockedMessage, Heartbeat, RunReport, SpoolReport

@@ -15,7 +15,7 @@ from agents.provisioning.provision import (
 )
 from agents.provisioning.queue_counts import figures_of_all, queue_figures
 from agents.provisioning.topology import save_destination, save_setting
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from broker.port import Account, Message, Outgoing
 from broker.stomp.client import StompPublisher
 from console import broker as broker_service

@@ -9,10 +9,10 @@ import pytest
 from django.db import connection
 
 from agents.heartbeat.heartbeats import accept_heartbeat
-from agents.heartbeat.records import record_outcomes
+from agents.heartbeat.outcomes import record_outcomes
 from agents.models import Activation, LaunchSetting, Pool, ProvisionState, Run, Server, StateChange
 from agents.reconciler import tend
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console import task_queue
 from console.operations.refusals import Refused
 from console.reasons import said

@@ -25,7 +25,7 @@ from agents.models import (
     Pool,
     Server,
 )
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from agents.site.components import note_state
 from console.processes import record_heartbeat
 from contract.names import dead_letter_queue

@@ -17,7 +17,7 @@ from agents.provisioning.provision import provision_setting
 from agents.provisioning.queue_counts import queue_figures
 from agents.provisioning.subscriptions import watch_subscriptions
 from agents.provisioning.topology import save_destination, save_setting
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from broker.amqp.consumer import AmqpConsumer
 from broker.port import Account, BrokerUnavailable, Message, Outgoing, Settle
 from broker.stomp.client import StompPublisher

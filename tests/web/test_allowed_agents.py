@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from agents.activations.start import run_now
 from agents.models import Activation, LaunchSetting, Pool, PoolGrant, Run, Server
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from console.operations.refusals import Refused
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_person, make_setting
 

@@ -11,7 +11,7 @@ from django.test import Client
 from agents.activations.start import start_activation
 from agents.breaker.resume import resume_on_server
 from agents.breaker.trip import evaluate
-from agents.groups.switching import enable_group, run_group_now
+from agents.groups.enable import enable_group, run_group_now
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import (
@@ -28,7 +28,7 @@ from agents.models import (
     Trigger,
 )
 from agents.reconciler import tend
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
 from contract.messages import RunReport

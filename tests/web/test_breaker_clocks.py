@@ -7,7 +7,7 @@ import pytest
 from agents.activations.start import start_activation
 from agents.heartbeat.desired import desired_state
 from agents.models import Activation, BreakerTrip, LaunchSetting, Pool, Run, Server, Trigger
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console.reasons import said
 from contract.records import BreakerCounts
 from failures.intake.batch import accept_batch

@@ -8,7 +8,7 @@ from agents.activations.start import start_activation
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import LaunchSetting, Pool, Run, RunPhase, Server, Trigger
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from contract.messages import RunReport
 from contract.records import BreakerCounts, RunState
 from failures.intake.batch import accept_batch

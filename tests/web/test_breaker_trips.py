@@ -20,7 +20,7 @@ from agents.models import (
     StateChange,
 )
 from agents.reconciler import tend
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from contract.messages import RunReport
 from contract.records import BreakerCounts, RunState
 from failures.intake.batch import accept_batch

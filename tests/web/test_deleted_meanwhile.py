@@ -10,8 +10,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.groups.switching import delete_group
-from agents.groups.switching import group_of as real_group_of
+from agents.groups.enable import delete_group
+from agents.groups.enable import group_of as real_group_of
 from agents.models import LaunchSetting, Pool, ScheduledGroup
 from console.audit.models import AuditEntry
 from tests.web.launching import enabled, group_of
@@ -115,7 +115,7 @@ def test_a_member_is_disabled_though_its_group_goes(
         enabled(setting)
         return found
 
-    monkeypatch.setattr("agents.settings.saving.group_of", found_and_gone)
+    monkeypatch.setattr("agents.settings.enable.group_of", found_and_gone)
     told = api_client(operator).post("/api/v1/settings/m-1/disable/", {"reason": "enough"})
 
     assert (told.status_code, told.json()["enabled"], told.json()["disabled_reason"]) == (

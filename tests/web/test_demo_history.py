@@ -24,7 +24,7 @@ from failures.models import (
     RecoveredMessage,
 )
 from failures.retention.foreseeing import foresee
-from ma_site.demo_history import DAYS, SERVERS, make_history, remove_history
+from ma_site.demo.history import DAYS, SERVERS, make_history, remove_history
 
 pytestmark = pytest.mark.django_db
 

@@ -24,7 +24,7 @@ from broker.memory.broker import MemoryBroker
 from broker.port import Account, BrokerError, BrokerTimeout
 from console import broker as broker_service
 from console.audit.models import AuditEntry
-from console.jobs.locks import lock
+from console.processes import lock
 from tests.services import ArtemisService
 from tests.web.pages import looked_at
 from tests.web.rows import NOW, api_client, make_setting

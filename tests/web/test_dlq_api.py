@@ -11,7 +11,7 @@ from agents.models import LaunchSetting
 from broker.port import BodyKind, BrokerUnavailable
 from contract.typed import Typed
 from dlq.models import DeadLetter
-from dlq.pages.case import case_of
+from dlq.pages.letters.case import case_of
 from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import LaunchSetting, Pool
 from console.lists import keyset
 from contract.typed import Typed
-from dlq.dead_letters.rules.masks import Masks
+from dlq.dead_letters.masks import Masks
 from dlq.groups import facts as stories
 from dlq.groups import queries
 from dlq.groups.rules import KINDS

@@ -227,9 +227,9 @@ def asleep(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def sleep(_seconds: float) -> None:
             ReplayJob.objects.update(**left.pop(0))
 
-        monkeypatch.setattr("dlq.cli.following.sleep", sleep)
+        monkeypatch.setattr("dlq.cli.progress.sleep", sleep)
         clock = iter(range(1000))
-        monkeypatch.setattr("dlq.cli.following.monotonic", lambda: float(next(clock)))
+        monkeypatch.setattr("dlq.cli.progress.monotonic", lambda: float(next(clock)))
 
     return prepare
 
@@ -285,7 +285,7 @@ def test_ending_the_command_ends_only_the_waiting(
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlq.cli.following.sleep", interrupted)
+    monkeypatch.setattr("dlq.cli.progress.sleep", interrupted)
     with pytest.raises(CommandError, match="goes on") as ended:
         asked("replay", "--all", "--wait")
     assert ended.value.returncode == 130

@@ -12,11 +12,10 @@ from broker.amqp.codec import decode
 from broker.port import BodyKind
 from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.dead_letters.queries.masks import masks_for
+from dlq.dead_letters.masks import MASK, Masks, masks_for
 from dlq.dead_letters.rules.json_masks import masked_head
-from dlq.dead_letters.rules.masks import MASK, Masks
 from dlq.dead_letters.rules.parsing import raw_row
-from dlq.exports.exporting import tell
+from dlq.exports.files import tell
 from dlq.index import store
 from dlq.models import DeadLetter
 from dlq.replay.creation import create_job

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlq.dead_letters.queries.masks import letters_numbered
+from dlq.dead_letters.queries.ranges import letters_numbered
 from dlq.models import LetterState
 from tests.web import letters
 

@@ -344,16 +344,16 @@ def test_what_was_superseded_is_told(client: Client, run: Run) -> None:
 @pytest.mark.parametrize(
     "problem", [OperationalError("database is locked"), InterfaceError("connection is closed")]
 )
-@pytest.mark.parametrize("where", ["failures.intake.batch._locked_mark", "agents.servers.tokens.digest_of"])
+@pytest.mark.parametrize("at", ["failures.intake.batch._locked_mark", "agents.servers.admission.digest_of"])
 def test_a_database_that_is_away_is_503_with_a_time(
-    client: Client, run: Run, monkeypatch: pytest.MonkeyPatch, where: str, problem: Exception
+    client: Client, run: Run, monkeypatch: pytest.MonkeyPatch, at: str, problem: Exception
 ) -> None:
     token = reports.bearer_of_server(run.server)
 
     def fail(*_: Any) -> None:
         raise problem
 
-    monkeypatch.setattr(where, fail)
+    monkeypatch.setattr(at, fail)
     answer = post(client, Spool().batch(reports.protocol(reports.run_of(run))), **token)
     assert (answer.status_code, answer.json()["error"]) == (503, "database_away")
     assert int(answer.headers["Retry-After"]) > 0

@@ -106,7 +106,7 @@ def test_a_replay_is_followed_through_no_more_files(world: World, operator: User
         job, to_the_job = asked(client)
         to_the_move = moved(job)
     print(*to_the_job, "", *to_the_move, sep="\n")
-    assert {"dlq/pages/giveback.py", "dlq/replay/creation.py"} <= {*to_the_job}
+    assert {"dlq/pages/preflight.py", "dlq/replay/creation.py"} <= {*to_the_job}
     assert {"dlq/tasks.py", "dlq/replay/worker/mover.py", "broker/management/dead_letters.py"} <= {
         *to_the_move
     }

@@ -9,7 +9,7 @@ import pytest
 from agents.activations.end import end_activations, set_ending
 from agents.activations.start import start_activation
 from agents.models import Activation, Ending, LaunchSetting, OfferedAgent, Pool, Run, Server, Trigger
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console.reasons import said
 from contract.records import Content, RunState
 from failures.intake.batch import accept_batch

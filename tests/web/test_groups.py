@@ -6,9 +6,8 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.utils import translation
 
-from agents.groups import steps
-from agents.groups.members import reorder, save_members
-from agents.groups.switching import (
+from agents.groups import passes
+from agents.groups.enable import (
     advance_groups,
     delete_group,
     disable_group,
@@ -16,6 +15,7 @@ from agents.groups.switching import (
     group_refusal,
     run_group_now,
 )
+from agents.groups.members import reorder, save_members
 from agents.models import (
     Activation,
     GroupActivation,
@@ -26,8 +26,8 @@ from agents.models import (
     Trigger,
 )
 from agents.reasons import MEMBER_ENDED
-from agents.schedules.saving import tick
-from agents.settings.saving import disable_setting, enable_setting
+from agents.schedules.ticks import tick
+from agents.settings.enable import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
@@ -109,9 +109,9 @@ def test_a_member_that_is_begun_is_never_begun_again(
 ) -> None:
     """Two that saw the member missing: the row's lock lets the second find it."""
     passing = run_group_now(night, None, NOW)
-    facts, seen = steps._member_facts, iter([None])
-    monkeypatch.setattr(steps, "_member_facts", lambda *args: next(seen, facts(*args)))
-    assert not steps.advance(passing.pk, NOW)
+    facts, seen = passes._member_facts, iter([None])
+    monkeypatch.setattr(passes, "_member_facts", lambda *args: next(seen, facts(*args)))
+    assert not passes.advance(passing.pk, NOW)
     assert begun(passing) == ["one"]
 
 

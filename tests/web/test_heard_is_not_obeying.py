@@ -16,7 +16,7 @@ from agents.breaker.trip import others_of
 from agents.heartbeat import heartbeats
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Alert, LaunchSetting, Pool, Run, Server
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console.reasons import said
 from ma_site.checks.finding import Finding, run_checks
 from tests.web.rows import heartbeat, make_setting

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from agents import liveness
 from agents.breaker.resume import resume_on_server
 from agents.heartbeat.desired import desired_state
-from agents.liveness import polling
 from agents.models import (
     Activation,
     BreakerTrip,
@@ -31,7 +31,7 @@ from agents.models import (
 )
 from agents.reconciler import keep_up
 from agents.servers.duty import set_duty
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
 from tests.web.launch_world import Kma, key_of
@@ -231,7 +231,7 @@ def _setting(key: str) -> LaunchSetting:
 @pytest.mark.django_db
 def test_launch_control_keeps_its_promises_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing listens: a KMA of this world learns by its poll.
-    monkeypatch.setattr(polling, "poll", lambda servers: None)
+    monkeypatch.setattr(liveness, "poll", lambda servers: None)
     # Not made smaller when it fails: 22 steps are read sooner than minutes of shrinking are over.
     phases = (Phase.explicit, Phase.generate)
     bounds = settings(

@@ -14,7 +14,7 @@ from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import Activation, ActivationState, LaunchSetting, Pool, Run, Server
 from agents.reconciler import tend
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from tests.web.rows import NOW, api_client, heartbeat, make_alive, make_setting
 
 pytestmark = pytest.mark.both_databases

@@ -19,7 +19,7 @@ from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import LaunchSetting, Pool, Run, Server
 from agents.provisioning import queue_counts as figures
 from agents.reconciler import tend
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from tests.web.pages import broker_answers, broker_figures
 from tests.web.rows import api_client, heartbeat, make_alive, make_setting
 
@@ -42,7 +42,7 @@ REST = ("settings", "activations", "servers", "groups", "trips")
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     figures.forget()
     broker_answers(monkeypatch, broker_figures(dead=0))
-    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 0)
+    monkeypatch.setattr("dlq.queues.queries.message_count", lambda queue: 0)
 
 
 def house(pool: Pool, servers: int, settings: int) -> None:

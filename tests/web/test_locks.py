@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from console.jobs.locks import NamedLock, lock, once_per
+from console.processes import NamedLock, lock, once_per
 from tests.web.rows import NOW
 
 pytestmark = pytest.mark.both_databases

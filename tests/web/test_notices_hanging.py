@@ -12,7 +12,7 @@ from agents.alerts import channels, notices
 from agents.alerts.notices import PAUSES, send_due
 from agents.models import LaunchSetting, Notice, NoticeTarget, Pool
 from agents.models.notice import MOST_TARGETS
-from console.jobs.locks import lock
+from console.processes import lock
 from tests.web.listeners import Hook, listening_hook
 from tests.web.rows import NOW
 from tests.web.test_notices import target_of, tripped

@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from agents import reconciler
 from agents.activations import drains, end, plan
-from agents.activations.opening import open_activation
+from agents.activations.launch import open_activation
 from agents.heartbeat import run_reports
 from agents.models import Activation, Interruption, LaunchSetting, Pool, Run, RunPhase, Server
 from agents.provisioning import provision
 from agents.reconciler import stand_in_at_broker
 from agents.settings import pauses
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from broker.management.queues import QueueFigures
 from console.processes import record_heartbeat
 from contract.messages import RunReport

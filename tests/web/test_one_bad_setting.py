@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from agents.alerts.evaluating import evaluate
 from agents.models import Alert, AlertEvaluation, LaunchSetting, Pool, Run, Server
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
 from failures.api.intake import DEEPEST_BATCH

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from agents.acknowledgements import answering
+from agents.acknowledgements import answers
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
 from agents.groups.operations import DisableGroup, EnableGroup
 from agents.models import (
@@ -86,7 +86,7 @@ def admin(db: None) -> User:
 def case(
     request: Any, pool: Pool, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Case, Any, dict[str, Any]]:
-    monkeypatch.setattr(answering.until_ended, "__defaults__", (0.05,))
+    monkeypatch.setattr(answers.until_ended, "__defaults__", (0.05,))
     for kept in ("_connection", "_process"):  # a case may bring its own broker
         monkeypatch.setattr(broker, kept, getattr(broker, kept))
     monkeypatch.setattr(asking, "readiness", lambda: Readiness(False, ()))

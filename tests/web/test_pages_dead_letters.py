@@ -26,7 +26,7 @@ def test_the_overview_shows_the_brokers_count_and_where_the_index_differs(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker_answers(monkeypatch, broker_figures(dead=1102))
-    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 1)
+    monkeypatch.setattr("dlq.queues.queries.message_count", lambda queue: 1)
     text = looked_at(signed_in(world, "viewer"), "/dead-letters/").text
 
     assert re.search(r"orders-export (off|on)\b[ ·\w]* 1,102 index: 4 · catching up", text)
@@ -43,9 +43,9 @@ def test_without_the_broker_the_index_counts_and_says_so(world: World) -> None:
 def test_the_list_goes_on_by_key_and_never_counts_a_whole_table(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.pages.letters.PAGE", 8)
+    monkeypatch.setattr("dlq.pages.letters.letters.PAGE", 8)
     monkeypatch.setattr(keyset, "COUNTED", 10)
-    monkeypatch.setattr("dlq.pages.letters.page_of.__defaults__", (8,))
+    monkeypatch.setattr("dlq.pages.letters.letters.page_of.__defaults__", (8,))
     client, path, seen = signed_in(world, "viewer"), f"/dead-letters/{KEY}/?state=every", []
     while path:
         page = looked_at(client, path)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from agents.destinations import redelivery
 from agents.models import Destination
-from agents.pages import redelivery
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 

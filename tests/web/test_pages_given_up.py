@@ -14,7 +14,7 @@ KEY = "orders-export"
 @pytest.fixture(autouse=True)
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     broker_answers(monkeypatch, broker_figures(dead=0, waiting=0))
-    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 0)
+    monkeypatch.setattr("dlq.queues.queries.message_count", lambda queue: 0)
 
 
 def others(world: World, **values: object) -> None:

@@ -20,7 +20,7 @@ from dlq.models import UndeliveredMessage
 from failures.models import RefusedRecord
 from ma_site.checks import work
 from ma_site.pages import health
-from ma_site.pages.part import DOWN, OK, Part
+from ma_site.pages.parts import DOWN, OK, Part
 from tests.web.factories import World, make_people
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 from tests.web.rows import make_setting
@@ -29,7 +29,7 @@ from tests.web.rows import make_setting
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     broker_answers(monkeypatch, broker_figures(dead=17, waiting=1234))
-    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 2)
+    monkeypatch.setattr("dlq.queues.queries.message_count", lambda queue: 2)
 
 
 def test_the_summary_counts_what_the_rows_say(world: World, answering: None) -> None:
@@ -114,7 +114,7 @@ def test_a_queue_that_is_missing_does_not_hide_the_others(
         return answer(setting, now)
 
     broker_answers(monkeypatch, some)
-    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 2)
+    monkeypatch.setattr("dlq.queues.queries.message_count", lambda queue: 2)
 
     assert "4,321" in looked_at(signed_in(world, "viewer"), "/").text
     assert figures.broker_away_since() is None
@@ -178,7 +178,7 @@ def test_a_house_where_all_is_well_says_that_too(
 ) -> None:
     figures.forget()
     broker_answers(monkeypatch, broker_figures(dead=0, waiting=0, delayed=0))
-    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 0)
+    monkeypatch.setattr("dlq.queues.queries.message_count", lambda queue: 0)
     monkeypatch.setattr("ma_site.pages.overview.quick_parts", lambda now: [])
     client.force_login(make_people()["viewer"])
     pool = Pool.objects.create(name="main")

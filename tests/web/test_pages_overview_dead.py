@@ -14,12 +14,12 @@ from agents.provisioning import queue_counts as figures
 from agents.provisioning.queue_counts import QueueFigures
 from broker.port import ManagementFailed
 from console.operations.operation import perform
-from console.ui.sparkline import HEIGHT, spark
+from console.ui.amounts import HEIGHT, spark
 from dlq.annotations.operations import MuteLetters, Take
 from dlq.models import DeadLetter, KnownFault, LetterQueue, LetterState, Taking
-from dlq.pages import queue_facts
-from dlq.pages import queue_facts as hours
-from dlq.pages.queue_rows import QueueRow, queue_rows, told_more
+from dlq.queues import queries as hours
+from dlq.queues import queries as queues_queries
+from dlq.queues.queries import QueueRow, queue_rows, told_more
 from tests.web.factories import World, make_letter
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
 from tests.web.rows import make_setting
@@ -31,7 +31,7 @@ QUEUE = f"DLQ.{KEY}"
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     hours.forget_hours()
-    queue_facts.forget()
+    queues_queries.forget()
 
 
 def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(
@@ -92,8 +92,8 @@ def test_of_many_queues_each_is_counted_a_little_and_the_sweep_knows_the_rest(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker_answers(monkeypatch, broker_figures(dead=1102))
-    monkeypatch.setattr(queue_facts, "FEW", 0)
-    monkeypatch.setattr(queue_facts, "COUNTED_OF_MANY", 2)
+    monkeypatch.setattr(queues_queries, "FEW", 0)
+    monkeypatch.setattr(queues_queries, "COUNTED_OF_MANY", 2)
     now, setting = timezone.now(), LaunchSetting.objects.get(key=KEY)
 
     def row() -> QueueRow:
@@ -147,12 +147,12 @@ def test_many_settings_with_letters_take_hardly_more_queries_than_few(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker_answers(monkeypatch, broker_figures(dead=1))
-    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 0)
+    monkeypatch.setattr("dlq.queues.queries.message_count", lambda queue: 0)
     client = signed_in(world, "viewer")
 
     def asked() -> int:
         hours.forget_hours()
-        queue_facts.forget()
+        queues_queries.forget()
         with CaptureQueriesContext(connection) as queries:
             looked_at(client, "/dead-letters/")
         return len(queries)

@@ -10,8 +10,8 @@ from django.utils import timezone
 from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
 from dlq.models import ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice
-from dlq.pages import replay_words
 from dlq.reasons import FAILING
+from dlq.replay import text as replay_text
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 
@@ -272,6 +272,6 @@ def test_each_step_of_a_ladder_shows_its_outcomes(world: World, job: ReplayJob) 
 def test_what_is_left_is_known_while_letters_are_still_written_down(world: World, job: ReplayJob) -> None:
     counts = {"given_back": 100, "planned": 50, "skipped": 10}
     job.planned_at = None
-    assert replay_words.to_move(job, counts) == 890
+    assert replay_text.to_move(job, counts) == 890
     job.planned_at = timezone.now()
-    assert replay_words.to_move(job, counts) == 50
+    assert replay_text.to_move(job, counts) == 50

@@ -3,8 +3,9 @@
 import pytest
 from django.conf import settings
 
+from agents.destinations import redelivery
 from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Schedule
-from agents.pages import groups, redelivery
+from agents.pages import setting_fields
 from failures.models import FailureProtocol
 from failures.pages import groups as failure_groups
 from tests.web.factories import World
@@ -69,7 +70,7 @@ def test_a_message_that_counts_once_is_not_warned_of(world: World) -> None:
 
 def test_few_failures_that_trip_are_told() -> None:
     setting = LaunchSetting(key="k", breaker_m=5, destination=Destination(name="a", max_attempts=3))
-    warnings = groups.breaker_warnings(setting)
+    warnings = setting_fields.breaker_warnings(setting)
 
     assert len(warnings) == 2 and "1 failure of one type trips" in warnings[1]
 

@@ -6,10 +6,9 @@ import pytest
 from django.utils import timezone
 
 from agents.alerts.evaluating import evaluate
-from agents.liveness.queries import heard_for, note_hearing_again
+from agents.liveness import heard_for, note_hearing_again
 from agents.models import ComponentState, Server
-from console.jobs.locks import lock, once_per
-from console.processes import last_heartbeat, record_heartbeat, seconds_since
+from console.processes import last_heartbeat, lock, once_per, record_heartbeat, seconds_since
 from ma_site.checks import services
 from ma_site.relocation import ALIVE, running_processes
 from tests.web.rows import NOW

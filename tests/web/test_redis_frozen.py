@@ -12,7 +12,7 @@ import redis
 from celery import current_app
 
 from agents.models import LaunchSetting, Server
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from console import task_queue
 from console.reasons import said
 from tests.services import RedisService

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents.activations.passed_windows import forget_old_windows
+from agents.activations.enable import forget_old_windows
 from agents.models import Activation, Missed, Pool, Schedule, StateChange, Trigger, Window, WindowResult
 from agents.reasons import LATER_ONE_STARTED, MISSED, MISSED_MANY, NOT_ENDED, STARTED_LATE
 from agents.reconciler import tend
-from agents.schedules import saving
-from agents.schedules.saving import ask_for_ticks, save_schedule, tend_schedules, tick, upcoming
-from agents.settings.saving import enable_setting
+from agents.schedules import ticks
+from agents.schedules.ticks import ask_for_ticks, save_schedule, tend_schedules, tick, upcoming
+from agents.settings.enable import enable_setting
 from console.reasons import NO_REASON, Reason
 from tests.web.launching import delayed, enabled, end, scheduled
 from tests.web.rows import NOW, make_setting
@@ -128,7 +128,7 @@ def test_what_fails_halfway_is_decided_by_the_next_tick(pool: Pool, monkeypatch:
         raise RuntimeError("killed here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(saving, "start_activation", dies)
+        patched.setattr(ticks, "start_activation", dies)
         assert tend_schedules(SOON) == 0
     assert not windows(schedule)
     assert tend_schedules(SOON) == 1
@@ -166,7 +166,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, datetime]]:
         sent.append((schedule, at))
         return True
 
-    monkeypatch.setattr(saving, "send", send)
+    monkeypatch.setattr(ticks, "send", send)
     return sent
 
 
@@ -209,7 +209,7 @@ def test_while_redis_is_away_one_schedule_is_asked_for(pool: Pool, monkeypatch: 
     for key in ("one", "two"):
         scheduled(enabled(delayed(pool, key)))
     sent: list[int] = []
-    monkeypatch.setattr(saving, "send", lambda _task, schedule, **_more: sent.append(schedule))
+    monkeypatch.setattr(ticks, "send", lambda _task, schedule, **_more: sent.append(schedule))
     ask_for_ticks(DUE - timedelta(seconds=1), DUE)
     assert len(sent) == 1
 

@@ -17,8 +17,8 @@ from django.db import connection
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ScheduledGroup, Server
-from agents.servers import tokens
-from agents.settings.saving import disable_setting
+from agents.servers import admission
+from agents.settings.enable import disable_setting
 from broker.port import Account, BrokerUnavailable, Outgoing
 from console import broker as broker_service
 from console.reasons import said
@@ -26,7 +26,7 @@ from console.tokens.models import ApiToken
 from failures.models import SpoolMark
 from ma_site.checks import services
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
-from ma_site.demo_orders import DECK, order
+from ma_site.demo.orders import DECK, order
 from ma_site.management.commands import prepare
 from ma_site.management.commands.publish_demo_orders import Trickle
 from tests.services import ArtemisService
@@ -45,7 +45,7 @@ def run(name: str, *arguments: str) -> str:
 def test_create_server_prints_a_token_that_works(db: None) -> None:
     secret = run("create_server", "srv-7").strip()
 
-    token = tokens.find_server_token(secret, now=NOW)
+    token = admission.find_server_token(secret, now=NOW)
     assert token is not None and token.server.name == "srv-7"
 
 
@@ -55,7 +55,7 @@ def test_create_server_writes_a_token_file_that_only_its_owner_reads(db: None, t
         printed = run("create_server", "srv-7", "--token-file", str(file))
         assert "kma_" not in printed
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert tokens.find_server_token(file.read_text().strip(), now=NOW) is not None
+    assert admission.find_server_token(file.read_text().strip(), now=NOW) is not None
     assert Server.objects.count() == 1
 
 
@@ -67,7 +67,7 @@ def test_a_token_that_cannot_be_written_ends_no_other(db: None, tmp_path: Path) 
     for _ in range(3):
         with pytest.raises(CommandError, match="cannot be written.*No token was issued"):
             run("create_server", "srv-7", "--token-file", str(file))
-    assert tokens.find_server_token(used, now=NOW) is not None
+    assert admission.find_server_token(used, now=NOW) is not None
 
 
 def test_create_server_says_what_it_did_to_a_server_that_existed(
@@ -156,7 +156,7 @@ def test_a_start_makes_tokens_once_the_broker_is_its_own(
     assert run("prepare", "content", *wanted) == "", "what is printed there a person has to read"
     assert done == ["claim_broker", "provision", "create_server", "create_server"]
     for name in ("srv-1", "srv-2"):
-        token = tokens.find_server_token((tmp_path / name).read_text().strip(), now=NOW)
+        token = admission.find_server_token((tmp_path / name).read_text().strip(), now=NOW)
         assert token is not None and token.server.name == name
     assert "kma_" not in capsys.readouterr().err
 
@@ -272,7 +272,7 @@ def test_the_doctor_finds_a_whole_house_in_order(
     run("provision")
     make_alive(server, second_server, now=timezone.now())
     for each in (server, second_server):
-        tokens.issue_server_token(each, now=NOW)
+        admission.issue_server_token(each, now=NOW)
     from console.processes import record_heartbeat
 
     for name in ("beat", "feed"):

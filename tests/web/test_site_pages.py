@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import ComponentState, Pool, Server
-from agents.servers.tokens import issue_server_token
+from agents.servers.admission import issue_server_token
 from agents.site.components import note_state
 from console.processes import record_heartbeat
 from console.tokens.models import ApiToken

@@ -10,7 +10,7 @@ from bench.sizes_measuring import measure
 from bench.sizes_rows import LEFT_AGO, delete_bodies, make_places, replay, store_letters
 from bench.sizes_tables import bytes_by_table, pack
 from dlq.models import LetterEdit, ReplayItem
-from dlq.models.edit import EditState
+from dlq.models.content import EditState
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 

@@ -14,7 +14,7 @@ import pytest
 from django.utils import timezone
 
 from agents.models import Server
-from agents.servers.tokens import issue_server_token
+from agents.servers.admission import issue_server_token
 from contract.wire import dump
 from failures.models import FailureProtocol
 from tests.web import reports

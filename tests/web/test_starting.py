@@ -9,7 +9,7 @@ from agents.activations.end import end_activations
 from agents.activations.plan import plan_open_activations
 from agents.activations.start import run_now, start_activation, stop_activation
 from agents.heartbeat.desired import desired_state
-from agents.heartbeat.records import record_outcomes
+from agents.heartbeat.outcomes import record_outcomes
 from agents.models import (
     Activation,
     GroupMember,
@@ -25,7 +25,7 @@ from agents.models import (
     Window,
 )
 from agents.provisioning.topology import save_setting
-from agents.settings.saving import disable_setting, enable_setting
+from agents.settings.enable import disable_setting, enable_setting
 from broker.port import Account
 from console import broker as broker_service
 from console.operations.refusals import Refused

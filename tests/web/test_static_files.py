@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management.base import OutputWrapper
 
-from ma_site import static_files
+from ma_site.management.commands import prepare
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def sources(settings: Any, tmp_path: Path) -> Path:
 def collect() -> bool:
     """Whether anything had to be done."""
     out = StringIO()
-    static_files.collect(OutputWrapper(out))
+    prepare.collect(OutputWrapper(out))
     return bool(out.getvalue())
 
 
@@ -64,7 +64,7 @@ def test_a_collection_that_was_interrupted_begins_again(
     collect()
     (sources / "site.css").write_text("body { color: white }")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(static_files, "call_command", _interrupted)
+        patched.setattr(prepare, "call_command", _interrupted)
         collect()
     (sources / "site.css").write_text("body { color: black }")
     assert collect(), "nobody knows how far it had come"

@@ -19,7 +19,7 @@ from agents.alerts.kinds import every_kind
 from agents.destinations import policies
 from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
 from agents.provisioning.provision import provision_due
-from agents.settings.saving import enable_setting
+from agents.settings.enable import enable_setting
 from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
 from contract.messages import RunReport

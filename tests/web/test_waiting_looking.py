@@ -15,7 +15,7 @@ from console.audit.models import AuditEntry
 from console.operations.operation import perform
 from console.operations.refusals import NotAllowed, Refused
 from contract.typed import Typed
-from dlq.dead_letters.rules.masks import Masks
+from dlq.dead_letters.masks import Masks
 from dlq.models.waiting import WaitingAction
 from dlq.subscriptions.operations import MESSAGES, CancelAction, GiveUpBlocked
 from dlq.subscriptions.queries import Heads, Look, ask_broker, bodies_of, look

@@ -19,8 +19,8 @@ from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq.index.broker import LetterQueues
 from dlq.models.waiting import WaitingAction
-from dlq.subscriptions.asking import Selection, listed
 from dlq.subscriptions.operations import BY_KIND
+from dlq.subscriptions.requests import Selection, listed
 from failures.intake.batch import accept_batch
 from tests.broker.houses import eventually
 from tests.dlq.jobs import actions, carry_out
@@ -74,7 +74,7 @@ class WaitingHouse:
         """Instead of the real one, where it is asked for; no worker is told of anything."""
         for place in places:
             monkeypatch.setattr(place, lambda: self.management)
-        monkeypatch.setattr("dlq.subscriptions.asking.management", lambda: self.management)
+        monkeypatch.setattr("dlq.subscriptions.requests.management", lambda: self.management)
         monkeypatch.setattr("dlq.subscriptions.queries.management", lambda: self.management)
         monkeypatch.setattr("dlq.subscriptions.queries.AmqpBrowser", lambda account, timeout: self.browser)
         monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)

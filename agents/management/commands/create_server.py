@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.models import Server, ServerToken
-from agents.servers.tokens import issue_server_token, write_draft
+from agents.servers.admission import issue_server_token, write_draft
 from console.audit.log import account_of, record
 from console.audit.saves import saving
 from console.tokens.models import SERVER_PREFIX, new_secret

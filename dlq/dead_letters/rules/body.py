@@ -8,7 +8,7 @@ from enum import Enum
 
 from broker.port import BodyKind, Message
 from contract.typed import Typed, text_of, to_json
-from dlq.dead_letters.rules.masks import Masks
+from dlq.dead_letters.masks import Masks
 from dlq.models import DeadLetter
 
 SHOWN_TEXT = 256 * 1024
@@ -192,7 +192,6 @@ def hexadecimal(raw: bytes) -> str:
 
 
 # -- the body of a letter as one person may see it -----------------------------------------------------------
-# Pure.
 
 
 # Before the first character of JSON in any of its encodings.

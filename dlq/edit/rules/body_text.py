@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from broker.port import BodyKind, Message
 from contract.text import storable
 from contract.typed import Typed
-from dlq.edit.refusal import EditRefused
+from dlq.edit.rules.values import EditRefused
 
 BODY = "body"
 JMS_TEXT = 5

@@ -16,13 +16,11 @@ from django.utils.translation import gettext as _
 from broker.port import Message
 from contract.typed import Typed
 from dlq.dead_letters.rules.json_masks import HIDDEN
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules import json_pointer
 from dlq.edit.rules.body_text import Form, form_of_text, problem_of_json, text_of_body, with_text
 from dlq.edit.rules.changes import named_value
 from dlq.edit.rules.diff import Change, change, names_in, shown_text, value_text
-from dlq.edit.rules.locks import is_locked
-from dlq.edit.rules.values import checked_name, written
+from dlq.edit.rules.values import EditRefused, checked_name, is_locked, written
 
 MOST_OPERATIONS = 20
 LONGEST_JSON = 64 * 1024

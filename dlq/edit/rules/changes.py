@@ -14,8 +14,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from contract.typed import Typed
-from dlq.edit.refusal import EditRefused
-from dlq.edit.rules.values import checked_name, typed_value, written
+from dlq.edit.rules.values import EditRefused, checked_name, typed_value, written
 
 MOST_PROPERTIES = 5000
 

@@ -11,10 +11,9 @@ from broker.amqp.compressed import is_cut
 from broker.port import Message, MessageUndecodable
 from contract.names import DUPLICATE_ID, LETTER, LETTER_ID, LETTER_QUEUE
 from contract.typed import Typed
-from dlq.edit.refusal import EditRefused
 from dlq.edit.rules.body_text import BODY, form_of, with_bytes, with_text
 from dlq.edit.rules.changes import Changes
-from dlq.edit.rules.locks import is_locked, kept_annotations, kept_properties
+from dlq.edit.rules.values import EditRefused, is_locked, kept_annotations, kept_properties
 from dlq.models import DeadLetter
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from dlq.edit.refusal import EditRefused
+from dlq.edit.rules.values import EditRefused
 
 LONGEST = 1000
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -2,15 +2,38 @@
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from contract.names import (
+    ANNOTATED_ORIG_ADDRESS,
+    ANNOTATED_ORIG_MESSAGE_ID,
+    ANNOTATED_ORIG_QUEUE,
+    BROKER_PREFIXES,
+    BROKERS_OWN,
+    DUPLICATE_ID,
+    LETTER,
+    LETTER_ID,
+    LETTER_QUEUE,
+)
 from contract.text import storable
 from contract.typed import Typed, text_of
-from dlq.edit.refusal import EditRefused
+
+# -- why an edit cannot be made ------------------------------------------------------------------------------
+
+
+class EditRefused(Exception):
+    """Nothing was changed. `code` is a stable word, `what` names the part that it is about: `body`, a
+    property, or `rule 2`. The words say neither a value nor a part of the body."""
+
+    def __init__(self, code: str, reason: str, what: str = "") -> None:
+        super().__init__(f"{what}: {reason}" if what else reason)
+        self.code, self.reason, self.what = code, reason, what
+
 
 # Bits and sign of each kind of integer.
 _INTEGERS = {
@@ -140,3 +163,36 @@ _VALUES: dict[str, Any] = {
     "boolean": _boolean, "char": _char, "uuid": lambda text: str(UUID(text)), "binary": _binary,
     "null": _null,
 }  # fmt: skip
+
+
+# -- what of a dead letter nobody edits, and what of it does not go with a copy ------------------------------
+
+
+# Ours: they tie a copy to its case.
+OWN = frozenset({LETTER, LETTER_QUEUE, LETTER_ID})
+# Where it died, and how often it was delivered: true of the letter, not of a new message.
+_ORIGIN_PREFIX = "_AMQ_ORIG_"
+_ORIGIN_ANNOTATIONS = "x-opt-ORIG-"
+assert all(
+    name.startswith(_ORIGIN_ANNOTATIONS)
+    for name in (ANNOTATED_ORIG_ADDRESS, ANNOTATED_ORIG_QUEUE, ANNOTATED_ORIG_MESSAGE_ID)
+)
+
+
+def is_locked(name: str, masked: frozenset[str]) -> bool:
+    """`masked`: names that the person who edits may not see."""
+    return name in OWN or name.startswith(BROKER_PREFIXES) or name in masked
+
+
+def kept_properties(properties: Mapping[str, Typed]) -> dict[str, Typed]:
+    """Those that go with the copy."""
+    left_out = OWN | BROKERS_OWN | {DUPLICATE_ID}
+    return {
+        name: item
+        for name, item in properties.items()
+        if name not in left_out and not name.startswith(_ORIGIN_PREFIX)
+    }
+
+
+def kept_annotations(annotations: Mapping[str, Typed]) -> dict[str, Typed]:
+    return {name: item for name, item in annotations.items() if not name.startswith(_ORIGIN_ANNOTATIONS)}

@@ -17,7 +17,7 @@ from contract.names import dead_letter_queue
 from dlq.cli.terminal import safe
 from dlq.index.walk import WalkIncomplete
 from dlq.queues.adoption import ADOPT, Plan, Share, adopt, look
-from dlq.queues.following import MANAGE
+from dlq.queues.foreign import MANAGE
 
 NAME_SHOWN = 120
 # Letters between two words about how far it is.

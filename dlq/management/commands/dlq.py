@@ -13,10 +13,10 @@ from django.db import OperationalError
 from console.exports.rows import FORMATS, Row, plain
 from dlq.cli import ask, filters, imports, jobs, terminal
 from dlq.cli.ask import Refused
-from dlq.dead_letters.rules.masks import Masks
-from dlq.exports import exporting
+from dlq.dead_letters.masks import Masks
+from dlq.exports import files
 from dlq.exports import rows as export
-from dlq.exports.exporting import tell
+from dlq.exports.files import tell
 from dlq.models import DeadLetter
 from dlq.search.visibility import letters_for
 from failures.models import FailureProtocol
@@ -90,7 +90,7 @@ class Command(BaseCommand):
 
     def _show(self, options: dict[str, Any]) -> None:
         pk, masks = self._one(options)
-        letter = exporting.head_of(DeadLetter.objects.filter(pk=pk), masks)
+        letter = files.head_of(DeadLetter.objects.filter(pk=pk), masks)
         if letter is None:
             raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         shown = {**letter, "protocols": _protocols(letter)}
@@ -124,7 +124,7 @@ class Command(BaseCommand):
 
         def counted() -> Generator[Row, None, None]:
             nonlocal count
-            for row in exporting.rows(some.step, some.masks, bodies=bodies):
+            for row in files.rows(some.step, some.masks, bodies=bodies):
                 count += 1
                 yield row
 

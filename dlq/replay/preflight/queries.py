@@ -20,7 +20,7 @@ from console.broker import bounded, management
 from contract.names import BIN, dead_letter_queue
 from dlq.models import Action, DeadLetter, Scope
 from dlq.replay.preflight.rules import Flight, Place, judge
-from dlq.replay.preflight.skipping import Letter, policy_for, read, with_past
+from dlq.replay.preflight.skips import Letter, policy_for, read, with_past
 
 # What a pre-flight has to know, in bounded questions: at most COUNTED letters, one setting, the broker's
 # figures.

@@ -1,35 +1,63 @@
 """What a pre-flight found, for people."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django.conf import settings
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from console.ui.amounts import number
-from dlq.edit.text import reason as reason_of_edit
-from dlq.replay.preflight import rules, skipping
+from dlq.replay.preflight import rules, skips
 from dlq.replay.preflight.rules import Warning
+
+# -- why a rule leaves letters out, and what it does, for people ---------------------------------------------
+
+
+OPERATION_WORDS: Mapping[str, Promise] = {
+    "set_property": gettext_lazy("set a property"),
+    "remove_property": gettext_lazy("remove a property"),
+    "set_json": gettext_lazy("set a field of the JSON body"),
+    "remove_json": gettext_lazy("remove a field of the JSON body"),
+}
+
+
+def edit_reason(code: str) -> str:
+    """Of a code of EditRefused that a rule may give for a letter; empty for another one."""
+    words = {
+        "no_json": _("the body is no JSON"),
+        "pointer_missing": _("the body has nothing at the place that the rule names"),
+        "unchanged": _("the rule changes nothing in it"),
+        "locked": _("the rule touches what may not be changed in it"),
+        "truncated": _("only the head of its body is kept here: it is too large to be edited"),
+        "too_large": _("the edited body is too large"),
+        "no_message": _("its bytes are no message"),
+        "body_fixed": _("its body is no text that could be edited"),
+        "bad_text": _("the text has characters that are no good Unicode"),
+        "unsendable": _("the edited message cannot be sent"),
+        "copy_sent": _("its edited copy was given back, but the letter itself stayed: discard it"),
+    }
+    return words.get(code, "")
 
 
 def reason(code: str) -> str:
     """Why letters are left out, could not be moved, or came into a job later (`ReplayItem.why`)."""
     words = {
-        skipping.GONE: _("not in the queue any more"),
-        skipping.HELD: _("in delivery to another consumer"),
-        skipping.OUTSTANDING: _("another job is moving them at this moment"),
-        skipping.MUTED: _("known, being worked on (muted)"),
-        skipping.OFTEN: _("given back more than %(n)s times without success")
+        skips.GONE: _("not in the queue any more"),
+        skips.HELD: _("in delivery to another consumer"),
+        skips.OUTSTANDING: _("another job is moving them at this moment"),
+        skips.MUTED: _("known, being worked on (muted)"),
+        skips.OFTEN: _("given back more than %(n)s times without success")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)},
-        skipping.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
-        skipping.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
-        skipping.OTHER_BROKER: _("they died at another broker"),
-        skipping.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
+        skips.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
+        skips.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
+        skips.OTHER_BROKER: _("they died at another broker"),
+        skips.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
         "stuck": _("the broker left it in its queue at each try"),
         "refused": _("the broker refused the move"),
         "late": _("dead-lettered while the job was moving its neighbours"),
     }
-    return words.get(code) or reason_of_edit(code) or code
+    return words.get(code) or edit_reason(code) or code
 
 
 def sentence(warning: Warning) -> str:
@@ -99,12 +127,12 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     rules.SAME_VERSION: _same_version,
     rules.ORDERED: _ordered,
     rules.LADDER: _ladder,
-    skipping.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
-    skipping.OFTEN: lambda _w: (
+    skips.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
+    skips.OFTEN: lambda _w: (
         _("It was given back more than %(n)s times without success.")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
     ),
-    skipping.COPY_SENT: lambda _w: _(
+    skips.COPY_SENT: lambda _w: _(
         "This is the original of an edited letter, and its copy was given back already. Put back and given "
         "back once "
         "more, the message would be handled twice."
@@ -123,7 +151,7 @@ def tick(warning: Warning) -> str:
         rules.SAME_VERSION: _("Yes, try them again all the same"),
         rules.ORDERED: _("Yes, out of their order"),
         rules.LADDER: _("Yes, all at once without a ladder"),
-        skipping.COPY_SENT: _("Yes, put the original back all the same"),
+        skips.COPY_SENT: _("Yes, put the original back all the same"),
     }
     return words.get(warning.code, _("Yes, give it back all the same"))
 

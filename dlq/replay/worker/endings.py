@@ -18,6 +18,7 @@ from console.jobs import crash
 from console.reasons import NO_REASON, Reason
 from contract.names import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE
 from dlq.dead_letters.rules.parsing import letter_row
+from dlq.hooks import hooks_of
 from dlq.index.broker import LetterQueues
 from dlq.index.walk import Walk
 from dlq.models import (
@@ -32,14 +33,13 @@ from dlq.models import (
     SliceState,
 )
 from dlq.models.replay import DELIVERING
-from dlq.outcomes import operations, results
-from dlq.outcomes.operations import Case
+from dlq.outcomes import join, results
+from dlq.outcomes.join import Case
 from dlq.outcomes.rules import Report
 from dlq.reasons import STAYED, WHY_STOPPED
 from dlq.replay import counts
 from dlq.replay.counts import WORKABLE, planned_of, walking
 from dlq.replay.creation import audit
-from dlq.replay.hooks import hooks_of
 from dlq.replay.rules.actions import TO_A_DEAD_LETTER_QUEUE, TO_A_SUBSCRIPTION
 from dlq.replay.worker import agreement
 from dlq.replay.worker.pacer import target_of
@@ -61,7 +61,7 @@ def look_in_target(job: ReplayJob, queues: LetterQueues) -> None:
     """Confirms what lies there. Call it after the walk that indexes another dead-letter queue. Raises
     BrokerError."""
     items = ReplayItem.objects.filter(job=job, state=ItemState.UNCONFIRMED)
-    cases = sorted(operations.cases_of(list(items.values_list("pk", flat=True))))
+    cases = sorted(join.cases_of(list(items.values_list("pk", flat=True))))
     if not cases:
         return
     crash.point("looking")
@@ -77,7 +77,7 @@ def _confirm(cases: Sequence[Case], seen: dict[Case, list[Report]], actions: Seq
     found = sorted(case for case in cases if case in seen)
     for start in range(0, len(found), AT_ONCE):
         with transaction.atomic():
-            operations.settle(set(found[start : start + AT_ONCE]), timezone.now(), seen=seen, actions=actions)
+            join.settle(set(found[start : start + AT_ONCE]), timezone.now(), seen=seen, actions=actions)
             crash.point("confirming")
 
 

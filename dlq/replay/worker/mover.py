@@ -30,10 +30,11 @@ from django.utils import timezone
 
 from broker.port import BrokerTimeout, ManagementFailed
 from console.jobs import crash
+from dlq.hooks import Hooks, hooks_of
 from dlq.index.broker import LetterQueues
 from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState
 from dlq.outcomes import results
-from dlq.replay.hooks import Hooks, hooks_of
+from dlq.replay import counts
 from dlq.replay.rules import slices
 from dlq.replay.rules.slices import Figures, Told
 from dlq.replay.worker import pacer, verifier
@@ -120,7 +121,7 @@ class Moves:
         if asked.gate is pacer.Gate.OPEN:
             return found
         end = End.WAIT if asked.gate is pacer.Gate.WAIT else End.PAUSE
-        return Ended(end, pacer.STOPPING, now + pacer.ASKED_EVERY, asked.consumers)
+        return Ended(end, counts.STOPPING, now + pacer.ASKED_EVERY, asked.consumers)
 
     def _next_piece(self) -> ReplaySlice | Ended:
         piece = self._planned()

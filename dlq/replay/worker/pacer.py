@@ -19,6 +19,7 @@ from console.jobs import crash
 from dlq.models import JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.models.replay import DELIVERING
 from dlq.replay import counts
+from dlq.replay.counts import CONSUMERS_OPEN
 from dlq.replay.creation import audit
 from dlq.replay.rules import ladder, pacing
 from dlq.replay.rules.ladder import Decision, Outcomes, Streak, Surroundings
@@ -198,8 +199,6 @@ def sleep_until(allowed: datetime) -> None:
 
 WAITS_FOR = timedelta(seconds=60)
 ASKED_EVERY = timedelta(seconds=2)
-# Why a job waits, and the code of why it was paused by itself.
-STOPPING, CONSUMERS_OPEN = "stopping", "consumers_open"
 MOST_SERVERS = 20
 
 

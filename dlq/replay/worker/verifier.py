@@ -28,11 +28,11 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
-from dlq.outcomes import operations, results
+from dlq.outcomes import join, results
 from dlq.reasons import HELD
 from dlq.replay import counts
 from dlq.replay.counts import walking
-from dlq.replay.preflight import skipping
+from dlq.replay.preflight import skips
 from dlq.replay.rules import slices
 from dlq.replay.rules.slices import Figures
 from dlq.replay.worker import agreement
@@ -155,24 +155,24 @@ def _judge(
     results.unconfirmed(job, verdict.gone, now)
     if not verdict.held:
         held, others = _split(items, verdict.stuck, found.held)
-        results.stuck(job, held, now, skipping.HELD)
+        results.stuck(job, held, now, skips.HELD)
         results.stuck(job, others, now)
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
     if not unclear:
         results.conclude(job, piece.pk, now)
-    operations.settle(operations.cases_of([*verdict.gone, *late]), now, locked=locked)
+    join.settle(join.cases_of([*verdict.gone, *late]), now, locked=locked)
     return len(verdict.held)
 
 
 def _lock(job: ReplayJob, piece: ReplaySlice, items: QuerySet[ReplayItem] | None = None) -> frozenset[UUID]:
     """The job, and others that had the same messages: what is found out of these items and of late letters is
     joined with what is known of theirs."""
-    cases: set[operations.Case] = (
-        set() if items is None else operations.cases_of(list(items.values_list("pk", flat=True)))
+    cases: set[join.Case] = (
+        set() if items is None else join.cases_of(list(items.values_list("pk", flat=True)))
     )
     if piece.by_range:
-        cases |= operations.cases_of_letters(job, _died_in_range(job, piece))
-    return operations.lock(cases, job)
+        cases |= join.cases_of_letters(job, _died_in_range(job, piece))
+    return join.lock(cases, job)
 
 
 def _split(
@@ -294,4 +294,4 @@ def _look_again(
         counts.add(job.pk, {ItemState.PLANNED: number, ItemState.GIVEN_BACK: -number})
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
     results.conclude(job, piece.pk, now)
-    operations.settle(operations.cases_of(late), now, locked=locked)
+    join.settle(join.cases_of(late), now, locked=locked)

@@ -10,19 +10,19 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from agents.groups.enable import enable_group
 from agents.groups.operations import EnableGroup
-from agents.groups.switching import enable_group
 from agents.models import LaunchSetting, ProvisionState, ScheduledGroup
 from agents.provisioning.provision import provision_all
-from agents.servers.tokens import write_draft
+from agents.servers.admission import write_draft
+from agents.settings.enable import enable_setting
 from agents.settings.operations import EnableSetting
-from agents.settings.saving import enable_setting
 from console.audit.saves import saving
 from console.operations.operation import Act
 from console.operations.refusals import Refused
 from failures.archive.readiness import is_default
-from ma_site.demo_history import make_history
-from ma_site.demo_rows import MEMBERS, make_demo_group, make_demo_rows, make_groups
+from ma_site.demo.history import make_history
+from ma_site.demo.rows import MEMBERS, make_demo_group, make_demo_rows, make_groups
 
 ADMIN = "admin"
 

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from broker.port import Account, BrokerError, Outgoing, Publisher
 from broker.stomp.client import StompPublisher
-from ma_site.demo_orders import orders
+from ma_site.demo.orders import orders
 from ma_site.env import read_publisher
 
 log = structlog.get_logger(__name__)

@@ -1,0 +1,108 @@
+"""Which servers are heard, and how they are asked to poll. Silence of a server counts only while we could
+have heard it: the MA's own absence must not move any run."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from agents.models import Kind, LaunchSetting, Pool, RunPhase, Server, ServerToken, SiteIdentity, Spread
+from agents.models.server import lost_before
+from agents.models.site import ONLY
+from console import task_queue
+
+# A standalone agent of an ANY setting ends itself so long after the sending of its last answered heartbeat.
+LEASE_SECONDS = 15.0
+# Nobody takes over before so long after that: its processes need a moment to end.
+LEASE_MARGIN_SECONDS = 10.0
+
+
+def note_hearing_again(server: Server, now: datetime) -> None:
+    """To be called for a server that was silent, before its heartbeat is stored. When nobody else was heard
+    either, it was us who were away (or just begin): the patience with all others starts anew."""
+    if not Server.objects.filter(last_seen_at__gt=lost_before(now)).exclude(pk=server.pk).exists():
+        SiteIdentity.objects.update_or_create(pk=ONLY, defaults={"hearing_since": now})
+
+
+def silence_counts(now: datetime) -> bool:
+    """Whether a server that is silent now was given the time to be heard."""
+    return heard_for(timedelta(seconds=settings.MA_LOST_AFTER_SECONDS), now)
+
+
+def heard_for(length: timedelta, now: datetime) -> bool:
+    """Whether the MA was there for so long: who was silent all that time was silent indeed."""
+    since = SiteIdentity.objects.filter(pk=ONLY).values_list("hearing_since", flat=True).first()
+    return since is None or now - since >= length
+
+
+def leased(setting: LaunchSetting) -> bool:
+    """Whether only a lease keeps two runs of it from running at once; those that take messages the broker
+    fences."""
+    return not setting.takes_messages and setting.spread == Spread.ANY
+
+
+def lease_over_before(now: datetime) -> datetime:
+    """A server last seen at this instant or earlier runs nothing any more that only a lease allowed."""
+    patience = max(settings.MA_LOST_AFTER_SECONDS, LEASE_SECONDS + LEASE_MARGIN_SECONDS)
+    return now - timedelta(seconds=patience)
+
+
+def taken_over_before(setting: LaunchSetting, now: datetime) -> datetime:
+    """Runs of this setting are taken over from servers last seen at this instant or earlier."""
+    return lease_over_before(now) if leased(setting) else lost_before(now)
+
+
+# Which servers somebody counts on: every page and check that speaks of a missing server asks here.
+
+
+def expected_servers() -> QuerySet[Server]:
+    """In a pool, or with a valid token. Of another one nothing is missing when it is not heard."""
+    pools = Pool.servers.through.objects.filter(server=OuterRef("pk"))
+    tokens = ServerToken.objects.filter(server=OuterRef("pk"), revoked_at=None)
+    return Server.objects.filter(Exists(pools) | Exists(tokens))
+
+
+def is_expected(server: Server) -> bool:
+    return expected_servers().filter(pk=server.pk).exists()
+
+
+# -- which servers are heard and have lost the broker, by what their KMAs say themselves ---------------------
+
+
+MOST = 2000
+
+
+def servers_without_broker(now: datetime) -> list[tuple[Server, int]]:
+    """They run message agents, and none of these is connected; with how many runs get nothing. Two
+    queries."""
+    running = Q(
+        runs__wanted=True,
+        runs__closed_at=None,
+        runs__state__in=(RunPhase.STARTING, RunPhase.RUNNING),
+        runs__activation__setting__kind=Kind.MESSAGE,
+    )
+    heard = Server.objects.filter(last_seen_at__gt=lost_before(now))
+    counted = heard.annotate(
+        open=Count("runs", running), fed=Count("runs", running & Q(runs__connected=True))
+    )
+    found = counted.filter(open__gt=0, fed=0).prefetch_related("pools")[:MOST]
+    return [(server, server.open) for server in found]
+
+
+# -- has KMAs poll their desired state at once ---------------------------------------------------------------
+# Nothing depends on it: each does so every 2 s anyway.
+
+
+def poll_after_commit(servers: Iterable[str]) -> None:
+    names = sorted(set(servers))
+    if names:
+        transaction.on_commit(lambda: poll(names), robust=True)
+
+
+def poll(servers: Iterable[str]) -> None:
+    """Best effort: Redis may be away, then the first failure ends it."""
+    for server in servers:
+        if not task_queue.send("kma.poll", queue=f"kma.{server}"):
+            return

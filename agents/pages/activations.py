@@ -1,0 +1,132 @@
+"""One activation: who started it, its servers side by side, and what higher apps know of it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import django_filters
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
+
+from agents.activations.rules.partial import is_partial
+from agents.models import Activation, ActivationState, Run, Trigger
+from agents.pages.settings import failures_by_server
+from agents.pages.states import ACTIVATIONS, run_rows
+from agents.pages.trips import setting_choices, setting_id
+from console.filters import SpanFilter
+from console.lists.keyset import keyset_page
+from console.ui import panels
+from console.ui.page import link, needs, page
+
+VIEW = "agents.view_activation"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    handled: int
+    failed: int
+    temporary: int
+    recovered: int
+    restarts: int
+    repeats: int
+
+
+@require_safe
+@needs(VIEW)
+def activation_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    rows = Activation.objects.select_related("setting__destination", "setting__pool", "started_by")
+    activation = get_object_or_404(rows, pk=pk)
+    setting = activation.setting
+    runs = list(
+        activation.runs.select_related("server", "activation__setting").order_by("server__name", "epoch")
+    )
+    before = setting.activations.filter(started_at__lt=activation.started_at).order_by("-started_at").first()
+    after = setting.activations.filter(started_at__gt=activation.started_at).order_by("started_at").first()
+    return page(
+        request,
+        "agents/activation.html",
+        title=short(activation),
+        section="settings",
+        crumbs=[(_("Settings"), link("settings")), (setting.key, link("setting", setting.key))],
+        activation=activation,
+        setting=setting,
+        state=ACTIVATIONS[activation.state],
+        partial=activation.ended_at is None and is_partial(runs, timezone.now()),
+        lasted=(activation.ended_at or timezone.now()) - activation.started_at,
+        totals=totals(runs),
+        runs=run_rows(runs, setting, timezone.now()),
+        before=before,
+        after=after,
+        changes=activation.changes.select_related("by", "server")[:30],
+        panels=panels.render("activation", request, activation),
+    )
+
+
+def totals(runs: list[Run]) -> Totals:
+    return Totals(
+        handled=sum(run.handled for run in runs),
+        failed=sum(run.failed for run in runs),
+        temporary=sum(run.temporary for run in runs),
+        recovered=sum(run.recovered for run in runs),
+        restarts=sum(run.restarts for run in runs),
+        repeats=sum(run.repeats for run in runs),
+    )
+
+
+def short(activation: Activation) -> str:
+    """The first part of the id: enough for people on one page."""
+    return str(activation.pk)[:8]
+
+
+# -- every activation of every setting, newest first: who started it and how it ended ------------------------
+
+
+class ActivationFilter(django_filters.FilterSet):
+    setting = django_filters.ChoiceFilter(
+        choices=setting_choices,
+        label=gettext_lazy("Setting"),
+        empty_label=gettext_lazy("all"),
+        method="of_setting",
+    )
+    state = django_filters.ChoiceFilter(
+        choices=ActivationState.choices, label=gettext_lazy("State"), empty_label=gettext_lazy("all")
+    )
+    trigger = django_filters.ChoiceFilter(
+        choices=Trigger.choices, label=gettext_lazy("Started through"), empty_label=gettext_lazy("all")
+    )
+    span = SpanFilter(field_name="started_at")
+    quiet = ("trigger",)
+
+    class Meta:
+        model = Activation
+        fields: list[str] = []
+
+    def of_setting(self, rows: QuerySet[Activation], name: str, value: str) -> QuerySet[Activation]:
+        return rows.filter(setting=setting_id(value))
+
+
+@require_safe
+@needs(VIEW)
+def activation_list(request: HttpRequest) -> HttpResponseBase:
+    rows = Activation.objects.select_related("setting", "started_by", "group_activation__group")
+    filters = ActivationFilter(request.GET, rows.order_by("-started_at", "-id"))
+    listed = keyset_page(request, filters.qs, "started_at")
+    failed = failures_by_server(listed.rows)
+    return page(
+        request,
+        "agents/activations.html",
+        title=_("Activations"),
+        section="activations",
+        filters=filters,
+        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
+        listed=listed,
+        rows=[
+            (activation, ACTIVATIONS[activation.state], failed.get(activation.pk))
+            for activation in listed.rows
+        ],
+        told="",
+    )

@@ -1,0 +1,285 @@
+"""How states look: icon + word + colour, always the three together."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.activations.queries import OpenRun, withheld_runs
+from agents.models import (
+    Activation,
+    ActivationState,
+    BreakerTrip,
+    Duty,
+    GroupMember,
+    LaunchSetting,
+    ProvisionState,
+    Run,
+    RunPhase,
+    Schedule,
+    Server,
+    ServerState,
+    Timing,
+)
+from agents.models.activation import OPEN_ACTIVATIONS
+from console.ui import amounts
+from console.ui.amounts import number
+from console.ui.labels import Fact, Shown
+from contract.breaker import same_limit
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`:
+    its breaker switched it off and nobody has switched it on again. `member`: a group starts it.
+    `with_group`: a trip of a member switched its group off. `scheduled`: it has a schedule of its own.
+    `withheld`: it is enabled, and its servers are not sent it."""
+
+    started: bool = True
+    tripped: bool = False
+    member: bool = False
+    with_group: bool = False
+    scheduled: bool = False
+    withheld: bool = False
+
+
+def stopping_shown(setting: LaunchSetting, consumers: int | None) -> Shown | None:
+    """Of a setting that is switched off while the broker still counts consumers: disabled is not stopped."""
+    if setting.enabled or not consumers:
+        return None
+    text = ngettext("stopping, %(n)s consumer open", "stopping, %(n)s consumers open", consumers)
+    return Shown(text % {"n": number(consumers)}, "warn", "wait")
+
+
+def setting_shown(
+    setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: Facts = Facts()
+) -> Shown:
+    """What an operator needs first: is it off, can it run, does it run."""
+    if setting.provision_state == ProvisionState.FAILED:
+        return Shown(_("not on the broker"), "bad", "warn")
+    if not setting.enabled:
+        return Shown(_("off by breaker"), "bad", "off") if facts.tripped else Shown(_("off"), "off", "off")
+    if facts.withheld:
+        return Shown(_("not sent to its servers"), "bad", "warn")
+    if not facts.started:
+        return _not_started(setting, facts)
+    wanted = [run for run in open_runs if run.wanted]
+    if not wanted:
+        return _nothing_wanted(open_runs)
+    if any(run.problems or run.blocked for run in wanted):
+        return Shown(_("has a problem"), "bad", "warn")
+    if all(run.server.state(now) is not ServerState.ALIVE for run in wanted):
+        return Shown(_("server silent"), "bad", "silent")
+    if any(at_work(run, setting) for run in wanted):
+        return Shown(_("running"), "ok", "play")
+    return Shown(_("starting"), "info", "wait")
+
+
+def _not_started(setting: LaunchSetting, facts: Facts) -> Shown:
+    if facts.member:
+        return Shown(_("waits for its group"), "info", "wait")
+    if setting.timing == Timing.DELAYED:
+        return Shown(_("waits for its schedule") if facts.scheduled else _("waits to be run"), "info", "wait")
+    if not setting.takes_messages:
+        return Shown(_("ended by itself"), "info", "ok")
+    return Shown(_("waiting for a server"), "warn", "wait")
+
+
+def _nothing_wanted(open_runs: list[OpenRun]) -> Shown:
+    if any(run.state == RunPhase.INTERRUPTED for run in open_runs):
+        return Shown(_("given up"), "bad", "bad")
+    if open_runs:
+        return Shown(_("ending"), "info", "wait")
+    return Shown(_("waiting for a server"), "warn", "wait")
+
+
+def at_work(run: OpenRun, setting: LaunchSetting) -> bool:
+    """A standalone agent has no connection to the broker."""
+    return run.state == RunPhase.RUNNING and (run.connected or not setting.takes_messages)
+
+
+PROVISIONED: dict[str, Shown] = {
+    ProvisionState.PENDING: Shown(ProvisionState.PENDING.label, "info", "wait"),
+    ProvisionState.READY: Shown(ProvisionState.READY.label, "ok", "ok"),
+    ProvisionState.FAILED: Shown(ProvisionState.FAILED.label, "bad", "warn"),
+}
+SERVERS: dict[str, Shown] = {
+    ServerState.NEW: Shown(ServerState.NEW.label, "off", "new"),
+    ServerState.ALIVE: Shown(ServerState.ALIVE.label, "ok", "ok"),
+    ServerState.SILENT: Shown(ServerState.SILENT.label, "bad", "silent"),
+}
+ACTIVATIONS: dict[str, Shown] = {
+    ActivationState.PENDING: Shown(ActivationState.PENDING.label, "warn", "wait"),
+    ActivationState.RUNNING: Shown(ActivationState.RUNNING.label, "ok", "play"),
+    ActivationState.SUCCEEDED: Shown(ActivationState.SUCCEEDED.label, "ok", "ok"),
+    ActivationState.FAILED: Shown(ActivationState.FAILED.label, "bad", "bad"),
+    ActivationState.INTERRUPTED: Shown(ActivationState.INTERRUPTED.label, "bad", "bad"),
+    ActivationState.STOPPED: Shown(ActivationState.STOPPED.label, "off", "off"),
+}
+RUNS: dict[str, Shown] = {
+    RunPhase.WANTED: Shown(RunPhase.WANTED.label, "info", "wait"),
+    RunPhase.STARTING: Shown(RunPhase.STARTING.label, "info", "wait"),
+    RunPhase.RUNNING: Shown(RunPhase.RUNNING.label, "ok", "play"),
+    RunPhase.DRAINING: Shown(RunPhase.DRAINING.label, "warn", "wait"),
+    RunPhase.FINISHED: Shown(RunPhase.FINISHED.label, "off", "ok"),
+    RunPhase.FAILED: Shown(RunPhase.FAILED.label, "bad", "bad"),
+    RunPhase.INTERRUPTED: Shown(RunPhase.INTERRUPTED.label, "bad", "bad"),
+    RunPhase.LOST: Shown(RunPhase.LOST.label, "bad", "silent"),
+}
+
+
+DUTIES: dict[str, Shown] = {
+    Duty.ACTIVE: Shown(Duty.ACTIVE.label, "ok", "ok"),
+    Duty.CORDONED: Shown(Duty.CORDONED.label, "warn", "pause"),
+    Duty.DRAINING: Shown(Duty.DRAINING.label, "warn", "down"),
+}
+
+
+def server_shown(server: Server, now: datetime) -> Shown:
+    return SERVERS[server.state(now)]
+
+
+# -- when a setting runs, and when an activation of it ends --------------------------------------------------
+
+
+def when(setting: LaunchSetting) -> list[Fact]:
+    facts = [Fact(gettext("Timing"), setting.get_timing_display(), _follows(setting))]
+    if setting.timing == Timing.DELAYED and setting.takes_messages:
+        facts += _drained(setting)
+    return facts
+
+
+def _follows(setting: LaunchSetting) -> str:
+    if setting.timing == Timing.DELAYED:
+        return _delayed(setting)
+    if not setting.takes_messages:
+        if setting.enabled:
+            return gettext("Runs until it is switched off; when it returns by itself it waits for “run now”.")
+        return gettext("It is off: nothing of it runs.")
+    if setting.enabled:
+        return gettext("Handles messages as they come, until it is switched off.")
+    return gettext(
+        "It is off: its messages wait in its subscription, and a new activation goes on with them."
+    )
+
+
+def _delayed(setting: LaunchSetting) -> str:
+    if not setting.enabled:
+        return gettext("It is off: its schedule starts nothing.")
+    if setting.takes_messages:
+        return gettext("Each start handles what has gathered in its subscription, and ends.")
+    return gettext("Each start runs the agent once, and ends when it returns or raises.")
+
+
+def _drained(setting: LaunchSetting) -> list[Fact]:
+    idle, wait = amounts.duration(setting.drain_idle_seconds), amounts.duration(setting.drain_wait_seconds)
+    limited = setting.drain_limit_messages or setting.drain_limit_minutes
+    when = (
+        gettext("when its queue was empty for %(time)s")
+        if limited
+        else gettext("when what was there at its start is gone for %(time)s")
+    )
+    facts = [
+        Fact(
+            gettext("Ends"),
+            when % {"time": idle},
+            gettext("Messages that come later are taken too, up to the limit.")
+            if limited
+            else gettext("Messages that come later are not waited for: they are for the next start."),
+        ),
+        Fact(
+            gettext("Delayed messages"),
+            gettext("are waited for, at most %(time)s") % {"time": wait},
+            gettext("When they have not come by then, it ends with an error."),
+        ),
+    ]
+    if setting.drain_limit_messages:
+        most = gettext("%(n)s messages per server") % {"n": amounts.number(setting.drain_limit_messages)}
+        facts.append(Fact(gettext("At most"), most))
+    if setting.drain_limit_minutes:
+        facts.append(Fact(gettext("At most"), amounts.duration(60 * setting.drain_limit_minutes)))
+    return facts
+
+
+# -- rows that several pages show, read in few queries -------------------------------------------------------
+
+
+def facts_of(settings: Iterable[int]) -> dict[int, Facts]:
+    """Whether each was started, was switched off by its breaker, is in a group, has a schedule, is withheld.
+
+    Five queries."""
+    wanted = list(settings)
+    started = Activation.objects.filter(setting__in=wanted, state__in=OPEN_ACTIVATIONS)
+    trips = list(BreakerTrip.objects.filter(ended_at=None).values_list("setting", "group"))
+    tripped, groups = {setting for setting, _group in trips}, {group for _setting, group in trips if group}
+    running = set(started.order_by().values_list("setting", flat=True))
+    group_of = dict(GroupMember.objects.filter(setting__in=wanted).values_list("setting", "group"))
+    timed = set(Schedule.objects.filter(setting__in=wanted).order_by().values_list("setting", flat=True))
+    withheld = set(withheld_runs().order_by().values_list("activation__setting", flat=True))
+    return {
+        pk: Facts(
+            pk in running,
+            pk in tripped,
+            pk in group_of,
+            group_of.get(pk) in groups,
+            pk in timed,
+            pk in withheld,
+        )
+        for pk in wanted
+    }
+
+
+# -- runs as rows: what the server said of them and how near the breaker's limits they are -------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """`value` of `limit`, drawn no longer than its whole length: handlers that were at hand may go past the
+    limit."""
+
+    value: int
+    limit: int
+
+    @property
+    def drawn(self) -> int:
+        return min(self.value, self.limit)
+
+    @property
+    def tone(self) -> str:
+        if self.value >= self.limit:
+            return "bad"
+        return "warn" if self.value * 2 >= self.limit else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    run: Run
+    server: Shown
+    state: Shown
+    same: Meter
+    any: Meter
+
+
+def run_shown(run: Run, now: datetime) -> Shown:
+    """What a silent server said last is no news: it is shown as such."""
+    shown = RUNS[run.state]
+    if run.closed_at is None and run.server.state(now) is ServerState.SILENT:
+        return Shown(format_lazy(_("last told: {state}"), state=shown.word), "off", "wait")
+    return shown
+
+
+def run_rows(runs: Iterable[Run], setting: LaunchSetting, now: datetime) -> list[RunRow]:
+    limit, m = same_limit(setting.breaker_m), setting.breaker_m
+    return [
+        RunRow(
+            run=run,
+            server=server_shown(run.server, now),
+            state=run_shown(run, now),
+            same=Meter(run.same_count, limit),
+            any=Meter(run.any_count, m),
+        )
+        for run in runs
+    ]

@@ -1,0 +1,125 @@
+"""/api/v1/dead-letters/export/ and /api/v1/imports/: what a filter finds as a file; messages of JSON lines
+into the subscription of one setting, for tests."""
+
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents.pools.rights import may_anywhere
+from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
+from console.exports.rows import FORMATS
+from console.operations.operation import check_allowed, perform
+from console.operations.refusals import Refused
+from console.operations.rest import as_problems
+from console.rest.errors import Conflict
+from console.rest.serializers import check_clear
+from dlq.exports.files import EXPORT
+from dlq.imports.operations import ImportMessages, plan
+from dlq.imports.rules import LARGEST, parcel_of
+from dlq.pages.letters.export import export_response, filter_in
+from dlq.rights import SEE
+from dlq.search.filter import SEVERAL, LetterFilter
+from dlq.subscriptions.operations import settings_seen
+
+
+class ExportQuery(serializers.Serializer[Any]):
+    """Beside these the filter of the list of dead letters: `setting`, `queue`, `state`, `exception`, …"""
+
+    file = serializers.ChoiceField(FORMATS, default="csv")
+    bodies = serializers.BooleanField(
+        default=False, help_text="Whole letters; JSON lines of them can be imported again."
+    )
+
+
+class ExportLetters(Audited, APIView):
+    """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 letters (10,000 whole ones):
+    then narrow the filter, or use `./ma manage dlq export`. What breaks off is not ended as HTTP wants it."""
+
+    action_permissions: dict[str, tuple[str, ...]] = {"get": ()}
+    audit_action, looks = EXPORT, LOOKS_BESIDE_FILES
+
+    @extend_schema(parameters=[ExportQuery], responses={(200, "text/csv"): OpenApiTypes.STR})
+    def get(self, request: Request) -> StreamingHttpResponse:
+        if not may_anywhere(request.user, SEE):
+            raise PermissionDenied
+        asked = ExportQuery(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        wanted = asked.validated_data
+        check_clear(request.query_params, LetterFilter.base_filters, SEVERAL)
+        query = filter_in(request.query_params)
+        try:
+            return export_response(
+                request.user, key="", query=query, form=wanted["file"], bodies=wanted["bodies"]
+            )
+        except Refused as refused:
+            raise Conflict(refused.reason, code=refused.code, where="query") from refused
+
+
+# -- /api/v1/imports/: messages of JSON lines into the subscription of one setting, for tests ----------------
+
+
+class ImportSerializer(serializers.Serializer[Any]):
+    """`lines`: a text of JSON lines, each of an export of whole letters or `{"body": {"text": "…"}}`. Nothing
+    is sent unless `dry_run` is false."""
+
+    setting = serializers.CharField(max_length=61)
+    lines = serializers.CharField(trim_whitespace=False)
+    dry_run = serializers.BooleanField(required=False, default=True)
+    again = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="The same lines were imported before, and shall be once more.",
+    )
+    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+
+
+class ImportedSerializer(serializers.Serializer[Any]):
+    messages = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+    sent = serializers.BooleanField()
+    operation = serializers.UUIDField(help_text="Of its entries in the audit.")
+    imported_before = serializers.BooleanField()
+
+
+class Imports(Audited, APIView):
+    """Needs the right to import to the setting. At most 1,000 messages. After an error or a kill the same
+    question may be asked again: nothing is sent twice."""
+
+    # JSON in JSON: every quote of a line is two characters.
+    body_limit = 2 * LARGEST
+    audit_action = ImportMessages.code
+    action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
+
+    @extend_schema(request=ImportSerializer, responses={200: ImportedSerializer})
+    def post(self, request: Request) -> Response:
+        """What would be sent (`dry_run`), or what was. 400 with `problems` where one line is no message: then
+        nothing is sent."""
+        ask = ImportSerializer(data=request.data)
+        ask.is_valid(raise_exception=True)
+        asked = ask.validated_data
+        setting = get_object_or_404(settings_seen(request.user), key=asked["setting"])
+        with as_problems("setting"):
+            check_allowed(ImportMessages, setting, request.user)
+        with as_problems("lines"):
+            wanted = plan(setting, parcel_of(asked["lines"].encode("utf-8", "replace")))
+        if not asked["dry_run"]:
+            how = {"reason": asked["reason"], "again": asked["again"]}
+            with as_problems("setting"):
+                perform(ImportMessages, setting, request.user, wanted=wanted, **how)
+        return Response(
+            {
+                "messages": len(wanted.parcel.messages),
+                "bytes": wanted.parcel.size,
+                "sent": not asked["dry_run"],
+                "operation": wanted.operation,
+                "imported_before": wanted.done is not None,
+            }
+        )

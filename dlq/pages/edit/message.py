@@ -1,0 +1,157 @@
+"""Editing one letter: a form, what it changes, then a job. Nothing is stored before the last step."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from broker.port import Message
+from console.operations.refusals import Refused
+from console.rest.body_limits import FILE, takes_up_to
+from console.ui.page import link, page
+from dlq.edit.operations import body_is_hidden, draft, edit_letter, hidden_names, wish_of
+from dlq.edit.rules.changes import Changes, changes_of
+from dlq.edit.rules.copy import message_of
+from dlq.edit.rules.values import TYPES, EditRefused
+from dlq.models import DeadLetter
+from dlq.pages.access import say
+from dlq.pages.edit.form import changes_in, form_for
+from dlq.pages.preflight_form import LONGEST_REASON, ticks_of
+from dlq.replay import requests
+from dlq.search.visibility import letters_for
+
+LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What an edit of this letter needs, read once."""
+
+    letter: DeadLetter
+    message: Message
+    masked: frozenset[str]
+    hidden: bool
+
+
+@takes_up_to(FILE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """`step` of a POST: `look` at what the form changes, `again` to the form, `confirm` what was looked
+    at."""
+    letter = get_object_or_404(letters_for(request.user).select_related("setting"), pk=pk)
+    try:
+        requests.check_rights(request.user, wish_of(letter))
+        message, masked = message_of(letter), hidden_names(letter, request.user)
+    except EditRefused as refused:
+        messages.warning(request, _("It cannot be edited. %(why)s") % {"why": refused})
+        return HttpResponseRedirect(link("letter", letter.pk))
+    desk = Desk(letter, message, masked, body_is_hidden(letter, message, masked))
+    changes = Changes()
+    try:
+        changes = _changes(request, desk)
+        if request.POST.get("step") == LOOK:
+            return _check(request, desk, changes)
+        if request.POST.get("step") == CONFIRM:
+            return _confirm(request, desk, changes)
+    except EditRefused as refused:
+        return _form(request, desk, changes, str(refused))
+    return _form(request, desk, changes, "")
+
+
+def _changes(request: HttpRequest, desk: Desk) -> Changes:
+    """Raises EditRefused."""
+    if request.method != "POST":
+        return Changes()
+    if request.POST.get("step") == LOOK:
+        return changes_in(request, desk.message, desk.letter.jms_kind)
+    try:
+        return changes_of(json.loads(request.POST.get("changes", "")))
+    except (ValueError, RecursionError) as error:
+        raise EditRefused("unreadable", _("The changes are not understood.")) from error
+
+
+def _form(request: HttpRequest, desk: Desk, changes: Changes, problem: str) -> HttpResponseBase:
+    """With what was typed, and why it is not taken."""
+    filled = changes if not problem or request.POST.get("step") != LOOK else _typed(request, changes)
+    return page(
+        request,
+        "dlq/edit.html",
+        title=_("Edit letter %(n)s") % {"n": desk.letter.pk},
+        section="dead_letters",
+        crumbs=_crumbs(desk),
+        letter=desk.letter,
+        form=form_for(desk.message, desk.masked, filled, hidden=desk.hidden, jms_kind=desk.letter.jms_kind),
+        types=TYPES,
+        problem=problem,
+    )
+
+
+def _typed(request: HttpRequest, changes: Changes) -> Changes:
+    """A value that is none of its type is not kept; the text is, for it is the long part."""
+    text = request.POST.get("text")
+    return (
+        changes
+        if text is None
+        else replace(changes, text=text, other_form=bool(request.POST.get("other_form")))
+    )
+
+
+def _check(request: HttpRequest, desk: Desk, changes: Changes, *, unticked: bool = False) -> HttpResponseBase:
+    """Raises EditRefused."""
+    made = draft(desk.letter, changes, request.user)
+    reason, acknowledged = request.POST.get("reason", ""), request.POST.getlist("acknowledge")
+    try:
+        flight = requests.check(wish_of(desk.letter), by=request.user, now=timezone.now())
+    except Refused as refused:
+        return _refused(request, desk, refused)
+    return page(
+        request,
+        "dlq/edit_check.html",
+        title=_("Give the edited letter %(n)s back?") % {"n": desk.letter.pk},
+        section="dead_letters",
+        crumbs=[*_crumbs(desk), (_("Edit"), link("edit_letter", desk.letter.pk))],
+        letter=desk.letter,
+        setting=wish_of(desk.letter).setting,
+        changes=made.changes,
+        frozen=json.dumps(changes.to_json()),
+        flight=flight,
+        ticks=ticks_of(flight, acknowledged),
+        unticked=unticked,
+        reason=reason,
+        longest=LONGEST_REASON,
+    )
+
+
+def _confirm(request: HttpRequest, desk: Desk, changes: Changes) -> HttpResponseBase:
+    """Raises EditRefused."""
+    how: dict[str, Any] = {
+        "reason": request.POST.get("reason", "").strip()[:LONGEST_REASON],
+        "acknowledged": request.POST.getlist("acknowledge"),
+    }
+    try:
+        job = edit_letter(desk.letter, changes, by=request.user, now=timezone.now(), **how)
+    except Refused as refused:
+        if refused.code == "unacknowledged":
+            return _check(request, desk, changes, unticked=True)
+        return _refused(request, desk, refused)
+    return HttpResponseRedirect(link("replay", job.pk))
+
+
+def _refused(request: HttpRequest, desk: Desk, refused: Refused) -> HttpResponseBase:
+    say(request, refused)
+    return HttpResponseRedirect(link("letter", desk.letter.pk))
+
+
+def _crumbs(desk: Desk) -> list[Any]:
+    queue = desk.letter.queue
+    return [
+        (_("Dead letters"), link("dead_letters")),
+        (queue, link("dead_letters_of", queue.partition(".")[2] or queue)),
+        (_("Letter %(n)s") % {"n": desk.letter.pk}, link("letter", desk.letter.pk)),
+    ]

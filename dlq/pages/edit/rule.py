@@ -1,0 +1,180 @@
+"""Editing many letters by a rule: a form, what the rule does to some of them, then a job. Nothing is stored
+before."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from agents.models import LaunchSetting
+from console.operations.refusals import Refused
+from console.rest.body_limits import FILE, takes_up_to
+from console.ui.amounts import number
+from console.ui.page import link, page
+from contract.names import dead_letter_queue
+from dlq.edit.operations import rule_for, ruled, try_rule
+from dlq.edit.rules.bulk_rule import Rule
+from dlq.edit.rules.values import TYPES, EditRefused
+from dlq.models import Action, Scope
+from dlq.pages.access import no_job
+from dlq.pages.edit.form import RuleRow, operations_in, rows_in, with_empty
+from dlq.pages.edit.form import rows_of as form_rows
+from dlq.pages.preflight_form import Chosen, FlightForm, chosen, ticks_of
+from dlq.replay import requests
+from dlq.replay.creation import second_above
+from dlq.replay.preflight import text
+from dlq.replay.preflight.rules import Flight
+from dlq.replay.preflight.text import OPERATION_WORDS
+from dlq.replay.requests import Wish
+from dlq.replay.scopes import LISTED, place
+
+LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Whose letters, and which of them. `foreign`: how many were named that are none of this setting."""
+
+    setting: LaunchSetting
+    what: Chosen
+    foreign: int = 0
+
+    @property
+    def wish(self) -> Wish:
+        return Wish(
+            self.setting, Action.EDIT, self.what.scope, letters=self.what.letters, query=self.what.query
+        )
+
+    @property
+    def back(self) -> str:
+        query = f"?{self.what.query}" if self.what.query else ""
+        return link("dead_letters_of", self.setting.key) + query
+
+
+@takes_up_to(FILE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    """What the address names is in `dlq.pages.preflight_form`. `step` of a POST: `look` at what the rule of
+    the form does, `again` to the form, `confirm` what was looked at."""
+    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
+    requests.check_rights(request.user, Wish(setting, Action.EDIT, Scope.ALL))
+    what = chosen(request)
+    if what is None:
+        messages.warning(request, _("Select at least one letter first."))
+        return HttpResponseRedirect(link("dead_letters_of", key))
+    desk = _desk(setting, what)
+    rows: list[RuleRow] = []
+    try:
+        if request.POST.get("step") == LOOK:
+            rows = rows_in(request.POST)
+            return _check(request, desk, rule_for(operations_in(request.POST), setting, request.user))
+        if request.method == "POST":
+            rule = rule_for(_frozen(request), setting, request.user)
+            rows = form_rows(rule.to_json()["operations"])
+            if request.POST.get("step") == CONFIRM:
+                return _confirm(request, desk, rule)
+    except EditRefused as refused:
+        return _form(request, desk, rows, str(refused))
+    except Refused as refused:
+        return no_job(request, refused, desk.back)
+    return _form(request, desk, rows, "")
+
+
+def _desk(setting: LaunchSetting, what: Chosen) -> Desk:
+    if what.scope not in LISTED:
+        return Desk(setting, what)
+    mine = place(Action.EDIT, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True)
+    known = tuple(sorted(mine))
+    return Desk(setting, Chosen(requests.listed_scope(known), known), len(what.letters) - len(known))
+
+
+def _frozen(request: HttpRequest) -> Any:
+    """Raises EditRefused."""
+    try:
+        return json.loads(request.POST.get("rule", ""))
+    except (ValueError, RecursionError) as error:
+        raise EditRefused("unreadable", _("The changes are not understood.")) from error
+
+
+def _form(request: HttpRequest, desk: Desk, rows: list[RuleRow], problem: str) -> HttpResponseBase:
+    return page(
+        request,
+        "dlq/edit_rule.html",
+        title=_("Edit dead letters by a rule"),
+        section="dead_letters",
+        crumbs=_crumbs(desk),
+        setting=desk.setting,
+        scope=desk.what,
+        back=desk.back,
+        rows=with_empty([row for row in rows if row.op]),
+        operations=OPERATION_WORDS.items(),
+        types=TYPES,
+        problem=problem,
+    )
+
+
+def _check(
+    request: HttpRequest,
+    desk: Desk,
+    rule: Rule,
+    form: FlightForm | None = None,
+    flight: Flight | None = None,
+) -> HttpResponseBase:
+    """Raises Refused. `form` and `flight`: those that a confirmation was not enough for."""
+    now = timezone.now()
+    unticked = flight is not None and bool(flight.missing(request.POST.getlist("acknowledge")))
+    flight = flight or requests.check(desk.wish, by=request.user, now=now)
+    trial = try_rule(rule, desk.wish.rows(request.user), request.user, now)
+    return page(
+        request,
+        "dlq/edit_rule_check.html",
+        title=_("Edit these letters and give them back?"),
+        section="dead_letters",
+        crumbs=_crumbs(desk),
+        setting=desk.setting,
+        scope=desk.what,
+        back=desk.back,
+        frozen=json.dumps(rule.to_json()["operations"]),
+        trial=trial,
+        left_out=sorted(trial.left_out.values(), key=lambda each: -each.count),
+        flight=flight,
+        going=number(flight.going),
+        seen=number(flight.seen),
+        skipped=[(number(count), text.reason(code)) for code, count in flight.skipped.items()],
+        foreign=desk.foreign,
+        ticks=ticks_of(flight, request.POST.getlist("acknowledge")),
+        unticked=unticked,
+        second=second_above(Action.EDIT, flight.at_most),
+        form=form or FlightForm(None, action=Action.EDIT, setting=desk.setting, user=request.user),
+    )
+
+
+def _confirm(request: HttpRequest, desk: Desk, rule: Rule) -> HttpResponseBase:
+    """Raises Refused."""
+    now = timezone.now()
+    form = FlightForm(request.POST, action=Action.EDIT, setting=desk.setting, user=request.user)
+    acknowledged = tuple(request.POST.getlist("acknowledge"))
+    valid = form.is_valid()
+    wish = replace(desk.wish, acknowledged=acknowledged)
+    if valid:
+        wish = replace(wish, options=form.options, reason=form.cleaned_data["reason"])
+    wish, by = ruled(wish, rule), request.user
+    with requests.attempted(wish, by):
+        flight = requests.check(wish, by=by, now=now)
+        if valid and flight.typed:
+            form.check_typed(flight.going)
+        if form.is_valid() and not flight.missing(acknowledged):
+            job = requests.run(wish, flight, by=by, now=now)
+            return HttpResponseRedirect(link("replay", job.pk))
+    return _check(request, desk, rule, form, flight)
+
+
+def _crumbs(desk: Desk) -> list[Any]:
+    queue = dead_letter_queue(desk.setting.key)
+    return [(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", desk.setting.key))]

@@ -1,0 +1,82 @@
+"""What stands above dead letters, in groups or one by one: how many, says who, what can be done; and where
+lists of them and case files are."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest
+from django.utils.translation import gettext as _
+
+from agents.models import LaunchSetting
+from agents.pools.rights import may
+from agents.provisioning.queue_counts import figures_of, message_count
+from console.lists.keyset import counted
+from console.ui.page import Text, link
+from contract.names import BIN, DEAD_LETTER_PREFIX, UNKNOWN, dead_letter_queue
+from dlq.groups.rules import KINDS, Kind
+from dlq.models import LetterState
+from dlq.pages.access import check_queue
+from dlq.rights import GIVE_BACK
+from dlq.search.visibility import letters_for
+
+
+def head_of(request: HttpRequest, key: str) -> dict[str, Any]:
+    """Raises Http404 where there is no such queue for this person."""
+    setting = LaunchSetting.objects.filter(key=key).select_related("destination").first()
+    queue = dead_letter_queue(key)
+    check_queue(request.user, queue)
+    rows = letters_for(request.user).filter(queue=queue)
+    if setting is None and key not in (UNKNOWN, BIN) and not rows.exists():
+        raise Http404
+    figures = figures_of(setting) if setting else None
+    return {
+        "title": queue,
+        "setting": setting,
+        "figures": figures,
+        "exact": figures.dead if figures else message_count(queue),
+        "indexed": counted(rows.filter(state=LetterState.DEAD)),
+        "may_give_back": setting is not None and may(request.user, GIVE_BACK, setting),
+    }
+
+
+def head_of_all() -> dict[str, Any]:
+    return {
+        "title": _("All dead letters"),
+        "setting": None,
+        "figures": None,
+        "exact": None,
+        "indexed": "",
+        "may_give_back": False,
+    }
+
+
+def tabs(key: str, here: Kind | None, query: str = "") -> list[tuple[Text, str, bool]]:
+    """Label, address and whether it is this page; without a kind it is the list of single letters. `query` is
+    the filter that all of them are asked with."""
+    groups = link("letter_groups", key) if key else link("all_letter_groups")
+    more = f"&{query}" if query else ""
+    found: list[tuple[Text, str, bool]] = [
+        (kind.label, f"{groups}?by={kind.name}{more}", kind is here) for kind in KINDS.values()
+    ]
+    return [*found, (_("Single letters"), single_letters(key) + (f"?{query}" if query else ""), here is None)]
+
+
+def single_letters(key: str) -> str:
+    return link("dead_letters_of", key) if key else link("all_dead_letters")
+
+
+def list_of(queue: str, **wanted: str) -> str:
+    """The list of its setting; of a foreign queue, which has no page of its own, the list of all narrowed to
+    it."""
+    if queue.startswith(DEAD_LETTER_PREFIX):
+        address = link("dead_letters_of", queue.removeprefix(DEAD_LETTER_PREFIX))
+    else:
+        address, wanted = link("all_dead_letters"), {"queue": queue, **wanted}
+    return f"{address}?{urlencode(wanted)}" if wanted else address
+
+
+SEE_PROTOCOLS = "failures.view_failureprotocol"
+
+
+def case_url(key: str, setting_key: str) -> str:
+    return f"{link('case')}?{urlencode({'key': key, 'setting': setting_key})}"

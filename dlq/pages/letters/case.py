@@ -1,0 +1,144 @@
+"""The case file of a message: everything known of it, in the order of time."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_safe
+
+from agents.models import LaunchSetting
+from console.audit.models import AuditEntry, AuditResult
+from console.ui import amounts
+from console.ui.page import link, needs, page
+from contract.names import dead_letter_queue
+from contract.outcomes import Outcome
+from contract.text import head_and_tail
+from dlq.dead_letters.masks import masks_for
+from dlq.models import DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem
+from dlq.models.replay import DELIVERING
+from dlq.pages.access import check_queue, sees_letters
+from dlq.pages.heads import SEE_PROTOCOLS
+from dlq.pages.letters import events
+from dlq.pages.letters import events as answer_events
+from dlq.pages.letters.events import Event
+from failures.models import FailureProtocol, RecoveredMessage
+
+BOUND = 200
+# Tracebacks are long: those of the latest failures only, and of each what fits a screen.
+TRACEBACKS = 10
+TRACEBACK_LENGTH = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    events: list[Event]
+    more: bool
+    protocols: int
+    deaths: int
+    replays: int
+    weak: bool
+
+    @property
+    def sentence(self) -> str:
+        parts = [
+            ngettext("%(n)s failure", "%(n)s failures", self.protocols)
+            % {"n": amounts.number(self.protocols)},
+            ngettext("dead %(n)s time", "dead %(n)s times", self.deaths) % {"n": amounts.number(self.deaths)},
+            ngettext("given back %(n)s time", "given back %(n)s times", self.replays)
+            % {"n": amounts.number(self.replays)},
+        ]
+        return ", ".join(parts)
+
+
+def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = None) -> Case:
+    """As this person may see it. A letter without a key has only itself: its death, its replays."""
+    same = {"message_key": key, "setting_key": setting_key}
+    letters = list(DeadLetter.objects.filter(**same)[:BOUND]) if key else [letter] if letter else []
+    protocols = (
+        list(FailureProtocol.objects.filter(**same).defer("traceback", "properties")[:BOUND]) if key else []
+    )
+    moves = ReplayItem.objects.filter(letter__in=letters).exclude(state=ItemState.PLANNED)
+    items = list(moves.select_related("job__by", "slice", "letter").order_by("-pk")[:BOUND])
+    recovered = list(RecoveredMessage.objects.filter(**same)[:BOUND]) if key else []
+    reports = list(LetterReport.objects.filter(**same, result="handled")[:BOUND]) if key else []
+    remarks = _remarks(same, letters) if key else []
+    tried = list(
+        AuditEntry.objects.filter(letter__in=[each.pk for each in letters]).exclude(result=AuditResult.DONE)[
+            :BOUND
+        ]
+    )
+    tracebacks = _tracebacks(protocols) if user.has_perm(SEE_PROTOCOLS) else {}
+    found = [
+        *(events.failure(protocol, tracebacks.get(protocol.pk, "")) for protocol in protocols),
+        *(events.death(each, explained=_explained(each, protocols)) for each in letters),
+        *_moves(items, letters, user),
+        *map(events.recovery, recovered),
+        *map(events.report, reports),
+        *remarks,
+        *map(events.tried, tried),
+        *events.waiting_events_of(key, setting_key, letters),
+        *(answer_events.answer_events_of(key, setting_key) if key else ()),
+    ]
+    return Case(
+        events=sorted(found, key=lambda event: event.at),
+        more=any(len(rows) == BOUND for rows in (protocols, letters, items, recovered, reports)),
+        protocols=sum(protocol.outcome != Outcome.NOTED.value for protocol in protocols),
+        deaths=sum(1 for letter in letters if letter.died_here),
+        replays=sum(
+            1 for item in items if item.state == ItemState.GIVEN_BACK and item.job.action in DELIVERING
+        ),
+        weak=any(each.message_key_weak for each in protocols)
+        or any(each.message_key_weak for each in letters),
+    )
+
+
+def _explained(letter: DeadLetter, protocols: Iterable[FailureProtocol]) -> bool:
+    """Whether the failure that it died of is among them, or none is known."""
+    return letter.protocol_at is None or any(each.occurred_at == letter.protocol_at for each in protocols)
+
+
+def _tracebacks(protocols: list[FailureProtocol]) -> dict[Any, str]:
+    """Newest first, as `protocols` are."""
+    wanted = [protocol.pk for protocol in protocols[:TRACEBACKS]]
+    rows = FailureProtocol.objects.filter(pk__in=wanted).order_by().values_list("pk", "traceback")
+    return {pk: head_and_tail(text, TRACEBACK_LENGTH) for pk, text in rows}
+
+
+def _moves(items: list[ReplayItem], letters: list[DeadLetter], user: Any) -> Iterable[Event]:
+    edits = {edit.item_id: edit for edit in LetterEdit.objects.filter(item__in=items).defer("encoded")}
+    by_pk, masks = {letter.pk: letter for letter in letters}, masks_for(user)
+    for item in items:
+        yield events.moved(item, edits.get(item.pk), masks.names(by_pk[item.letter_id]))
+
+
+def _remarks(same: dict[str, str], letters: list[DeadLetter]) -> list[Event]:
+    """Of the case, and of the fingerprints that its letters died of."""
+    prints = {letter.fingerprint for letter in letters if letter.fingerprint}
+    about = Q(message_key=same["message_key"]) | Q(fingerprint__in=prints)
+    notes = Note.objects.filter(about, setting_key=same["setting_key"])[:BOUND]
+    faults = KnownFault.objects.filter(about, setting_key=same["setting_key"])[:BOUND]
+    return [*map(events.noted, notes), *map(events.known, faults)]
+
+
+@require_safe
+@sees_letters
+@needs(SEE_PROTOCOLS)
+def case_page(request: HttpRequest) -> HttpResponseBase:
+    key, setting_key = request.GET.get("key", "")[:255], request.GET.get("setting", "")[:300]
+    check_queue(request.user, dead_letter_queue(setting_key))
+    return page(
+        request,
+        "dlq/case.html",
+        title=_("Case file"),
+        section="protocols",
+        crumbs=[(_("Protocols"), link("protocols"))],
+        key=key,
+        setting_key=setting_key,
+        setting=LaunchSetting.objects.filter(key=setting_key).first(),
+        case=case_of(key, setting_key, request.user),
+        latest=DeadLetter.objects.filter(message_key=key, setting_key=setting_key).order_by("-pk").first(),
+    )

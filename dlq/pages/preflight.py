@@ -1,0 +1,245 @@
+"""Before letters are given back, redirected, discarded or put back: what will happen, what not and why, what
+to think about first. Then the job is begun."""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from agents.models import LaunchSetting
+from agents.provisioning.queue_counts import figures_of
+from console.filters import filter_words
+from console.operations.refusals import Refused
+from console.ui.amounts import number
+from console.ui.page import Text, View, link, page
+from contract.names import dead_letter_queue
+from dlq.dead_letters.masks import masks_for
+from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ReplayJob, Scope
+from dlq.models.content import with_heads
+from dlq.pages.access import no_job
+from dlq.pages.preflight_form import Chosen, FlightForm, chosen, targets_of, ticks_of
+from dlq.replay import requests
+from dlq.replay.creation import second_above
+from dlq.replay.preflight import text
+from dlq.replay.preflight.rules import Flight
+from dlq.replay.scopes import LISTED, place
+from dlq.search.filter import HOLDS_ANYWAY
+from dlq.search.visibility import found
+
+ASKED = ["GET", "HEAD", "POST"]
+# Where the letters are listed, if not among the dead letters of the setting.
+LISTS: dict[str, str] = {Action.PUT_BACK: "bin_of"}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """`letters` are some of them."""
+
+    count: str
+    why: str
+    letters: Sequence[int]
+
+
+def asking_page(action: Action) -> View:
+    @require_http_methods(ASKED)
+    def page_of_setting(request: HttpRequest, key: str) -> HttpResponseBase:
+        return _page(request, key, action)
+
+    return page_of_setting
+
+
+def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
+    """Looks, and begins with a POST. What the address names is in `dlq.pages.preflight_form`; without
+    anything there is nothing to confirm: back to the list."""
+    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
+    what = chosen(request)
+    if what is None:
+        requests.check_rights(request.user, requests.Wish(setting, action, Scope.ALL))
+        messages.warning(request, _("Select at least one letter first."))
+        return HttpResponseRedirect(link(LISTS.get(action, "dead_letters_of"), key))
+    what, foreign = _of_setting(request, setting, action, what)
+    form = FlightForm(
+        request.POST if request.method == "POST" else None, action=action, setting=setting, user=request.user
+    )
+    try:
+        return _asked(request, setting, action, what, form, foreign)
+    except Refused as refused:
+        return no_job(request, refused, _list(setting, action, what))
+
+
+def _of_setting(
+    request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen
+) -> tuple[Chosen, list[int]]:
+    """A look leaves out what was named and is no letter of this setting; a confirmation that names such is
+    refused."""
+    if request.method == "POST" or what.scope not in LISTED:
+        return what, []
+    known = set(place(action, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True))
+    foreign = [pk for pk in what.letters if pk not in known]
+    left = tuple(pk for pk in what.letters if pk in known)
+    return Chosen(requests.listed_scope(left), left), foreign
+
+
+def _asked(
+    request: HttpRequest,
+    setting: LaunchSetting,
+    action: Action,
+    what: Chosen,
+    form: FlightForm,
+    foreign: Sequence[int],
+) -> HttpResponseBase:
+    """Raises Refused."""
+    by, now, posted = request.user, timezone.now(), request.method == "POST"
+    valid = posted and form.is_valid()
+    wish = _wish(request, setting, action, what, form if valid else None)
+    with requests.attempted(wish, by) if posted else nullcontext():
+        flight = requests.check(wish, by=by, now=now)
+        missing = flight.missing(wish.acknowledged)
+        if valid and flight.typed:
+            form.check_typed(flight.going)
+        if valid and form.is_valid() and not missing:
+            return HttpResponseRedirect(link("replay", requests.run(wish, flight, by=by, now=now).pk))
+    return _shown(request, wish, what, flight, form, foreign, unticked=bool(posted and missing))
+
+
+def _wish(
+    request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen, form: FlightForm | None
+) -> requests.Wish:
+    target = form.cleaned_data.get("target") if form else None
+    if action == Action.REDIRECT and target is None:
+        target = targets_of(setting, request.user).first()
+    more: dict[str, Any] = {"options": form.options, "reason": form.cleaned_data["reason"]} if form else {}
+    return requests.Wish(
+        setting,
+        action,
+        what.scope,
+        letters=what.letters,
+        query=what.query,
+        target=target,
+        acknowledged=tuple(request.POST.getlist("acknowledge")),
+        **more,
+    )
+
+
+def _list(setting: LaunchSetting, action: str, what: Chosen) -> str:
+    return link(LISTS.get(action, "dead_letters_of"), setting.key) + (f"?{what.query}" if what.query else "")
+
+
+def _shown(
+    request: HttpRequest,
+    wish: requests.Wish,
+    what: Chosen,
+    flight: Flight,
+    form: FlightForm,
+    foreign: Sequence[int],
+    *,
+    unticked: bool,
+) -> HttpResponseBase:
+    setting, queue = wish.setting, dead_letter_queue(wish.setting.key)
+    letters = _letters(flight.first)
+    masks = masks_for(request.user)
+    return page(
+        request,
+        "dlq/flight.html",
+        title=TITLES[wish.action](),
+        section="dead_letters",
+        crumbs=[(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", setting.key))],
+        setting=setting,
+        action=wish.action,
+        words=ACTIONS[wish.action](),
+        scope=what,
+        flight=flight,
+        going=number(flight.going),
+        total=number(flight.total),
+        seen=number(flight.seen),
+        skipped=_left_out(flight, foreign),
+        ticks=ticks_of(flight, wish.acknowledged),
+        unticked=unticked,
+        second=second_above(wish.action, flight.at_most),
+        form=form,
+        filters=_filter_words(request, what.query) if what.query else [],
+        figures=figures_of(setting),
+        running=_running(setting) if what.scope == Scope.ALL else None,
+        back=_list(setting, wish.action, what),
+        letters=[(letter, masks.head_of_body(letter)) for letter in letters],
+    )
+
+
+def _left_out(flight: Flight, foreign: Sequence[int]) -> list[LeftOut]:
+    left = [
+        LeftOut(number(count), text.reason(code), flight.examples.get(code, ()))
+        for code, count in sorted(flight.skipped.items(), key=lambda pair: -pair[1])
+    ]
+    if foreign:
+        left.append(LeftOut(number(len(foreign)), _("no dead letters of this setting"), foreign))
+    return left
+
+
+def _letters(ids: Sequence[int]) -> list[DeadLetter]:
+    return list(with_heads(DeadLetter.objects.filter(pk__in=ids)).order_by("-pk"))
+
+
+def _running(setting: LaunchSetting) -> ReplayJob | None:
+    jobs = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS)
+    return jobs.first()
+
+
+def _filter_words(request: HttpRequest, query: str) -> list[tuple[str, str]]:
+    filters, _rows = found(query, request.user)
+    return filter_words(filters.form, HOLDS_ANYWAY)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionWords:
+    """`button` is the action alone, as the word before a number of letters."""
+
+    button: Text
+    icon: str
+    tone: str
+    after: Text
+
+
+TITLES: dict[str, Callable[[], str]] = {
+    Action.GIVE_BACK: lambda: _("Give dead letters back?"),
+    Action.REDIRECT: lambda: _("Redirect dead letters?"),
+    Action.DISCARD: lambda: _("Discard dead letters?"),
+    Action.PUT_BACK: lambda: _("Put discarded letters back?"),
+}
+ACTIONS: dict[str, Callable[[], ActionWords]] = {
+    Action.GIVE_BACK: lambda: ActionWords(
+        _("Give back"),
+        "back",
+        "primary",
+        _("The agent handles them like new messages, with all attempts before them. If the "
+          "cause is still there, they "
+          "fail again and come back here. This cannot be undone."),
+    ),
+    Action.REDIRECT: lambda: ActionWords(
+        _("Redirect"),
+        "back",
+        "primary",
+        _("The other setting's agent handles them like new messages. This cannot be "
+          "undone; what fails there dies "
+          "there."),
+    ),
+    Action.DISCARD: lambda: ActionWords(
+        _("Discard"),
+        "trash",
+        "danger",
+        _("They lie in the bin and can be put back until they expire there; then they are removed for good."),
+    ),
+    Action.PUT_BACK: lambda: ActionWords(
+        _("Put back"),
+        "back",
+        "primary",
+        _("They are dead letters of the setting again, as before they were discarded. "
+          "Nothing is handled by it."),
+    ),
+}  # fmt: skip

@@ -1,0 +1,135 @@
+"""Dead-letter queues: the overview of all, what the page of a setting shows of its own, and those of others
+that are followed."""
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_safe
+
+from agents.models import LaunchSetting
+from agents.pools.rights import may_anywhere, settings_for
+from agents.provisioning.queue_counts import figures_of
+from console.audit.refusals import audited
+from console.lists.keyset import COUNTED
+from console.operations.operation import perform
+from console.operations.refusals import Refused
+from console.ui.page import link, needs, page
+from console.ui.panels import Panel
+from contract.names import BIN, UNKNOWN, dead_letter_queue
+from dlq import rights
+from dlq.index.queries import QueueState, feed_lag, state
+from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
+from dlq.pages.heads import list_of
+from dlq.queues.foreign import MANAGE
+from dlq.queues.operations import FOREIGN_QUEUES, FollowQueue
+from dlq.queues.queries import bin_row, queue_rows, setting_row, told_more, unknown_row
+from dlq.replay.text import JOBS
+from dlq.search.visibility import SEE_ALL, sees_all
+
+MOST_FOREIGN = 100
+
+
+@require_safe
+def overview(request: HttpRequest) -> HttpResponseBase:
+    """For who may see letters everywhere or in a pool: then of the settings there."""
+    user = request.user
+    if not may_anywhere(user, rights.SEE):
+        raise PermissionDenied
+    now = timezone.now()
+    settings = settings_for(user, rights.SEE).select_related("destination", "pool").order_by("key")
+    rows = sorted(
+        queue_rows(list(settings)),
+        key=lambda row: (row.empty, -row.size, row.key),
+    )
+    every = sees_all(user)
+    return page(
+        request,
+        "dlq/overview.html",
+        title=_("Dead letters"),
+        section="dead_letters",
+        rows=told_more(rows, now),
+        unknown=unknown_row() if every else None,
+        bin=bin_row() if every else None,
+        foreign=list(LetterQueue.objects.filter(foreign=True)[:MOST_FOREIGN]) if every else [],
+        removed=_removed() if every else [],
+        answered=any(row.exact is not None for row in rows) or not rows,
+        stale=any(row.figures.stale for row in rows),
+        lag=feed_lag(now),
+    )
+
+
+def _removed() -> list[str]:
+    """Keys of settings that are gone and left dead letters; no more than a page can show."""
+    rows = DeadLetter.objects.filter(setting=None, state=LetterState.DEAD).order_by()
+    rows = rows.exclude(queue__in=[dead_letter_queue(UNKNOWN), dead_letter_queue(BIN)])
+    rows = rows.exclude(queue__in=LetterQueue.objects.filter(foreign=True).values("queue"))
+    keys = set(rows.values_list("setting_key", flat=True)[:COUNTED])
+    return sorted(keys.difference(LaunchSetting.objects.order_by().values_list("key", flat=True)))
+
+
+# -- what the page of a setting shows of its dead letters ----------------------------------------------------
+
+
+LATEST = 3
+
+
+def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
+    if not setting.takes_messages or not request.user.has_perm(SEE_ALL):
+        return None
+    figures = figures_of(setting)
+    jobs = ReplayJob.objects.filter(setting=setting).select_related("by")[:LATEST]
+    context = {
+        "row": setting_row(setting, figures),
+        "jobs": [(job, JOBS[job.state]) for job in jobs],
+    }
+    return {"title": _("Dead letters"), "template": "dlq/setting_panel.html", "context": context}
+
+
+# -- foreign dead-letter queues: which are followed, and naming and forgetting them --------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    row: LetterQueue
+    state: QueueState
+
+    @property
+    def url(self) -> str:
+        return list_of(self.row.queue)
+
+
+def followed() -> list[Followed]:
+    """All of them: there are never many."""
+    return [Followed(row, state(row)) for row in FOREIGN_QUEUES.rows()]
+
+
+@audited(FollowQueue.code)
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(SEE_ALL)
+def foreign_page(request: HttpRequest) -> HttpResponseBase:
+    if request.method == "POST":
+        return _named(request)
+    return page(
+        request,
+        "dlq/foreign.html",
+        title=_("Foreign dead-letter queues"),
+        section="dead_letters",
+        crumbs=[(_("Dead letters"), link("dead_letters"))],
+        queues=followed(),
+        may_manage=request.user.has_perm(MANAGE),
+    )
+
+
+def _named(request: HttpRequest) -> HttpResponseBase:
+    queue, note = request.POST.get("queue", "").strip(), request.POST.get("note", "")
+    try:
+        done = perform(FollowQueue, LetterQueue(queue=queue), request.user, reason=note)
+    except Refused as refused:
+        messages.error(request, refused.sentence)
+    else:
+        messages.success(request, str(done.message))
+    return HttpResponseRedirect(link("foreign_queues"))

@@ -1,0 +1,330 @@
+"""One row per dead-letter queue: what the broker counts, what the index knows, since when and of what; and
+who works on it."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from agents.models import BreakerTrip, LaunchSetting
+from agents.provisioning.queue_counts import Figures, broker_away_since, figures_for, message_count
+from console.lists.keyset import COUNTED
+from console.ui.amounts import Spark, number, spark
+from console.ui.labels import Shown
+from console.ui.page import link
+from contract.names import BIN, UNKNOWN, dead_letter_queue
+from dlq.dead_letters.queries.tallies import Tally, ends, kinds, tallies
+from dlq.index.queries import QueueState, states
+from dlq.models import DeadLetter, ReplayJob, Taking
+from dlq.models.remark import active_faults, open_takings
+from dlq.models.replay import UNFINISHED_JOBS
+
+# Of more queues than FEW each is counted less far.
+FEW, COUNTED_OF_MANY = 20, 1_000
+# What "most of them" is judged by: the latest letters, not the whole queue.
+LATEST = 500
+# A later report may tell of what a letter died, so what was judged holds for so long, in seconds.
+HOLDS = 30.0
+MOST_KEPT = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`count` goes up to `bound` + 1. `top` is what most of the latest died of, `top_share` in per cent of
+    them."""
+
+    count: int = 0
+    bound: int = COUNTED
+    since: datetime | None = None
+    latest: datetime | None = None
+    top: str = ""
+    top_fingerprint: str = ""
+    top_share: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Of a queue with this newest letter and so many."""
+
+    of: tuple[int, int]
+    at: float
+    top: str
+    fingerprint: str
+    share: int
+
+
+_lock = threading.Lock()
+_judged: dict[str, _Judged] = {}
+
+
+def facts_of(queues: Sequence[str]) -> dict[str, Facts]:
+    """By queue; some statements for all of them."""
+    edges = ends(queues)
+    holding = list(edges)
+    bound = COUNTED if len(holding) <= FEW else COUNTED_OF_MANY
+    counts = dict(zip(holding, tallies([Tally(queue) for queue in holding], bound + 1), strict=True))
+    numbers = {number for edge in edges.values() for number in edge}
+    seen = dict(DeadLetter.objects.filter(pk__in=numbers).order_by().values_list("pk", "seen_at"))
+    tops = _tops({queue: (newest, counts[queue]) for queue, (_oldest, newest) in edges.items()})
+    found = {queue: Facts() for queue in queues}
+    for queue, (oldest, newest) in edges.items():
+        top, since, latest = tops[queue], seen.get(oldest), seen.get(newest)
+        found[queue] = Facts(counts[queue], bound, since, latest, top.top, top.fingerprint, top.share)
+    return found
+
+
+def _tops(of: dict[str, tuple[int, int]]) -> dict[str, _Judged]:
+    now = time.monotonic()
+    with _lock:
+        known = {queue: _judged[queue] for queue in of if queue in _judged}
+    known = {queue: each for queue, each in known.items() if each.of == of[queue] and now - each.at < HOLDS}
+    missing = [queue for queue in of if queue not in known]
+    asked = kinds(missing, LATEST) if missing else {}
+    for queue in missing:
+        kind, fingerprint, most, judged = asked.get(queue, ("", "", 0, 0))
+        known[queue] = _Judged(of[queue], now, kind, fingerprint, round(100 * most / judged) if judged else 0)
+    with _lock:
+        if len(_judged) > MOST_KEPT:
+            _judged.clear()
+        _judged.update({queue: known[queue] for queue in missing})
+    return known
+
+
+def forget() -> None:
+    """For tests: as in a process that has just started."""
+    with _lock:
+        _judged.clear()
+
+
+# How many letters died in each of the last hours, for a sparkline: bounded reads of one index, however many
+# died.
+#
+# An hour that is over does not change any more, so it is counted once per process and kept.
+
+
+HOURS = 24
+HOUR = timedelta(hours=1)
+# Of one hour no more are counted: the line has its full height there.
+MOST = 2000
+# Closed hours of so many queues are kept; then all are forgotten.
+MOST_HOURS_KEPT = 20_000
+
+_kept: dict[tuple[str, datetime], int] = {}
+
+
+def deaths_by_hour(queues: Sequence[str], now: datetime) -> dict[str, list[int]]:
+    """By queue: the last HOURS hours of the clock, oldest first, the one at hand last; each at most MOST."""
+    this = now.replace(minute=0, second=0, microsecond=0)
+    hours = [this - HOUR * back for back in range(HOURS - 1, -1, -1)]
+    every = [(queue, hour) for queue in queues for hour in hours]
+    with _lock:
+        counts = {each: _kept[each] for each in every if each[1] != this and each in _kept}
+    missing = [each for each in every if each not in counts]
+    asked = [Tally(queue, hour, hour + HOUR, ever=True) for queue, hour in missing]
+    counts |= dict(zip(missing, tallies(asked, MOST), strict=True))
+    with _lock:
+        if len(_kept) > MOST_HOURS_KEPT:
+            _kept.clear()
+        _kept.update({each: counts[each] for each in missing if each[1] != this})
+    return {queue: [counts[queue, hour] for hour in hours] for queue in queues}
+
+
+def forget_hours() -> None:
+    """For tests: as in a process that has just started."""
+    with _lock:
+        _kept.clear()
+
+
+# One row per dead-letter queue: counts, since when, of what; and for the overview who works on it and the
+# last day.
+
+
+NEW = timedelta(hours=1)
+# Jobs that a row names; the list of replays has them all.
+MOST_JOBS = 500
+
+ON = Shown(gettext_lazy("on"), "ok", "ok")
+OFF = Shown(gettext_lazy("off"), "off", "off")
+TRIPPED = Shown(gettext_lazy("off by breaker"), "bad", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """What only the overview tells. `new` in the last hour, as people read it; empty: none. `taken` are the
+    open takings of the setting, `muted` counts its known faults. `trip` is its open trip. `kept`: what the
+    process of the feed counted last."""
+
+    state: Shown
+    trip: int | None
+    new: str
+    spark: Spark | None
+    taken: Sequence[Taking]
+    muted: int
+    kept: QueueState | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """`exact` is the broker's count (None: it does not tell)."""
+
+    key: str
+    setting: LaunchSetting | None
+    queue: str
+    figures: Figures
+    exact: int | None
+    facts: Facts
+    replays: Sequence[ReplayJob]
+    more: More | None = None
+
+    @property
+    def url(self) -> str:
+        return link("dead_letters_of", self.key)
+
+    @property
+    def since(self) -> datetime | None:
+        return self.facts.since
+
+    @property
+    def top(self) -> str:
+        return self.facts.top
+
+    @property
+    def top_share(self) -> int:
+        return self.facts.top_share
+
+    @property
+    def empty(self) -> bool:
+        """Of a queue that the broker does not count nobody knows that."""
+        return self.exact == 0 and self.since is None
+
+    @property
+    def size(self) -> int:
+        return self.indexed_count if self.exact is None else self.exact
+
+    @property
+    def uncounted(self) -> str:
+        """Why the broker does not count it, for people; empty: it does."""
+        if self.exact is not None:
+            return ""
+        if self.figures.problem:
+            return self.figures.problem
+        away = broker_away_since()
+        return _("the broker does not answer") if away else _("the broker does not tell of this queue now")
+
+    @property
+    def indexed_count(self) -> int:
+        return max(min(self.facts.count, self.facts.bound), self._kept_count or 0)
+
+    @property
+    def indexed(self) -> str:
+        """What our rows know, as people read it: what the sweep counted where the page does not count so
+        far."""
+        if self.facts.count <= self.facts.bound:
+            return number(self.facts.count)
+        return f"{number(self.facts.bound)}+" if self._kept_count is None else number(self._kept_count)
+
+    @property
+    def _kept_count(self) -> int | None:
+        kept = self.more.kept if self.more and self.facts.count > self.facts.bound else None
+        return kept.indexed if kept else None
+
+    @property
+    def differs(self) -> str:
+        """What the index holds where the broker counts something else; empty: the same, or nobody knows."""
+        if self.exact is None:
+            return ""
+        if self.facts.count <= self.facts.bound:
+            return self.indexed if self.exact != self.facts.count else ""
+        kept = self.more.kept if self.more else None
+        return number(kept.indexed) if kept and kept.indexed is not None and kept.behind else ""
+
+    @property
+    def walk(self) -> QueueState | None:
+        """How far a walk of the queue is that goes on now."""
+        return self.more.kept if self.more and self.more.kept and self.more.kept.walking else None
+
+
+def _words(count: int) -> str:
+    if count > COUNTED:
+        return f"{number(COUNTED)}+"
+    return number(count) if count else ""
+
+
+def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
+    """Of those that take messages: the others have no dead-letter queue. As many queries for many as for
+    few."""
+    settings = [setting for setting in every if setting.takes_messages]
+    figures = figures_for(settings)
+    facts = facts_of([dead_letter_queue(setting.key) for setting in settings])
+    running: dict[str, list[ReplayJob]] = {}
+    for job in ReplayJob.objects.filter(state__in=UNFINISHED_JOBS).order_by("-created_at")[:MOST_JOBS]:
+        running.setdefault(job.setting_key, []).append(job)
+    rows = []
+    for setting in settings:
+        queue, known = dead_letter_queue(setting.key), figures[setting.key]
+        rows.append(
+            QueueRow(
+                setting.key, setting, queue, known, known.dead, facts[queue], running.get(setting.key, [])
+            )
+        )
+    return rows
+
+
+def setting_row(setting: LaunchSetting, figures: Figures) -> QueueRow:
+    queue = dead_letter_queue(setting.key)
+    return QueueRow(setting.key, setting, queue, figures, figures.dead, facts_of([queue])[queue], [])
+
+
+def unknown_row() -> QueueRow:
+    return _of_nobody(UNKNOWN)
+
+
+def bin_row() -> QueueRow:
+    return _of_nobody(BIN)
+
+
+def _of_nobody(key: str) -> QueueRow:
+    queue = dead_letter_queue(key)
+    return QueueRow(key, None, queue, Figures(), message_count(queue), facts_of([queue])[queue], [])
+
+
+def told_more(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
+    """With what only the overview tells; as many queries for many as for few."""
+    keys = [row.key for row in rows]
+    tripped = dict(BreakerTrip.objects.filter(ended_at=None).values_list("setting__key", "pk"))
+    taken: dict[str, list[Taking]] = {}
+    for taking in open_takings().filter(setting_key__in=keys):
+        taken.setdefault(taking.setting_key, []).append(taking)
+    muted = Counter(active_faults(now).filter(setting_key__in=keys).values_list("setting_key", flat=True))
+    kept = states([row.queue for row in rows])
+    holding = [row.queue for row in rows if row.since is not None]
+    new = dict(
+        zip(holding, tallies([Tally(queue, now - NEW) for queue in holding], COUNTED + 1), strict=True)
+    )
+    lines = deaths_by_hour(holding, now)
+    return [
+        replace(
+            row,
+            more=More(
+                state=_shown(row.setting, tripped),
+                trip=tripped.get(row.key),
+                new=_words(new.get(row.queue, 0)),
+                spark=spark(lines[row.queue]) if row.queue in lines else None,
+                taken=taken.get(row.key, []),
+                muted=muted[row.key],
+                kept=kept.get(row.queue),
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _shown(setting: LaunchSetting | None, tripped: Mapping[str, int]) -> Shown:
+    if setting is None or setting.enabled:
+        return ON
+    return TRIPPED if setting.key in tripped else OFF

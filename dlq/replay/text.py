@@ -1,0 +1,277 @@
+"""What is said of a replay: its bars, why it waits, how it goes about its letters."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db.models import Count
+from django.utils.formats import time_format
+from django.utils.translation import gettext, gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from console.ui.amounts import number
+from console.ui.labels import Bar, Fact, Shown
+from console.ui.page import Text
+from console.ui.text import visible
+from dlq.dead_letters.masks import Masks
+from dlq.edit.rules.bulk_rule import rule_of, told
+from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
+from dlq.models.replay import DELIVERING
+from dlq.replay.counts import CONSUMERS_OPEN, STOPPING, WALKING, reason_to_wait, waiting_of
+from dlq.replay.preflight.text import OPERATION_WORDS, reason
+from dlq.replay.rules.ladder import step_size
+
+# -- how the states of letters and replays look --------------------------------------------------------------
+
+
+BODY_DELETED = _(
+    "Retention deleted the body some time after the message left its queue. Its properties and its case file "
+    "stay."
+)
+
+LETTERS: dict[str, Shown] = {
+    LetterState.DEAD: Shown(LetterState.DEAD.label, "bad", "letter"),
+    LetterState.GIVEN_BACK: Shown(LetterState.GIVEN_BACK.label, "info", "back"),
+    LetterState.GONE: Shown(LetterState.GONE.label, "off", "off"),
+    LetterState.DISCARDED: Shown(LetterState.DISCARDED.label, "off", "trash"),
+}
+JOBS: dict[str, Shown] = {
+    JobState.AWAITING: Shown(JobState.AWAITING.label, "warn", "person"),
+    JobState.PAUSED: Shown(JobState.PAUSED.label, "warn", "pause"),
+    JobState.STOPPED: Shown(JobState.STOPPED.label, "bad", "warn"),
+    JobState.PLANNED: Shown(JobState.PLANNED.label, "info", "wait"),
+    JobState.RUNNING: Shown(JobState.RUNNING.label, "info", "run"),
+    JobState.DONE: Shown(JobState.DONE.label, "ok", "ok"),
+    JobState.FAILED: Shown(JobState.FAILED.label, "bad", "bad"),
+    JobState.CANCELLED: Shown(JobState.CANCELLED.label, "off", "off"),
+}
+ITEMS: dict[str, Shown] = {
+    ItemState.PLANNED: Shown(ItemState.PLANNED.label, "info", "wait"),
+    ItemState.GIVEN_BACK: Shown(ItemState.GIVEN_BACK.label, "info", "back"),
+    ItemState.UNCONFIRMED: Shown(ItemState.UNCONFIRMED.label, "warn", "wait"),
+    ItemState.TAKEN_ELSEWHERE: Shown(ItemState.TAKEN_ELSEWHERE.label, "warn", "off"),
+    ItemState.NOT_FOUND: Shown(ItemState.NOT_FOUND.label, "warn", "warn"),
+    ItemState.FAILED_TO_MOVE: Shown(ItemState.FAILED_TO_MOVE.label, "bad", "bad"),
+    ItemState.SKIPPED: Shown(ItemState.SKIPPED.label, "off", "mute"),
+    ItemState.CANCELLED: Shown(ItemState.CANCELLED.label, "off", "off"),
+}
+OUTCOMES: dict[str, Shown] = {
+    Outcome.WAITING: Shown(Outcome.WAITING.label, "off", "wait"),
+    Outcome.HANDLED: Shown(Outcome.HANDLED.label, "ok", "ok"),
+    Outcome.FAILED_AGAIN: Shown(Outcome.FAILED_AGAIN.label, "warn", "warn"),
+    Outcome.DEAD_AGAIN: Shown(Outcome.DEAD_AGAIN.label, "bad", "letter"),
+    Outcome.UNKNOWN: Shown(Outcome.UNKNOWN.label, "warn", "warn"),
+}
+
+
+def counts_of(job: ReplayJob) -> dict[str, int]:
+    """By state of items and by outcome; kept with the job. One of an earlier version is counted."""
+    if job.counts or not job.total:
+        return {name: int(count) for name, count in job.counts.items()}
+    rows = ReplayItem.objects.filter(job=job).order_by().values_list("state", "outcome").annotate(Count("pk"))
+    counts: dict[str, int] = {}
+    for state, outcome, count in rows:
+        counts[state] = counts.get(state, 0) + count
+        if outcome:
+            counts[outcome] = counts.get(outcome, 0) + count
+    return counts
+
+
+def to_move(job: ReplayJob, counts: Mapping[str, int]) -> int:
+    """While letters are still written down, `total` is what the job began with."""
+    past = [state for state in ItemState if state != ItemState.PLANNED]
+    planned = counts.get(ItemState.PLANNED, 0)
+    return (
+        planned if job.planned_at else max(planned, job.total - sum(counts.get(state, 0) for state in past))
+    )
+
+
+def unsettled(job: ReplayJob, counts: Mapping[str, int]) -> int:
+    """Letters of which there will still be news."""
+    if job.action not in DELIVERING:
+        return 0
+    return waiting_of(counts) + counts.get(Outcome.FAILED_AGAIN, 0)
+
+
+def moved_word(job: ReplayJob) -> str:
+    return {
+        Action.GIVE_BACK: gettext("given back"),
+        Action.REDIRECT: gettext("redirected"),
+        Action.DISCARD: gettext("put into the bin"),
+        Action.PUT_BACK: gettext("put back"),
+        Action.EDIT: gettext("edited and given back"),
+    }[Action(job.action)]
+
+
+BACK = Shown(gettext_lazy("not moved, in its queue again"), "warn", "letter")
+
+
+def is_back(item: ReplayItem) -> bool:
+    """Another consumer had the letter and let go of it: nobody took it, it is in its queue."""
+    return item.state == ItemState.TAKEN_ELSEWHERE and item.letter.state == LetterState.DEAD
+
+
+def item_shown(job: ReplayJob, state: str) -> Shown:
+    """How the state of one letter of this job looks: what is moved into the bin was not given back."""
+    icon = "trash" if job.action == Action.DISCARD else "back"
+    return Shown(moved_word(job), "info", icon) if state == ItemState.GIVEN_BACK else ITEMS[state]
+
+
+def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
+    """What was moved, and of that what became of it; then what could not be, where there is any."""
+    moved, planned = counts.get(ItemState.GIVEN_BACK, 0), counts.get(ItemState.PLANNED, 0)
+    elsewhere, unconfirmed = counts.get(ItemState.TAKEN_ELSEWHERE, 0), counts.get(ItemState.UNCONFIRMED, 0)
+    unknown = counts.get(Outcome.UNKNOWN, 0)
+    lost = counts.get(ItemState.NOT_FOUND, 0) + counts.get(ItemState.FAILED_TO_MOVE, 0)
+    cancelled = counts.get(ItemState.CANCELLED, 0)
+    total = max(job.total, moved + unconfirmed + elsewhere + lost + planned + cancelled, 1)
+
+    def bar(label: Text, count: int, tone: str, show: str) -> Bar:
+        return Bar(label, count, total, tone, show)
+
+    shown = [bar(moved_word(job), moved, "info", "given_back")]
+    if job.action in DELIVERING:
+        shown += [
+            bar(gettext("handled"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
+            bar(
+                gettext("failed again, will be tried again"),
+                counts.get(Outcome.FAILED_AGAIN, 0),
+                "warn",
+                "failed_again",
+            ),
+            bar(gettext("dead again"), counts.get(Outcome.DEAD_AGAIN, 0), "bad", "dead_again"),
+            bar(gettext("waiting to be handled"), waiting_of(counts), "off", "waiting"),
+        ]
+    rest = [
+        bar(gettext("unknown: nothing was heard for an hour"), unknown, "warn", "unknown"),
+        bar(gettext("unconfirmed: left the queue, not known how"), unconfirmed, "warn", "unconfirmed"),
+        bar(gettext("taken elsewhere: by another consumer"), elsewhere, "warn", "taken_elsewhere"),
+        bar(gettext("still to be moved"), planned, "off", "planned"),
+        bar(gettext("not moved"), lost, "bad", "not_moved"),
+        bar(gettext("cancelled before they were moved"), cancelled, "off", "cancelled"),
+    ]
+    return shown + [each for each in rest if each.count]
+
+
+WAITS = {
+    "outcomes": lambda: gettext("It waits for what becomes of the letters of this step."),
+    "heartbeat": lambda: gettext("It waits for the next heartbeat of its servers."),
+    "window": lambda: gettext("It waits for its run window."),
+    "rate": lambda: gettext("It waits for its next letters: it moves only so many a second."),
+    "stopping": lambda: gettext(
+        "The setting is stopping: the job waits until its consumers are closed, 60 s at most."
+    ),
+    "walk": lambda: gettext("It waits for a walk of the target queue, which it shares with other jobs."),
+    "another_job": lambda: gettext("Another job moves letters of the same queue first."),
+    "queued": lambda: gettext("It is queued: no worker has taken it up yet."),
+    "retry": lambda: gettext("It failed and starts again within half a minute."),
+    "feed": lambda: gettext(
+        "It waits until the index has taken in what died lately: only then it can tell what left."
+    ),
+}
+
+
+def why_it_waits(job: ReplayJob, now: datetime) -> str:
+    """The engine's stable word in words; what is no such word is text already. Empty for a walk: see
+    `walk_of`."""
+    code = reason_to_wait(job, now)
+    word, _separator, rest = code.partition(":")
+    if word == WALKING:
+        return ""
+    return f"{WAITS[word]()} {rest.strip()}".strip() if word in WAITS else code
+
+
+def walk_of(job: ReplayJob) -> str:
+    text = ngettext(
+        "The job is walking the queue %(queue)s to see which messages it holds: %(n)s message so far.",
+        "The job is walking the queue %(queue)s to see which messages it holds: %(n)s messages so far.",
+        job.walked,
+    )
+    return text % {"queue": job.walking_queue, "n": number(job.walked)}
+
+
+def walk_of_other(job: ReplayJob) -> str:
+    text = ngettext(
+        "That job is walking the queue %(queue)s to see which messages it holds: %(n)s message so far.",
+        "That job is walking the queue %(queue)s to see which messages it holds: %(n)s messages so far.",
+        job.walked,
+    )
+    return text % {"queue": job.walking_queue, "n": number(job.walked)}
+
+
+def why_paused(job: ReplayJob) -> str:
+    """Empty where a person paused it."""
+    why = job.pause_reason
+    if why.get("code") != CONSUMERS_OPEN:
+        return ""
+    count = int(why.get("consumers", 0))
+    text = ngettext(
+        "Stopping, %(n)s consumer open: it did not close within 60 s, and could process what is replayed.",
+        "Stopping, %(n)s consumers open: they did not close within 60 s, and could process what is replayed.",
+        count,
+    )
+    names = ", ".join(why.get("servers", ()))
+    servers = (
+        gettext("Servers: %(names)s.") % {"names": names}
+        if names
+        else gettext("No run of the setting is open: the consumers belong to another client.")
+    )
+    return f"{text % {'n': number(count)}} {servers}"
+
+
+def waits_for_consumers(job: ReplayJob) -> bool:
+    """Its setting is disabled and not stopped: nobody may say that what it moves waits there."""
+    if job.state == JobState.PAUSED:
+        return bool(job.pause_reason.get("code") == CONSUMERS_OPEN)
+    return job.state in OPEN_JOBS and job.wait_reason.partition(":")[0] == STOPPING
+
+
+def left_out(job: ReplayJob) -> list[tuple[str, str, int]]:
+    """Word, why, and how many, the most first."""
+    ranked = sorted(job.skipped.items(), key=lambda pair: -int(pair[1]))
+    return [(code, reason(code), int(count)) for code, count in ranked if count]
+
+
+def how(job: ReplayJob) -> list[Fact]:
+    """How it goes about its letters; only what somebody chose."""
+    facts = []
+    if job.per_second:
+        facts.append(
+            Fact(gettext("At most"), gettext("%(n)s letters a second") % {"n": number(job.per_second, 2)})
+        )
+    if job.window_from is not None and job.window_until is not None:
+        between = {"from": time_format(job.window_from, "H:i"), "until": time_format(job.window_until, "H:i")}
+        facts.append(
+            Fact(
+                gettext("Moves only"),
+                gettext("from %(from)s until %(until)s") % between,
+                gettext("by the server's clock"),
+            )
+        )
+    if job.ladder:
+        now_at = gettext("step %(step)s: %(n)s") % {
+            "step": number(job.ladder_step + 1),
+            "n": _step(job.ladder_step),
+        }
+        stops = gettext("Stops by itself when more than %(n)s %% of a step fail again.") % {
+            "n": number(job.ladder_percent)
+        }
+        facts.append(Fact(gettext("Ladder"), now_at, stops))
+    return facts
+
+
+def rule(job: ReplayJob, masks: Masks) -> list[Fact]:
+    """What an edit does to each letter; masked values are not told."""
+    if not job.edit_rule:
+        return []
+    names = masks.names_of([job.setting_key])
+    return [
+        Fact(str(OPERATION_WORDS[each["op"]]), visible(f"{each['place']} = {each['value']}", limit=200))
+        if each["value"]
+        else Fact(str(OPERATION_WORDS[each["op"]]), visible(each["place"], limit=200))
+        for each in told(rule_of(job.edit_rule), names)
+    ]
+
+
+def _step(step: int) -> str:
+    size = step_size(step)
+    return ngettext("%(n)s letter", "%(n)s letters", size) % {"n": number(size)}

@@ -1,0 +1,70 @@
+"""The parts of the house on the health page, and what the pipeline and the archive say of themselves
+there."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console.ui.labels import Shown
+from console.ui.page import Text, link
+from failures.archive.results import damage
+from failures.insights.reading import standing
+
+OK, DEGRADED, DOWN, UNUSED = "ok", "degraded", "down", "unused"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`since` is when it was last known to be well, or since when it is not; `todo` what a person does about
+    it."""
+
+    name: Text
+    state: str
+    says: Text
+    todo: Text = ""
+    since: datetime | None = None
+    url: str = ""
+
+    @property
+    def shown(self) -> Shown:
+        return SHOWN[self.state]
+
+
+SHOWN = {
+    OK: Shown(gettext_lazy("ok"), "ok", "ok"),
+    DEGRADED: Shown(gettext_lazy("degraded"), "warn", "warn"),
+    DOWN: Shown(gettext_lazy("down"), "bad", "bad"),
+    UNUSED: Shown(gettext_lazy("not in use"), "off", "off"),
+}
+
+
+# -- the data pipeline on the health page: it degrades nothing where it is switched off ----------------------
+
+
+def archive_parts() -> list[Part]:
+    """Nothing while all of it can be read: an operator need not know of it."""
+    found = damage()
+    return (
+        [] if found is None else [Part(_("Archive"), DEGRADED, found.says, found.todo, url=link("insights"))]
+    )
+
+
+def pipeline_part(now: datetime) -> Part:
+    name, url, found = _("Data pipeline"), link("insights"), standing(now)
+    if found.off:
+        return Part(name, UNUSED, _("switched off"), url=url)
+    todo = _(
+        "Its page says why. Nothing is lost: what is not archived yet is kept, and the next run does it all."
+    )
+    since = found.loaded.ended_at if found.loaded else None
+    if found.says:
+        return Part(name, DEGRADED, found.says, todo, since, url)
+    if found.failed:
+        return Part(name, DEGRADED, _("its last run failed, or a part of it"), todo, since, url)
+    if found.old:
+        return Part(name, DEGRADED, _("what it found is old"), todo, since, url)
+    if found.open:
+        return Part(name, OK, _("runs"), since=since, url=url)
+    return Part(name, OK, _("ran") if found.loaded else _("has not run yet"), since=since, url=url)

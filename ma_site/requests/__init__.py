@@ -1,0 +1,1 @@
+"""How the web process takes requests: whole, bounded, logged, and answered while the database is away."""

@@ -1,0 +1,82 @@
+"""Pages that need neither the database nor a person, and the answer while the database is away: 503, and when
+to come again."""
+
+import sys
+from collections.abc import Sequence
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.csrf import requires_csrf_token
+from django.views.defaults import server_error as something_went_wrong
+
+from console.rest.errors import body
+
+
+def plain_page(
+    title: str,
+    lines: Sequence[str],
+    *,
+    status: int,
+    again_in: int = 0,
+    onwards: tuple[str, str] | None = None,
+) -> HttpResponse:
+    """In the language of the reader's cookie or browser. With `again_in` (seconds) it asks again by itself.
+
+    `onwards`: address and words of the link to go on with."""
+    page = render_to_string(
+        "plain.html", {"title": title, "lines": lines, "again_in": again_in, "onwards": onwards}
+    )
+    answer = HttpResponse(page, status=status)
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+# The answer while the database is away: 503, when to come again, and a page that is made without it.
+
+
+RETRY_AFTER_SECONDS = 10
+
+
+def database_away(request: HttpRequest) -> HttpResponse:
+    """In the language of the reader's cookie or browser. Whoever reads a page sees it come back by itself."""
+    if request.path_info.startswith("/api/"):
+        detail = body("database_away", "The database did not do its work.", "", "Try again later.")
+        answer: HttpResponse = JsonResponse(detail, status=503)
+    else:
+        answer = plain_page(
+            _("The database does not answer"), _lines(request), status=503, again_in=_seconds(request)
+        )
+    answer.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return answer
+
+
+def _seconds(request: HttpRequest) -> int:
+    """What was sent is not sent again by itself."""
+    return RETRY_AFTER_SECONDS if request.method in ("GET", "HEAD") else 0
+
+
+def _lines(request: HttpRequest) -> list[str]:
+    seconds = _seconds(request)
+    again = ngettext(
+        "This page tries again by itself every %(n)s second.",
+        "This page tries again by itself every %(n)s seconds.",
+        seconds,
+    ) % {"n": seconds}
+    return [
+        _("Messages and records are safe: the broker and the servers keep them until it is back."),
+        again
+        if seconds
+        else _("What you sent was not done, or only in part. Go back, look, and send it again."),
+        _("Who runs the site: ./ma status, ./ma logs web."),
+    ]
+
+
+@requires_csrf_token
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The project's `handler500`: middleware may lose the database too, such as when it stores a session."""
+    if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        return database_away(request)
+    return something_went_wrong(request)
