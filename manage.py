@@ -1,11 +1,20 @@
 #!/usr/bin/env python3
-"""Django's command line for the MA."""
+"""Django's command line. `migrate` and `prepare` refuse databases of before 0.9.0; `history` only asks."""
 
 import os
 import sys
 
+from console import history
+
+ASKING = ("migrate", "prepare", "history")
+
 
 def main() -> None:
+    command = "".join(sys.argv[1:2])
+    if command in ASKING and (text := history.refusal(os.environ)):
+        sys.exit(text)
+    if command == "history":
+        return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ma_site.settings")
     from django.core.management import execute_from_command_line
 

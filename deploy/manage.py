@@ -38,6 +38,21 @@ def refuse_before_first_start(layout: Layout) -> None:
     secret_files.read_secret(layout.secrets / "django_key")
 
 
+def refuse_database_of_before(config: Config, layout: Layout) -> None:
+    """Before anything is changed. Raises DeployError, which says how to come over."""
+    asked = subprocess.run(
+        [str(python_packages.PYTHON), "manage.py", "history"],
+        env=os.environ | {"MA_DATABASE_URL": environment.database_url(config, layout)},
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if asked.returncode != 0:
+        raise DeployError(asked.stderr.strip())
+
+
 def _of_a_start(config: Config, layout: Layout) -> dict[str, str]:
     """Marked: where the start that waits for such a command is killed, the next one finds it and ends it."""
     return site_environment(config, layout) | {earlier_starts.MARK: str(layout.run)}
@@ -63,8 +78,7 @@ def prepare_content(config: Config, layout: Layout, *, demo: bool, adopt_broker:
     if demo:
         arguments += ["--demo", *demo_arguments(config, layout)]
     for server in config.servers:
-        if not (file := secret_files.token_file(layout, server)).exists():
-            arguments += ["--token", server, str(file)]
+        arguments += ["--token", server, str(secret_files.token_file(layout, server))]
     done = _captured(config, layout, *arguments)
     if done.returncode == FOREIGN_BROKER:
         raise ForeignBroker(done.stderr.strip().rpartition("CommandError: ")[2])

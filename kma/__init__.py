@@ -1,4 +1,2 @@
 """The agent container: runs agents (user code) on one server, feeds them messages, reports to the MA. No
 Django."""
-
-__version__ = "0.1.0"

@@ -71,6 +71,7 @@ def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) ->
     processes = installation.processes(config)
     _refuse_what_is_in_the_way(config, layout)
     installation.install_all(layout, say)
+    manage.refuse_database_of_before(config, layout)
     # From here on everything that is written is this user's alone: messages and protocols are not for others.
     os.umask(0o077)
     installation.configure(config, layout)

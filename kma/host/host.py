@@ -18,11 +18,11 @@ from uuid import uuid4
 from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher
 from broker.port import Consumer, ConsumerEvents
-from contract import reasons
+from contract import __version__, reasons
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
 from contract.names import connection_name
 from contract.reasons import Reason
-from kma import __version__, offer
+from kma import offer
 from kma.acknowledgement.remote import AnswersElsewhere
 from kma.host import desired_state
 from kma.host.config import Config

@@ -76,3 +76,11 @@ def test_giving_back_changes_no_index_of_the_items() -> None:
         str(each.condition) for each in [*meta.constraints, *meta.indexes] if getattr(each, "condition", None)
     ]
     assert len(conditions) == 2 and not any("'state" in condition for condition in conditions)
+
+
+def test_pages_of_items_have_room_for_those_that_are_given_back() -> None:
+    """What the migration adds by hand."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT reloptions FROM pg_class WHERE relname = 'dlq_replayitem'")
+            assert cursor.fetchone() == (["fillfactor=55"],)

@@ -160,6 +160,13 @@ def test_a_start_makes_tokens_once_the_broker_is_its_own(
         assert token is not None and token.server.name == name
     assert "kma_" not in capsys.readouterr().err
 
+    # A start of an empty database beside tokens of another one.
+    kept = (tmp_path / "srv-1").read_text()
+    Server.objects.filter(name="srv-2").delete()
+    run("prepare", "content", *wanted)
+    assert (tmp_path / "srv-1").read_text() == kept
+    assert admission.find_server_token((tmp_path / "srv-2").read_text().strip(), now=NOW) is not None
+
 
 def test_a_demo_that_people_have_narrowed_starts_without_what_they_forbid(
     house_broker: ArtemisService, db: None

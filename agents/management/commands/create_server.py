@@ -25,10 +25,15 @@ class Command(BaseCommand):
         parser.add_argument(
             "--token-file", type=Path, help="write the token here, mode 600, instead of printing it"
         )
+        parser.add_argument(
+            "--keep", action="store_true", help="do nothing where there are the file and the server"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         server, existed = _server(options["name"])
         path: Path | None = options["token_file"]
+        if options["keep"] and existed and path and path.exists():
+            return
         before = _valid(server)
         secret = new_secret(SERVER_PREFIX)
         # Before the token is valid: one that is in no file would end an older one, which a KMA may use.

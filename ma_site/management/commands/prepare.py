@@ -93,7 +93,7 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar=("SERVER", "FILE"),
-            help="a new token of a server",
+            help="a token of a server, where the file is missing or the site does not know the server",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -117,6 +117,5 @@ class Command(BaseCommand):
 
     def _create_tokens(self, wanted: Iterable[tuple[str, str]]) -> None:
         for server, file in wanted:
-            call_command(
-                "create_server", server, "--token-file", file, stdout=self.stderr, stderr=self.stderr
-            )
+            told = {"stdout": self.stderr, "stderr": self.stderr}
+            call_command("create_server", server, "--token-file", file, "--keep", **told)
