@@ -11,8 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.audit.log import attempt, record
 from console.audit.models import AuditResult
-from console.exports.rows import Row, cell, csv_line, json_line
-from console.exports.stream import Stream, begin_of
+from console.exports import Row, Stream, begin_of, cell, csv_line, json_line
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
 from failures.finding.asked import Asked

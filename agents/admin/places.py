@@ -16,8 +16,8 @@ from agents.pages.previews import VIEW as VIEW_LIST
 from agents.pages.previews import meaning_of, withheld_text
 from agents.servers.operations import RevokeServerToken
 from agents.settings.pools import save_pool
+from console.admin import TokenAdmin
 from console.audit.forms import RecordedAdmin
-from console.tokens.admin import TokenAdmin
 from console.ui.page import link
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.activations.rules.partial import is_partial
+from agents.activations.rules.outcome import is_partial
 from agents.models import Activation, ActivationState, Run, Trigger
 from agents.pages.settings import failures_by_server
 from agents.pages.states import ACTIVATIONS, run_rows

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from agents.activations.queries import open_runs, why_not_sent, withheld_runs
-from agents.activations.rules.partial import is_partial
+from agents.activations.rules.outcome import is_partial
 from agents.destinations import redelivery
 from agents.groups.enable import group_of
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run, Withheld

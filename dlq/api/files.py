@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from agents.pools.rights import may_anywhere
 from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
-from console.exports.rows import FORMATS
+from console.exports import FORMATS
 from console.operations.operation import check_allowed, perform
 from console.operations.refusals import Refused
 from console.operations.rest import as_problems

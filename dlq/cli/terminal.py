@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from console.exports.rows import instant
+from console.exports import instant
 from console.ui.text import INVISIBLE
 
 KEY_SHOWN = 40

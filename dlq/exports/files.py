@@ -17,8 +17,7 @@ from broker.port import Message, MessageUndecodable
 from console.audit.log import Person, record
 from console.audit.models import AuditResult
 from console.database import quick
-from console.exports.rows import Row
-from console.exports.stream import Stream
+from console.exports import Row, Stream
 from console.operations.refusals import Refused
 from console.ui.amounts import number
 from contract.typed import to_json

@@ -7,7 +7,7 @@ letters only.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from console.exports.rows import Row, cell, csv_line, json_line
+from console.exports import Row, cell, csv_line, json_line
 
 # What lists show of a letter; short, and nothing of its content.
 LISTED = (

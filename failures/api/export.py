@@ -10,8 +10,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
-from console.exports.rows import FORMATS
-from console.exports.stream import file_response
+from console.exports import FORMATS, file_response
 from console.operations.refusals import Refused
 from console.rest.errors import Conflict
 from console.rest.serializers import check_clear

@@ -4,8 +4,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.views.decorators.http import require_GET
 
-from console.exports.rows import FORMATS
-from console.exports.stream import file_response
+from console.exports import FORMATS, file_response
 from console.operations.refusals import Refused
 from console.ui.page import link, needs
 from failures.exporting import stream_of

@@ -16,8 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
-from console.exports.rows import cell, csv_line
-from console.exports.stream import Stream, begin_of, file_response
+from console.exports import Stream, begin_of, cell, csv_line, file_response
 from console.operations.refusals import Refused
 from console.ui.amounts import number, size
 from console.ui.page import link, needs, page

@@ -7,7 +7,7 @@ from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
 
 from agents.activations.queries import OpenRun, open_runs
-from agents.activations.rules.partial import is_partial
+from agents.activations.rules.outcome import is_partial
 from agents.models import LaunchSetting, RunPhase, ServerState
 from agents.pages.states import Facts, at_work, facts_of, setting_shown, stopping_shown
 from agents.provisioning.queue_counts import Figures, figures_for

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from tests.architecture import small_modules
+from tests.architecture.figures import SHORT
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = (
     "agents",
@@ -56,6 +59,24 @@ def test_every_change_of_a_model_has_its_migration(db: None) -> None:
 def test_files_have_a_name() -> None:
     nameless = [str(path.relative_to(ROOT)) for path in sources() if path.stem in NAMELESS]
     assert nameless == []
+
+
+def test_a_small_module_says_why_it_is_one() -> None:
+    small = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if path.name != "__init__.py" and len(path.read_text("utf-8").splitlines()) < SHORT
+    }
+    unsaid = {
+        path
+        for path in small.difference(small_modules.REASONS)
+        if path.startswith(small_modules.PACKAGES)
+        and Path(path).stem not in small_modules.NAMES
+        and not any(f"/{folder}/" in path for folder in small_modules.FOLDERS)
+    }
+    assert unsaid == set(), "merge it with its neighbour, or say in small_modules.py why it is one"
+    large = {path for path in small_modules.REASONS if path not in small and (ROOT / path).exists()}
+    assert large == set(), "they need no reason any more"
 
 
 def test_the_environment_is_read_in_one_place_per_program() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.activations.rules.partial import is_partial
+from agents.activations.rules.outcome import is_partial
 from agents.models import Run, Server
 from console.reasons import Reason
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from console.exports import stream
+from console import exports
 from tests import costs, slow_calls
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def fresh_cache() -> None:
 @pytest.fixture(autouse=True)
 def all_places_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that asks for a file and does not read it holds its place for ever; a server closes it."""
-    monkeypatch.setattr(stream, "_running", BoundedSemaphore(stream.AT_ONCE))
+    monkeypatch.setattr(exports, "_running", BoundedSemaphore(exports.AT_ONCE))
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import LaunchSetting
 from broker.port import BodyKind
 from console.audit.models import AuditEntry
-from console.exports.rows import cell
+from console.exports import cell
 from contract.typed import Typed
 from dlq.cli.terminal import safe
 from dlq.dead_letters.rules.parsing import letter_row

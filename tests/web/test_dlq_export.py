@@ -15,8 +15,8 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
+from console import exports
 from console.audit.models import AuditEntry
-from console.exports import stream
 from contract.typed import Typed
 from dlq.exports.files import EXPORT
 from dlq.models import DeadLetter
@@ -115,7 +115,7 @@ def test_whole_letters_have_their_properties_as_far_as_one_may_see_them(
 
 def test_it_comes_in_pieces(client: Client, some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlq.exports.files.PIECE", 2)
-    monkeypatch.setattr("console.exports.stream.JOINED", 1)
+    monkeypatch.setattr("console.exports.JOINED", 1)
     answer = client.get("/letters/export/?file=jsonl")
     pieces = [piece for piece in answer.streaming_content if piece]  # type: ignore[attr-defined]
     assert len(pieces) == 4
@@ -132,21 +132,21 @@ def test_too_many_are_left_to_the_command_line(
 
 
 def test_only_so_many_at_once_and_a_place_is_given_back(client: Client, some: list[DeadLetter]) -> None:
-    held = [client.get("/letters/export/") for _ in range(stream.AT_ONCE)]
+    held = [client.get("/letters/export/") for _ in range(exports.AT_ONCE)]
     assert client.get("/letters/export/").status_code == 302
     assert AuditEntry.objects.filter(action=EXPORT, target="letters:all", result="refused").count() == 1
     for each in held:
         close(each)
     failed = AuditEntry.objects.filter(result="failed")
-    assert failed.count() == stream.AT_ONCE, "what broke off is told"
+    assert failed.count() == exports.AT_ONCE, "what broke off is told"
     text_of(client.get("/letters/export/"))
 
 
 def test_a_reader_that_is_too_slow_gets_a_broken_file(
     client: Client, some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("console.exports.stream.LONGEST", -1.0)
-    monkeypatch.setattr("console.exports.stream.JOINED", 1)
+    monkeypatch.setattr("console.exports.LONGEST", -1.0)
+    monkeypatch.setattr("console.exports.JOINED", 1)
     answer = client.get("/letters/export/")
     with pytest.raises(TimeoutError):
         b"".join(answer.streaming_content)  # type: ignore[attr-defined]

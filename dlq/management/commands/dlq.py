@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
-from console.exports.rows import FORMATS, Row, plain
+from console.exports import FORMATS, Row, plain
 from dlq.cli import ask, filters, imports, jobs, terminal
 from dlq.cli.ask import Refused
 from dlq.dead_letters.masks import Masks

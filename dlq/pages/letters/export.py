@@ -15,8 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from console.audit.log import attempt
-from console.exports.rows import FORMATS
-from console.exports.stream import begin_of, file_response
+from console.exports import FORMATS, begin_of, file_response
 from console.operations.refusals import Refused
 from console.ui.page import link
 from contract.names import dead_letter_queue

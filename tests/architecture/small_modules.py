@@ -1,0 +1,41 @@
+"""Modules under 60 lines, and why each is one of its own: no other module of its folder has the same idea."""
+
+# A framework looks for these names, or every app has them: Django, Celery, the hooks and the codes of an app.
+NAMES = frozenset(
+    {
+        "admin", "admin_site", "apps", "audit_codes", "celery", "formats", "hooks", "models", "reasons",
+        "rights", "tasks", "urls", "wsgi",
+    }
+)  # fmt: skip
+PACKAGES = ("agents/", "console/", "dlq/", "ma_site/")
+FOLDERS = ("management/commands", "templatetags")
+
+RULE = "a pure rule, tested by itself"
+VERBS = "the verbs of one kind of object"
+SEAM = "many modules ask it, and it knows none of them"
+EARLY = "read before Django is there"
+
+REASONS = {
+    "agents/activations/operations.py": VERBS,
+    "agents/alerts/listing.py": "the lists of alerts, for the page and REST",
+    "agents/api/heartbeat.py": "the one route of a KMA: what it needs no other route loads",
+    "agents/groups/rules.py": RULE,
+    "agents/history.py": SEAM,
+    "agents/isolation.py": SEAM,
+    "agents/pages/subscription_notes.py": "what alerts say on the page of a setting",
+    "agents/site/components.py": "what was measured of a component, for whoever measures",
+    "console/audit/filter.py": "one filter of the page and of REST",
+    "console/client_address.py": EARLY,
+    "console/jobs/crash.py": "a place of its own, which tests replace",
+    "console/operations/refusals.py": SEAM,
+    "console/rest/body_limits.py": EARLY,
+    "console/tokens/api.py": "the route of the tokens",
+    "console/tokens/operations.py": VERBS,
+    "dlq/index/rules.py": RULE,
+    "dlq/replay/rules/actions.py": "the table of actions: from where to where each moves, and who may",
+    "dlq/replay/rules/pacing.py": RULE,
+    "dlq/replay/rules/speed.py": RULE,
+    "dlq/search/words.py": RULE,
+    "ma_site/checks/finding.py": "what every check gives, and where it registers",
+    "ma_site/measuring.py": "asks the broker and Redis, which apps below must not",
+}
