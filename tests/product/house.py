@@ -43,6 +43,9 @@ PORTS = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT", "MA_REDIS_P
 class House:
     """`./ma` and what it started. `servers` are the names of its KMAs."""
 
+    # The clone, and the Python that has its packages.
+    root, python = ROOT, Path(sys.executable)
+
     def __init__(self, data: Path, servers: Sequence[str] = ("srv-1", "srv-2"), **environ: str) -> None:
         self.data = data
         self.servers = tuple(servers)
@@ -64,13 +67,22 @@ class House:
 
     def run(self, *arguments: str, check: bool = True, timeout: float = 900) -> str:
         """`./ma ARGUMENTS`; what it printed. The run fails with all of it when the exit code is not 0."""
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "ma"), *arguments],
-            cwd=ROOT, env=self.environ, stdin=subprocess.DEVNULL, text=True, capture_output=True,
-            timeout=timeout,
-        )  # fmt: skip
+        done = self._ma(arguments, timeout)
         assert not check or done.returncode == 0, f"./ma {' '.join(arguments)}: {done.stdout}\n{done.stderr}"
         return done.stdout
+
+    def refused(self, *arguments: str) -> str:
+        """What `./ma ARGUMENTS` says that does not do it."""
+        done = self._ma(arguments, 180)
+        assert done.returncode == 1, f"./ma {' '.join(arguments)}: {done.stdout}\n{done.stderr}"
+        return done.stderr
+
+    def _ma(self, arguments: Sequence[str], timeout: float) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, str(self.root / "ma"), *arguments],
+            cwd=self.root, env=self.environ, stdin=subprocess.DEVNULL, text=True, capture_output=True,
+            timeout=timeout,
+        )  # fmt: skip
 
     def up(self, *arguments: str) -> str:
         """Finds what costs most of a first start done: `run` starts from nothing."""
@@ -100,8 +112,9 @@ class House:
         """Each of `manage.py` with the environment of the running site; one process loads the site for
         all."""
         done = subprocess.run(
-            [sys.executable, "-c", COMMANDS, json.dumps(commands)],
-            cwd=ROOT, env=self.environ | self.facts["environ"], text=True, capture_output=True, timeout=120,
+            [str(self.python), "-c", COMMANDS, json.dumps(commands)],
+            cwd=self.root, env=self.environ | self.facts["environ"], text=True, capture_output=True,
+            timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
