@@ -11,10 +11,10 @@ there is none.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from broker.amqp.codec import decode
 from broker.port import Outgoing
@@ -25,42 +25,47 @@ from contract.outcomes import Outcome
 from contract.reasons import Reason
 from kma.acknowledgement.open_delivery import Delivery, Dues, Past
 from kma.acknowledgement.reporting import WELL, Endings, Words
-from kma.children.pool import Asked
 from kma.children.worker_slot import Ended
+from kma.delivery.effects import Effects, Transaction
 from kma.delivery.in_flight import Work
-from kma.delivery.outbox import Departures, Sent
+from kma.delivery.outbox import Sent
 from kma.delivery.settlement import SEND_REFUSED, Settling
 from kma.handling.failure import failure
 from kma.handling.handler import Handled
-from kma.sdk.job import Reply
+from kma.sdk.job import AgentQuestion, Reply
 
 MOST_OPEN = 1000  # unsettled deliveries of one run, waiting for answers or not
 
 
-class OpenDeliveries:
-    """One thread, the run's. `transact(tag, sends)` begins a transaction, `confirmed` is told its end.
-    `reply` answers an agent's question, `elsewhere` passes on one about another run's delivery. `committed`
-    is told the slot of one that is accepted while it is handled."""
+class Acts(Protocol):
+    """What a run does at once with its link, its agents and what leaves it besides."""
 
-    def __init__(
-        self,
-        settling: Settling,
-        departures: Departures,
-        transact: Callable[[int, Sequence[Outgoing]], None],
-        reply: Callable[[Asked, Reply], None],
-        elsewhere: Callable[[Asked], None],
-        committed: Callable[[int], None],
-        log: Any,
-    ) -> None:
+    def transact(self, transaction: Transaction) -> None:
+        """Begins it; `confirmed` is told its end."""
+
+    def depart(self, acknowledgement: str, messages: Sequence[Outgoing]) -> None:
+        """Sends them without a transaction; `sent` is told the end of it."""
+
+    def reply(self, asked: AgentQuestion, reply: Reply) -> None:
+        """Answers an agent's question."""
+
+    def pass_on(self, asked: AgentQuestion) -> None:
+        """A question about another run's delivery."""
+
+    def accepted(self, slot: int) -> None:
+        """A delivery is accepted while it is handled in this slot."""
+
+
+class OpenDeliveries:
+    """One thread, the run's. What is done at once goes through `acts`; the rest is answered as effects: it
+    waits until the disk has what must be there before it."""
+
+    def __init__(self, settling: Settling, acts: Acts, log: Any) -> None:
         self._run = settling.run
         self._words = Words(settling)
         self._endings = Endings(settling, log)
         self._settling = settling
-        self._departures = departures
-        self._transact = transact
-        self._reply = reply
-        self._elsewhere = elsewhere
-        self._committed = committed
+        self._acts = acts
         # Of a run that was wanted without one: its ids are as hard to guess, only the MA cannot prove them.
         self._secret = settling.desired.acknowledgement_secret or os.urandom(32).hex()
         self._all: dict[str, Delivery] = {}
@@ -93,92 +98,90 @@ class OpenDeliveries:
             work.acknowledgement = make_id(self._secret, run.server, run.activation, run.epoch, nonce)
             self._all[work.acknowledgement] = Delivery(work.acknowledgement, work)
 
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: Ended) -> Effects:
         """Its handling is over."""
         delivery = self._all.get(ended.work.acknowledgement)
         if delivery is None:
-            self._endings.in_vain(ended)
-            return
+            return self._endings.in_vain(ended)
         delivery.ended = ended
         handled = ended.handled
         if delivery.state is EndState.COMMITTED:
-            self._after_commit(delivery, ended)
-        elif delivery.state is not None:
-            self._after_rollback(delivery, ended)
-        elif delivery.committing:
-            return  # the broker's word first
-        elif handled.outcome is Outcome.RELEASED or (handled.outcome is Outcome.RETURNED and self.stopping):
-            self._settling.free(ended.work)
+            return self._after_commit(delivery, ended)
+        if delivery.state is not None:
+            return self._after_rollback(delivery, ended)
+        if delivery.committing:
+            return Effects()  # the broker's word first
+        if handled.outcome is Outcome.RELEASED or (handled.outcome is Outcome.RETURNED and self.stopping):
             self._drop(delivery, EndState.LOST, reasons.RELEASED())
-        elif handled.outcome is Outcome.RETURNED:
-            self._depart(delivery, handled) if handled.sends else self._open(delivery)
-        else:
-            self._fail(delivery, handled, reasons.HANDLING_FAILED())
+            return self._settling.free(ended.work)
+        if handled.outcome is Outcome.RETURNED:
+            return self._depart(delivery, handled) if handled.sends else self._open(delivery)
+        return self._fail(delivery, handled, reasons.HANDLING_FAILED())
 
-    def asked(self, asked: Asked) -> None:
+    def asked(self, asked: AgentQuestion) -> Effects:
         """By an agent of this run, of its own delivery or of any."""
         question = asked.question
         try:
             parts = read_id(question.acknowledgement)
         except ValueError as error:
-            self._reply(asked, Reply("", str(error)))
-            return
+            self._acts.reply(asked, Reply("", str(error)))
+            return Effects()
         run = self._run
         if (parts.server, parts.activation, parts.epoch) != (run.server, run.activation, run.epoch):
-            self._elsewhere(asked)
-            return
+            self._acts.pass_on(asked)
+            return Effects()
         delivery = self._all.get(question.acknowledgement)
         if delivery is None or delivery.state is not None:
             state, reason = self._end_of(question.acknowledgement, delivery)
-            self._reply(asked, Reply(state.value, str(reason or f"It is {state.value} already.")))
+            self._acts.reply(asked, Reply(state.value, str(reason or f"It is {state.value} already.")))
         elif delivery.action not in (None, question.action):
-            self._reply(asked, Reply("", f"It was answered {delivery.action.value} before."))
+            self._acts.reply(asked, Reply("", f"It was answered {delivery.action.value} before."))
         else:
             delivery.waiting.append(asked)
             if delivery.action is None:
                 own = asked.slot == delivery.work.slot
                 delivery.taker = asked if own else None
-                self._act(delivery, question.action, question.sends if own else ())
+                return self._act(delivery, question.action, question.sends if own else ())
+        return Effects()
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: Answer) -> Effects:
         """The MA passes an answer on, again and again until it has AcknowledgementEnded."""
         delivery = self._all.get(answer.acknowledgement)
         if delivery is None:
             state, reason = self._end_of(answer.acknowledgement, None)
-            self._words.note(answer.acknowledgement, state, reason)
-            return
+            return self._words.note(answer.acknowledgement, state, reason)
         delivery.from_ma = True
         if delivery.state is not None:
-            self._words.note_end(delivery)
-        elif delivery.action is None:
-            self._act(delivery, answer.action)
+            return self._words.note_end(delivery)
+        return self._act(delivery, answer.action) if delivery.action is None else Effects()
 
-    def confirmed(self, tag: int, problem: str | None) -> None:
+    def confirmed(self, tag: int, problem: str | None) -> Effects:
         """Its transaction has ended."""
         delivery = self._by_tag.pop(tag, None)
         if delivery is None:
-            return
+            return Effects()
         delivery.committing = False
         self._busy.discard(delivery.id)
         ended = delivery.ended
         if problem is None:
-            self._end(delivery, EndState.COMMITTED, None)
+            effects = self._end(delivery, EndState.COMMITTED, None)
             if ended is not None:
-                self._after_commit(delivery, ended)
+                effects += self._after_commit(delivery, ended)
             else:
-                self._committed(delivery.work.slot)
+                self._acts.accepted(delivery.work.slot)
             self._tell(delivery)
-        elif ended is not None and ended.handled.outcome not in WELL:
-            self._fail(delivery, ended.handled, reasons.NOT_COMMITTED(detail=problem))
-        else:
-            handled = Handled(Outcome.RAISED, failure(SEND_REFUSED, problem))
-            self._roll_back(delivery, EndState.ROLLED_BACK, handled, reasons.NOT_COMMITTED(detail=problem))
+            return effects
+        reason = reasons.NOT_COMMITTED(detail=problem)
+        if ended is not None and ended.handled.outcome not in WELL:
+            return self._fail(delivery, ended.handled, reason)
+        handled = Handled(Outcome.RAISED, failure(SEND_REFUSED, problem))
+        return self._roll_back(delivery, EndState.ROLLED_BACK, handled, reason)
 
-    def sent(self, sent: Sent) -> None:
+    def sent(self, sent: Sent) -> Effects:
         """What its handling sent has left, or has not."""
         delivery = self._all.get(sent.acknowledgement)
         if delivery is None or not delivery.departing:
-            return
+            return Effects()
         assert delivery.ended is not None
         delivery.departing = False
         self._busy.discard(delivery.id)
@@ -189,87 +192,85 @@ class OpenDeliveries:
                 delivery.ended, handled=Handled(outcome, failure(SEND_REFUSED, sent.problem))
             )
         if delivery.state is EndState.COMMITTED:
-            self._after_commit(delivery, delivery.ended)
-        elif sent.problem:
-            self._fail(delivery, delivery.ended.handled, reasons.SENDS_NOT_TAKEN(detail=sent.problem))
-        elif delivery.action is not None:
-            self._act(delivery, delivery.action)
-        else:
-            self._open(delivery)
+            return self._after_commit(delivery, delivery.ended)
+        if sent.problem:
+            return self._fail(delivery, delivery.ended.handled, reasons.SENDS_NOT_TAKEN(detail=sent.problem))
+        if delivery.action is not None:
+            return self._act(delivery, delivery.action)
+        return self._open(delivery)
 
-    def expire(self) -> None:
+    def expire(self) -> Effects:
+        effects = Effects()
         for acknowledgement in self._dues.over(time.monotonic()):
             delivery = self._all.get(acknowledgement)
             if delivery is not None and delivery.opened and delivery.action is None:
                 reason = reasons.NO_ANSWER(seconds=delivery.seconds)
                 handled = Handled(Outcome.UNANSWERED, failure("acknowledgement_timeout", str(reason)))
-                self._roll_back(delivery, EndState.EXPIRED, handled, reason)
+                effects += self._roll_back(delivery, EndState.EXPIRED, handled, reason)
+        return effects
 
-    def lost(self, reason: Reason) -> None:
+    def lost(self, reason: Reason) -> Effects:
         """The connection is gone, or about to be: the broker gives every unsettled message again."""
+        effects = Effects()
         for delivery in list(self._all.values()):
             if delivery.state is not None:
                 continue  # its handling is under way, or what it sent
-            self._end(delivery, EndState.LOST, reasons.IN_DOUBT() if delivery.committing else reason)
+            effects += self._end(
+                delivery, EndState.LOST, reasons.IN_DOUBT() if delivery.committing else reason
+            )
             self._tell(delivery)
             if delivery.ended is not None:
-                self._endings.in_vain(delivery.ended)
+                effects += self._endings.in_vain(delivery.ended)
             self._drop(delivery, EndState.LOST, delivery.reason)
+        return effects
+
+    def wants(self, transaction: Transaction) -> bool:
+        """Whether its delivery still waits for it: not where it is lost since `answered` or `asked`."""
+        delivery = self._by_tag.get(transaction.tag)
+        return delivery is not None and delivery.committing and delivery.transaction is transaction
 
     # -- answers ---------------------------------------------------------------------------------------------
 
-    def _act(self, delivery: Delivery, action: Action, sends: Sequence[tuple[str, bytes]] = ()) -> None:
+    def _act(self, delivery: Delivery, action: Action, sends: Sequence[tuple[str, bytes]] = ()) -> Effects:
         delivery.action = action
         if delivery.departing:
-            return  # first what its handling sent
+            return Effects()  # first what its handling sent
         if action is Action.COMMIT:
-            self._commit(delivery, sends)
-        else:
-            reason = reasons.ANSWERED_ROLLBACK()
-            handled = Handled(Outcome.ROLLED_BACK, failure("rollback", str(reason)))
-            self._roll_back(delivery, EndState.ROLLED_BACK, handled, reason)
+            return self._commit(delivery, sends)
+        reason = reasons.ANSWERED_ROLLBACK()
+        handled = Handled(Outcome.ROLLED_BACK, failure("rollback", str(reason)))
+        return self._roll_back(delivery, EndState.ROLLED_BACK, handled, reason)
 
-    def _commit(self, delivery: Delivery, sends: Sequence[tuple[str, bytes]]) -> None:
-        tag = delivery.work.tag
+    def _commit(self, delivery: Delivery, sends: Sequence[tuple[str, bytes]]) -> Effects:
+        """A delivery that waits is marked on the disk first: killed after that, its end says that it may be
+        committed. One whose handling is under way needs no mark: its slot says so much."""
         outgoing = [Outgoing(destination, decode(encoded)) for destination, encoded in sends]
         if destination := self._settling.desired.committed_destination:
             outgoing.append(self._words.event(destination, delivery, EndState.COMMITTED, None))
-        delivery.committing = True
+        transaction = Transaction(delivery.work.tag, tuple(outgoing))
+        delivery.committing, delivery.transaction = True, transaction
         self._busy.add(delivery.id)
-        self._by_tag[tag] = delivery
-
-        def post() -> None:
-            if delivery.committing:
-                self._transact(tag, outgoing)
-
+        self._by_tag[transaction.tag] = delivery
         if delivery.opened:
-            self._settling.batch.committing.append(delivery.id)
-            self._settling.batch.after.append(post)
-        else:
-            post()
+            return Effects(committing=[delivery.id], transactions=[transaction])
+        self._acts.transact(transaction)
+        return Effects()
 
-    def _roll_back(self, delivery: Delivery, state: EndState, handled: Handled, reason: Reason) -> None:
-        self._end(delivery, state, reason)
-        ended = delivery.ended
-        self._endings.failed(delivery, handled, gone=False)
-        self._settling.batch.after.append(lambda: self._rolled_back(delivery))
-        if ended is not None:
-            self._after_rollback(delivery, ended)
-
-    def _rolled_back(self, delivery: Delivery) -> None:
-        """Its protocol is stored."""
-        assert delivery.state is not None
+    def _roll_back(self, delivery: Delivery, state: EndState, handled: Handled, reason: Reason) -> Effects:
+        effects = self._end(delivery, state, reason)
+        effects += self._endings.failed(delivery, handled, gone=False)
         if destination := self._settling.desired.rolled_back_destination:
-            self._departures.put_event(
-                self._words.event(destination, delivery, delivery.state, delivery.reason)
-            )
-        self._tell(delivery)
+            effects.events.append(self._words.event(destination, delivery, state, reason))
+        effects.replies += self._replies(delivery)
+        if delivery.ended is not None:
+            effects += self._after_rollback(delivery, delivery.ended)
+        return effects
 
     # -- ends ------------------------------------------------------------------------------------------------
 
-    def _open(self, delivery: Delivery) -> None:
+    def _open(self, delivery: Delivery) -> Effects:
         work, now = delivery.work, datetime.now(UTC)
-        delivery.seconds = self._words.seconds(delivery)
+        delivery.seconds, effects = self._words.seconds(delivery)
         delivery.opened = True
         self.waiting += 1
         due = None
@@ -278,49 +279,54 @@ class OpenDeliveries:
             if len(self._dues) > 4 * MOST_OPEN:
                 self._dues.keep(self._all)
             self._dues.add(time.monotonic() + delivery.seconds, delivery.id)
-        self._words.note_open(delivery, now, due)
+        effects += self._words.note_open(delivery, now, due)
         if not self._settling.exhausted.copies:
             work.lighten()
-        self._settling.free(work)
+        effects += self._settling.free(work)
+        return effects
 
-    def _depart(self, delivery: Delivery, handled: Handled) -> None:
+    def _depart(self, delivery: Delivery, handled: Handled) -> Effects:
         delivery.departing = True
         self._busy.add(delivery.id)
         sends = [Outgoing(destination, decode(encoded)) for destination, encoded in handled.sends]
-        self._departures.put(delivery.id, sends)
+        self._acts.depart(delivery.id, sends)
+        return Effects()
 
-    def _after_commit(self, delivery: Delivery, ended: Ended) -> None:
+    def _after_commit(self, delivery: Delivery, ended: Ended) -> Effects:
         """Committed, and its handling is over."""
         handled = ended.handled
         if handled.outcome in WELL and handled.sends:
-            self._depart(delivery, handled)
-            return
+            return self._depart(delivery, handled)
         if handled.outcome in WELL:
-            self._settling.succeeded(delivery.work, datetime.now(UTC), accepted=True)
+            effects = self._settling.succeeded(delivery.work, datetime.now(UTC), accepted=True)
         else:
-            self._endings.failed(delivery, replace(handled, outcome=Outcome.RAISED_AFTER_COMMIT), gone=True)
+            late = replace(handled, outcome=Outcome.RAISED_AFTER_COMMIT)
+            effects = self._endings.failed(delivery, late, gone=True)
         self._drop(delivery, EndState.COMMITTED, None)
+        return effects
 
-    def _after_rollback(self, delivery: Delivery, ended: Ended) -> None:
+    def _after_rollback(self, delivery: Delivery, ended: Ended) -> Effects:
         """Rolled back, and its handling is over. What that raised is told too, and counts for nothing
         more."""
+        effects = self._settling.free(delivery.work)
         if ended.handled.outcome not in WELL:
-            self._endings.raised_later(delivery, ended)
-        self._settling.free(delivery.work)
+            effects += self._endings.raised_later(delivery, ended)
         assert delivery.state is not None
         self._drop(delivery, delivery.state, delivery.reason)
+        return effects
 
-    def _fail(self, delivery: Delivery, handled: Handled, reason: Reason) -> None:
+    def _fail(self, delivery: Delivery, handled: Handled, reason: Reason) -> Effects:
         """Its handling failed, and nobody had committed it."""
-        self._end(delivery, EndState.ROLLED_BACK, reason)
-        self._endings.failed(delivery, handled, gone=False)
-        self._settling.batch.after.append(lambda: self._tell(delivery))
+        effects = self._end(delivery, EndState.ROLLED_BACK, reason)
+        effects += self._endings.failed(delivery, handled, gone=False)
+        effects.replies += self._replies(delivery)
         self._drop(delivery, EndState.ROLLED_BACK, reason)
+        return effects
 
-    def _end(self, delivery: Delivery, state: EndState, reason: Reason | None) -> None:
+    def _end(self, delivery: Delivery, state: EndState, reason: Reason | None) -> Effects:
         delivery.state, delivery.reason = state, reason
-        if delivery.opened or delivery.from_ma:
-            self._words.note_end(delivery)
+        told = delivery.opened or delivery.from_ma
+        return self._words.note_end(delivery) if told else Effects()
 
     def _drop(self, delivery: Delivery, state: EndState, reason: Reason | None) -> None:
         del self._all[delivery.id]
@@ -338,9 +344,12 @@ class OpenDeliveries:
         return self._past.of(acknowledgement) or (EndState.LOST, reasons.NOT_OPEN())
 
     def _tell(self, delivery: Delivery) -> None:
+        for asked, reply in self._replies(delivery):
+            self._acts.reply(asked, reply)
+
+    def _replies(self, delivery: Delivery) -> list[tuple[AgentQuestion, Reply]]:
+        """To who waits, of an end that is known. Whoever asks later is answered at once."""
         assert delivery.state is not None
-        for asked in delivery.waiting:
-            self._reply(
-                asked, Reply(delivery.state.value, str(delivery.reason or ""), taken=asked is delivery.taker)
-            )
-        delivery.waiting.clear()
+        state, reason = delivery.state.value, str(delivery.reason or "")
+        waiting, delivery.waiting = delivery.waiting, []
+        return [(asked, Reply(state, reason, taken=asked is delivery.taker)) for asked in waiting]

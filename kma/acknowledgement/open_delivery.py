@@ -7,9 +7,10 @@ from typing import Any
 
 from contract.acknowledgements import Action, EndState
 from contract.reasons import Reason
-from kma.children.pool import Asked
 from kma.children.worker_slot import Ended
+from kma.delivery.effects import Transaction
 from kma.delivery.in_flight import Work
+from kma.sdk.job import AgentQuestion
 
 _MOST_PAST = 10_000
 
@@ -18,19 +19,21 @@ _MOST_PAST = 10_000
 class Delivery:
     """`ended`: its handling, once that is over. `action`: the answer that counts, the first; `taker`: the
     question of its own handling that gave it. `opened`: its handling returned without an answer. `departing`:
-    what its handling sent is on its way. `state`, `reason`: how it ended; `noted`: the MA is told. `due`:
+    what its handling sent is on its way.
+    `transaction`: the one that commits it. `state`, `reason`: how it ended; `noted`: the MA is told. `due`:
     monotonic, in seconds."""
 
     id: str
     work: Work
     ended: Ended | None = None
     action: Action | None = None
-    taker: Asked | None = None
-    waiting: list[Asked] = field(default_factory=list)
+    taker: AgentQuestion | None = None
+    waiting: list[AgentQuestion] = field(default_factory=list)
     from_ma: bool = False
     opened: bool = False
     departing: bool = False
     committing: bool = False
+    transaction: Transaction | None = None
     noted: bool = False
     state: EndState | None = None
     reason: Reason | None = None

@@ -22,6 +22,7 @@ from contract.records import (
 from kma.acknowledgement.open_delivery import Delivery, NoSeconds, own_seconds
 from kma.acknowledgement.recovery import ended_id
 from kma.children.worker_slot import Ended
+from kma.delivery.effects import Effects
 from kma.delivery.reports import NOTE, OPENED, RAISED_LATER
 from kma.delivery.settlement import Settling
 from kma.handling.failure import failure
@@ -68,17 +69,17 @@ WELL = (Outcome.RETURNED, Outcome.RELEASED)
 
 
 class Endings:
-    """Adds to the batch of the run."""
+    """What follows where a handling did not end well."""
 
     def __init__(self, settling: Settling, log: Any) -> None:
         self._settling = settling
         self._log = log
 
-    def failed(self, delivery: Delivery, handled: Handled, *, gone: bool) -> None:
+    def failed(self, delivery: Delivery, handled: Handled, *, gone: bool) -> Effects:
         """The delivery failed, or what handled it did; that may still go on. `gone`: nothing is to be
         settled."""
         ended = delivery.ended
-        self._settling.failed_with(
+        effects = self._settling.failed_with(
             delivery.work,
             handled,
             pid=ended.pid if ended is not None else 0,
@@ -94,40 +95,40 @@ class Endings:
             attempt=delivery.work.attempt,
             message_key=delivery.work.identified.key.text,
         )
+        return effects
 
-    def in_vain(self, ended: Ended) -> None:
+    def in_vain(self, ended: Ended) -> Effects:
         """The delivery went with its connection. An exception happened all the same."""
         if ended.handled.outcome in WELL:
-            self._settling.free(ended.work)
-            return
+            return self._settling.free(ended.work)
         now = datetime.now(UTC)
-        self._settling.failed_with(
+        return self._settling.failed_with(
             ended.work, ended.handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=True
         )
 
-    def raised_later(self, delivery: Delivery, ended: Ended) -> None:
+    def raised_later(self, delivery: Delivery, ended: Ended) -> Effects:
         """After its delivery was rolled back: told, and counted for nothing more."""
         now = datetime.now(UTC)
-        self._settling.note(
+        return self._settling.note(
             delivery.work, ended.handled, RAISED_LATER, pid=ended.pid, seconds=ended.seconds, at=now
         )
 
 
 class Words:
-    """Adds to the batch of the run."""
+    """Records and events of a delivery; each end is told once."""
 
     def __init__(self, settling: Settling) -> None:
         self._run = settling.run
         self._settling = settling
 
-    def seconds(self, delivery: Delivery) -> float:
+    def seconds(self, delivery: Delivery) -> tuple[float, Effects]:
         """How long it waits, 0 = without end. A property of the message that says nothing is noted."""
         work, desired = delivery.work, self._settling.desired
         value = Received(work.encoded, desired.destination).properties.get(desired.acknowledgement_property)
         if value is None:
-            return desired.acknowledgement_timeout_seconds
+            return desired.acknowledgement_timeout_seconds, Effects()
         try:
-            return own_seconds(value)
+            return own_seconds(value), Effects()
         except NoSeconds as error:
             own = desired.acknowledgement_timeout_seconds
             text = (
@@ -135,28 +136,30 @@ class Words:
                 f"{own:g} s (0 = none)."
             )
             handled = Handled(Outcome.NOTED, failure("acknowledgement_timeout_ignored", text))
-            self._settling.note(work, handled, NOTE, pid=0, seconds=0.0, at=datetime.now(UTC))
-            return own
+            return own, self._settling.note(work, handled, NOTE, at=datetime.now(UTC))
 
-    def note_open(self, delivery: Delivery, now: datetime, due: datetime | None) -> None:
+    def note_open(self, delivery: Delivery, now: datetime, due: datetime | None) -> Effects:
         message, jms_id = self._settling.message(delivery.work), _jms_id(delivery)
         content = AcknowledgementOpened(self._run, delivery.id, message, jms_id, now, due, delivery.seconds)
-        self._settling.add(derived_id(UUID(bytes=delivery.work.record), OPENED), content)
+        record = derived_id(UUID(bytes=delivery.work.record), OPENED)
+        return Effects(records=[self._settling.record(record, content)])
 
-    def note_end(self, delivery: Delivery) -> None:
+    def note_end(self, delivery: Delivery) -> Effects:
         """Once; before that what it was, if the MA was not told."""
+        effects = Effects()
         if delivery.noted:
-            return
+            return effects
         delivery.noted = True
         if not delivery.opened:
-            self.note_open(delivery, datetime.now(UTC), None)
+            effects += self.note_open(delivery, datetime.now(UTC), None)
         assert delivery.state is not None
-        self.note(delivery.id, delivery.state, delivery.reason)
+        effects += self.note(delivery.id, delivery.state, delivery.reason)
+        return effects
 
-    def note(self, acknowledgement: str, state: EndState, reason: Reason | None) -> None:
+    def note(self, acknowledgement: str, state: EndState, reason: Reason | None) -> Effects:
         now = datetime.now(UTC)
         content = AcknowledgementEnded(self._run, acknowledgement, state, reason, now)
-        self._settling.add(ended_id(acknowledgement), content)
+        return Effects(records=[self._settling.record(ended_id(acknowledgement), content)])
 
     def event(self, destination: str, delivery: Delivery, state: EndState, reason: Reason | None) -> Outgoing:
         message, now = self._settling.message(delivery.work), datetime.now(UTC)

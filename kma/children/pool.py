@@ -9,7 +9,6 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from contract import reasons
 from contract.outcomes import Outcome
@@ -22,7 +21,7 @@ from kma.handling import frames
 from kma.handling.failure import failure
 from kma.handling.frames import read_question, reply_frame
 from kma.handling.handler import Handled
-from kma.sdk.job import Question, Reply
+from kma.sdk.job import AgentQuestion, Reply
 from kma.spool.journal import ANSWERING, STARTED, Journal
 
 START_SECONDS = 60.0
@@ -31,17 +30,6 @@ SLOTS_PER_CHILD = 2 * MOST_DEPTH
 _QUICK = 0.2  # seconds since the last ending, within which quick successes may be untold
 
 _READ, _DIED, _WAKE = range(3)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question of an agent, which waits in its process for the reply. `slot`: of the handling that asks."""
-
-    seat: Seat
-    pid: int
-    slot: int
-    number: int
-    question: Question
 
 
 class Pool:
@@ -59,7 +47,7 @@ class Pool:
         self._ended_at = 0.0
         self.depth = LEAST_DEPTH
         self.back: deque[Work] = deque()  # messages that no child began: the run hands them out again
-        self.asked: deque[Asked] = deque()  # the run replies, sooner or later
+        self.asked: deque[AgentQuestion] = deque()  # the run replies, sooner or later
         self.restarts = 0
         self.problem: Reason | None = None
 
@@ -206,7 +194,8 @@ class Pool:
                 self._skipped(seat, slot)
             elif kind == frames.ACKNOWLEDGE:
                 if seat.process is not None:
-                    self.asked.append(Asked(seat, seat.process.pid, slot, number, read_question(content)))
+                    question = read_question(content)
+                    self.asked.append(AgentQuestion(seat.process.pid, slot, number, question))
             else:
                 work = seat.take(slot)
                 if work is not None:
@@ -218,12 +207,12 @@ class Pool:
                     pid = seat.process.pid if seat.process is not None else 0
                     yield Ended(work, frames.read_handled(kind, content), pid, seconds)
 
-    def reply(self, asked: Asked, reply: Reply) -> None:
+    def reply(self, asked: AgentQuestion, reply: Reply) -> None:
         """To the process that asked, if it is still there."""
-        process = asked.seat.process
-        if process is not None and process.pid == asked.pid and not asked.seat.leaving:
-            asked.seat.unsent.append(reply_frame(asked.number, reply))
-            self._send(asked.seat)
+        for seat in self._seats:
+            if seat.process is not None and seat.process.pid == asked.pid and not seat.leaving:
+                seat.unsent.append(reply_frame(asked.number, reply))
+                self._send(seat)
 
     def _skipped(self, seat: Seat, slot: int) -> None:
         work = seat.take(slot)

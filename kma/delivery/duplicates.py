@@ -14,33 +14,30 @@ are handled one after the other.
 import hashlib
 import json
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from broker.amqp.codec import decode
 from broker.amqp.natural import decode_natural
 from broker.port import MessageUndecodable
 from contract.message_key import POINTER, PROPERTY, found_at, message_key
 from contract.typed import canonical
+from kma.delivery.effects import RunFacts
 from kma.delivery.in_flight import Work
 from kma.spool.batch_tables import Handled, HandledKeys
-
-if TYPE_CHECKING:
-    from kma.delivery.settlement import Settling
 
 
 class Guard:
     """One thread, the run's. `keys` None: nothing can be remembered, and nothing is guarded."""
 
-    def __init__(self, settling: "Settling", keys: HandledKeys | None, run: str) -> None:
-        self._settling = settling
+    def __init__(self, facts: RunFacts, keys: HandledKeys | None) -> None:
+        self._facts = facts
         self._keys = keys
-        self._run = run
-        self._key = settling.desired.duplicate_key if keys is not None else ""
+        self._key = facts.desired.duplicate_key if keys is not None else ""
         self._at_hand: dict[bytes, Work] = {}
         self._held: dict[bytes, deque[Work]] = {}
         self._handled: list[bytes] = []
         self._new_repeats = 0
-        self.repeats = keys.repeats(run) if keys is not None else 0
+        self.repeats = keys.repeats(facts.key) if keys is not None else 0
 
     def repeats_one(self, work: Work) -> bool:
         """Whether the message is a repeat; then it is counted. A message without the key is none."""
@@ -90,10 +87,12 @@ class Guard:
     def to_store(self) -> list[Handled]:
         if not self.pending:
             return []
-        desired = self._settling.desired
+        desired = self._facts.desired
         told = tuple(self._handled)
         return [
-            Handled(desired.setting, self._run, desired.duplicate_window_seconds, told, self._new_repeats)
+            Handled(
+                desired.setting, self._facts.key, desired.duplicate_window_seconds, told, self._new_repeats
+            )
         ]
 
     def stored(self) -> None:
@@ -101,7 +100,7 @@ class Guard:
         self._new_repeats = 0
 
     def _knows(self, digest: bytes) -> bool:
-        desired = self._settling.desired
+        desired = self._facts.desired
         assert self._keys is not None
         if digest in self._handled:
             return True

@@ -1,36 +1,78 @@
-"""What follows from the ends of handlings, and acceptances of the mode DUPS_OK, which are told together.
+"""What follows from the ends of handlings, as values, and acceptances of the mode DUPS_OK, which are told
+together.
 
-Killed before these are told, the messages come back and are handled again; nothing else of them is kept here.
+Rules say what must be done and do nothing themselves; kma/run/commit.py does it. Killed before acceptances
+are told, their messages come back and are handled again; nothing else of them is kept here.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from broker.port import Settle
+from broker.port import Outgoing, Settle
 from contract.messages import DesiredRun, Mode
+from contract.records import RecordRun
+from kma.sdk.job import AgentQuestion, Reply
 from kma.spool.records import New
 
 
 @dataclass(slots=True)
-class Batch:
+class RunFacts:
+    """What rules know of their run. `key`: its name in the spool. `desired` changes while it is alive."""
+
+    run: RecordRun
+    key: str
+    desired: DesiredRun
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transaction:
+    """The acceptance of a delivery together with what is sent. Who asked for it is asked once more before it
+    is posted (`wants`): a connection may be lost in between, and its tags mean other deliveries then."""
+
+    tag: int
+    sends: tuple[Outgoing, ...] = ()
+
+
+@dataclass(slots=True)
+class Effects:
     """To the disk first (`records`, `attempts`, `forget`, and `committing`: ids of deliveries whose commit is
-    next), then to the broker (`settlements`), then what comes `after`, then free the slots."""
+    next), then to the broker (`settlements`, `transactions`, `events`), then to agents (`replies`), then free
+    the slots."""
 
     records: list[New] = field(default_factory=list)
     attempts: list[tuple[str, str, int]] = field(default_factory=list)
     forget: list[tuple[str, str]] = field(default_factory=list)
-    settlements: list[tuple[int, Settle]] = field(default_factory=list)
-    slots: list[int] = field(default_factory=list)
     committing: list[str] = field(default_factory=list)
-    after: list[Callable[[], None]] = field(default_factory=list)
+    settlements: list[tuple[int, Settle]] = field(default_factory=list)
+    transactions: list[Transaction] = field(default_factory=list)
+    events: list[Outgoing] = field(default_factory=list)
+    replies: list[tuple[AgentQuestion, Reply]] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
 
     @property
     def must_be_stored(self) -> bool:
         return bool(self.records or self.attempts or self.forget or self.committing)
 
     def __bool__(self) -> bool:
-        return bool(self.settlements or self.slots or self.after or self.must_be_stored)
+        acts = self.settlements or self.transactions or self.events or self.replies or self.slots
+        return bool(acts) or self.must_be_stored
+
+    def __iadd__(self, more: "Effects") -> "Effects":
+        self.records += more.records
+        self.attempts += more.attempts
+        self.forget += more.forget
+        self.committing += more.committing
+        self.settlements += more.settlements
+        self.transactions += more.transactions
+        self.events += more.events
+        self.replies += more.replies
+        self.slots += more.slots
+        return self
+
+    def lose_connection(self) -> None:
+        """What its deliveries were owed: the broker gives every one of them again."""
+        self.settlements.clear()
+        self.transactions.clear()
 
 
 class LazyAccepts:

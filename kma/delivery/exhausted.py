@@ -13,10 +13,8 @@ protocol says so.
 """
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import datetime
 from uuid import UUID
 
 from broker.amqp.codec import decode
@@ -37,41 +35,38 @@ from contract.names import (
     LETTER_ID,
     LETTER_QUEUE,
 )
-from contract.outcomes import DISPOSITIONS, AfterLast, Disposition, Outcome
-from contract.records import REFUSED
+from contract.outcomes import DISPOSITIONS, AfterLast, Disposition
 from contract.typed import Typed
+from kma.delivery.effects import Effects, RunFacts, Transaction
 from kma.delivery.in_flight import Work
 from kma.delivery.message_identity import KnownAttempts
-from kma.handling.failure import failure
-from kma.handling.handler import Handled
 from kma.logs import logger
-
-if TYPE_CHECKING:
-    from kma.delivery.settlement import Settling
-
 
 EXHAUSTED = "no attempt left"
 NOT_TAKEN = "disposition refused"
 # Addresses that are remembered of one message.
 MOST_PASSED = 50
-_UNHANDLED = "It was delivered again after its last attempt, and was not handled any more."
+UNHANDLED = "It was delivered again after its last attempt, and was not handled any more."
 _LEFT_OUT = frozenset({LETTER, LETTER_QUEUE, LETTER_ID})
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaving:
+class Leaving:
+    """A message on its way to where its setting says."""
+
     work: Work
-    fate: Disposition
+    disposition: Disposition
+    transaction: Transaction
 
 
 class Exhausted:
-    """One thread, the run's. `transact(tag, sends)` begins a transaction, `confirmed` is told its end."""
+    """One thread, the run's. `begin` says which transaction takes the message away, `ended` is told when that
+    has ended."""
 
-    def __init__(self, settling: "Settling", known: KnownAttempts) -> None:
-        self._settling = settling
+    def __init__(self, facts: RunFacts, known: KnownAttempts) -> None:
+        self._facts = facts
         self._known = known
-        self._leaving: dict[int, _Leaving] = {}
-        self.transact: Callable[[int, Sequence[Outgoing]], None]
+        self._leaving: dict[int, Leaving] = {}
 
     @property
     def busy(self) -> bool:
@@ -81,14 +76,14 @@ class Exhausted:
     @property
     def copies(self) -> bool:
         """Whoever fails last is needed whole."""
-        return self._settling.desired.after_last is AfterLast.EXCEPTION
+        return self._facts.desired.after_last is AfterLast.EXCEPTION
 
-    def fate(self, work: Work) -> Disposition:
-        """What is to become of the message. Bytes that are no message cannot be copied, nor a body of which
-        only the head came; what has failed already where the copy would go would go round without end."""
-        desired = self._settling.desired
-        fate, to = DISPOSITIONS[desired.after_last], desired.exception_destination
-        if fate is Disposition.EXCEPTION:
+    def disposition(self, work: Work) -> Disposition:
+        """Where the message goes. Bytes that are no message cannot be copied, nor a body of which only the
+        head came; what has failed already where the copy would go would go round without end."""
+        desired = self._facts.desired
+        disposition, to = DISPOSITIONS[desired.after_last], desired.exception_destination
+        if disposition is Disposition.EXCEPTION:
             try:
                 message = decode(work.encoded)
             except MessageUndecodable:
@@ -101,74 +96,58 @@ class Exhausted:
                 self.log(work, "came round: a dead letter", exception_destination=to)
             if not to or to in trail:
                 return Disposition.DEAD
-        return fate
+        return disposition
 
-    def unhandled(self, work: Work) -> None:
-        """It came once more after its last attempt: whoever had it then could not end it."""
-        fate, now = self.fate(work), datetime.now(UTC)
-        self._settling.note(
-            work, Handled(Outcome.NOTED, failure(EXHAUSTED, _UNHANDLED)), 0, at=now, fate=fate
-        )
-        self.begin(work, fate, EXHAUSTED, now)
-
-    def begin(self, work: Work, fate: Disposition, exception_type: str, at: datetime) -> None:
-        """`fate` is EXCEPTION or DISCARDED; its protocol is in the batch."""
-        settling, tag = self._settling, work.tag
-        desired = settling.desired
+    def begin(self, work: Work, disposition: Disposition, exception_type: str, at: datetime) -> Effects:
+        """`disposition` is EXCEPTION or DISCARDED; its protocol goes to the disk together with these."""
+        desired, effects = self._facts.desired, Effects()
         if not work.identified.key.weak:
             made = max(work.attempt, desired.max_attempts)
-            settling.batch.attempts.append((desired.setting, self._known.made(work.encoded, made), made))
-        sends: list[Outgoing] = []
-        if fate is Disposition.EXCEPTION:
+            effects.attempts.append((desired.setting, self._known.made(work.encoded, made), made))
+        sends: tuple[Outgoing, ...] = ()
+        if disposition is Disposition.EXCEPTION:
             message = decode(work.encoded)
             marks = _marks(work, desired.destination, desired.queue, exception_type, at)
             trail = Typed("string", json.dumps(trail_of(message, desired.destination)))
-            sends = [Outgoing(desired.exception_destination, marked(message, {**marks, FAILED_TRAIL: trail}))]
-        self._leaving[tag] = _Leaving(work, fate)
+            copy = marked(message, {**marks, FAILED_TRAIL: trail})
+            sends = (Outgoing(desired.exception_destination, copy),)
+        transaction = Transaction(work.tag, sends)
+        self._leaving[work.tag] = Leaving(work, disposition, transaction)
+        effects.transactions.append(transaction)
+        return effects
 
-        def post() -> None:
-            if tag in self._leaving:
-                self.transact(tag, sends)
+    def wants(self, transaction: Transaction) -> bool:
+        """Whether its message still waits for it: not where the connection was lost since `begin`."""
+        leaving = self._leaving.get(transaction.tag)
+        return leaving is not None and leaving.transaction is transaction
 
-        settling.batch.after.append(post)
+    def ended(self, tag: int) -> Leaving | None:
+        """A transaction has ended; None: it was none of these."""
+        return self._leaving.pop(tag, None)
 
-    def confirmed(self, tag: int, problem: str | None) -> bool:
-        """A transaction has ended; whether it was one of these."""
-        leaving = self._leaving.pop(tag, None)
-        if leaving is None:
-            return False
-        settling, work = self._settling, leaving.work
-        if problem is None:
-            settling.forget(work.encoded)
-            self.log(
-                work, "message discarded" if leaving.fate is Disposition.DISCARDED else "message set aside"
-            )
-            return True
-        to = settling.desired.exception_destination
+    def refusal(self, problem: str) -> str:
+        """Says who did not take a message."""
+        to = self._facts.desired.exception_destination
         where = (
             f"The exception destination {to!r} did not take it"
             if to
             else "The broker did not take its acceptance"
         )
-        handled = Handled(Outcome.NOTED, failure(NOT_TAKEN, f"{where}: {problem}"))
-        settling.note(work, handled, REFUSED, at=datetime.now(UTC), fate=Disposition.DEAD)
-        settling.reject(work)
-        self.log(work, "disposition refused: rejected", problem=problem)
-        return True
+        return f"{where}: {problem}"
 
     def lost(self) -> None:
         """The connection is gone: they went with it, or come back."""
         self._leaving.clear()
 
     def log(self, work: Work, event: str, **more: str) -> None:
-        run, identified = self._settling.run, work.identified
+        run, identified = self._facts.run, work.identified
         logger(activation=str(run.activation), setting=run.setting, server=run.server).warning(
             event,
             message_key=identified.key.text,
             digest=identified.digest,
             size=identified.size,
             attempt=work.attempt,
-            queue=self._settling.desired.queue,
+            queue=self._facts.desired.queue,
             **more,
         )
 

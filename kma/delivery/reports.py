@@ -17,7 +17,6 @@ from contract.records import (
     ReplayOutcome,
     RunState,
 )
-from contract.records import derived_id as derived_id
 from kma.handling.failure import Failure
 from kma.spool.journal import Totals
 

@@ -1,5 +1,8 @@
 """What the end of a handling means: the table of the specification (contract/outcomes) turned into records,
-settlements and counts. Nothing is stored or settled here: a `Batch` says what must be, in which order.
+settlements and counts. Nothing is stored or settled here: `Effects` say what must be, in which order.
+
+A count changes here at once, its record and the progress that tells it are stored together: whoever gets
+effects keeps them with those that are pending before anything of them is stored.
 """
 
 from collections.abc import Iterable
@@ -10,16 +13,16 @@ from uuid import UUID
 from broker.port import Settle
 from contract.messages import DesiredRun
 from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
-from contract.records import Content, MessageIdentity, RecordRun, derived_id
+from contract.records import REFUSED, Content, MessageIdentity, RecordRun, derived_id
 from kma.delivery.breaker import Counting
 from kma.delivery.duplicates import Guard
-from kma.delivery.effects import Batch, LazyAccepts
-from kma.delivery.exhausted import Exhausted
+from kma.delivery.effects import Effects, LazyAccepts, RunFacts
+from kma.delivery.exhausted import EXHAUSTED, NOT_TAKEN, UNHANDLED, Exhausted
 from kma.delivery.in_flight import Work
 from kma.delivery.message_identity import KnownAttempts, delivery_count
 from kma.delivery.ordered import Ordered
 from kma.delivery.reports import INTERRUPTION, Ending, after_failure, after_success, protocol
-from kma.handling.failure import Failure
+from kma.handling.failure import Failure, failure
 from kma.handling.handler import Handled
 from kma.spool.batch_tables import HandledKeys
 from kma.spool.journal import Totals
@@ -41,22 +44,27 @@ class Settling:
         known: KnownAttempts,
         keys: HandledKeys | None = None,
     ) -> None:
-        self.run = run
-        self._key = run_key(run.activation, run.epoch)
+        self._facts = RunFacts(run, run_key(run.activation, run.epoch), desired)
         self._known = known
-        self.desired = desired
         self.counting = Counting(run, desired, carried, totals.handled)
         self.handled, self.failed, self.temporary = totals.handled, totals.failed, totals.temporary
-        self.batch = Batch()
         self.lazy = LazyAccepts(desired)
-        self.exhausted = Exhausted(self, known)
-        self.guard = Guard(self, keys, self._key)
+        self.exhausted = Exhausted(self._facts, known)
+        self.guard = Guard(self._facts, keys)
         self.ordered = Ordered(desired)
         self.change(desired)
 
+    @property
+    def run(self) -> RecordRun:
+        return self._facts.run
+
+    @property
+    def desired(self) -> DesiredRun:
+        return self._facts.desired
+
     def change(self, desired: DesiredRun) -> None:
         """Other limits or known attempts, from the next message on."""
-        self.desired = self.counting.desired = desired
+        self._facts.desired = self.counting.desired = desired
         self._known.told(desired.known_attempts)
         self.lazy.change(desired)
         self.ordered.change(desired)
@@ -70,89 +78,112 @@ class Settling:
     def progress(self, restarts: int) -> Progress:
         counting = self.counting
         return Progress(
-            self._key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason
+            self._facts.key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason
         )
 
-    def take_batch(self) -> Batch:
-        batch, self.batch = self.batch, Batch()
-        return batch
+    def stored(self) -> None:
+        """Everything that was said before is on the disk."""
+        self.guard.stored()
+        self.ordered.stored()
 
     # -- before ----------------------------------------------------------------------------------------------
 
-    def receive(self, tag: int, encoded: bytes, life: int, record: bytes) -> Work | None:
-        """The message as work, or None when it has no attempt left: then it goes where the setting says."""
+    def receive(self, tag: int, encoded: bytes, life: int, record: bytes) -> tuple[Work, Effects | None]:
+        """The message as work, and what follows where it is not to be handled: it is a repeat, or has no
+        attempt left and goes where the setting says."""
         made = delivery_count(encoded)
         attempt = attempt_number(made, self._known.of(encoded))
         work = Work(tag, encoded, made, attempt, record, life, self.desired.masked_properties)
-        if self.guard.repeats_one(work):
-            self.repeated(work)
-            return None
-        return self._unless_exhausted(work)
+        instead = self.repeated(work)
+        return work, self._exhausted(work) if instead is None else instead
 
-    def again(self, record: bytes) -> Work | None:
-        """What was kept in order, for its next attempt, or None as above. Attempts of another holder may have
-        become known since it was received."""
+    def again(self, record: bytes) -> tuple[Work, Effects | None]:
+        """What was kept in order, for its next attempt, and what follows where there is none. Attempts of
+        another holder may have become known since it was received."""
         if (given_up := self.ordered.take_given_up()) is not None:
-            self._give_up(given_up[0].again(record, given_up[0].attempt), given_up[1])
+            work = given_up[0].again(record, given_up[0].attempt)
+            return work, self._give_up(work, given_up[1])
+        kept = self.ordered.take()
+        work = kept.again(record, 1 + max(kept.attempt, self._known.of(kept.encoded)))
+        return work, self._exhausted(work)
+
+    def repeated(self, work: Work) -> Effects | None:
+        """What follows where the message is a repeat; None where it is none. What was handled well before is
+        not handled again: its records are those of a message that was."""
+        if not self.guard.repeats_one(work):
             return None
-        work = self.ordered.take()
-        attempt = 1 + max(work.attempt, self._known.of(work.encoded))
-        return self._unless_exhausted(work.again(record, attempt))
+        effects = Effects(settlements=[(work.tag, Settle.ACCEPT)], forget=self._forgotten(work))
+        if work.needs_record:
+            effects.records = self._records(
+                work, after_success(self.run, self.message(work), datetime.now(UTC))
+            )
+        return effects
 
-    def _unless_exhausted(self, work: Work) -> Work | None:
+    def _exhausted(self, work: Work) -> Effects | None:
         if self.ordered.stays or not is_exhausted(work.attempt, self.desired.max_attempts):
-            return work
+            return None
         self.exhausted.log(work, "no attempt left: not handled any more")
-        if self.exhausted.fate(work) is Disposition.DEAD:
-            self.reject(work)
-        else:
-            self.exhausted.unhandled(work)
-        return None
+        disposition = self.exhausted.disposition(work)
+        if disposition is Disposition.DEAD:
+            return self._reject(work)
+        # It came once more after its last attempt: whoever had it then could not end it.
+        now = datetime.now(UTC)
+        noted = Handled(Outcome.NOTED, failure(EXHAUSTED, UNHANDLED))
+        effects = self.note(work, noted, 0, at=now, disposition=disposition)
+        effects += self.exhausted.begin(work, disposition, EXHAUSTED, now)
+        return effects
 
-    def _give_up(self, work: Work, failure: Failure) -> None:
+    def _give_up(self, work: Work, failure: Failure) -> Effects:
         """To the dead letters, whatever the setting says of the last attempt. Its letter is explained by the
         failure that the person saw."""
         noted = Handled(Outcome.NOTED, failure)
-        self.note(work, noted, 0, at=datetime.now(UTC), fate=Disposition.DEAD, last=True)
+        effects = self.note(work, noted, 0, at=datetime.now(UTC), disposition=Disposition.DEAD, last=True)
+        effects += self._reject(work)
         self.exhausted.log(work, "given up by a person: rejected")
-        self.reject(work)
+        return effects
 
     # -- after -----------------------------------------------------------------------------------------------
 
-    def succeeded(self, work: Work, at: datetime, *, accepted: bool = False) -> None:
+    def succeeded(self, work: Work, at: datetime, *, accepted: bool = False) -> Effects:
         """`accepted`: a transaction has accepted it already."""
         self.handled += 1
         self.counting.succeeded()
         self.guard.handled(work)
-        if work.needs_record:
-            self._add(work, after_success(self.run, self.message(work), at))
-        self.forget(work.encoded)
+        effects = Effects(forget=self._forgotten(work), slots=self._freed(work))
+        recorded = work.needs_record
+        if recorded:
+            effects.records = self._records(work, after_success(self.run, self.message(work), at))
         if not accepted:
-            if work.needs_record:
-                self._settle(work.tag, Settle.ACCEPT)
+            if recorded:
+                effects.settlements.append((work.tag, Settle.ACCEPT))
             else:
                 self.lazy.add(work.tag)
-                self.flush_due()
-        self.free(work)
+                effects += self.due_accepts()
+        return effects
 
-    def repeated(self, work: Work) -> None:
-        """What was handled well before is not handled again: its records are those of a message that was."""
-        if work.needs_record:
-            self._add(work, after_success(self.run, self.message(work), datetime.now(UTC)))
-        self.forget(work.encoded)
-        self._settle(work.tag, Settle.ACCEPT)
+    def due_accepts(self) -> Effects:
+        """Acceptances that have waited long enough: in most modes all of them, at once."""
+        return Effects(settlements=self.lazy.take()) if self.lazy.due else Effects()
 
-    def flush_due(self) -> None:
-        """Acceptances that have waited long enough go with the next batch: in most modes at once."""
-        if self.lazy.due:
-            self.batch.settlements += self.lazy.take()
-
-    def free(self, work: Work) -> None:
+    def free(self, work: Work) -> Effects:
         """Its handling is over: the slot is free once what follows from it is stored."""
-        self.guard.over(work)
-        if work.slot >= 0:
-            self.batch.slots.append(work.slot)
-            work.slot = -1
+        return Effects(slots=self._freed(work))
+
+    def confirmed(self, tag: int, problem: str | None) -> Effects | None:
+        """A transaction has ended; None: it was not that of a message without an attempt left."""
+        leaving = self.exhausted.ended(tag)
+        if leaving is None:
+            return None
+        work = leaving.work
+        if problem is None:
+            discarded = leaving.disposition is Disposition.DISCARDED
+            self.exhausted.log(work, "message discarded" if discarded else "message set aside")
+            return Effects(forget=self._forgotten(work))
+        noted = Handled(Outcome.NOTED, failure(NOT_TAKEN, self.exhausted.refusal(problem)))
+        effects = self.note(work, noted, REFUSED, at=datetime.now(UTC), disposition=Disposition.DEAD)
+        effects += self._reject(work)
+        self.exhausted.log(work, "disposition refused: rejected", problem=problem)
+        return effects
 
     def failed_with(
         self,
@@ -164,38 +195,39 @@ class Settling:
         at: datetime,
         gone: bool,
         still_handled: bool = False,
-    ) -> None:
+    ) -> Effects:
         """`gone`: the delivery went with its connection; the exception happened all the same.
         `still_handled`: it was rolled back before its handling is over."""
         rule = RULES[handled.outcome]
         last = self._is_last(work, rule.settlement)
-        fate = (
-            self.exhausted.fate(work)
+        disposition = (
+            self.exhausted.disposition(work)
             if last and rule.settlement is not Settlement.ACCEPT and not gone
             else None
         )
-        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=fate)
+        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=disposition)
         if handled.outcome is Outcome.TEMPORARY:
             self.temporary += 1
         else:
             self.failed += 1
         message = self.message(work)
-        self._add(work, after_failure(self.run, message, ending))
+        effects = Effects(records=self._records(work, after_failure(self.run, message, ending)))
         record = UUID(bytes=work.record)
         assert ending.failure is not None
         interruption = self.counting.failed(
             handled.outcome, ending.failure.exception_type, record, at, message
         )
         if interruption is not None:
-            self.batch.records.append(New(self._key, interruption, derived_id(record, INTERRUPTION)))
+            effects.records.append(self.record(derived_id(record, INTERRUPTION), interruption))
         if not still_handled:
-            self.free(work)
+            effects.slots = self._freed(work)
         if rule.settlement is Settlement.ACCEPT:
-            self.forget(work.encoded)  # a commit has accepted it before
-        elif fate not in (None, Disposition.DEAD):
-            self.exhausted.begin(work, fate, ending.failure.exception_type, at)
+            effects.forget = self._forgotten(work)  # a commit has accepted it before
+        elif disposition is not None and disposition is not Disposition.DEAD:
+            effects += self.exhausted.begin(work, disposition, ending.failure.exception_type, at)
         elif not gone:
-            self._settle_failed(work, rule.settlement, ending.failure)
+            effects += self._settle_failed(work, rule.settlement, ending.failure)
+        return effects
 
     def note(
         self,
@@ -206,17 +238,17 @@ class Settling:
         at: datetime,
         pid: int = 0,
         seconds: float = 0.0,
-        fate: Disposition | None = None,
+        disposition: Disposition | None = None,
         last: bool = False,
-    ) -> None:
+    ) -> Effects:
         """A protocol that counts for nothing: what failed here has its own, or nothing failed. `number` of
         the record among those of this handling. `last`: the message is dead with it."""
-        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=fate)
+        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=disposition)
         content = replace(protocol(self.run, self.message(work), ending), counted=False, last_attempt=last)
-        self.batch.records.append(New(self._key, content, derived_id(UUID(bytes=work.record), number)))
+        return Effects(records=[self.record(derived_id(UUID(bytes=work.record), number), content)])
 
-    def add(self, record: UUID, content: Content) -> None:
-        self.batch.records.append(New(self._key, content, record))
+    def record(self, record: UUID, content: Content) -> New:
+        return New(self._facts.key, content, record)
 
     def _ending(
         self,
@@ -247,38 +279,39 @@ class Settling:
             return False
         return settlement is Settlement.AFTER_LAST or is_last(work.attempt, self.desired.max_attempts)
 
-    def _settle_failed(self, work: Work, settlement: Settlement, failure: Failure) -> None:
+    def _settle_failed(self, work: Work, settlement: Settlement, failure: Failure) -> Effects:
         """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to
         end. It may forget, of paged messages when it restarts: what was made is remembered beside the
         protocol."""
         last = self._is_last(work, settlement)
         behind = work.count + 1 < work.attempt
         if last and (behind or settlement is Settlement.AFTER_LAST):
-            self.reject(work)
-            return
+            return self._reject(work)
+        effects = Effects()
         if self.ordered.on and not last:
             self.ordered.keep(work, failure)
-            self.batch.after.append(self.ordered.stored)
         else:
-            self._settle(work.tag, Settle.FAIL)
+            effects.settlements.append((work.tag, Settle.FAIL))
         if last:
-            self.forget(work.encoded)
+            effects.forget = self._forgotten(work)
         elif not work.identified.key.weak:
             case = self._known.made(work.encoded, work.attempt)
-            self.batch.attempts.append((self.desired.setting, case, work.attempt))
+            effects.attempts.append((self.desired.setting, case, work.attempt))
+        return effects
 
-    def reject(self, work: Work) -> None:
+    def _reject(self, work: Work) -> Effects:
         """Dead at once."""
-        self._settle(work.tag, Settle.REJECT)
-        self.forget(work.encoded)
+        return Effects(settlements=[(work.tag, Settle.REJECT)], forget=self._forgotten(work))
 
-    def _settle(self, tag: int, settle: Settle) -> None:
-        self.batch.settlements.append((tag, settle))
+    def _forgotten(self, work: Work) -> list[tuple[str, str]]:
+        """Its attempts need not be known any more."""
+        case = self._known.ended(work.encoded)
+        return [] if case is None else [(self.desired.setting, case)]
 
-    def forget(self, encoded: bytes) -> None:
-        case = self._known.ended(encoded)
-        if case is not None:
-            self.batch.forget.append((self.desired.setting, case))
+    def _freed(self, work: Work) -> list[int]:
+        self.guard.over(work)
+        slot, work.slot = work.slot, -1
+        return [slot] if slot >= 0 else []
 
     def message(self, work: Work) -> MessageIdentity:
         return work.identified.record(
@@ -288,7 +321,6 @@ class Settling:
             attempt=work.attempt,
         )
 
-    def _add(self, work: Work, contents: Iterable[Content]) -> None:
+    def _records(self, work: Work, contents: Iterable[Content]) -> list[New]:
         record = UUID(bytes=work.record)
-        for number, content in enumerate(contents):
-            self.batch.records.append(New(self._key, content, derived_id(record, number)))
+        return [self.record(derived_id(record, number), content) for number, content in enumerate(contents)]

@@ -1,79 +1,143 @@
-"""What follows from endings, in its order: first the disk, then the broker, then the journal."""
+"""What follows from endings, in its order: first the disk, then the broker, then agents, then the journal."""
 
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.port import Settle
+from broker.port import Consumer, Settle
 from contract import reasons
 from contract.reasons import Reason
 from kma.children.pool import Pool
+from kma.delivery.effects import Effects, Transaction
+from kma.delivery.outbox import Departures
 from kma.delivery.settlement import Settling
+from kma.sdk.job import AgentQuestion
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
 
 _STORE_PAUSE = 1.0  # seconds before a failed write to the spool is tried again
 
 
-class Storing:
-    """One thread, the run's. `problem`: why the last batch could not be stored; nothing is begun
-    meanwhile."""
+class PendingEffects:
+    """One thread, the run's. `problem`: why they could not be stored; nothing is begun meanwhile."""
 
-    def __init__(self, settling: Settling, spool: Spool, journal: Journal, pool: Pool, log: Any) -> None:
+    def __init__(self, settling: Settling, spool: Spool, log: Any) -> None:
         self._settling = settling
         self._spool = spool
-        self._journal = journal
-        self._pool = pool
         self._log = log
         self._again_at = 0.0
+        self.effects = Effects()
         self.problem: Reason | None = None
 
-    def carry_out(self, settle: Callable[[Sequence[tuple[int, Settle]]], None]) -> int:
-        """Stores the batch, settles, frees the slots; answers how many. This process may be killed
+    def __bool__(self) -> bool:
+        return bool(self.effects)
 
-        before the append: nothing is settled, the message comes back; after a failure its slot is still
-        STARTED and becomes the protocol `kma died` of this attempt, under the record id that the lost
-        protocol would have had, and the breaker has not counted it; after the append: the same, but that
-        record id is on disk already, so there is no second protocol; the counts that follow from it are there
-        too, and an interruption with the mark that the run must not be taken up again; after the settlement
-        was posted: the broker has it or gives the message back, with or without the attempt.
-        """
-        batch = self._settling.batch
-        if (batch.must_be_stored or self._settling.guard.pending) and not self._stored():
-            return 0
-        self._settling.take_batch()
-        if batch.settlements:
-            settle(batch.settlements)
-        for call in batch.after:
-            call()
-        self.write_totals()
-        for slot in batch.slots:
-            self._pool.release(slot)
-        return len(batch.slots)
+    def add(self, effects: Effects) -> None:
+        self.effects += effects
 
-    def _stored(self) -> bool:
-        batch, now = self._settling.batch, time.monotonic()
+    def store(self, restarts: int, *, always: bool = False) -> Effects | None:
+        """What the disk has now and is to be carried out, pending no more. None: the disk did not take it, or
+        it is not time to try again; then all of it stays pending. `always`: also where only the progress is
+        new."""
+        effects = self.effects
+        needed = always or effects.must_be_stored or self._settling.guard.pending
+        if needed and not self._stored(effects, restarts):
+            return None
+        self.effects = Effects()
+        return effects
+
+    def _stored(self, effects: Effects, restarts: int) -> bool:
+        now = time.monotonic()
         if now < self._again_at:
             return False
         try:
             self._spool.append(
-                batch.records,
-                attempts=batch.attempts,
-                forget=batch.forget,
-                progress=self._settling.progress(self._pool.restarts),
-                committing=batch.committing,
+                effects.records,
+                attempts=effects.attempts,
+                forget=effects.forget,
+                progress=self._settling.progress(restarts),
+                committing=effects.committing,
                 handled=self._settling.guard.to_store(),
             )
         except sqlite3.Error as error:
-            # Disk full or broken: nothing of the batch is settled, and nothing more is begun.
+            # Disk full or broken: nothing of it is settled, and nothing more is begun.
             self.problem = reasons.SPOOL_NOT_WRITTEN(detail=str(error))
             self._again_at = now + _STORE_PAUSE
             self._log.error("spool cannot be written", error=str(error))
             return False
         self.problem = None
-        self._settling.guard.stored()
+        self._settling.stored()
         return True
+
+
+class RunActs:
+    """What a run does with its link, towards its agents, and besides its messages' transactions. `consumer`:
+    the link, None while there is none."""
+
+    def __init__(
+        self, pool: Pool, journal: Journal, departures: Departures, elsewhere: Callable[[AgentQuestion], None]
+    ) -> None:
+        self.consumer: Consumer | None = None
+        self.reply = pool.reply
+        self.accepted = journal.commit
+        self.depart = departures.put
+        self.send_event = departures.put_event
+        self.pass_on = elsewhere
+
+    def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
+        if self.consumer is not None:
+            self.consumer.settle(settlements)
+
+    def transact(self, transaction: Transaction, *, may_share: bool = False) -> None:
+        assert self.consumer is not None
+        self.consumer.settle_with_sends(transaction.tag, transaction.sends, may_share=may_share)
+
+
+class Committer:
+    """One thread, the run's."""
+
+    def __init__(self, pending: PendingEffects, settling: Settling, journal: Journal, pool: Pool) -> None:
+        self._pending = pending
+        self._settling = settling
+        self._journal = journal
+        self._pool = pool
+
+    def carry_out(self, acts: RunActs, wanted: Callable[[Transaction], bool]) -> int:
+        """Stores what is pending, then does it; answers how many slots are free by that. A
+        transaction that is not `wanted` any more is left out. This process may be killed
+
+        before the append: nothing is settled, the message comes back; after a failure its slot is still
+        STARTED and becomes the protocol `kma died` of this attempt, under the record id that the lost
+        protocol would have had, and the breaker has not counted it;
+        after the append: the same, but that record id is on disk already, so there is no second protocol; the
+        counts that follow from it are there too, and an interruption with the mark that the run must not be
+        taken up again;
+        after the settlements were posted: the broker has them or gives the messages back, with or without the
+        attempt;
+        before a transaction is posted: nothing was sent and nothing accepted; a message without an attempt
+        left comes back and goes where it was to go, a delivery that was to be committed comes back, and its
+        end says that it may be committed; after that: the broker has all of the transaction or nothing;
+        before an event is sent: there is none, and nobody waits for it;
+        before an agent is answered: its process dies with this one, and whoever asked elsewhere asks again;
+        before the totals are written: the journal tells one ending less than the spool, which counts;
+        before a slot is free: it still says how its handling ended, and a record of it is stored once.
+        """
+        effects = self._pending.store(self._pool.restarts)
+        if effects is None:
+            return 0
+        if effects.settlements:
+            acts.settle(effects.settlements)
+        for transaction in filter(wanted, effects.transactions):
+            acts.transact(transaction)
+        for event in effects.events:
+            acts.send_event(event)
+        for asked, reply in effects.replies:
+            acts.reply(asked, reply)
+        self.write_totals()
+        for slot in effects.slots:
+            self._pool.release(slot)
+        return len(effects.slots)
 
     def write_totals(self) -> None:
         self._journal.write_totals(self._settling.totals(self._pool.restarts))

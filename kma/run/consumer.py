@@ -7,27 +7,28 @@ kma/acknowledgement/open_deliveries.py.
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from broker.amqp.codec import decode
-from broker.port import Consumer, Delivery, Outgoing, Settle
+from broker.port import Consumer, Delivery, Outgoing
 from contract import reasons
-from contract.messages import Answer, DesiredRun, Mode
+from contract.messages import Answer, DesiredRun
 from contract.outcomes import Outcome, is_last
 from contract.reasons import Reason
 from kma.acknowledgement.open_deliveries import OpenDeliveries
-from kma.children.pool import Asked, Pool
+from kma.children.pool import Pool
 from kma.children.worker_slot import Ended, Slow
 from kma.delivery.credit import Allowance
+from kma.delivery.effects import Effects, Transaction
 from kma.delivery.in_flight import Work
-from kma.delivery.outbox import Departures, Sent
+from kma.delivery.outbox import Sent
 from kma.delivery.reports import RecordIds
 from kma.delivery.settlement import SEND_REFUSED, Settling
 from kma.handling.failure import failure
 from kma.handling.handler import Handled
-from kma.run.commit import Storing
+from kma.run.commit import Committer, PendingEffects, RunActs
 from kma.run.inbox import Change, Inbox, Lost, Opened, Settled, Stop, Told
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
@@ -38,14 +39,6 @@ _CHILDLESS_SECONDS = 5.0  # a link stays open so long while no child can be star
 
 # A wish of the host that the run itself answers.
 Wish = Stop | Change
-
-
-def limit_seconds(desired: DesiredRun) -> float:
-    """How long a handling may take, 0 = for ever: in TRANSACTED its transaction's limit too."""
-    limits = [desired.handling_timeout_seconds]
-    if desired.mode is Mode.TRANSACTED:
-        limits.append(desired.transaction_timeout_seconds)
-    return min((limit for limit in limits if limit > 0), default=0.0)
 
 
 class Consuming:
@@ -60,8 +53,8 @@ class Consuming:
         spool: Spool,
         inbox: Inbox,
         connect: Callable[[], Consumer],
-        elsewhere: Callable[[Asked], None],
-        departures: Departures,
+        acts: RunActs,
+        pending: PendingEffects,
         log: Any,
     ) -> None:
         self._settling = settling
@@ -70,25 +63,17 @@ class Consuming:
         self._spool = spool
         self._inbox = inbox
         self._connect = connect
+        self._acts = acts
+        self._pending = pending
         self._log = log
         self.allowance = Allowance(desired, settling.handled + settling.failed + settling.temporary)
-        self._open = OpenDeliveries(
-            settling,
-            departures,
-            lambda *transaction: self._transact(*transaction),
-            pool.reply,
-            elsewhere,
-            journal.commit,
-            log,
-        )
-        settling.exhausted.transact = lambda *transaction: self._transact(*transaction)
+        self._open = OpenDeliveries(settling, acts, log)
         self._granted = 0
-        self._consumer: Consumer | None = None
         self._waiting: deque[Work] = deque()
         self._committing: dict[int, Ended] = {}
         self._life = 0  # grows with each connection: what an older one delivered cannot be settled any more
         self._childless_since = 0.0
-        self._storing = Storing(settling, spool, journal, pool, log)
+        self._committer = Committer(pending, settling, journal, pool)
         self._slow = Slow(log)
         self._records = RecordIds()
         self.stopping = self.connected = False
@@ -98,7 +83,7 @@ class Consuming:
     def drained(self) -> bool:
         """Nothing is at hand any more and every ending is stored and settled."""
         busy = self._committing or self._settling.exhausted.busy or self._open.busy
-        return not (self._pool.holding or self._settling.batch or busy)
+        return not (self._pool.holding or self._pending or busy)
 
     @property
     def finished(self) -> bool:
@@ -108,7 +93,7 @@ class Consuming:
     @property
     def problems(self) -> tuple[Reason, ...]:
         childless = None if self._pool.ready else self._pool.problem
-        stored = self._storing.problem or self._spool.problem
+        stored = self._pending.problem or self._spool.problem
         return tuple(filter(None, (childless, self.link_problem, stored, self._slow.problem)))
 
     def step(self, wish: Callable[[Wish], None]) -> None:
@@ -123,19 +108,19 @@ class Consuming:
             else:
                 self._take(event)
         while self._pool.asked:
-            self._open.asked(self._pool.asked.popleft())
+            self._pending.add(self._open.asked(self._pool.asked.popleft()))
         for one in ended:
             self._ended(one)
-        self._open.expire()
-        self._settling.flush_due()
-        if self._settling.counting.reason and not self.stopping:
+        self._pending.add(self._open.expire())
+        self._pending.add(settling.due_accepts())
+        if settling.counting.reason and not self.stopping:
             # Before a slot is released: a child that failed goes on with what it has left when its slot is
             # free.
             self.begin_stop()
         if not self.stopping:
             self._look_again()
-        if self._settling.batch:
-            self._store_and_settle()
+        if self._pending:
+            self._carry_out()
         now = time.monotonic()
         self._slow.look(self._pool.under_way(), self._pool.limit_seconds, now)
         self._keep_link(now)
@@ -144,7 +129,7 @@ class Consuming:
     def begin_stop(self) -> None:
         """Takes nothing more; what no child has begun is given back when the link is closed."""
         self.stopping = self._open.stopping = self._settling.lazy.stopping = True
-        self._settling.flush_due()
+        self._pending.add(self._settling.due_accepts())
         self._settling.ordered.forget()
         self._journal.ask_to_stop()
         self._grant(0)
@@ -158,44 +143,50 @@ class Consuming:
 
     def end_open(self) -> None:
         """What waits for an answer is given back with the link: first the MA is to know."""
-        self._open.lost(reasons.RUN_ENDED())
-        if self._settling.batch:
-            self._store_and_settle()
+        self._pending.add(self._open.lost(reasons.RUN_ENDED()))
+        if self._pending:
+            self._carry_out()
 
     def close_link(self) -> None:
         """Flushes settlements; the broker gives every unsettled message to another consumer at once."""
-        if self._consumer is not None:
-            self._consumer.settle(self._settling.lazy.take())
-            self._consumer.stop()
-            self._consumer = None
+        if self._acts.consumer is not None:
+            self._acts.consumer.settle(self._settling.lazy.take())
+            self._acts.consumer.stop()
+            self._acts.consumer = None
         self._forget_deliveries()
 
     # -- what came in ----------------------------------------------------------------------------------------
 
     def _take(self, event: Delivery | Opened | Lost | Settled | Answer | Sent | Told) -> None:
         if isinstance(event, Delivery):
-            if not self.stopping and self._consumer is not None:
+            if not self.stopping and self._acts.consumer is not None:
                 self._receive(event)
         elif isinstance(event, Settled):
             self._committed(event)
         elif isinstance(event, Opened):
             self.connected, self.link_problem = True, None
         elif isinstance(event, Answer):
-            self._open.answered(event)
+            self._pending.add(self._open.answered(event))
         elif isinstance(event, Sent):
-            self._open.sent(event)
+            self._pending.add(self._open.sent(event))
         elif isinstance(event, Told):
-            self._pool.reply(event.asked, event.reply)
+            self._acts.reply(event.asked, event.reply)
         else:
             self.link_problem = reasons.BROKER_LOST(detail=event.reason)
             self._log.warning("link lost", reason=event.reason, permanent=event.permanent)
             self._forget_deliveries()
 
     def _receive(self, delivery: Delivery) -> None:
-        work = self._settling.receive(delivery.tag, delivery.encoded, self._life, self._records.next())
-        if work is not None:
-            self._admit(work)
+        self._admit_unless(
+            *self._settling.receive(delivery.tag, delivery.encoded, self._life, self._records.next())
+        )
         self.allowance.window.saw(len(delivery.encoded))
+
+    def _admit_unless(self, work: Work, instead: Effects | None) -> None:
+        if instead is None:
+            self._admit(work)
+        else:
+            self._pending.add(instead)
 
     def _admit(self, work: Work) -> None:
         if self._settling.guard.admit(work):
@@ -204,12 +195,8 @@ class Consuming:
 
     def _look_again(self) -> None:
         """At those that waited for another one of their key."""
-        guard = self._settling.guard
-        for work in guard.freed():
-            if guard.repeats_one(work):
-                self._settling.repeated(work)
-            else:
-                self._admit(work)
+        for work in self._settling.guard.freed():
+            self._admit_unless(work, self._settling.repeated(work))
 
     def _forget_deliveries(self) -> None:
         """The connection is gone: the broker gives every unsettled message again. Handlings under way go
@@ -217,7 +204,7 @@ class Consuming:
         self.connected = False
         self._life += 1
         self._waiting.clear()
-        self._settling.batch.settlements.clear()
+        self._pending.effects.lose_connection()
         self._settling.lazy.take()
         self._settling.exhausted.lost()
         self._settling.guard.forget()
@@ -228,7 +215,7 @@ class Consuming:
         for ended in in_doubt:
             self._pool.release(ended.work.slot)
         self._committing.clear()
-        self._open.lost(reasons.CONNECTION_LOST())
+        self._pending.add(self._open.lost(reasons.CONNECTION_LOST()))
         self._pool.recall()
 
     # -- what ended ------------------------------------------------------------------------------------------
@@ -237,14 +224,14 @@ class Consuming:
         work, handled = ended.work, ended.handled
         self.allowance.ended += handled.outcome is not Outcome.RELEASED
         if work.acknowledgement:
-            self._open.ended(ended)
+            self._pending.add(self._open.ended(ended))
             return
         gone = work.life != self._life
         if handled.outcome is Outcome.RETURNED and not gone:
             if handled.sends:
                 self._commit(ended)
             else:
-                self._settling.succeeded(work, datetime.now(UTC))
+                self._pending.add(self._settling.succeeded(work, datetime.now(UTC)))
         elif handled.outcome in (Outcome.RETURNED, Outcome.RELEASED):
             # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of
             # it here.
@@ -254,10 +241,10 @@ class Consuming:
             self._failed(ended, handled, gone)
 
     def _failed(self, ended: Ended, handled: Handled, gone: bool) -> None:
-        now = datetime.now(UTC)
-        self._settling.failed_with(
-            ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=gone
+        effects = self._settling.failed_with(
+            ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=datetime.now(UTC), gone=gone
         )
+        self._pending.add(effects)
         self._log.warning(
             "handling failed",
             outcome=handled.outcome.value,
@@ -272,36 +259,32 @@ class Consuming:
         that of others too, unless the attempts that this may cost exhaust the message."""
         work = ended.work
         self._committing[work.tag] = ended
-        sends = [Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends]
-        self._transact(
-            work.tag, sends, may_share=not is_last(work.attempt + 1, self._settling.desired.max_attempts)
-        )
-
-    def _transact(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
-        assert self._consumer is not None
-        self._consumer.settle_with_sends(tag, sends, may_share=may_share)
+        sends = tuple(Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends)
+        may_share = not is_last(work.attempt + 1, self._settling.desired.max_attempts)
+        self._acts.transact(Transaction(work.tag, sends), may_share=may_share)
 
     def _committed(self, event: Settled) -> None:
         ended = self._committing.pop(event.tag, None)
-        if self._settling.exhausted.confirmed(event.tag, event.problem):
-            return
-        if ended is None:
-            self._open.confirmed(event.tag, event.problem)
+        effects = self._settling.confirmed(event.tag, event.problem)
+        if effects is not None:
+            self._pending.add(effects)
+        elif ended is None:
+            self._pending.add(self._open.confirmed(event.tag, event.problem))
         elif event.problem is None:
-            self._settling.succeeded(ended.work, datetime.now(UTC), accepted=True)
+            self._pending.add(self._settling.succeeded(ended.work, datetime.now(UTC), accepted=True))
         else:
             self._failed(ended, Handled(Outcome.RAISED, failure(SEND_REFUSED, event.problem)), gone=False)
 
-    def _store_and_settle(self) -> None:
-        freed = self._storing.carry_out(self._settle)
+    def _carry_out(self) -> None:
+        freed = self._committer.carry_out(self._acts, self._wants)
         self.allowance.window.handled(freed, time.monotonic())
 
-    def _settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
-        if self._consumer is not None:
-            self._consumer.settle(settlements)
+    def _wants(self, transaction: Transaction) -> bool:
+        """Whether its message still waits for it: the link may have been lost since it was asked for."""
+        return self._settling.exhausted.wants(transaction) or self._open.wants(transaction)
 
     def write_totals(self) -> None:
-        self._storing.write_totals()
+        self._committer.write_totals()
 
     # -- what goes out ---------------------------------------------------------------------------------------
 
@@ -312,9 +295,9 @@ class Consuming:
             if work.life == self._life and not self.stopping:
                 waiting.appendleft(work)
         if not self.stopping:
-            if self._settling.ordered.due and (kept := self._settling.again(self._records.next())):
-                self._admit(kept)
-            blocked = self._spool.full or bool(self._storing.problem)
+            if self._settling.ordered.due:
+                self._admit_unless(*self._settling.again(self._records.next()))
+            blocked = self._spool.full or bool(self._pending.problem)
             if waiting and not blocked:
                 self._offer(waiting)
             on_trial = self._settling.counting.on_trial
@@ -337,9 +320,9 @@ class Consuming:
             waiting.extendleft(reversed(some))
 
     def _grant(self, credit: int) -> None:
-        if self._consumer is not None and credit != self._granted:
+        if self._acts.consumer is not None and credit != self._granted:
             self._granted = credit
-            self._consumer.grant(credit)
+            self._acts.consumer.grant(credit)
 
     def _keep_link(self, now: float) -> None:
         """Open while there are children to work. An exclusive queue would feed nobody else while we cannot
@@ -348,11 +331,11 @@ class Consuming:
             return
         if self._pool.ready:
             self._childless_since = 0.0
-            if self._consumer is None:
-                self._consumer = self._connect()
+            if self._acts.consumer is None:
+                self._acts.consumer = self._connect()
                 self._granted = 0
-                self._consumer.start()
-        elif self._consumer is not None:
+                self._acts.consumer.start()
+        elif self._acts.consumer is not None:
             self._childless_since = self._childless_since or now
             if now - self._childless_since > _CHILDLESS_SECONDS:
                 self._log.error(

@@ -10,9 +10,8 @@ from threading import Lock
 
 from broker.port import Delivery
 from contract.messages import Answer, DesiredRun
-from kma.children.pool import Asked
 from kma.delivery.outbox import Sent
-from kma.sdk.job import Reply
+from kma.sdk.job import AgentQuestion, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Change:
 class Told:
     """The MA's word on an answer to a delivery of another run, for the agent that asked."""
 
-    asked: Asked
+    asked: AgentQuestion
     reply: Reply
 
 

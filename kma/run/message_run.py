@@ -5,7 +5,7 @@ import time
 from dataclasses import asdict
 
 from contract import reasons
-from contract.messages import Answer, DesiredRun, RunReport
+from contract.messages import Answer, DesiredRun, Mode, RunReport
 from contract.reasons import Reason
 from contract.records import RecordRun, RunState
 from contract.wire import dump
@@ -16,9 +16,11 @@ from kma.delivery.outbox import Departures
 from kma.delivery.settlement import Settling
 from kma.handling.frames import JOB, json_frame
 from kma.logs import logger
-from kma.run.consumer import Consuming, Wish, limit_seconds
+from kma.run.commit import PendingEffects, RunActs
+from kma.run.consumer import Consuming, Wish
 from kma.run.inbox import Change, Inbox, Stop, Told
 from kma.run.services import Surroundings, close_run
+from kma.sdk.job import AgentQuestion
 from kma.spool.journal import Journal
 from kma.spool.ledger import run_key
 
@@ -26,6 +28,14 @@ LIMIT = "limit"  # why a run has ended that has handled as many messages as it s
 _COMMIT_SECONDS = (
     10.0  # beyond the grace period: for transactions under way and a spool that cannot be written
 )
+
+
+def limit_seconds(desired: DesiredRun) -> float:
+    """How long a handling may take, 0 = for ever: in TRANSACTED its transaction's limit too."""
+    limits = [desired.handling_timeout_seconds]
+    if desired.mode is Mode.TRANSACTED:
+        limits.append(desired.transaction_timeout_seconds)
+    return min((limit for limit in limits if limit > 0), default=0.0)
 
 
 class Run:
@@ -59,6 +69,7 @@ class Run:
         self._tripped = ""
         self._told = False
         self._log = logger(activation=str(desired.activation), setting=desired.setting, server=around.server)
+        self._pending = PendingEffects(self._settling, around.spool, self._log)
         self._inbox = Inbox()
         self._stop: Stop | None = None
         self._deadline = float("inf")
@@ -144,10 +155,8 @@ class Run:
             self._around.spool,
             self._inbox,
             lambda: self._around.connect(self.desired, self._inbox),
-            lambda asked: self._around.elsewhere(
-                asked.question, lambda reply: self._inbox.put(Told(asked, reply))
-            ),
-            departures,
+            RunActs(pool, journal, departures, self._elsewhere),
+            self._pending,
             self._log,
         )
         consuming.write_totals()
@@ -160,10 +169,13 @@ class Run:
                 consuming.close_link()
             pool.close()
             departures.close()
-            left = bool(self._settling.batch)
+            left = bool(self._pending)
             consuming.write_totals()
             journal.close()
         self._end(left)
+
+    def _elsewhere(self, asked: AgentQuestion) -> None:
+        self._around.elsewhere(asked.question, lambda reply: self._inbox.put(Told(asked, reply)))
 
     def _job(self) -> bytes:
         desired = self.desired
@@ -225,7 +237,7 @@ class Run:
             self._tripped = reason
             self._log.error("breaker tripped", reason=reason, counts=asdict(self._settling.counting.counts))
             self._begin_stop(Stop(True, reason), consuming)
-        if reason and not self._told and not self._settling.batch:
+        if reason and not self._told and not self._pending:
             self._told = True
             self._around.report_now()
 

@@ -21,6 +21,17 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentQuestion:
+    """A question on its way to the run; its agent waits in the process `pid` for the reply to this `number`.
+    `slot`: of the handling that asks."""
+
+    pid: int
+    slot: int
+    number: int
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """`state` as in contract.acknowledgements.EndState, empty for an id that nobody knows. `temporary`: not
     known yet. `taken`: the sends of the question have been sent, or dropped, with the delivery."""

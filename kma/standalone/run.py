@@ -4,7 +4,6 @@ so begins again, up to the closing record. To the outside it is a `Run`.
 
 import os
 import select
-import sqlite3
 import time
 from datetime import UTC, datetime
 
@@ -26,7 +25,6 @@ from kma.standalone.attempt import SLOT, STOPPED, Start
 from kma.standalone.lease import Lease, boottime_ns
 
 TICK = 0.2  # seconds
-_STORE_PAUSE = 1.0  # before a failed write to the spool is tried again
 _STORE_SECONDS = 10.0  # beyond the grace period, for a spool that cannot be written
 
 
@@ -41,7 +39,6 @@ class StandaloneRun(Run):
         self._starts = 0
         self._early_deaths = 0
         self._start_at = 0.0  # CLOCK_MONOTONIC
-        self._store_again_at = 0.0
         self._over = False
 
     def answered(self, sent_ns: int) -> None:
@@ -64,7 +61,7 @@ class StandaloneRun(Run):
                 self._current.abandon()
             self._publishing.close()
             self._lease.close()
-            left = bool(self._settling.batch)
+            left = bool(self._pending)
             self._write_totals()
             self._journal.close()
         self._end(left)
@@ -78,13 +75,13 @@ class StandaloneRun(Run):
     def _ended(self) -> bool:
         if self._current is not None or not (self._over or self._stop is not None):
             return False
-        return not self._settling.batch or time.monotonic() > self._deadline + _STORE_SECONDS
+        return not self._pending or time.monotonic() > self._deadline + _STORE_SECONDS
 
     def _step(self) -> None:
         self._wait()
         self._hear()
         self._renew_lease()
-        if self._settling.batch:
+        if self._pending:
             self._store()
         elif self._current is None:
             if not self._over and self._stop is None and self._may_start():
@@ -186,11 +183,14 @@ class StandaloneRun(Run):
         self._early_deaths = 0
         at = datetime.now(UTC)
         if handled.outcome is Outcome.RETURNED:
-            self._settling.succeeded(self._beginning, at, accepted=True)
+            self._pending.add(self._settling.succeeded(self._beginning, at, accepted=True))
             self._finish("run_agent returned")
         else:
             # No broker waits for a settlement: what failed is stored, and that is all.
-            self._settling.failed_with(self._beginning, handled, pid=pid, seconds=seconds, at=at, gone=True)
+            effects = self._settling.failed_with(
+                self._beginning, handled, pid=pid, seconds=seconds, at=at, gone=True
+            )
+            self._pending.add(effects)
             self._after_failure(handled)
         self._store()
 
@@ -231,18 +231,10 @@ class StandaloneRun(Run):
     def _store(self) -> None:
         """Killed before: the start is found in the journal (`kma died`, or FINISHED). Killed after: the
         protocol is there under the same id, and what follows from it, too."""
-        now = time.monotonic()
-        if now < self._store_again_at:
+        if self._pending.store(self._restarts, always=True) is None:
+            if self._pending.problem is not None:
+                self.problems = (self._pending.problem,)
             return
-        batch = self._settling.batch
-        try:
-            self._around.spool.append(batch.records, progress=self._settling.progress(self._restarts))
-        except sqlite3.Error as error:
-            self.problems = (reasons.SPOOL_NOT_WRITTEN(detail=str(error)),)
-            self._store_again_at = now + _STORE_PAUSE
-            self._log.error("spool cannot be written", error=str(error))
-            return
-        self._settling.take_batch()
         self._write_totals()
         if self._tripped:
             self._around.report_now()
