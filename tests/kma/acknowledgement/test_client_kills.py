@@ -20,13 +20,15 @@ import os, signal, sys, time
 from pathlib import Path
 from contract.acknowledgements import Action
 from contract.messages import Answer, Mode
+from kma.children.pool import Pool
+from kma.delivery.outbox import Departures
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, FakePublisher, Stage, eventually, message
 
 where, what, which, action, step = sys.argv[2:7]
 kind = {"append": Spool, "settle_with_sends": FakeLink, "settle": FakeLink, "publish": FakePublisher,
-        "commit": Journal}[what]
+        "commit": Journal, "put_event": Departures, "reply": Pool}[what]
 real, calls = getattr(kind, what), []
 
 def killing(self, *args, **more):
@@ -39,7 +41,8 @@ def killing(self, *args, **more):
 
 setattr(kind, what, killing)
 waiting = [message(step, identity="ID:1")]
-stage = Stage(Path(sys.argv[1]), waiting, mode=Mode.CLIENT, acknowledgement_secret="5e" * 32)
+client = {"mode": Mode.CLIENT, "acknowledgement_secret": "5e" * 32, "rolled_back_destination": "demo.events"}
+stage = Stage(Path(sys.argv[1]), waiting, **client)
 stage.run.start()
 eventually(lambda: bool(stage.records("acknowledgement_opened")), "what waits")
 stage.run.pass_on(Answer(stage.records("acknowledgement_opened")[0]["acknowledgement"], Action(action)))
@@ -115,6 +118,22 @@ def test_a_rollback_has_its_protocol_exactly_when_it_is_told(
     outcomes = [content["outcome"] for kind, content in found if kind == "protocol"]
     assert outcomes == (["rolled_back"] if state == "rolled_back" else [])
     assert [content["state"] for kind, content in found if kind == "acknowledgement_ended"] == [state]
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize(
+    ("what", "step"),
+    [
+        ("put_event", '{"do": "ok"}'),
+        ("reply", '[{"do": "acknowledge", "action": "ROLLBACK"}, {"do": "ok"}]'),
+    ],
+)
+def test_a_rollback_is_on_disk_before_anybody_hears_of_it(
+    tmp_path: Path, where: str, what: str, step: str
+) -> None:
+    killed_at(tmp_path, where, what, 1, "ROLLBACK", step)
+    outcomes = [content["outcome"] for kind, content in recovered(tmp_path) if kind == "protocol"]
+    assert outcomes == ["rolled_back"]
 
 
 @pytest.mark.parametrize(

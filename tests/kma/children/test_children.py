@@ -227,6 +227,8 @@ def test_a_child_is_ready_quickly_and_imports_nothing_heavy(tmp_path: Path) -> N
     ]
     assert min(own / other for own, other in pairs) < 4, pairs
     assert _lines(sys.executable, code)[1] == "[]"
+    others = code.replace("kma.handling.child", "kma.agent, kma.testing, kma.standalone.child")
+    assert _lines(sys.executable, others)[1] == "[]"
 
 
 ENDLESS = {

@@ -1,6 +1,7 @@
 """A message without an attempt left goes where its setting says, or to the dead letters; never nowhere."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from kma.spool.ledger import Ledger
 from kma.spool.records import Spool
 from tests.broker.houses import House
 from tests.kma.conftest import Lines, Make
-from tests.kma.fakes import Stage, eventually, message
+from tests.kma.fakes import Stage, eventually, message, said
 from tests.kma.queues import of, publish, script
 
 pytestmark = pytest.mark.process
@@ -153,6 +154,27 @@ def test_a_connection_lost_in_the_middle_of_the_commit_is_no_second_failure(stag
     assert dispositions(one) == [("raised", "exception"), ("noted", "exception")]
     assert one.run.report().failed == 1
     eventually(lambda: one.spool.attempts("orders") == {}, "nothing known of it any more")
+
+
+def test_nothing_is_sent_for_a_connection_that_went_while_the_disk_took_nothing(
+    stage: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Spool.append
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    one = stage([], max_attempts=1, **ASIDE)
+    eventually(lambda: one.link.credit > 0, "credit")
+    monkeypatch.setattr(Spool, "append", broken)
+    one.link.put(message(RAISE, identity="ID:1"))
+    eventually(lambda: "disk is full" in said(one.run.report().problems), "the problem")
+    one.link.lose()
+    eventually(lambda: not one.run._inbox.pending, "the run to hear of it")
+    monkeypatch.setattr(Spool, "append", real)
+    eventually(lambda: len(one.link.sent) == 1, "the copy, by the next delivery")
+    assert dispositions(one) == [("raised", "exception"), ("noted", "exception")]
+    assert one.run.alive and not one.run.crashed and one.run.report().failed == 1
 
 
 def test_a_stop_waits_for_what_is_on_its_way(stage: Make) -> None:
