@@ -17,7 +17,7 @@ from contract.records import RunState
 from contract.typed import Typed
 
 if TYPE_CHECKING:
-    from kma.run.message_run import Run
+    from kma.run.message_run import MessageRun
 
 PATIENCE = 120.0  # seconds for one run
 
@@ -61,9 +61,9 @@ class _Held(AmqpConsumer):
 def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str]) -> dict[str, float]:
     """A real run: link, journal, spool, child processes. From the moment when all of them are ready until
     `number` messages are handled: `rate` per second, `peak_mb` with all children."""
-    from kma.children.pool import Pool
+    from kma.children.pool import ChildPool
     from kma.run import message_run as kma_run
-    from kma.run.services import Surroundings
+    from kma.run.services import ContainerServices
     from kma.spool.file import SpoolFile
     from kma.spool.ledger import Ledger
     from kma.spool.records import Spool
@@ -71,7 +71,7 @@ def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str
     links: list[_Held] = []
     pools: list[Any] = []
 
-    class Seen(Pool):
+    class Seen(ChildPool):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             pools.append(self)
@@ -80,14 +80,14 @@ def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str
         links.append(_Held(place.amqp, wanted.destination, wanted.queue, events))
         return links[-1]
 
-    setattr(kma_run, "Pool", Seen)  # noqa: B010  # to see when all children are ready
+    setattr(kma_run, "ChildPool", Seen)  # noqa: B010  # to see when all children are ready
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         file = SpoolFile(folder / "spool.sqlite3")
-        around = Surroundings(
+        around = ContainerServices(
             "bench", Spool(file, 1 << 30), Ledger(file), folder, tuple(samples), connect, "ERROR"
         )
-        one = kma_run.Run(desired, "1", around)
+        one = kma_run.MessageRun(desired, "1", around)
         one.start()
         began = time.monotonic()
         while not (one.report().connected and all(seat.ready for seat in pools[0]._seats)):
@@ -113,6 +113,6 @@ def own_peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _in_time(one: "Run", began: float) -> None:
+def _in_time(one: "MessageRun", began: float) -> None:
     if time.monotonic() - began > PATIENCE - 10:
         raise RuntimeError(f"the bench's run does not get on: {one.report()}")

@@ -20,7 +20,7 @@ SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedAgents:
     agents: tuple[OfferedAgent, ...] = ()
     problems: tuple[Reason, ...] = ()
 
@@ -28,7 +28,7 @@ class Offer:
         return next((agent.version for agent in self.agents if agent.name == name), "")
 
 
-def look(modules: Sequence[str]) -> Offer:
+def inspect_modules(modules: Sequence[str]) -> OfferedAgents:
     """Never raises: what cannot be imported is a problem to show."""
     from kma.children.process import child_environment
 
@@ -42,17 +42,19 @@ def look(modules: Sequence[str]) -> Offer:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Offer(problems=(reasons.MODULES_TOO_SLOW(modules=", ".join(modules), seconds=SECONDS),))
+        return OfferedAgents(
+            problems=(reasons.MODULES_TOO_SLOW(modules=", ".join(modules), seconds=SECONDS),)
+        )
     except OSError as error:
-        return Offer(problems=(reasons.NO_PROCESS_FOR_MODULES(detail=str(error)),))
+        return OfferedAgents(problems=(reasons.NO_PROCESS_FOR_MODULES(detail=str(error)),))
     lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
     try:
         found = json.loads(lines[-1])
         problems = tuple(Reason(**problem) for problem in found["problems"])
-        return Offer(tuple(OfferedAgent(**agent) for agent in found["agents"]), problems)
+        return OfferedAgents(tuple(OfferedAgent(**agent) for agent in found["agents"]), problems)
     except (IndexError, ValueError, TypeError, KeyError):
         ended = reasons.MODULES_ENDED_PROCESS(modules=", ".join(modules), status=done.returncode)
-        return Offer(problems=(ended,))
+        return OfferedAgents(problems=(ended,))
 
 
 def offered(modules: Sequence[str]) -> dict[str, Any]:

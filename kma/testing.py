@@ -19,14 +19,14 @@ from typing import Any
 
 from contract.acknowledgements import END_OF, Action
 from contract.outcomes import Outcome
-from kma.handling.failure import Failure
-from kma.handling.handler import Handled, Handler
+from kma.handling.failure import FailureDetails
+from kma.handling.handler import Handler, HandlingResult
 from kma.sdk import registry
 from kma.sdk.context import StandaloneContext
 from kma.sdk.encoding import encoded_message
-from kma.sdk.job import Job, Question, Reply
+from kma.sdk.job import JobSpec, Question, Reply
 from kma.sdk.message import Message, Received
-from kma.standalone.stop_signal import Stopper, run_once
+from kma.standalone.stop_signal import StopSignal, run_once
 
 __all__ = ["ACKNOWLEDGEMENT", "Action", "Outcome", "Result", "Sent", "as_json", "run_agent", "run_standalone"]
 
@@ -52,7 +52,7 @@ class Result:
     are all that it gave, as (acknowledgement id, action)."""
 
     outcome: Outcome
-    failure: Failure | None
+    failure: FailureDetails | None
     sent: tuple[Sent, ...]
     answer: Action | None = None
     answers: tuple[tuple[str, Action], ...] = ()
@@ -103,11 +103,11 @@ def run_standalone(
     sends: list[tuple[str, bytes]] = []
     registered = _registered(agent)
     asked = _Asked()
-    stopper = Stopper(asked)
+    stop_signal = StopSignal(asked)
     job = _job(registered, parameters, asked, "")
     context = StandaloneContext(job, lambda destination, encoded: sends.append((destination, encoded)))
-    with _alarm(stop_after, asked, stopper):
-        handled = run_once(lambda: registered, context, stopper)
+    with _alarm(stop_after, asked, stop_signal):
+        handled = run_once(lambda: registered, context, stop_signal)
     return Result(handled.outcome, handled.failure, _sent(sends))
 
 
@@ -128,7 +128,7 @@ class _Desk:
             self._committed += question.sends
         return Reply(END_OF[question.action].value, taken=True)
 
-    def result(self, handled: Handled) -> Result:
+    def result(self, handled: HandlingResult) -> Result:
         own = self._answers.get(ACKNOWLEDGEMENT)
         outcome = handled.outcome
         if own is Action.ROLLBACK:
@@ -150,10 +150,10 @@ class _Asked:
 
 
 @contextmanager
-def _alarm(seconds: float | None, asked: _Asked, stopper: Stopper) -> Iterator[None]:
+def _alarm(seconds: float | None, asked: _Asked, stop_signal: StopSignal) -> Iterator[None]:
     def ring(*_: object) -> None:
         asked.true = True
-        stopper.signalled()
+        stop_signal.signalled()
 
     if seconds is None:
         yield
@@ -177,8 +177,8 @@ def _job(
     parameters: Mapping[str, Any] | None,
     stopping: Callable[[], bool],
     destination: str,
-) -> Job:
-    return Job(
+) -> JobSpec:
+    return JobSpec(
         agent=registered.name,
         setting="test",
         activation="00000000-0000-0000-0000-000000000000",

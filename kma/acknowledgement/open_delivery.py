@@ -7,16 +7,16 @@ from typing import Any
 
 from contract.acknowledgements import Action, EndState
 from contract.reasons import Reason
-from kma.children.worker_slot import Ended
+from kma.children.worker_slot import HandlingEnd
 from kma.delivery.effects import Transaction
-from kma.delivery.in_flight import Work
+from kma.delivery.in_flight import InFlight
 from kma.sdk.job import AgentQuestion
 
 _MOST_PAST = 10_000
 
 
 @dataclass(slots=True)
-class Delivery:
+class OpenDelivery:
     """`ended`: its handling, once that is over. `action`: the answer that counts, the first; `taker`: the
     question of its own handling that gave it. `opened`: its handling returned without an answer. `departing`:
     what its handling sent is on its way.
@@ -24,8 +24,8 @@ class Delivery:
     monotonic, in seconds."""
 
     id: str
-    work: Work
-    ended: Ended | None = None
+    work: InFlight
+    ended: HandlingEnd | None = None
     action: Action | None = None
     taker: AgentQuestion | None = None
     waiting: list[AgentQuestion] = field(default_factory=list)
@@ -41,13 +41,13 @@ class Delivery:
     jms_message_id: str = ""
 
 
-class Past:
+class EndedDeliveries:
     """How the latest deliveries ended: for answers that come too late, or again."""
 
     def __init__(self) -> None:
         self._ends: dict[str, tuple[EndState, Reason | None]] = {}
 
-    def add(self, delivery: Delivery, state: EndState, reason: Reason | None) -> None:
+    def add(self, delivery: OpenDelivery, state: EndState, reason: Reason | None) -> None:
         self._ends[delivery.id] = (state, reason)
         if len(self._ends) > _MOST_PAST:
             del self._ends[next(iter(self._ends))]
@@ -76,7 +76,7 @@ def own_seconds(value: Any) -> int:
     return min(value, LONGEST)
 
 
-class Dues:
+class Deadlines:
     """When deliveries have waited long enough, in monotonic seconds. Those that were answered stay until
     then."""
 
@@ -100,6 +100,6 @@ class Dues:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def patience(self, now: float) -> float:
+    def seconds_until_due(self, now: float) -> float:
         """Seconds until the next is over."""
         return max(0.0, self._heap[0][0] - now) if self._heap else float("inf")

@@ -12,14 +12,14 @@ _PAUSE = 0.5  # seconds before the MA is asked again
 PENDING = "pending"
 
 # `elsewhere(question, told)`: `told` gets the reply, from another thread.
-Elsewhere = Callable[[Question, Callable[[Reply], None]], None]
+AnswerRemotely = Callable[[Question, Callable[[Reply], None]], None]
 
 
-def nowhere(question: Question, told: Callable[[Reply], None]) -> None:
+def without_ma(question: Question, told: Callable[[Reply], None]) -> None:
     told(Reply("", "This container has no MA."))
 
 
-class AnswersElsewhere:
+class RemoteAnswers:
     """Any thread. `ask` never waits: each question has a thread, which ends with this process if it must."""
 
     def __init__(self, client: Callable[[], MaClient]) -> None:

@@ -19,21 +19,21 @@ from contract.records import (
     RecordRun,
     derived_id,
 )
-from kma.acknowledgement.open_delivery import Delivery, NoSeconds, own_seconds
+from kma.acknowledgement.open_delivery import NoSeconds, OpenDelivery, own_seconds
 from kma.acknowledgement.recovery import ended_id
-from kma.children.worker_slot import Ended
+from kma.children.worker_slot import HandlingEnd
 from kma.delivery.effects import Effects
 from kma.delivery.reports import NOTE, OPENED, RAISED_LATER
-from kma.delivery.settlement import Settling
+from kma.delivery.settlement import DeliverySettler
 from kma.handling.failure import failure
-from kma.handling.handler import Handled
+from kma.handling.handler import HandlingResult
 from kma.sdk.encoding import encoded_message
 from kma.sdk.message import Received
 
 _EVENTS = UUID("0d7e2c55-8a0f-4f39-b7e8-54a1f2f0c9d4")
 
 
-def event(
+def follow_up_event(
     destination: str,
     run: RecordRun,
     acknowledgement: str,
@@ -68,18 +68,18 @@ def event(
 WELL = (Outcome.RETURNED, Outcome.RELEASED)
 
 
-class Endings:
+class FailedHandlings:
     """What follows where a handling did not end well."""
 
-    def __init__(self, settling: Settling, log: Any) -> None:
-        self._settling = settling
+    def __init__(self, settler: DeliverySettler, log: Any) -> None:
+        self._settler = settler
         self._log = log
 
-    def failed(self, delivery: Delivery, handled: Handled, *, gone: bool) -> Effects:
+    def failed(self, delivery: OpenDelivery, handled: HandlingResult, *, gone: bool) -> Effects:
         """The delivery failed, or what handled it did; that may still go on. `gone`: nothing is to be
         settled."""
         ended = delivery.ended
-        effects = self._settling.failed_with(
+        effects = self._settler.failed_with(
             delivery.work,
             handled,
             pid=ended.pid if ended is not None else 0,
@@ -97,33 +97,33 @@ class Endings:
         )
         return effects
 
-    def in_vain(self, ended: Ended) -> Effects:
+    def in_vain(self, ended: HandlingEnd) -> Effects:
         """The delivery went with its connection. An exception happened all the same."""
         if ended.handled.outcome in WELL:
-            return self._settling.free(ended.work)
+            return self._settler.free(ended.work)
         now = datetime.now(UTC)
-        return self._settling.failed_with(
+        return self._settler.failed_with(
             ended.work, ended.handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=True
         )
 
-    def raised_later(self, delivery: Delivery, ended: Ended) -> Effects:
+    def raised_later(self, delivery: OpenDelivery, ended: HandlingEnd) -> Effects:
         """After its delivery was rolled back: told, and counted for nothing more."""
         now = datetime.now(UTC)
-        return self._settling.note(
+        return self._settler.note(
             delivery.work, ended.handled, RAISED_LATER, pid=ended.pid, seconds=ended.seconds, at=now
         )
 
 
-class Words:
+class AcknowledgementRecords:
     """Records and events of a delivery; each end is told once."""
 
-    def __init__(self, settling: Settling) -> None:
-        self._run = settling.run
-        self._settling = settling
+    def __init__(self, settler: DeliverySettler) -> None:
+        self._run = settler.run
+        self._settler = settler
 
-    def seconds(self, delivery: Delivery) -> tuple[float, Effects]:
+    def seconds(self, delivery: OpenDelivery) -> tuple[float, Effects]:
         """How long it waits, 0 = without end. A property of the message that says nothing is noted."""
-        work, desired = delivery.work, self._settling.desired
+        work, desired = delivery.work, self._settler.desired
         value = Received(work.encoded, desired.destination).properties.get(desired.acknowledgement_property)
         if value is None:
             return desired.acknowledgement_timeout_seconds, Effects()
@@ -135,16 +135,16 @@ class Words:
                 f"{desired.acknowledgement_property}: {error}. The setting's timeout counts: "
                 f"{own:g} s (0 = none)."
             )
-            handled = Handled(Outcome.NOTED, failure("acknowledgement_timeout_ignored", text))
-            return own, self._settling.note(work, handled, NOTE, at=datetime.now(UTC))
+            handled = HandlingResult(Outcome.NOTED, failure("acknowledgement_timeout_ignored", text))
+            return own, self._settler.note(work, handled, NOTE, at=datetime.now(UTC))
 
-    def note_open(self, delivery: Delivery, now: datetime, due: datetime | None) -> Effects:
-        message, jms_id = self._settling.message(delivery.work), _jms_id(delivery)
+    def note_open(self, delivery: OpenDelivery, now: datetime, due: datetime | None) -> Effects:
+        message, jms_id = self._settler.message(delivery.work), _jms_id(delivery)
         content = AcknowledgementOpened(self._run, delivery.id, message, jms_id, now, due, delivery.seconds)
         record = derived_id(UUID(bytes=delivery.work.record), OPENED)
-        return Effects(records=[self._settling.record(record, content)])
+        return Effects(records=[self._settler.record(record, content)])
 
-    def note_end(self, delivery: Delivery) -> Effects:
+    def note_end(self, delivery: OpenDelivery) -> Effects:
         """Once; before that what it was, if the MA was not told."""
         effects = Effects()
         if delivery.noted:
@@ -159,14 +159,18 @@ class Words:
     def note(self, acknowledgement: str, state: EndState, reason: Reason | None) -> Effects:
         now = datetime.now(UTC)
         content = AcknowledgementEnded(self._run, acknowledgement, state, reason, now)
-        return Effects(records=[self._settling.record(ended_id(acknowledgement), content)])
+        return Effects(records=[self._settler.record(ended_id(acknowledgement), content)])
 
-    def event(self, destination: str, delivery: Delivery, state: EndState, reason: Reason | None) -> Outgoing:
-        message, now = self._settling.message(delivery.work), datetime.now(UTC)
-        return event(destination, self._run, delivery.id, message, _jms_id(delivery), state, reason, now)
+    def event(
+        self, destination: str, delivery: OpenDelivery, state: EndState, reason: Reason | None
+    ) -> Outgoing:
+        message, now = self._settler.message(delivery.work), datetime.now(UTC)
+        return follow_up_event(
+            destination, self._run, delivery.id, message, _jms_id(delivery), state, reason, now
+        )
 
 
-def _jms_id(delivery: Delivery) -> str:
+def _jms_id(delivery: OpenDelivery) -> str:
     if not delivery.jms_message_id:
         delivery.jms_message_id = Received(delivery.work.encoded, "").id
     return delivery.jms_message_id

@@ -14,13 +14,13 @@ from contract import reasons
 from contract.outcomes import Outcome
 from contract.reasons import Reason
 from kma.children.process import ChildProcess, death_text
-from kma.children.worker_slot import LONGEST_PAUSE, Ended, Seat
+from kma.children.worker_slot import LONGEST_PAUSE, HandlingEnd, WorkerSlot
 from kma.delivery.credit import LEAST_DEPTH, MOST_DEPTH
-from kma.delivery.in_flight import Work
+from kma.delivery.in_flight import InFlight
 from kma.handling import frames
 from kma.handling.failure import failure
 from kma.handling.frames import read_question, reply_frame
-from kma.handling.handler import Handled
+from kma.handling.handler import HandlingResult
 from kma.sdk.job import AgentQuestion, Reply
 from kma.spool.journal import ANSWERING, STARTED, Journal
 
@@ -32,21 +32,21 @@ _QUICK = 0.2  # seconds since the last ending, within which quick successes may 
 _READ, _DIED, _WAKE = range(3)
 
 
-class Pool:
+class ChildPool:
     """`limit_seconds` 0 = a handling may take for ever."""
 
     def __init__(self, size: int, journal: Journal, job: bytes, limit_seconds: float, wake: int) -> None:
         self._journal = journal
         self._job = job
         self.limit_seconds = limit_seconds
-        self._seats = [Seat(journal) for _ in range(size)]
+        self._workers = [WorkerSlot(journal) for _ in range(size)]
         self._slots = list(range(journal.slots))
         self._selector = selectors.DefaultSelector()
         self._selector.register(wake, selectors.EVENT_READ, (_WAKE, None))
         self._closing = False
         self._ended_at = 0.0
         self.depth = LEAST_DEPTH
-        self.back: deque[Work] = deque()  # messages that no child began: the run hands them out again
+        self.back: deque[InFlight] = deque()  # messages that no child began: the run hands them out again
         self.asked: deque[AgentQuestion] = deque()  # the run replies, sooner or later
         self.restarts = 0
         self.problem: Reason | None = None
@@ -55,53 +55,57 @@ class Pool:
 
     @property
     def ready(self) -> bool:
-        return any(seat.ready for seat in self._seats)
+        return any(worker.ready for worker in self._workers)
 
     @property
     def holding(self) -> int:
-        return sum(len(seat.held) for seat in self._seats)
+        return sum(len(worker.held) for worker in self._workers)
 
-    def under_way(self) -> Iterator[tuple[Work, float]]:
+    def under_way(self) -> Iterator[tuple[InFlight, float]]:
         """What has begun, with its seconds."""
-        for seat in self._seats:
-            if seat.held and (seconds := seat.seconds):
-                yield seat.held[0], seconds
+        for worker in self._workers:
+            if worker.held and (seconds := worker.seconds):
+                yield worker.held[0], seconds
 
     @property
     def idle(self) -> bool:
-        return any(seat.ready and not seat.held and not seat.leaving for seat in self._seats)
+        return any(worker.ready and not worker.held and not worker.leaving for worker in self._workers)
 
-    def offer(self, waiting: deque[Work]) -> None:
+    def offer(self, waiting: deque[InFlight]) -> None:
         """Hands messages to the children that have room, the least loaded first. One that still has half its
         frames is left alone, so that the next write to it carries several."""
         depth = self.depth
-        seats = [seat for seat in self._seats if len(seat.held) < LEAST_DEPTH or 2 * len(seat.held) <= depth]
+        workers = [
+            worker
+            for worker in self._workers
+            if len(worker.held) < LEAST_DEPTH or 2 * len(worker.held) <= depth
+        ]
         for load in range(depth):
-            for seat in seats:
+            for worker in workers:
                 if not waiting or not self._slots:
                     break
-                if len(seat.held) == load and seat.room(len(waiting[0].encoded), depth):
-                    self._hand(seat, waiting.popleft())
-        for seat in self._seats:
-            if seat.unsent:
-                self._send(seat)
+                if len(worker.held) == load and worker.room(len(waiting[0].encoded), depth):
+                    self._hand(worker, waiting.popleft())
+        for worker in self._workers:
+            if worker.unsent:
+                self._send(worker)
 
-    def collect(self, timeout: float) -> list[Ended]:
+    def collect(self, timeout: float) -> list[HandlingEnd]:
         """Waits for news at most so long: answers, deaths, or the run's wake descriptor."""
-        ended: list[Ended] = []
-        for key, mask in self._selector.select(max(0.0, min(timeout, self._patience()))):
-            kind, seat = key.data
-            if kind == _WAKE or seat.process is None:
+        ended: list[HandlingEnd] = []
+        for key, mask in self._selector.select(max(0.0, min(timeout, self._seconds_until_due()))):
+            kind, worker = key.data
+            if kind == _WAKE or worker.process is None:
                 continue
             if kind == _DIED:
-                ended += self._died(seat)
+                ended += self._died(worker)
                 continue
             if mask & selectors.EVENT_WRITE:
-                self._flush(seat)
+                self._flush(worker)
             if mask & selectors.EVENT_READ:
-                ended += self._read(seat)
-        for seat in self._seats:
-            ended += seat.finished()
+                ended += self._read(worker)
+        for worker in self._workers:
+            ended += worker.finished()
         now = time.monotonic()
         if ended:
             self._ended_at = now
@@ -110,25 +114,25 @@ class Pool:
 
     def recall(self) -> None:
         """Takes back what waits in children and has not begun."""
-        for seat in self._seats:
-            self._recall(seat, seat.held[1:] if seat.began else list(seat.held))
+        for worker in self._workers:
+            self._recall(worker, worker.held[1:] if worker.began else list(worker.held))
 
     def kill_all(self) -> None:
         """By force: what they were at is given back as if it had not begun."""
-        for seat in self._seats:
-            if seat.process is not None:
-                seat.killed_as = Handled(Outcome.RELEASED)
-                seat.process.kill()
+        for worker in self._workers:
+            if worker.process is not None:
+                worker.killed_as = HandlingResult(Outcome.RELEASED)
+                worker.process.kill()
 
-    def close(self) -> list[Ended]:
+    def close(self) -> list[HandlingEnd]:
         """Ends every process, the hard way after a moment. The journal can be closed afterwards."""
         self._closing = True
-        for seat in self._seats:
-            if seat.process is not None:
-                seat.process.finish()
+        for worker in self._workers:
+            if worker.process is not None:
+                worker.process.finish()
         deadline = time.monotonic() + 2.0
-        ended: list[Ended] = []
-        while any(seat.process is not None for seat in self._seats):
+        ended: list[HandlingEnd] = []
+        while any(worker.process is not None for worker in self._workers):
             if time.monotonic() > deadline:
                 self.kill_all()
             ended += self.collect(0.1)
@@ -137,88 +141,88 @@ class Pool:
 
     # -- handing out -----------------------------------------------------------------------------------------
 
-    def _hand(self, seat: Seat, work: Work) -> None:
+    def _hand(self, worker: WorkerSlot, work: InFlight) -> None:
         slot = work.slot = self._slots.pop()
         data, content = work.journalled()
         self._journal.claim(slot, work.record, work.attempt, work.count, work.tag, data, content)
-        seat.held.append(work)
-        seat.unsent.append(frames.message_frame(slot, work.attempt, work.encoded, work.acknowledgement))
+        worker.held.append(work)
+        worker.unsent.append(frames.message_frame(slot, work.attempt, work.encoded, work.acknowledgement))
 
-    def _send(self, seat: Seat) -> None:
-        assert seat.process is not None
-        data = seat.unsent[0] if len(seat.unsent) == 1 else b"".join(seat.unsent)
-        seat.unsent.clear()
-        seat.process.send(data)
-        self._watch_writing(seat)
+    def _send(self, worker: WorkerSlot) -> None:
+        assert worker.process is not None
+        data = worker.unsent[0] if len(worker.unsent) == 1 else b"".join(worker.unsent)
+        worker.unsent.clear()
+        worker.process.send(data)
+        self._watch_writing(worker)
 
-    def _flush(self, seat: Seat) -> None:
-        assert seat.process is not None
-        seat.process.flush()
-        self._watch_writing(seat)
+    def _flush(self, worker: WorkerSlot) -> None:
+        assert worker.process is not None
+        worker.process.flush()
+        self._watch_writing(worker)
 
-    def _watch_writing(self, seat: Seat) -> None:
-        assert seat.process is not None
-        if seat.writing != seat.process.busy_writing:
-            seat.writing = seat.process.busy_writing
-            mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if seat.writing else 0)
-            self._selector.modify(seat.process.socket, mask, (_READ, seat))
+    def _watch_writing(self, worker: WorkerSlot) -> None:
+        assert worker.process is not None
+        if worker.writing != worker.process.busy_writing:
+            worker.writing = worker.process.busy_writing
+            mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.writing else 0)
+            self._selector.modify(worker.process.socket, mask, (_READ, worker))
 
     # -- answers ---------------------------------------------------------------------------------------------
 
-    def _read(self, seat: Seat) -> list[Ended]:
-        assert seat.process is not None
-        found, closed = seat.process.read()
-        ended = list(self._answers(seat, found))
-        if closed and not seat.leaving:
+    def _read(self, worker: WorkerSlot) -> list[HandlingEnd]:
+        assert worker.process is not None
+        found, closed = worker.process.read()
+        ended = list(self._answers(worker, found))
+        if closed and not worker.leaving:
             # It closed the socket and may live on: nothing more can be asked of it.
-            seat.leaving = True
-            self._selector.unregister(seat.process.socket)
-            seat.process.kill()
+            worker.leaving = True
+            self._selector.unregister(worker.process.socket)
+            worker.process.kill()
         return ended
 
-    def _answers(self, seat: Seat, found: list[frames.Frame]) -> Iterator[Ended]:
+    def _answers(self, worker: WorkerSlot, found: list[frames.Frame]) -> Iterator[HandlingEnd]:
         for kind, slot, number, content in found:
-            yield from seat.finished()  # what succeeded before it ends before it
+            yield from worker.finished()  # what succeeded before it ends before it
             if kind == frames.DONE:
                 continue
             if kind == frames.READY:
-                seat.ready = True
+                worker.ready = True
                 self.problem = None
             elif kind == frames.PROBLEM:
                 details = frames.read_problem(content)
                 self.problem = reasons.AGENT_RAISED_AT_START(type=details.exception_type, text=details.text)
-                seat.leaving = True
+                worker.leaving = True
             elif kind == frames.RETIRING:
-                self._retire(seat)
-            elif kind == frames.SKIPPED:
-                self._skipped(seat, slot)
+                self._retire(worker)
+            elif kind == frames.RECALLED:
+                self._skipped(worker, slot)
             elif kind == frames.ACKNOWLEDGE:
-                if seat.process is not None:
+                if worker.process is not None:
                     question = read_question(content)
-                    self.asked.append(AgentQuestion(seat.process.pid, slot, number, question))
+                    self.asked.append(AgentQuestion(worker.process.pid, slot, number, question))
             else:
-                work = seat.take(slot)
+                work = worker.take(slot)
                 if work is not None:
-                    seat.useful = True
+                    worker.useful = True
                     failed = kind == frames.FAILED
-                    seconds = seat.seconds_of(slot) if failed else 0.0
+                    seconds = worker.seconds_of(slot) if failed else 0.0
                     if failed:
-                        seat.halted_by = slot
-                    pid = seat.process.pid if seat.process is not None else 0
-                    yield Ended(work, frames.read_handled(kind, content), pid, seconds)
+                        worker.halted_by = slot
+                    pid = worker.process.pid if worker.process is not None else 0
+                    yield HandlingEnd(work, frames.read_handled(kind, content), pid, seconds)
 
     def reply(self, asked: AgentQuestion, reply: Reply) -> None:
         """To the process that asked, if it is still there."""
-        for seat in self._seats:
-            if seat.process is not None and seat.process.pid == asked.pid and not seat.leaving:
-                seat.unsent.append(reply_frame(asked.number, reply))
-                self._send(seat)
+        for worker in self._workers:
+            if worker.process is not None and worker.process.pid == asked.pid and not worker.leaving:
+                worker.unsent.append(reply_frame(asked.number, reply))
+                self._send(worker)
 
-    def _skipped(self, seat: Seat, slot: int) -> None:
-        work = seat.take(slot)
+    def _skipped(self, worker: WorkerSlot, slot: int) -> None:
+        work = worker.take(slot)
         if work is not None:
             self.back.append(work)
-        seat.recalled.discard(slot)
+        worker.recalled.discard(slot)
         self.release(slot)
 
     def release(self, slot: int) -> None:
@@ -226,30 +230,30 @@ class Pool:
         must not begin any more has to be recalled before."""
         self._journal.free(slot)
         self._slots.append(slot)
-        for seat in self._seats:
-            if seat.halted_by == slot:
-                seat.halted_by = -1
-                if seat.process is not None and not seat.leaving:
-                    seat.unsent.append(frames.frame(frames.GO_ON))
-                    self._send(seat)
+        for worker in self._workers:
+            if worker.halted_by == slot:
+                worker.halted_by = -1
+                if worker.process is not None and not worker.leaving:
+                    worker.unsent.append(frames.frame(frames.RESUME))
+                    self._send(worker)
 
     # -- taking back -----------------------------------------------------------------------------------------
 
-    def _recall(self, seat: Seat, works: list[Work]) -> None:
-        self.back += seat.recall(works)
+    def _recall(self, worker: WorkerSlot, works: list[InFlight]) -> None:
+        self.back += worker.recall(works)
 
-    def _retire(self, seat: Seat) -> None:
+    def _retire(self, worker: WorkerSlot) -> None:
         """The child asked for it: what waits in it goes to others, and so does its seat."""
-        if seat.process is not None and not seat.leaving:
-            seat.leaving = True
-            seat.process.finish()
+        if worker.process is not None and not worker.leaving:
+            worker.leaving = True
+            worker.process.finish()
 
     # -- deaths and births -----------------------------------------------------------------------------------
 
-    def _died(self, seat: Seat) -> list[Ended]:
+    def _died(self, worker: WorkerSlot) -> list[HandlingEnd]:
         """Every answer that it wrote still counts; of what it held only the one that had begun is its
         failure."""
-        process = seat.process
+        process = worker.process
         assert process is not None
         found: list[frames.Frame] = []
         while True:
@@ -257,68 +261,70 @@ class Pool:
             found += more
             if closed or not more:
                 break
-        ended = [*self._answers(seat, found), *seat.finished()]
+        ended = [*self._answers(worker, found), *worker.finished()]
         for descriptor in (process.socket, process.death):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
-        seat.process = None
+        worker.process = None
         name = process.reap()
-        for work in seat.held:
+        for work in worker.held:
             # ANSWERING without an answer: nobody knows what it wanted to send, so it counts as not done.
             if self._journal.state(work.slot) in (STARTED, ANSWERING):
-                handled = seat.killed_as or Handled(Outcome.CHILD_DIED, failure(name, death_text(name)))
+                handled = worker.killed_as or HandlingResult(
+                    Outcome.CHILD_DIED, failure(name, death_text(name))
+                )
                 measured = handled.measured(process.memory_peak)
-                ended.append(Ended(work, measured, process.pid, seat.seconds_of(work.slot)))
-                seat.useful = True
+                ended.append(HandlingEnd(work, measured, process.pid, worker.seconds_of(work.slot)))
+                worker.useful = True
             else:
                 self.release(work.slot)
                 self.back.append(work)
-        for slot in seat.recalled:
+        for slot in worker.recalled:
             self.release(slot)
-        if not seat.ready and not self.problem and not self._closing:
+        if not worker.ready and not self.problem and not self._closing:
             self.problem = reasons.PROCESS_ENDED_EARLY(how=name)
-        seat.vacate(time.monotonic())
+        worker.vacate(time.monotonic())
         self.restarts += not self._closing
         return ended
 
     def _look_after(self, now: float) -> None:
         """Empty seats, starts that hang, handlings over their time, messages stuck behind a long one."""
-        for seat in self._seats:
-            if seat.process is None:
-                if not self._closing and now >= seat.start_at:
-                    self._start(seat)
-            elif not seat.ready and not seat.leaving and now - seat.process.started_at > START_SECONDS:
+        for worker in self._workers:
+            if worker.process is None:
+                if not self._closing and now >= worker.start_at:
+                    self._start(worker)
+            elif not worker.ready and not worker.leaving and now - worker.process.started_at > START_SECONDS:
                 self.problem = reasons.IMPORT_TOO_SLOW(seconds=START_SECONDS)
-                seat.process.kill()
-            elif self.limit_seconds and seat.held:
-                self._check_time(seat)
+                worker.process.kill()
+            elif self.limit_seconds and worker.held:
+                self._check_time(worker)
         if self.idle:
-            for seat in self._seats:
-                if len(seat.held) > 1 and seat.seconds > _STEAL_AFTER:
-                    self._recall(seat, seat.held[1:])
+            for worker in self._workers:
+                if len(worker.held) > 1 and worker.seconds > _STEAL_AFTER:
+                    self._recall(worker, worker.held[1:])
 
-    def _check_time(self, seat: Seat) -> None:
-        assert seat.process is not None
-        if seat.killed_as is None and seat.seconds > self.limit_seconds:
+    def _check_time(self, worker: WorkerSlot) -> None:
+        assert worker.process is not None
+        if worker.killed_as is None and worker.seconds > self.limit_seconds:
             text = f"The handling took longer than {self.limit_seconds:g} s; its process was killed."
-            seat.killed_as = Handled(Outcome.TIMED_OUT, failure("timeout", text))
-            seat.process.kill()
+            worker.killed_as = HandlingResult(Outcome.TIMED_OUT, failure("timeout", text))
+            worker.process.kill()
 
-    def _start(self, seat: Seat) -> None:
+    def _start(self, worker: WorkerSlot) -> None:
         try:
             process = ChildProcess(self._journal, self._job)
         except OSError as error:  # no memory, too many processes or open files
             self.problem = reasons.NO_PROCESS(detail=str(error))
-            seat.start_at = time.monotonic() + LONGEST_PAUSE / 6
+            worker.start_at = time.monotonic() + LONGEST_PAUSE / 6
             return
-        seat.process = process
-        self._selector.register(process.socket, selectors.EVENT_READ, (_READ, seat))
-        self._selector.register(process.death, selectors.EVENT_READ, (_DIED, seat))
-        self._watch_writing(seat)
+        worker.process = process
+        self._selector.register(process.socket, selectors.EVENT_READ, (_READ, worker))
+        self._selector.register(process.death, selectors.EVENT_READ, (_DIED, worker))
+        self._watch_writing(worker)
 
-    def _patience(self) -> float:
+    def _seconds_until_due(self) -> float:
         """Seconds until somebody must be looked after, at most."""
-        waits = any(len(seat.held) > 1 for seat in self._seats)
+        waits = any(len(worker.held) > 1 for worker in self._workers)
         if waits and (self.idle or time.monotonic() - self._ended_at < _QUICK):
             return _STEAL_AFTER
         if self.limit_seconds:

@@ -8,8 +8,8 @@ from typing import Any
 from contract import reasons
 from contract.reasons import Reason
 from kma.children.process import ChildProcess
-from kma.delivery.in_flight import Work
-from kma.handling.handler import RETURNED, Handled
+from kma.delivery.in_flight import InFlight
+from kma.handling.handler import RETURNED, HandlingResult
 from kma.spool.journal import FINISHED, Journal
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds after processes that died before they ended a handling
@@ -17,31 +17,31 @@ SMALL = 64 * 1024  # bytes of a message of which several may wait in a child
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class HandlingEnd:
     """One handling that is over. `seconds` since `run_agent` began, 0 where it is not measured (success)."""
 
-    work: Work
-    handled: Handled
+    work: InFlight
+    handled: HandlingResult
     pid: int = 0
     seconds: float = 0.0
 
 
-class Seat:
-    """A place for one child process; processes come and go, the seat keeps count of their early deaths."""
+class WorkerSlot:
+    """A place for one child process; processes come and go, it keeps count of their early deaths."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.process: ChildProcess | None = None
-        self.held: list[Work] = []
-        self.recalled: set[int] = set()  # slots that the child will answer with SKIPPED
+        self.held: list[InFlight] = []
+        self.recalled: set[int] = set()  # slots that the child will answer with RECALLED
         self.unsent: list[bytes] = []
-        self.halted_by = -1  # slot of the failure after which the child waits for GO_ON
+        self.halted_by = -1  # slot of the failure after which the child waits for RESUME
         self.ready = False
         self.leaving = False
         self.useful = False  # this process has ended a handling
         self.early_deaths = 0
         self.start_at = 0.0
-        self.killed_as: Handled | None = None
+        self.killed_as: HandlingResult | None = None
         self.writing = False
 
     def room(self, size: int, depth: int) -> bool:
@@ -65,21 +65,21 @@ class Seat:
         began = self._journal.started(slot)
         return time.monotonic() - began if began is not None else 0.0
 
-    def finished(self) -> Iterator[Ended]:
+    def finished(self) -> Iterator[HandlingEnd]:
         """Successes, as the journal tells them, up to the first handling that is something else."""
         held, state = self.held, self._journal.state
         while held and state(held[0].slot) == FINISHED:
             self.useful = True
-            yield Ended(held.pop(0), RETURNED)
+            yield HandlingEnd(held.pop(0), RETURNED)
 
-    def take(self, slot: int) -> Work | None:
+    def take(self, slot: int) -> InFlight | None:
         """What it holds in that slot, which it holds no longer."""
         for index, work in enumerate(self.held):
             if work.slot == slot:
                 return self.held.pop(index)
         return None
 
-    def recall(self, works: Sequence[Work]) -> list[Work]:
+    def recall(self, works: Sequence[InFlight]) -> list[InFlight]:
         """Those of `works` that it has not begun and may not begin any more. The child still has their
         frames: a slot is free when it has answered that it skipped it."""
         taken = [work for work in works if self._journal.recall(work.slot)]
@@ -108,7 +108,7 @@ SHARE = 0.8  # of the limit
 CHECK_PAUSE = 0.5  # seconds between two looks
 
 
-class Slow:
+class SlowHandlings:
     """One thread, the run's. `problem`: what is slow now, for whoever looks at the run."""
 
     def __init__(self, log: Any) -> None:
@@ -117,7 +117,7 @@ class Slow:
         self._look_at = 0.0
         self.problem: Reason | None = None
 
-    def look(self, under_way: Iterable[tuple[Work, float]], limit_seconds: float, now: float) -> None:
+    def look(self, under_way: Iterable[tuple[InFlight, float]], limit_seconds: float, now: float) -> None:
         """`under_way` with the seconds of each; `limit_seconds` 0 = none, `now` monotonic."""
         if now < self._look_at:
             return

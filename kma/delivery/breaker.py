@@ -14,16 +14,16 @@ from contract.messages import MAX_EVIDENCE, DesiredRun
 from contract.outcomes import RULES, Breaker, Outcome
 from contract.records import BreakerCounts, Interruption, MessageIdentity, RecordRun
 from kma.spool.journal import Totals
-from kma.spool.ledger import Carried
+from kma.spool.ledger import CarriedCounts
 
 NOBODY = MessageIdentity()  # the message of a standalone agent
 
 
-class Counting:
+class RunBreaker:
     """One thread. `handled`: of this run, also before a restart. `reason`: why it has tripped, empty
     before."""
 
-    def __init__(self, run: RecordRun, desired: DesiredRun, carried: Carried, handled: int = 0) -> None:
+    def __init__(self, run: RecordRun, desired: DesiredRun, carried: CarriedCounts, handled: int = 0) -> None:
         self._run = run
         self.desired = desired
         self.counts = carried.counts
@@ -74,11 +74,11 @@ class Counting:
         if reason is None:
             return None
         self.reason = reason.value
-        told = replace(told_counts(self.counts), marks=())
+        told = replace(reported_counts(self.counts), marks=())
         return Interruption(self._run, told, at, self.reason, self.desired.max_failures, self.evidence)
 
-    def carried(self) -> Carried:
-        return Carried(
+    def carried(self) -> CarriedCounts:
+        return CarriedCounts(
             successes=self.successes,
             failures=self.failures,
             activation=str(self._run.activation),
@@ -89,7 +89,7 @@ class Counting:
         )
 
 
-def first_carried(stored: Carried, desired: DesiredRun) -> Carried:
+def first_carried(stored: CarriedCounts, desired: DesiredRun) -> CarriedCounts:
     """What a run begins with, of what the setting's last run left on this server.
 
     The same run, after a restart: all of it. Another epoch after a trip: a person resumed it, so it counts
@@ -108,12 +108,12 @@ def first_carried(stored: Carried, desired: DesiredRun) -> Carried:
         return fresh
     elif told is None:
         told = BreakerCounts()
-    elif replace(told, marks=stored.counts.marks) == told_counts(stored.counts):
+    elif replace(told, marks=stored.counts.marks) == reported_counts(stored.counts):
         return fresh  # it was this server that ran last: it knows the evidence too
     return replace(fresh, counts=Counts(told.same_type, told.same, told.any, told.marks), evidence=())
 
 
-def after_kill(stored: Carried, totals: Totals) -> Carried:
+def after_kill(stored: CarriedCounts, totals: Totals) -> CarriedCounts:
     """What the killed run left. `stored` is as of its last record; successes since then stand only in the
     journal's `totals`, and one of them has set the counts to 0. `since` says whether both speak of the same
     last failure: killed between the transaction of a failure and its note in the journal, the journal is the
@@ -124,13 +124,13 @@ def after_kill(stored: Carried, totals: Totals) -> Carried:
     return replace(stored, successes=totals.successes, counts=Counts(), evidence=())
 
 
-def told_counts(counts: Counts) -> BreakerCounts:
+def reported_counts(counts: Counts) -> BreakerCounts:
     return BreakerCounts(counts.same_type, counts.same, counts.any, counts.marks)
 
 
-def final_counts(stored: Carried, run: RecordRun | DesiredRun) -> BreakerCounts | None:
+def final_counts(stored: CarriedCounts, run: RecordRun | DesiredRun) -> BreakerCounts | None:
     """What this run has counted last; None when the setting has run under another activation or epoch here
     since."""
     if (stored.activation, stored.epoch) != (str(run.activation), run.epoch):
         return None
-    return told_counts(stored.counts)
+    return reported_counts(stored.counts)

@@ -8,7 +8,7 @@ PERIOD = 0.25  # seconds between two looks at the rate
 LEAST_DEPTH, MOST_DEPTH = 2, 8
 
 
-class Window:
+class PrefetchWindow:
     """Begins small, because credit that the broker has used cannot be taken back: a queue of 20 MB messages
     must not fill the memory before the first was seen. Stays small while handlings are slow: what waits here
     is kept from the other servers of the setting."""
@@ -53,11 +53,11 @@ class Window:
         return self.size != before
 
 
-class Allowance:
+class Credit:
     """One thread. `ended`: handlings of this run that are over, also before a restart of the KMA."""
 
     def __init__(self, desired: DesiredRun, ended: int) -> None:
-        self.window = Window(desired.concurrency)
+        self.window = PrefetchWindow(desired.concurrency)
         self._one = desired.ordered
         self.limit = desired.limit_messages
         self.ended = ended

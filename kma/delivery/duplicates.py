@@ -22,24 +22,24 @@ from broker.port import MessageUndecodable
 from contract.message_key import POINTER, PROPERTY, found_at, message_key
 from contract.typed import canonical
 from kma.delivery.effects import RunFacts
-from kma.delivery.in_flight import Work
-from kma.spool.batch_tables import Handled, HandledKeys
+from kma.delivery.in_flight import InFlight
+from kma.spool.batch_tables import HandledKeys, HandledKeysUpdate
 
 
-class Guard:
+class DuplicateGuard:
     """One thread, the run's. `keys` None: nothing can be remembered, and nothing is guarded."""
 
     def __init__(self, facts: RunFacts, keys: HandledKeys | None) -> None:
         self._facts = facts
         self._keys = keys
         self._key = facts.desired.duplicate_key if keys is not None else ""
-        self._at_hand: dict[bytes, Work] = {}
-        self._held: dict[bytes, deque[Work]] = {}
+        self._at_hand: dict[bytes, InFlight] = {}
+        self._held: dict[bytes, deque[InFlight]] = {}
         self._handled: list[bytes] = []
         self._new_repeats = 0
         self.repeats = keys.repeats(facts.key) if keys is not None else 0
 
-    def repeats_one(self, work: Work) -> bool:
+    def repeats_one(self, work: InFlight) -> bool:
         """Whether the message is a repeat; then it is counted. A message without the key is none."""
         if not self._key:
             return False
@@ -50,7 +50,7 @@ class Guard:
         self._new_repeats += 1
         return True
 
-    def admit(self, work: Work) -> bool:
+    def admit(self, work: InFlight) -> bool:
         """False: one of the same key is at hand; `freed` gives it when that has ended."""
         if not work.digest:
             return True
@@ -60,17 +60,17 @@ class Guard:
         self._at_hand[work.digest] = work
         return True
 
-    def handled(self, work: Work) -> None:
+    def handled(self, work: InFlight) -> None:
         """Well, and what it sent is committed."""
         if work.digest:
             self._handled.append(work.digest)
 
-    def over(self, work: Work) -> None:
+    def over(self, work: InFlight) -> None:
         """Its handling has ended, however."""
         if work.digest and self._at_hand.get(work.digest) is work:
             del self._at_hand[work.digest]
 
-    def freed(self) -> list[Work]:
+    def freed(self) -> list[InFlight]:
         """Those that waited for one that has ended: to be looked at as if they came now."""
         free = [digest for digest in self._held if digest not in self._at_hand]
         return [work for digest in free for work in self._held.pop(digest)]
@@ -84,13 +84,13 @@ class Guard:
     def pending(self) -> bool:
         return bool(self._handled or self._new_repeats)
 
-    def to_store(self) -> list[Handled]:
+    def to_store(self) -> list[HandledKeysUpdate]:
         if not self.pending:
             return []
         desired = self._facts.desired
         told = tuple(self._handled)
         return [
-            Handled(
+            HandledKeysUpdate(
                 desired.setting, self._facts.key, desired.duplicate_window_seconds, told, self._new_repeats
             )
         ]

@@ -75,7 +75,7 @@ class Effects:
         self.transactions.clear()
 
 
-class LazyAccepts:
+class BatchedAccepts:
     """One thread, the run's. In other modes nothing waits here."""
 
     def __init__(self, desired: DesiredRun) -> None:
@@ -97,9 +97,9 @@ class LazyAccepts:
     @property
     def due(self) -> bool:
         tags = self._tags
-        return bool(tags) and (self.stopping or len(tags) >= self._most or not self.patience())
+        return bool(tags) and (self.stopping or len(tags) >= self._most or not self.seconds_until_due())
 
-    def patience(self) -> float:
+    def seconds_until_due(self) -> float:
         """Seconds until the oldest has waited long enough."""
         return max(0.0, self._since + self._seconds - time.monotonic()) if self._tags else float("inf")
 

@@ -38,7 +38,7 @@ from contract.names import (
 from contract.outcomes import DISPOSITIONS, AfterLast, Disposition
 from contract.typed import Typed
 from kma.delivery.effects import Effects, RunFacts, Transaction
-from kma.delivery.in_flight import Work
+from kma.delivery.in_flight import InFlight
 from kma.delivery.message_identity import KnownAttempts
 from kma.logs import logger
 
@@ -54,7 +54,7 @@ _LEFT_OUT = frozenset({LETTER, LETTER_QUEUE, LETTER_ID})
 class Leaving:
     """A message on its way to where its setting says."""
 
-    work: Work
+    work: InFlight
     disposition: Disposition
     transaction: Transaction
 
@@ -78,7 +78,7 @@ class Exhausted:
         """Whoever fails last is needed whole."""
         return self._facts.desired.after_last is AfterLast.EXCEPTION
 
-    def disposition(self, work: Work) -> Disposition:
+    def disposition(self, work: InFlight) -> Disposition:
         """Where the message goes. Bytes that are no message cannot be copied, nor a body of which only the
         head came; what has failed already where the copy would go would go round without end."""
         desired = self._facts.desired
@@ -98,7 +98,7 @@ class Exhausted:
                 return Disposition.DEAD
         return disposition
 
-    def begin(self, work: Work, disposition: Disposition, exception_type: str, at: datetime) -> Effects:
+    def begin(self, work: InFlight, disposition: Disposition, exception_type: str, at: datetime) -> Effects:
         """`disposition` is EXCEPTION or DISCARDED; its protocol goes to the disk together with these."""
         desired, effects = self._facts.desired, Effects()
         if not work.identified.key.weak:
@@ -139,7 +139,7 @@ class Exhausted:
         """The connection is gone: they went with it, or come back."""
         self._leaving.clear()
 
-    def log(self, work: Work, event: str, **more: str) -> None:
+    def log(self, work: InFlight, event: str, **more: str) -> None:
         run, identified = self._facts.run, work.identified
         logger(activation=str(run.activation), setting=run.setting, server=run.server).warning(
             event,
@@ -177,7 +177,7 @@ def marked(message: Message, marks: dict[str, Typed]) -> Message:
     )
 
 
-def _marks(work: Work, address: str, queue: str, exception_type: str, at: datetime) -> dict[str, Typed]:
+def _marks(work: InFlight, address: str, queue: str, exception_type: str, at: datetime) -> dict[str, Typed]:
     texts = {
         FAILED_ADDRESS: address,
         FAILED_QUEUE: queue,

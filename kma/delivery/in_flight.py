@@ -5,15 +5,15 @@ from dataclasses import asdict, replace
 
 from broker.amqp.codec import decode, encode
 from broker.port import NULL, BodyKind
-from kma.delivery.message_identity import NO_MESSAGE, Identified, identify, may_be_replayed
+from kma.delivery.message_identity import NO_MESSAGE, IdentifiedMessage, identify, may_be_replayed
 from kma.spool.journal import ENCODED, IDENTITY, ROOM
 
 
-class Work:
+class InFlight:
     """`count`: attempts made before by the broker's count; `attempt` the one that begins; `record` the id of
-    the protocol if it fails; `life` the connection that delivered it; `slot` of the journal, -1 for none;
-    `acknowledgement` its id in the mode CLIENT, else empty; `digest` of its key where repeats are guarded
-    against."""
+    the protocol if it fails; `connection_number` of the one that delivered it; `slot` of the journal, -1 for
+    none; `acknowledgement` its id in the mode CLIENT, else empty; `digest` of its key where repeats are
+    guarded against."""
 
     __slots__ = (
         *(
@@ -24,7 +24,7 @@ class Work:
             "count",
             "digest",
             "encoded",
-            "life",
+            "connection_number",
             "record",
             "slot",
         ),
@@ -38,7 +38,7 @@ class Work:
         count: int,
         attempt: int,
         record: bytes,
-        life: int,
+        connection_number: int,
         masked: tuple[str, ...],
     ) -> None:
         self.tag = tag
@@ -46,15 +46,15 @@ class Work:
         self.count = count
         self.attempt = attempt
         self.record = record
-        self.life = life
+        self.connection_number = connection_number
         self.slot = -1
         self.acknowledgement = ""
         self.digest = b""
         self._masked = masked
-        self._identified: Identified | None = None
+        self._identified: IdentifiedMessage | None = None
 
     @property
-    def identified(self) -> Identified:
+    def identified(self) -> IdentifiedMessage:
         if self._identified is None:
             self._identified = identify(self.encoded, self._masked)
         return self._identified
@@ -64,9 +64,11 @@ class Work:
         """Whether its success is worth a record. False for nearly all, and cheap."""
         return self.attempt > 1 or (may_be_replayed(self.encoded) and self.identified.replayed)
 
-    def again(self, record: bytes, attempt: int) -> "Work":
+    def again(self, record: bytes, attempt: int) -> "InFlight":
         """The same delivery, for another attempt."""
-        work = Work(self.tag, self.encoded, self.count, attempt, record, self.life, self._masked)
+        work = InFlight(
+            self.tag, self.encoded, self.count, attempt, record, self.connection_number, self._masked
+        )
         work.digest = self.digest
         return work
 
@@ -83,15 +85,15 @@ class Work:
         return identity_bytes(self.identified), IDENTITY
 
 
-def without_message(record: bytes) -> Work:
+def standalone_attempt(record: bytes) -> InFlight:
     """One run of a standalone agent."""
-    work = Work(0, b"", 0, 1, record, 0, ())
+    work = InFlight(0, b"", 0, 1, record, 0, ())
     work.slot = 0  # of the one in its journal
     work._identified = NO_MESSAGE
     return work
 
 
-def identity_bytes(identified: Identified) -> bytes:
+def identity_bytes(identified: IdentifiedMessage) -> bytes:
     """At most ROOM bytes; without the properties if they are too many."""
     whole = asdict(identified)
     data = json.dumps(whole).encode()

@@ -83,7 +83,7 @@ def may_be_replayed(encoded: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Identified:
+class IdentifiedMessage:
     """All that records say about a message beside its attempt and its run."""
 
     key: MessageKey
@@ -118,22 +118,22 @@ class Identified:
 
 
 # What a standalone agent's run is about.
-NO_MESSAGE = Identified(MessageKey("", weak=False), "", 0, {}, "", None, "")
+NO_MESSAGE = IdentifiedMessage(MessageKey("", weak=False), "", 0, {}, "", None, "")
 
 
-def identify(encoded: bytes, masked: tuple[str, ...] = ()) -> Identified:
+def identify(encoded: bytes, masked: tuple[str, ...] = ()) -> IdentifiedMessage:
     """Never raises: bytes that are no message are identified by their digest."""
     try:
         message = decode(encoded)
     except MessageUndecodable:
         digest = hashlib.sha256(encoded).hexdigest()
-        return Identified(
+        return IdentifiedMessage(
             MessageKey(DIGEST_PREFIX + digest, weak=True), digest, len(encoded), {}, "", None, ""
         )
     section = message.body_section
     queue, dead_letter_id = _letter(message)
     trace = message.properties.get("traceparent")
-    return Identified(
+    return IdentifiedMessage(
         key=message_key(message.message_id, section, message.properties),
         digest=hashlib.sha256(section).hexdigest(),
         size=_size(message.body, section),
@@ -246,7 +246,7 @@ def case_of(encoded: bytes) -> str:
     return case(identify(encoded)) if may_be_replayed(encoded) else key_of(encoded)
 
 
-def case(identified: Identified) -> str:
+def case(identified: IdentifiedMessage) -> str:
     return (
         f"{identified.key.text}@{identified.dead_letter_id}" if identified.replayed else identified.key.text
     )

@@ -13,13 +13,13 @@ import time
 
 from contract.messages import BlockedMessage, DesiredRun, GiveUpRequest
 from contract.outcomes import AfterLast
-from kma.delivery.in_flight import Work
-from kma.handling.failure import Failure
+from kma.delivery.in_flight import InFlight
+from kma.handling.failure import FailureDetails
 
 FOR_A_PERSON = -1.0
 
 
-class Ordered:
+class OrderedRetry:
     """One thread, the run's, but for `blocked`. In other subscriptions nothing is kept here."""
 
     def __init__(self, desired: DesiredRun) -> None:
@@ -28,8 +28,8 @@ class Ordered:
         self._asked = desired.retries_requested
         self._wish = desired.give_up_request
         self.stays = False
-        self._work: Work | None = None
-        self._failure: Failure | None = None
+        self._work: InFlight | None = None
+        self._failure: FailureDetails | None = None
         self._since = 0.0
         self._stored = self._now = self._given_up = False
         self.change(desired)
@@ -49,7 +49,7 @@ class Ordered:
         blocked = self.blocked
         return blocked is not None and (blocked.digest, blocked.attempt) == (wish.digest, wish.attempt)
 
-    def keep(self, work: Work, failure: Failure) -> None:
+    def keep(self, work: InFlight, failure: FailureDetails) -> None:
         """It has failed; its records are in the batch at hand."""
         self._work, self._failure, self._since = work, failure, time.monotonic()
         self._stored = self._now = self._given_up = False
@@ -62,7 +62,7 @@ class Ordered:
         """It goes with its connection."""
         self._work, self._given_up = None, False
 
-    def patience(self) -> float:
+    def seconds_until_due(self) -> float:
         """Seconds until it may be tried again."""
         if self._work is None or not self._stored:
             return float("inf")
@@ -74,15 +74,15 @@ class Ordered:
 
     @property
     def due(self) -> bool:
-        return self.patience() <= 0.0
+        return self.seconds_until_due() <= 0.0
 
-    def take(self) -> Work:
+    def take(self) -> InFlight:
         """The message, which is due, as it failed."""
         assert self._work is not None
         work, self._work = self._work, None
         return work
 
-    def take_given_up(self) -> tuple[Work, Failure] | None:
+    def take_given_up(self) -> tuple[InFlight, FailureDetails] | None:
         """The message that a person gave up, which is due, and how it failed last; None where nobody did."""
         if not self._given_up or self._failure is None:
             return None

@@ -17,11 +17,11 @@ from typing import Any
 
 from broker.amqp.codec import decode
 from broker.port import BrokerError, BrokerUnavailable, Outgoing, Publisher
-from kma.handling.frames import Answer, answer_frame, read_send
+from kma.handling.frames import SendReply, answer_frame, read_send
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SendResult:
     """What the handling of this acknowledgement id sent is at the broker, or `problem` says why not.
     `temporary`: it may work later; a part may have been sent."""
 
@@ -34,11 +34,11 @@ _TRIES, _PAUSE = 3, 0.5  # of what finds no broker: it may be about to come back
 _PATIENCE = 10.0  # seconds for what is on its way at the end
 
 
-class Departures:
+class Outbox:
     """`put` from one thread. Sends are published again after a failure that may have taken a part:
     at-least-once."""
 
-    def __init__(self, make: Callable[[], Publisher], tell: Callable[[Sent], None], log: Any) -> None:
+    def __init__(self, make: Callable[[], Publisher], tell: Callable[[SendResult], None], log: Any) -> None:
         self._make = make
         self._tell = tell
         self._log = log
@@ -63,7 +63,7 @@ class Departures:
 
     def _put(self, job: tuple[str, Sequence[Outgoing]]) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._main, name="departures", daemon=True)
+            self._thread = threading.Thread(target=self._main, name="outbox", daemon=True)
             self._thread.start()
         self._jobs.put(job)
 
@@ -83,24 +83,24 @@ class Departures:
             with suppress(BrokerError):
                 publisher.close()
 
-    def _publish(self, acknowledgement: str, messages: Sequence[Outgoing]) -> Sent:
+    def _publish(self, acknowledgement: str, messages: Sequence[Outgoing]) -> SendResult:
         problem = ""
         for left in reversed(range(_TRIES)):
             try:
                 self._publisher = self._publisher or self._make()
                 self._publisher.publish(messages)
-                return Sent(acknowledgement)
+                return SendResult(acknowledgement)
             except BrokerUnavailable as error:
                 self._forget_publisher()
                 problem = str(error) or type(error).__name__
                 if not left or self._closing.wait(_PAUSE):
                     break
             except (BrokerError, ValueError) as error:
-                return Sent(acknowledgement, str(error) or type(error).__name__)
-        return Sent(acknowledgement, problem, temporary=True)
+                return SendResult(acknowledgement, str(error) or type(error).__name__)
+        return SendResult(acknowledgement, problem, temporary=True)
 
 
-class Publishing:
+class StandaloneOutbox:
     """A thread of its own, started by the first send: the run must see to its process while the broker takes
     its time. `descriptor` becomes readable when there are answers."""
 
@@ -110,30 +110,30 @@ class Publishing:
         self._make = make
         self._jobs: SimpleQueue[tuple[int, int, bytes] | None] = SimpleQueue()
         self._answers: deque[tuple[int, bytes]] = deque()
-        self._life = 0  # grows with each process: numbers begin anew
+        self._process_number = 0  # grows with each process: numbers begin anew
         self._thread: threading.Thread | None = None
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def put(self, number: int, content: bytes) -> None:
         """What a SEND frame carries."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._main, name="publishing", daemon=True)
+            self._thread = threading.Thread(target=self._main, name="outbox", daemon=True)
             self._thread.start()
-        self._jobs.put((self._life, number, content))
+        self._jobs.put((self._process_number, number, content))
 
     def answers(self) -> Iterator[bytes]:
         """Frames for the process that asked."""
         with suppress(BlockingIOError):
             os.eventfd_read(self.descriptor)
         while self._answers:
-            life, answer = self._answers.popleft()
-            if life == self._life:
+            process_number, answer = self._answers.popleft()
+            if process_number == self._process_number:
                 yield answer
 
     def forget(self) -> None:
         """The process that asked is gone. What is not on its way yet is not sent: nobody was promised it, and
         after a lease another server may be at work."""
-        self._life += 1
+        self._process_number += 1
 
     def close(self) -> None:
         self.forget()
@@ -147,19 +147,19 @@ class Publishing:
     def _main(self) -> None:
         publisher: Publisher | None = None
         while (job := self._jobs.get()) is not None:
-            life, number, content = job
-            if life != self._life:
+            process_number, number, content = job
+            if process_number != self._process_number:
                 continue
             try:
                 destination, encoded = read_send(content)
                 publisher = publisher or self._make()
                 publisher.publish([Outgoing(destination, decode(encoded))])
-                answer = Answer()
+                answer = SendReply()
             except BrokerUnavailable as error:
-                answer = Answer(str(error) or type(error).__name__, temporary=True)
+                answer = SendReply(str(error) or type(error).__name__, temporary=True)
             except (BrokerError, ValueError) as error:
-                answer = Answer(str(error) or type(error).__name__)
-            self._answers.append((life, answer_frame(number, answer)))
+                answer = SendReply(str(error) or type(error).__name__)
+            self._answers.append((process_number, answer_frame(number, answer)))
             os.eventfd_write(self.descriptor, 1)
         if publisher is not None:
             publisher.close()

@@ -17,7 +17,7 @@ from contract.records import (
     ReplayOutcome,
     RunState,
 )
-from kma.handling.failure import Failure
+from kma.handling.failure import FailureDetails
 from kma.spool.journal import Totals
 
 HANDLED, FAILED = "handled", "failed"
@@ -26,11 +26,11 @@ INTERRUPTION = 7  # number of the record that follows from a failure's protocol 
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class FailureContext:
     """How one handling ended: what records need of it."""
 
     outcome: Outcome
-    failure: Failure | None
+    failure: FailureDetails | None
     attempt: int
     max_attempts: int
     successes_before: int
@@ -54,7 +54,7 @@ class RecordIds:
         return self._prefix + self._number.to_bytes(8, "big")
 
 
-def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protocol:
+def protocol(run: RecordRun, message: MessageIdentity, ending: FailureContext) -> Protocol:
     """The failure protocol. `ending.failure` is there."""
     rule = RULES[ending.outcome]
     failure = ending.failure
@@ -81,7 +81,7 @@ def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protoc
     )
 
 
-def _was_last(attempt: Attempt, ending: Ending) -> bool:
+def _was_last(attempt: Attempt, ending: FailureContext) -> bool:
     """Whether the message is dead with this. After the death of a KMA it is not yet: who gets it next rejects
     it."""
     if ending.stays or attempt in (Attempt.BY_JOURNAL, Attempt.NONE):
@@ -97,7 +97,7 @@ def after_success(run: RecordRun, message: MessageIdentity, at: datetime) -> Ite
         yield ReplayOutcome(run, message, HANDLED, at)
 
 
-def after_failure(run: RecordRun, message: MessageIdentity, ending: Ending) -> Iterator[Content]:
+def after_failure(run: RecordRun, message: MessageIdentity, ending: FailureContext) -> Iterator[Content]:
     """The protocol, and the letter's outcome if the message was given back."""
     yield protocol(run, message, ending)
     if message.replayed:

@@ -14,25 +14,25 @@ from broker.port import Settle
 from contract.messages import DesiredRun
 from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
 from contract.records import REFUSED, Content, MessageIdentity, RecordRun, derived_id
-from kma.delivery.breaker import Counting
-from kma.delivery.duplicates import Guard
-from kma.delivery.effects import Effects, LazyAccepts, RunFacts
+from kma.delivery.breaker import RunBreaker
+from kma.delivery.duplicates import DuplicateGuard
+from kma.delivery.effects import BatchedAccepts, Effects, RunFacts
 from kma.delivery.exhausted import EXHAUSTED, NOT_TAKEN, UNHANDLED, Exhausted
-from kma.delivery.in_flight import Work
+from kma.delivery.in_flight import InFlight
 from kma.delivery.message_identity import KnownAttempts, delivery_count
-from kma.delivery.ordered import Ordered
-from kma.delivery.reports import INTERRUPTION, Ending, after_failure, after_success, protocol
-from kma.handling.failure import Failure, failure
-from kma.handling.handler import Handled
+from kma.delivery.ordered import OrderedRetry
+from kma.delivery.reports import INTERRUPTION, FailureContext, after_failure, after_success, protocol
+from kma.handling.failure import FailureDetails, failure
+from kma.handling.handler import HandlingResult
 from kma.spool.batch_tables import HandledKeys
 from kma.spool.journal import Totals
-from kma.spool.ledger import Carried, Progress, run_key
+from kma.spool.ledger import CarriedCounts, Progress, run_key
 from kma.spool.records import New
 
 SEND_REFUSED = "send refused"
 
 
-class Settling:
+class DeliverySettler:
     """The counts of one run and what follows from each ending. One thread."""
 
     def __init__(
@@ -40,18 +40,18 @@ class Settling:
         run: RecordRun,
         desired: DesiredRun,
         totals: Totals,
-        carried: Carried,
+        carried: CarriedCounts,
         known: KnownAttempts,
         keys: HandledKeys | None = None,
     ) -> None:
         self._facts = RunFacts(run, run_key(run.activation, run.epoch), desired)
         self._known = known
-        self.counting = Counting(run, desired, carried, totals.handled)
+        self.counting = RunBreaker(run, desired, carried, totals.handled)
         self.handled, self.failed, self.temporary = totals.handled, totals.failed, totals.temporary
-        self.lazy = LazyAccepts(desired)
+        self.accepts = BatchedAccepts(desired)
         self.exhausted = Exhausted(self._facts, known)
-        self.guard = Guard(self._facts, keys)
-        self.ordered = Ordered(desired)
+        self.guard = DuplicateGuard(self._facts, keys)
+        self.ordered = OrderedRetry(desired)
         self.change(desired)
 
     @property
@@ -66,7 +66,7 @@ class Settling:
         """Other limits or known attempts, from the next message on."""
         self._facts.desired = self.counting.desired = desired
         self._known.told(desired.known_attempts)
-        self.lazy.change(desired)
+        self.accepts.change(desired)
         self.ordered.change(desired)
 
     def totals(self, restarts: int) -> Totals:
@@ -88,16 +88,20 @@ class Settling:
 
     # -- before ----------------------------------------------------------------------------------------------
 
-    def receive(self, tag: int, encoded: bytes, life: int, record: bytes) -> tuple[Work, Effects | None]:
+    def receive(
+        self, tag: int, encoded: bytes, connection_number: int, record: bytes
+    ) -> tuple[InFlight, Effects | None]:
         """The message as work, and what follows where it is not to be handled: it is a repeat, or has no
         attempt left and goes where the setting says."""
         made = delivery_count(encoded)
         attempt = attempt_number(made, self._known.of(encoded))
-        work = Work(tag, encoded, made, attempt, record, life, self.desired.masked_properties)
+        work = InFlight(
+            tag, encoded, made, attempt, record, connection_number, self.desired.masked_properties
+        )
         instead = self.repeated(work)
         return work, self._exhausted(work) if instead is None else instead
 
-    def again(self, record: bytes) -> tuple[Work, Effects | None]:
+    def again(self, record: bytes) -> tuple[InFlight, Effects | None]:
         """What was kept in order, for its next attempt, and what follows where there is none. Attempts of
         another holder may have become known since it was received."""
         if (given_up := self.ordered.take_given_up()) is not None:
@@ -107,7 +111,7 @@ class Settling:
         work = kept.again(record, 1 + max(kept.attempt, self._known.of(kept.encoded)))
         return work, self._exhausted(work)
 
-    def repeated(self, work: Work) -> Effects | None:
+    def repeated(self, work: InFlight) -> Effects | None:
         """What follows where the message is a repeat; None where it is none. What was handled well before is
         not handled again: its records are those of a message that was."""
         if not self.guard.repeats_one(work):
@@ -119,7 +123,7 @@ class Settling:
             )
         return effects
 
-    def _exhausted(self, work: Work) -> Effects | None:
+    def _exhausted(self, work: InFlight) -> Effects | None:
         if self.ordered.stays or not is_exhausted(work.attempt, self.desired.max_attempts):
             return None
         self.exhausted.log(work, "no attempt left: not handled any more")
@@ -128,15 +132,15 @@ class Settling:
             return self._reject(work)
         # It came once more after its last attempt: whoever had it then could not end it.
         now = datetime.now(UTC)
-        noted = Handled(Outcome.NOTED, failure(EXHAUSTED, UNHANDLED))
+        noted = HandlingResult(Outcome.NOTED, failure(EXHAUSTED, UNHANDLED))
         effects = self.note(work, noted, 0, at=now, disposition=disposition)
         effects += self.exhausted.begin(work, disposition, EXHAUSTED, now)
         return effects
 
-    def _give_up(self, work: Work, failure: Failure) -> Effects:
+    def _give_up(self, work: InFlight, failure: FailureDetails) -> Effects:
         """To the dead letters, whatever the setting says of the last attempt. Its letter is explained by the
         failure that the person saw."""
-        noted = Handled(Outcome.NOTED, failure)
+        noted = HandlingResult(Outcome.NOTED, failure)
         effects = self.note(work, noted, 0, at=datetime.now(UTC), disposition=Disposition.DEAD, last=True)
         effects += self._reject(work)
         self.exhausted.log(work, "given up by a person: rejected")
@@ -144,7 +148,7 @@ class Settling:
 
     # -- after -----------------------------------------------------------------------------------------------
 
-    def succeeded(self, work: Work, at: datetime, *, accepted: bool = False) -> Effects:
+    def succeeded(self, work: InFlight, at: datetime, *, accepted: bool = False) -> Effects:
         """`accepted`: a transaction has accepted it already."""
         self.handled += 1
         self.counting.succeeded()
@@ -157,15 +161,15 @@ class Settling:
             if recorded:
                 effects.settlements.append((work.tag, Settle.ACCEPT))
             else:
-                self.lazy.add(work.tag)
+                self.accepts.add(work.tag)
                 effects += self.due_accepts()
         return effects
 
     def due_accepts(self) -> Effects:
         """Acceptances that have waited long enough: in most modes all of them, at once."""
-        return Effects(settlements=self.lazy.take()) if self.lazy.due else Effects()
+        return Effects(settlements=self.accepts.take()) if self.accepts.due else Effects()
 
-    def free(self, work: Work) -> Effects:
+    def free(self, work: InFlight) -> Effects:
         """Its handling is over: the slot is free once what follows from it is stored."""
         return Effects(slots=self._freed(work))
 
@@ -179,7 +183,7 @@ class Settling:
             discarded = leaving.disposition is Disposition.DISCARDED
             self.exhausted.log(work, "message discarded" if discarded else "message set aside")
             return Effects(forget=self._forgotten(work))
-        noted = Handled(Outcome.NOTED, failure(NOT_TAKEN, self.exhausted.refusal(problem)))
+        noted = HandlingResult(Outcome.NOTED, failure(NOT_TAKEN, self.exhausted.refusal(problem)))
         effects = self.note(work, noted, REFUSED, at=datetime.now(UTC), disposition=Disposition.DEAD)
         effects += self._reject(work)
         self.exhausted.log(work, "disposition refused: rejected", problem=problem)
@@ -187,8 +191,8 @@ class Settling:
 
     def failed_with(
         self,
-        work: Work,
-        handled: Handled,
+        work: InFlight,
+        handled: HandlingResult,
         *,
         pid: int,
         seconds: float,
@@ -231,8 +235,8 @@ class Settling:
 
     def note(
         self,
-        work: Work,
-        handled: Handled,
+        work: InFlight,
+        handled: HandlingResult,
         number: int,
         *,
         at: datetime,
@@ -252,17 +256,17 @@ class Settling:
 
     def _ending(
         self,
-        work: Work,
-        handled: Handled,
+        work: InFlight,
+        handled: HandlingResult,
         *,
         pid: int,
         seconds: float,
         at: datetime,
         disposition: Disposition | None,
-    ) -> Ending:
-        return Ending(
+    ) -> FailureContext:
+        return FailureContext(
             outcome=handled.outcome,
-            failure=handled.failure or Failure(handled.outcome.value, ""),
+            failure=handled.failure or FailureDetails(handled.outcome.value, ""),
             attempt=work.attempt,
             max_attempts=self.desired.max_attempts,
             successes_before=self.counting.successes,
@@ -274,12 +278,12 @@ class Settling:
             stays=self.ordered.stays,
         )
 
-    def _is_last(self, work: Work, settlement: Settlement) -> bool:
+    def _is_last(self, work: InFlight, settlement: Settlement) -> bool:
         if self.ordered.stays:
             return False
         return settlement is Settlement.AFTER_LAST or is_last(work.attempt, self.desired.max_attempts)
 
-    def _settle_failed(self, work: Work, settlement: Settlement, failure: Failure) -> Effects:
+    def _settle_failed(self, work: InFlight, settlement: Settlement, failure: FailureDetails) -> Effects:
         """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to
         end. It may forget, of paged messages when it restarts: what was made is remembered beside the
         protocol."""
@@ -299,21 +303,21 @@ class Settling:
             effects.attempts.append((self.desired.setting, case, work.attempt))
         return effects
 
-    def _reject(self, work: Work) -> Effects:
+    def _reject(self, work: InFlight) -> Effects:
         """Dead at once."""
         return Effects(settlements=[(work.tag, Settle.REJECT)], forget=self._forgotten(work))
 
-    def _forgotten(self, work: Work) -> list[tuple[str, str]]:
+    def _forgotten(self, work: InFlight) -> list[tuple[str, str]]:
         """Its attempts need not be known any more."""
         case = self._known.ended(work.encoded)
         return [] if case is None else [(self.desired.setting, case)]
 
-    def _freed(self, work: Work) -> list[int]:
+    def _freed(self, work: InFlight) -> list[int]:
         self.guard.over(work)
         slot, work.slot = work.slot, -1
         return [slot] if slot >= 0 else []
 
-    def message(self, work: Work) -> MessageIdentity:
+    def message(self, work: InFlight) -> MessageIdentity:
         return work.identified.record(
             queue=self.desired.queue,
             destination=self.desired.destination,
@@ -321,6 +325,6 @@ class Settling:
             attempt=work.attempt,
         )
 
-    def _records(self, work: Work, contents: Iterable[Content]) -> list[New]:
+    def _records(self, work: InFlight, contents: Iterable[Content]) -> list[New]:
         record = UUID(bytes=work.record)
         return [self.record(derived_id(record, number), content) for number, content in enumerate(contents)]

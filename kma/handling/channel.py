@@ -18,7 +18,7 @@ from kma.sdk.job import NOT_YET, Question, Reply
 _CHUNK = 256 * 1024
 
 
-class Incoming:
+class FrameReader:
     """The frames that reach a child process. `before_waiting` is called when it has nothing left and would
     wait."""
 
@@ -49,11 +49,11 @@ class Incoming:
             raise TimeoutError
 
 
-class Asking:
+class QuestionChannel:
     """Asks the parent from within a handling, from any thread of the agent. Frames that come meanwhile and
     are no reply go to `ahead`."""
 
-    def __init__(self, link: socket.socket, incoming: Incoming, ahead: deque[frames.Frame]) -> None:
+    def __init__(self, link: socket.socket, incoming: FrameReader, ahead: deque[frames.Frame]) -> None:
         self._link = link
         self._incoming = incoming
         self._ahead = ahead

@@ -21,11 +21,11 @@ from dataclasses import replace
 
 from contract.outcomes import Outcome
 from kma.handling import frames
-from kma.handling.channel import Asking, Incoming
+from kma.handling.channel import FrameReader, QuestionChannel
 from kma.handling.failure import describe
 from kma.handling.handler import Handler, load
 from kma.handling.time_limit import may_end_this_process
-from kma.sdk.job import Job
+from kma.sdk.job import JobSpec
 from kma.spool.journal import Journal
 
 _PR_SET_PDEATHSIG = 1
@@ -76,9 +76,9 @@ class Child:
         self._told_at = 0.0
         # Frames until the parent closes its end or dies; it hears of what was done before this waits for
         # more.
-        self._incoming = Incoming(link, self._tell_untold)
+        self._incoming = FrameReader(link, self._tell_untold)
         self._ahead: deque[frames.Frame] = deque()  # came before their turn
-        self._asking = Asking(link, self._incoming, self._ahead)
+        self._questions = QuestionChannel(link, self._incoming, self._ahead)
         for file in (link.fileno(), journal.file):
             os.set_inheritable(file, False)  # not for what user code starts
 
@@ -102,41 +102,43 @@ class Child:
         self._told_at = time.monotonic()
         self._link.sendall(_DONE)
 
-    def _job(self) -> Job | None:
+    def _job(self) -> JobSpec | None:
         while (received := self._incoming.next()) is not None:
             kind, _slot, _number, content = received
             if kind == frames.JOB:
                 values = json.loads(content)
                 values["modules"] = tuple(values["modules"])
-                return replace(Job(**values), stopping=self._journal.asked_to_stop, ask=self._asking.ask)
+                return replace(
+                    JobSpec(**values), stopping=self._journal.asked_to_stop, ask=self._questions.ask
+                )
         return None
 
-    def _handler(self, job: Job) -> Handler:
+    def _handler(self, job: JobSpec) -> Handler:
         registered = load(job.agent, job.modules)
         if job.memory_bytes:
             self._memory = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         return Handler(registered, job)
 
-    def _work(self, handler: Handler, job: Job) -> int:
+    def _work(self, handler: Handler, job: JobSpec) -> int:
         begin, finish, send = self._journal.begin, self._journal.finish, self._link.sendall
         retiring = halted = False
-        asking = self._asking
+        questions = self._questions
         while (received := self._next(halted)) is not None:
             kind, slot, attempt, content = received
-            if kind == frames.GO_ON:
+            if kind == frames.RESUME:
                 halted = False
                 continue
             if retiring or not begin(slot, self._pid):
-                send(frames.frame(frames.SKIPPED, slot))
+                send(frames.frame(frames.RECALLED, slot))
                 continue
             acknowledgement, encoded = frames.read_message(kind, content)
-            asking.begin(slot)
+            questions.begin(slot)
             handled = handler.handle(encoded, attempt, acknowledgement)
             if os.getpid() != self._pid:
                 os._exit(
                     0
                 )  # user code forked and came back twice: the twin must not go on with the next message
-            asking.end()
+            questions.end()
             failed = handled.outcome is not Outcome.RETURNED
             if not failed:
                 # Before the answer: an answer that the parent never reads leaves no false `kma died`.
@@ -159,19 +161,19 @@ class Child:
         return 0
 
     def _next(self, halted: bool) -> frames.Frame | None:
-        """The next frame, None at the end. While `halted` messages that come before GO_ON are kept for
+        """The next frame, None at the end. While `halted` messages that come before RESUME are kept for
         later."""
         if not halted and self._ahead:
             return self._ahead.popleft()
         while (frame := self._incoming.next()) is not None:
             if frame[0] == frames.ACKNOWLEDGED:
                 continue  # who asked waits no longer
-            if not halted or frame[0] == frames.GO_ON:
+            if not halted or frame[0] == frames.RESUME:
                 return frame
             self._ahead.append(frame)
         return None
 
-    def _is_too_large(self, job: Job) -> bool:
+    def _is_too_large(self, job: JobSpec) -> bool:
         return job.memory_bytes > 0 and self._resident() > job.memory_bytes
 
     def _resident(self) -> int:

@@ -40,7 +40,7 @@ _OWN = ("kma/handling", "kma/standalone")  # folders of what calls user code
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailureDetails:
     """`exception_type` is qualified by its module, save for Python's own. `memory_peak` in bytes, 0 = not
     known."""
 
@@ -55,7 +55,7 @@ class Failure:
         return asdict(self)
 
 
-def describe(error: BaseException) -> Failure:
+def describe(error: BaseException) -> FailureDetails:
     """Never raises and never hangs, whatever `error` does when it is turned into text."""
     name = type_name(type(error))
     with last_resort():
@@ -64,8 +64,8 @@ def describe(error: BaseException) -> Failure:
     return replace(failure(name, text, trace), memory_peak=peak_bytes())
 
 
-def failure(name: str, text: str, trace: str = "") -> Failure:
-    return Failure(name, text, trace, user_frame(trace), fingerprint(name, text, trace))
+def failure(name: str, text: str, trace: str = "") -> FailureDetails:
+    return FailureDetails(name, text, trace, user_frame(trace), fingerprint(name, text, trace))
 
 
 def type_name(kind: type[BaseException]) -> str:

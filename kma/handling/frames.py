@@ -12,20 +12,29 @@ from typing import Any
 
 from contract.acknowledgements import Action
 from contract.outcomes import Outcome
-from kma.handling.failure import Failure
-from kma.handling.handler import Handled
+from kma.handling.failure import FailureDetails
+from kma.handling.handler import HandlingResult
 from kma.sdk.job import Question, Reply
 
 HEAD = struct.Struct("<IBHI")
 
-# Parent to child. After a failure a child begins nothing before GO_ON: the parent may find that the breaker
+# Parent to child. After a failure a child begins nothing before RESUME: the parent may find that the breaker
 # trips. OPEN_MESSAGE begins with its acknowledgement id. ACKNOWLEDGED replies to ACKNOWLEDGE, see
 # kma/handling/channel.py.
-JOB, MESSAGE, GO_ON, OPEN_MESSAGE, ACKNOWLEDGED = 1, 2, 3, 4, 5
+JOB, MESSAGE, RESUME, OPEN_MESSAGE, ACKNOWLEDGED = 1, 2, 3, 4, 5
 # Child to parent. DONE_WITH_SENDS carries the encoded messages, FAILED a protocol's details, PROBLEM why the
 # child cannot work at all. RETIRING says that the child takes no more: it wants to be replaced. DONE names no
 # slot: which handlings succeeded stands in the journal, it only makes the parent look.
-READY, DONE, DONE_WITH_SENDS, FAILED, SKIPPED, PROBLEM, RETIRING, ACKNOWLEDGE = 10, 11, 12, 13, 14, 15, 16, 17
+READY, DONE, DONE_WITH_SENDS, FAILED, RECALLED, PROBLEM, RETIRING, ACKNOWLEDGE = (
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+    16,
+    17,
+)
 
 Frame = tuple[int, int, int, bytes]
 
@@ -75,20 +84,20 @@ class Frames:
         del buffer[:at]
 
 
-def handled_frame(slot: int, handled: Handled) -> bytes:
+def handled_frame(slot: int, handled: HandlingResult) -> bytes:
     """How a handling ended, for the parent: one that failed, or sent something."""
     if handled.failure is not None:
         return json_frame(FAILED, {"outcome": handled.outcome.value, **handled.failure.as_json()}, slot)
     return frame(DONE_WITH_SENDS, slot, 0, b"".join(sends_bytes(handled.sends)))
 
 
-def read_handled(kind: int, content: bytes) -> Handled:
+def read_handled(kind: int, content: bytes) -> HandlingResult:
     """The inverse of `handled_frame`, from a frame's kind and content."""
     if kind == DONE_WITH_SENDS:
-        return Handled(Outcome.RETURNED, None, tuple(read_sends(content)))
+        return HandlingResult(Outcome.RETURNED, None, tuple(read_sends(content)))
     details = json.loads(content)
     outcome = Outcome(details.pop("outcome"))
-    return Handled(outcome, Failure(**details))
+    return HandlingResult(outcome, FailureDetails(**details))
 
 
 _LENGTHS = struct.Struct("<HI")
@@ -109,8 +118,8 @@ def read_sends(content: bytes) -> Iterator[tuple[str, bytes]]:
         at += name + size
 
 
-def read_problem(content: bytes) -> Failure:
-    return Failure(**json.loads(content))
+def read_problem(content: bytes) -> FailureDetails:
+    return FailureDetails(**json.loads(content))
 
 
 # -- questions of agents, and the run's replies --------------------------------------------------------------
@@ -146,7 +155,7 @@ _NAME_LENGTH = struct.Struct("<H")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SendReply:
     """`problem` is empty when the broker has the message on disk. `temporary`: it may work later."""
 
     problem: str = ""
@@ -164,9 +173,9 @@ def read_send(content: bytes) -> tuple[str, bytes]:
     return content[_NAME_LENGTH.size : at].decode(), content[at:]
 
 
-def answer_frame(number: int, answer: Answer) -> bytes:
+def answer_frame(number: int, answer: SendReply) -> bytes:
     return frame(SENT, 0, number, json.dumps(asdict(answer)).encode())
 
 
-def read_answer(content: bytes) -> Answer:
-    return Answer(**json.loads(content))
+def read_answer(content: bytes) -> SendReply:
+    return SendReply(**json.loads(content))

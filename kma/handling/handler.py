@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from contract.outcomes import Outcome
-from kma.handling.failure import Failure, describe
+from kma.handling.failure import FailureDetails, describe
 from kma.sdk import registry
 from kma.sdk.context import Context
 from kma.sdk.errors import AgentStopped, InvalidMessage, TemporaryUnavailable, UnknownAgent
-from kma.sdk.job import Job
+from kma.sdk.job import JobSpec
 from kma.sdk.message import Message, Received
 from kma.sdk.registry import MESSAGE, Registered
 
@@ -32,27 +32,27 @@ def load(agent: str, modules: Iterable[str]) -> registry.Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class HandlingResult:
     """`sends` are (destination, encoded message), empty unless the outcome is RETURNED."""
 
     outcome: Outcome
-    failure: Failure | None = None
+    failure: FailureDetails | None = None
     sends: tuple[tuple[str, bytes], ...] = ()
 
-    def measured(self, memory_peak: int) -> "Handled":
+    def measured(self, memory_peak: int) -> "HandlingResult":
         """The same of a process that could not measure itself any more."""
         if self.failure is None:
             return self
         return replace(self, failure=replace(self.failure, memory_peak=memory_peak))
 
 
-RETURNED = Handled(Outcome.RETURNED)
+RETURNED = HandlingResult(Outcome.RETURNED)
 
 
 class Handler:
     """Owns the agent object. `renew` makes a new one; it raises what the agent's constructor raises."""
 
-    def __init__(self, registered: Registered, job: Job) -> None:
+    def __init__(self, registered: Registered, job: JobSpec) -> None:
         if registered.kind != MESSAGE:
             raise TypeError(f"agent {registered.name!r} is {registered.kind}: it takes no messages")
         self._create = registered.create
@@ -63,16 +63,18 @@ class Handler:
     def renew(self) -> None:
         self._run = self._create().run_agent
 
-    def handle(self, encoded: bytes, attempt: int, acknowledgement: str = "") -> Handled:
+    def handle(self, encoded: bytes, attempt: int, acknowledgement: str = "") -> HandlingResult:
         """How the handling ended. Only what kills the process does not come back from here."""
         try:
             message = Message(Received(encoded, self._job.destination), attempt)
             context = Context(self._job, message, acknowledgement)
             self._run(message, context)
-            return Handled(Outcome.RETURNED, None, tuple(context._sends)) if context._sends else RETURNED
+            return (
+                HandlingResult(Outcome.RETURNED, None, tuple(context._sends)) if context._sends else RETURNED
+            )
         except BaseException as error:
             # SystemExit and KeyboardInterrupt of user code too: only AgentStopped is no failure (spec 2.1).
-            return Handled(outcome_of(error, stopping=self._job.stopping()), describe(error))
+            return HandlingResult(outcome_of(error, stopping=self._job.stopping()), describe(error))
 
 
 def outcome_of(error: BaseException, *, stopping: bool) -> Outcome:

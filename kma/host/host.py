@@ -23,15 +23,15 @@ from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatRepl
 from contract.names import connection_name
 from contract.reasons import Reason
 from kma import offer
-from kma.acknowledgement.remote import AnswersElsewhere
+from kma.acknowledgement.remote import RemoteAnswers
 from kma.host import desired_state
 from kma.host.config import Config
 from kma.host.recovery import recover_all
 from kma.host.reporter import Pause, Reporter
-from kma.host.supervisor import Keeper
+from kma.host.supervisor import RunSupervisor
 from kma.logs import logger
 from kma.ma_client import Endpoint, MaClient, NotAllowed, Rejected, Unanswered
-from kma.run.services import Connect, Surroundings
+from kma.run.services import Connect, ContainerServices
 from kma.spool.file import SpoolFile
 from kma.spool.ledger import Ledger
 from kma.spool.records import Spool
@@ -66,8 +66,8 @@ class Host:
         journals.mkdir(mode=0o700, exist_ok=True)
         recover_all(journals, self._spool, ledger)
         endpoint = Endpoint(config.ma_url, config.server, config.token)
-        self._answers = AnswersElsewhere(lambda: MaClient(endpoint))
-        around = Surroundings(
+        self._answers = RemoteAnswers(lambda: MaClient(endpoint))
+        services = ContainerServices(
             config.server,
             self._spool,
             ledger,
@@ -79,7 +79,7 @@ class Host:
             lambda: AmqpPublisher(config.account),
             self._answers.ask,
         )
-        self._keeper = Keeper(around, lambda: offer.look(config.agents))
+        self._keeper = RunSupervisor(services, lambda: offer.inspect_modules(config.agents))
         self._client = MaClient(endpoint)
         self._report_client = MaClient(endpoint)
         self._reporter = Reporter(self._report_client, self._spool, config.server)

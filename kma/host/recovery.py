@@ -14,11 +14,11 @@ from contract.records import Protocol, RecordRun, derived_id
 from contract.wire import load
 from kma.acknowledgement.recovery import end_left_open
 from kma.delivery.breaker import after_kill
-from kma.delivery.message_identity import Identified, case, identify
-from kma.delivery.reports import Ending, after_failure
+from kma.delivery.message_identity import IdentifiedMessage, case, identify
+from kma.delivery.reports import FailureContext, after_failure
 from kma.handling.failure import failure
 from kma.logs import logger
-from kma.spool.journal import IDENTITY, Journal, JournalDamaged, Start, Totals
+from kma.spool.journal import IDENTITY, Journal, JournalDamaged, Totals, UnfinishedHandling
 from kma.spool.ledger import Ledger, Progress, run_key
 from kma.spool.records import New, Spool
 from kma.standalone.recovery import DIED_TEXT as STANDALONE_DIED
@@ -104,8 +104,10 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     return len(starts)
 
 
-def _ending(start: Start, identified: Identified, successes: int, text: str) -> Ending:
-    return Ending(
+def _ending(
+    start: UnfinishedHandling, identified: IdentifiedMessage, successes: int, text: str
+) -> FailureContext:
+    return FailureContext(
         outcome=Outcome.RAISED_AFTER_COMMIT if start.committed else Outcome.KMA_DIED,
         failure=failure(DIED, COMMITTED_TEXT if start.committed else text),
         attempt=start.attempt,
@@ -118,8 +120,8 @@ def _ending(start: Start, identified: Identified, successes: int, text: str) -> 
     )
 
 
-def _identified(start: Start, masked: tuple[str, ...]) -> Identified:
+def _identified(start: UnfinishedHandling, masked: tuple[str, ...]) -> IdentifiedMessage:
     if start.content != IDENTITY:
         return identify(start.data, masked)
     values = version_3.message(json.loads(start.data))
-    return Identified(**{**values, "key": MessageKey(**values["key"])})
+    return IdentifiedMessage(**{**values, "key": MessageKey(**values["key"])})

@@ -16,9 +16,9 @@ from kma.delivery.breaker import final_counts
 from kma.host.desired_state import changed, needs_restart
 from kma.host.recovery import recover
 from kma.logs import logger
-from kma.offer import Offer
-from kma.run.message_run import Run
-from kma.run.services import Surroundings, close_run
+from kma.offer import OfferedAgents
+from kma.run.message_run import MessageRun
+from kma.run.services import ContainerServices, close_run
 from kma.spool.journal import Totals
 from kma.spool.ledger import StoredRun, run_key
 from kma.standalone.run import StandaloneRun
@@ -37,22 +37,22 @@ class Crash:
     problems: tuple[Reason, ...]
 
 
-class Keeper:
+class RunSupervisor:
     """One thread. `look` answers which agents this server offers."""
 
-    def __init__(self, around: Surroundings, look: Callable[[], Offer]) -> None:
-        self._around = around
+    def __init__(self, services: ContainerServices, look: Callable[[], OfferedAgents]) -> None:
+        self._services = services
         self._look = look
         self._wanted: dict[str, DesiredRun] = {}
         self._told = False  # before the first desired state nothing is known of what is not wanted
         self._ending = False
         self._answered_ns = 0
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, MessageRun] = {}
         self._crashes: dict[str, Crash] = {}
         self._unfit: dict[str, Reason] = {}
         self._reported: dict[str, tuple[float, RunReport]] = {}
         self._looked_at = time.monotonic()
-        self._log = logger(server=around.server)
+        self._log = logger(server=services.server)
         self.offer = look()
 
     def want(self, desired: DesiredState) -> None:
@@ -92,14 +92,14 @@ class Keeper:
 
     def _too_late(self, acknowledgement: str, parts: IdParts) -> None:
         try:
-            end_unknown(self._around.spool, self._around.ledger, acknowledgement, parts)
+            end_unknown(self._services.spool, self._services.ledger, acknowledgement, parts)
         except sqlite3.Error as error:
             self._log.error(
                 "the end of a delivery cannot be stored", error=str(error)
             )  # the MA will ask again
 
     def step(self) -> None:
-        self._bury()
+        self._reap_ended_runs()
         if self._ending:
             return
         self._close_interrupted()
@@ -140,7 +140,7 @@ class Keeper:
 
     # -- steps -----------------------------------------------------------------------------------------------
 
-    def _bury(self) -> None:
+    def _reap_ended_runs(self) -> None:
         now = time.monotonic()
         for key, run in list(self._runs.items()):
             if run.alive:
@@ -155,14 +155,14 @@ class Keeper:
             if now - at > _KEEP_REPORTS:
                 del self._reported[key]
 
-    def _recover(self, key: str, run: Run, now: float) -> None:
+    def _recover(self, key: str, run: MessageRun, now: float) -> None:
         before = self._crashes.get(key)
         pause = min(before.pause * 2, LONGEST_PAUSE) if before else FIRST_PAUSE
         self._crashes[key] = Crash(pause, now + pause, run.problems)
         if run.journal_path.exists():
-            recover(run.journal_path, self._around.spool, self._around.ledger)
+            recover(run.journal_path, self._services.spool, self._services.ledger)
 
-    def _adjust(self, key: str, run: Run) -> None:
+    def _adjust(self, key: str, run: MessageRun) -> None:
         desired = self._wanted.get(key)
         if desired is None:
             if not run.stopping:
@@ -177,7 +177,7 @@ class Keeper:
         crash = self._crashes.get(key)
         if crash is not None and time.monotonic() < crash.again_at:
             return False
-        stored = self._around.ledger.run(key)
+        stored = self._services.ledger.run(key)
         if stored is not None and (stored.closed or stored.interrupted):
             return False  # it ended here: the MA has to want a new epoch
         problem = self._misfit(desired)
@@ -202,7 +202,7 @@ class Keeper:
             return reasons.OTHER_KIND(agent=desired.agent, kind=agent.kind, wanted=desired.kind.value)
         return None if desired.concurrency > 0 else reasons.NO_CONCURRENCY()
 
-    def _renew(self, run: Run) -> None:
+    def _renew(self, run: MessageRun) -> None:
         if isinstance(run, StandaloneRun):
             run.answered(self._answered_ns)
 
@@ -210,8 +210,8 @@ class Keeper:
         self._log.info(
             "run starts", setting=desired.setting, activation=str(desired.activation), epoch=desired.epoch
         )
-        kind = StandaloneRun if desired.kind is AgentKind.STANDALONE else Run
-        run = kind(desired, self.offer.version_of(desired.agent), self._around)
+        kind = StandaloneRun if desired.kind is AgentKind.STANDALONE else MessageRun
+        run = kind(desired, self.offer.version_of(desired.agent), self._services)
         self._renew(run)
         self._runs[key] = run
         run.start()
@@ -220,31 +220,31 @@ class Keeper:
         """Runs whose breaker tripped and that did not come to their closing record: this process was killed,
         or the disk failed. The trip was stored with its cause, so they are over, though the MA may still want
         them."""
-        for stored in self._around.ledger.unclosed():
+        for stored in self._services.ledger.unclosed():
             if stored.interrupted and stored.run not in self._runs:
                 self._close(stored, RunState.INTERRUPTED)
 
     def _close_forgotten(self) -> None:
         """Runs that ended while nobody was there to write their closing record: this process was killed, or
         the MA stopped wanting them while it was down."""
-        for stored in self._around.ledger.unclosed():
+        for stored in self._services.ledger.unclosed():
             if stored.run not in self._runs and stored.run not in self._wanted:
                 self._close(stored, RunState.FINISHED)
 
     def _close(self, stored: StoredRun, state: RunState) -> None:
-        close_run(self._around, load(RecordRun, stored.about["run"]), stored.run, state)
-        self._around.report_now()
+        close_run(self._services, load(RecordRun, stored.about["run"]), stored.run, state)
+        self._services.report_now()
         self._crashes.pop(stored.run, None)
 
     def _is_over(self, key: str) -> bool:
-        stored = self._around.ledger.run(key)
+        stored = self._services.ledger.run(key)
         return stored is not None and stored.closed
 
     def _waiting_report(self, key: str, desired: DesiredRun) -> RunReport:
         crash = self._crashes.get(key)
         unfit = self._unfit.get(key)
         problems = (unfit,) if unfit is not None else crash.problems if crash else ()
-        stored = self._around.ledger.run(key)
+        stored = self._services.ledger.run(key)
         totals = stored.totals if stored is not None else Totals()
         return RunReport(
             activation=desired.activation,
@@ -255,7 +255,7 @@ class Keeper:
             failed=totals.failed,
             temporary=totals.temporary,
             restarts=totals.restarts,
-            counts=final_counts(self._around.ledger.carried(desired.setting), desired) or BreakerCounts(),
+            counts=final_counts(self._services.ledger.carried(desired.setting), desired) or BreakerCounts(),
             problems=problems,
         )
 

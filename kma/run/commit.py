@@ -8,10 +8,10 @@ from typing import Any
 from broker.port import Consumer, Settle
 from contract import reasons
 from contract.reasons import Reason
-from kma.children.pool import Pool
+from kma.children.pool import ChildPool
 from kma.delivery.effects import Effects, Transaction
-from kma.delivery.outbox import Departures
-from kma.delivery.settlement import Settling
+from kma.delivery.outbox import Outbox
+from kma.delivery.settlement import DeliverySettler
 from kma.sdk.job import AgentQuestion
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
@@ -22,8 +22,8 @@ _STORE_PAUSE = 1.0  # seconds before a failed write to the spool is tried again
 class PendingEffects:
     """One thread, the run's. `problem`: why they could not be stored; nothing is begun meanwhile."""
 
-    def __init__(self, settling: Settling, spool: Spool, log: Any) -> None:
-        self._settling = settling
+    def __init__(self, settler: DeliverySettler, spool: Spool, log: Any) -> None:
+        self._settler = settler
         self._spool = spool
         self._log = log
         self._again_at = 0.0
@@ -41,7 +41,7 @@ class PendingEffects:
         it is not time to try again; then all of it stays pending. `always`: also where only the progress is
         new."""
         effects = self.effects
-        needed = always or effects.must_be_stored or self._settling.guard.pending
+        needed = always or effects.must_be_stored or self._settler.guard.pending
         if needed and not self._stored(effects, restarts):
             return None
         self.effects = Effects()
@@ -56,9 +56,9 @@ class PendingEffects:
                 effects.records,
                 attempts=effects.attempts,
                 forget=effects.forget,
-                progress=self._settling.progress(restarts),
+                progress=self._settler.progress(restarts),
                 committing=effects.committing,
-                handled=self._settling.guard.to_store(),
+                handled=self._settler.guard.to_store(),
             )
         except sqlite3.Error as error:
             # Disk full or broken: nothing of it is settled, and nothing more is begun.
@@ -67,7 +67,7 @@ class PendingEffects:
             self._log.error("spool cannot be written", error=str(error))
             return False
         self.problem = None
-        self._settling.stored()
+        self._settler.stored()
         return True
 
 
@@ -76,13 +76,13 @@ class RunActs:
     the link, None while there is none."""
 
     def __init__(
-        self, pool: Pool, journal: Journal, departures: Departures, elsewhere: Callable[[AgentQuestion], None]
+        self, pool: ChildPool, journal: Journal, outbox: Outbox, elsewhere: Callable[[AgentQuestion], None]
     ) -> None:
         self.consumer: Consumer | None = None
         self.reply = pool.reply
         self.accepted = journal.commit
-        self.depart = departures.put
-        self.send_event = departures.put_event
+        self.depart = outbox.put
+        self.send_event = outbox.put_event
         self.pass_on = elsewhere
 
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
@@ -97,9 +97,11 @@ class RunActs:
 class Committer:
     """One thread, the run's."""
 
-    def __init__(self, pending: PendingEffects, settling: Settling, journal: Journal, pool: Pool) -> None:
+    def __init__(
+        self, pending: PendingEffects, settler: DeliverySettler, journal: Journal, pool: ChildPool
+    ) -> None:
         self._pending = pending
-        self._settling = settling
+        self._settler = settler
         self._journal = journal
         self._pool = pool
 
@@ -140,4 +142,4 @@ class Committer:
         return len(effects.slots)
 
     def write_totals(self) -> None:
-        self._journal.write_totals(self._settling.totals(self._pool.restarts))
+        self._journal.write_totals(self._settler.totals(self._pool.restarts))

@@ -18,18 +18,18 @@ from contract.messages import Answer, DesiredRun
 from contract.outcomes import Outcome, is_last
 from contract.reasons import Reason
 from kma.acknowledgement.open_deliveries import OpenDeliveries
-from kma.children.pool import Pool
-from kma.children.worker_slot import Ended, Slow
-from kma.delivery.credit import Allowance
+from kma.children.pool import ChildPool
+from kma.children.worker_slot import HandlingEnd, SlowHandlings
+from kma.delivery.credit import Credit
 from kma.delivery.effects import Effects, Transaction
-from kma.delivery.in_flight import Work
-from kma.delivery.outbox import Sent
+from kma.delivery.in_flight import InFlight
+from kma.delivery.outbox import SendResult
 from kma.delivery.reports import RecordIds
-from kma.delivery.settlement import SEND_REFUSED, Settling
+from kma.delivery.settlement import SEND_REFUSED, DeliverySettler
 from kma.handling.failure import failure
-from kma.handling.handler import Handled
+from kma.handling.handler import HandlingResult
 from kma.run.commit import Committer, PendingEffects, RunActs
-from kma.run.inbox import Change, Inbox, Lost, Opened, Settled, Stop, Told
+from kma.run.inbox import Change, Lost, Opened, RemoteReply, RunInbox, Settled, Stop
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
 
@@ -38,26 +38,26 @@ KEYS_TOLD = 20  # of messages in one line of the log
 _CHILDLESS_SECONDS = 5.0  # a link stays open so long while no child can be started
 
 # A wish of the host that the run itself answers.
-Wish = Stop | Change
+HostRequest = Stop | Change
 
 
-class Consuming:
+class ConsumerLoop:
     """`connect` makes the link's consumer, not yet started."""
 
     def __init__(
         self,
         desired: DesiredRun,
-        settling: Settling,
+        settler: DeliverySettler,
         journal: Journal,
-        pool: Pool,
+        pool: ChildPool,
         spool: Spool,
-        inbox: Inbox,
+        inbox: RunInbox,
         connect: Callable[[], Consumer],
         acts: RunActs,
         pending: PendingEffects,
         log: Any,
     ) -> None:
-        self._settling = settling
+        self._settler = settler
         self._journal = journal
         self._pool = pool
         self._spool = spool
@@ -66,15 +66,16 @@ class Consuming:
         self._acts = acts
         self._pending = pending
         self._log = log
-        self.allowance = Allowance(desired, settling.handled + settling.failed + settling.temporary)
-        self._open = OpenDeliveries(settling, acts, log)
+        self.allowance = Credit(desired, settler.handled + settler.failed + settler.temporary)
+        self._open = OpenDeliveries(settler, acts, log)
         self._granted = 0
-        self._waiting: deque[Work] = deque()
-        self._committing: dict[int, Ended] = {}
-        self._life = 0  # grows with each connection: what an older one delivered cannot be settled any more
+        self._waiting: deque[InFlight] = deque()
+        self._committing: dict[int, HandlingEnd] = {}
+        # Grows with each connection: what an older one delivered cannot be settled any more.
+        self._connection_number = 0
         self._childless_since = 0.0
-        self._committer = Committer(pending, settling, journal, pool)
-        self._slow = Slow(log)
+        self._committer = Committer(pending, settler, journal, pool)
+        self._slow = SlowHandlings(log)
         self._records = RecordIds()
         self.stopping = self.connected = False
         self.link_problem: Reason | None = None
@@ -82,7 +83,7 @@ class Consuming:
     @property
     def drained(self) -> bool:
         """Nothing is at hand any more and every ending is stored and settled."""
-        busy = self._committing or self._settling.exhausted.busy or self._open.busy
+        busy = self._committing or self._settler.exhausted.busy or self._open.busy
         return not (self._pool.holding or self._pending or busy)
 
     @property
@@ -96,12 +97,17 @@ class Consuming:
         stored = self._pending.problem or self._spool.problem
         return tuple(filter(None, (childless, self.link_problem, stored, self._slow.problem)))
 
-    def step(self, wish: Callable[[Wish], None]) -> None:
+    def step(self, wish: Callable[[HostRequest], None]) -> None:
         """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its
         turn."""
-        settling = self._settling
-        patience = min(TICK, self._open.patience(), settling.lazy.patience(), settling.ordered.patience())
-        ended = self._pool.collect(0.0 if self._inbox.pending else patience)
+        settler = self._settler
+        seconds_until_due = min(
+            TICK,
+            self._open.seconds_until_due(),
+            settler.accepts.seconds_until_due(),
+            settler.ordered.seconds_until_due(),
+        )
+        ended = self._pool.collect(0.0 if self._inbox.pending else seconds_until_due)
         for event in self._inbox.drain():
             if isinstance(event, (Stop, Change)):
                 wish(event)
@@ -112,13 +118,13 @@ class Consuming:
         for one in ended:
             self._ended(one)
         self._pending.add(self._open.expire())
-        self._pending.add(settling.due_accepts())
-        if settling.counting.reason and not self.stopping:
+        self._pending.add(settler.due_accepts())
+        if settler.counting.reason and not self.stopping:
             # Before a slot is released: a child that failed goes on with what it has left when its slot is
             # free.
             self.begin_stop()
         if not self.stopping:
-            self._look_again()
+            self._admit_freed()
         if self._pending:
             self._carry_out()
         now = time.monotonic()
@@ -128,9 +134,9 @@ class Consuming:
 
     def begin_stop(self) -> None:
         """Takes nothing more; what no child has begun is given back when the link is closed."""
-        self.stopping = self._open.stopping = self._settling.lazy.stopping = True
-        self._pending.add(self._settling.due_accepts())
-        self._settling.ordered.forget()
+        self.stopping = self._open.stopping = self._settler.accepts.stopping = True
+        self._pending.add(self._settler.due_accepts())
+        self._settler.ordered.forget()
         self._journal.ask_to_stop()
         self._grant(0)
         self._waiting.clear()
@@ -150,14 +156,14 @@ class Consuming:
     def close_link(self) -> None:
         """Flushes settlements; the broker gives every unsettled message to another consumer at once."""
         if self._acts.consumer is not None:
-            self._acts.consumer.settle(self._settling.lazy.take())
+            self._acts.consumer.settle(self._settler.accepts.take())
             self._acts.consumer.stop()
             self._acts.consumer = None
         self._forget_deliveries()
 
     # -- what came in ----------------------------------------------------------------------------------------
 
-    def _take(self, event: Delivery | Opened | Lost | Settled | Answer | Sent | Told) -> None:
+    def _take(self, event: Delivery | Opened | Lost | Settled | Answer | SendResult | RemoteReply) -> None:
         if isinstance(event, Delivery):
             if not self.stopping and self._acts.consumer is not None:
                 self._receive(event)
@@ -167,9 +173,9 @@ class Consuming:
             self.connected, self.link_problem = True, None
         elif isinstance(event, Answer):
             self._pending.add(self._open.answered(event))
-        elif isinstance(event, Sent):
+        elif isinstance(event, SendResult):
             self._pending.add(self._open.sent(event))
-        elif isinstance(event, Told):
+        elif isinstance(event, RemoteReply):
             self._acts.reply(event.asked, event.reply)
         else:
             self.link_problem = reasons.BROKER_LOST(detail=event.reason)
@@ -178,37 +184,39 @@ class Consuming:
 
     def _receive(self, delivery: Delivery) -> None:
         self._admit_unless(
-            *self._settling.receive(delivery.tag, delivery.encoded, self._life, self._records.next())
+            *self._settler.receive(
+                delivery.tag, delivery.encoded, self._connection_number, self._records.next()
+            )
         )
         self.allowance.window.saw(len(delivery.encoded))
 
-    def _admit_unless(self, work: Work, instead: Effects | None) -> None:
+    def _admit_unless(self, work: InFlight, instead: Effects | None) -> None:
         if instead is None:
             self._admit(work)
         else:
             self._pending.add(instead)
 
-    def _admit(self, work: Work) -> None:
-        if self._settling.guard.admit(work):
+    def _admit(self, work: InFlight) -> None:
+        if self._settler.guard.admit(work):
             self._open.admit(work)
             self._waiting.append(work)
 
-    def _look_again(self) -> None:
+    def _admit_freed(self) -> None:
         """At those that waited for another one of their key."""
-        for work in self._settling.guard.freed():
-            self._admit_unless(work, self._settling.repeated(work))
+        for work in self._settler.guard.freed():
+            self._admit_unless(work, self._settler.repeated(work))
 
     def _forget_deliveries(self) -> None:
         """The connection is gone: the broker gives every unsettled message again. Handlings under way go
         on."""
         self.connected = False
-        self._life += 1
+        self._connection_number += 1
         self._waiting.clear()
         self._pending.effects.lose_connection()
-        self._settling.lazy.take()
-        self._settling.exhausted.lost()
-        self._settling.guard.forget()
-        self._settling.ordered.forget()
+        self._settler.accepts.take()
+        self._settler.exhausted.lost()
+        self._settler.guard.forget()
+        self._settler.ordered.forget()
         if in_doubt := list(self._committing.values()):
             keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
             self._log.warning("in doubt: committed, or coming back", number=len(in_doubt), message_keys=keys)
@@ -220,28 +228,28 @@ class Consuming:
 
     # -- what ended ------------------------------------------------------------------------------------------
 
-    def _ended(self, ended: Ended) -> None:
+    def _ended(self, ended: HandlingEnd) -> None:
         work, handled = ended.work, ended.handled
         self.allowance.ended += handled.outcome is not Outcome.RELEASED
         if work.acknowledgement:
             self._pending.add(self._open.ended(ended))
             return
-        gone = work.life != self._life
+        gone = work.connection_number != self._connection_number
         if handled.outcome is Outcome.RETURNED and not gone:
             if handled.sends:
                 self._commit(ended)
             else:
-                self._pending.add(self._settling.succeeded(work, datetime.now(UTC)))
+                self._pending.add(self._settler.succeeded(work, datetime.now(UTC)))
         elif handled.outcome in (Outcome.RETURNED, Outcome.RELEASED):
             # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of
             # it here.
-            self._settling.guard.over(work)
+            self._settler.guard.over(work)
             self._pool.release(work.slot)
         else:
             self._failed(ended, handled, gone)
 
-    def _failed(self, ended: Ended, handled: Handled, gone: bool) -> None:
-        effects = self._settling.failed_with(
+    def _failed(self, ended: HandlingEnd, handled: HandlingResult, gone: bool) -> None:
+        effects = self._settler.failed_with(
             ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=datetime.now(UTC), gone=gone
         )
         self._pending.add(effects)
@@ -253,27 +261,29 @@ class Consuming:
             message_key=ended.work.identified.key.text,
         )
 
-    def _commit(self, ended: Ended) -> None:
+    def _commit(self, ended: HandlingEnd) -> None:
         """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was
         sent, the message comes back. Killed after: its record of a recovery is lost, no message is. It may be
         that of others too, unless the attempts that this may cost exhaust the message."""
         work = ended.work
         self._committing[work.tag] = ended
         sends = tuple(Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends)
-        may_share = not is_last(work.attempt + 1, self._settling.desired.max_attempts)
+        may_share = not is_last(work.attempt + 1, self._settler.desired.max_attempts)
         self._acts.transact(Transaction(work.tag, sends), may_share=may_share)
 
     def _committed(self, event: Settled) -> None:
         ended = self._committing.pop(event.tag, None)
-        effects = self._settling.confirmed(event.tag, event.problem)
+        effects = self._settler.confirmed(event.tag, event.problem)
         if effects is not None:
             self._pending.add(effects)
         elif ended is None:
             self._pending.add(self._open.confirmed(event.tag, event.problem))
         elif event.problem is None:
-            self._pending.add(self._settling.succeeded(ended.work, datetime.now(UTC), accepted=True))
+            self._pending.add(self._settler.succeeded(ended.work, datetime.now(UTC), accepted=True))
         else:
-            self._failed(ended, Handled(Outcome.RAISED, failure(SEND_REFUSED, event.problem)), gone=False)
+            self._failed(
+                ended, HandlingResult(Outcome.RAISED, failure(SEND_REFUSED, event.problem)), gone=False
+            )
 
     def _carry_out(self) -> None:
         freed = self._committer.carry_out(self._acts, self._wants)
@@ -281,7 +291,7 @@ class Consuming:
 
     def _wants(self, transaction: Transaction) -> bool:
         """Whether its message still waits for it: the link may have been lost since it was asked for."""
-        return self._settling.exhausted.wants(transaction) or self._open.wants(transaction)
+        return self._settler.exhausted.wants(transaction) or self._open.wants(transaction)
 
     def write_totals(self) -> None:
         self._committer.write_totals()
@@ -292,24 +302,24 @@ class Consuming:
         back, waiting = self._pool.back, self._waiting
         while back:
             work = back.pop()
-            if work.life == self._life and not self.stopping:
+            if work.connection_number == self._connection_number and not self.stopping:
                 waiting.appendleft(work)
         if not self.stopping:
-            if self._settling.ordered.due:
-                self._admit_unless(*self._settling.again(self._records.next()))
+            if self._settler.ordered.due:
+                self._admit_unless(*self._settler.again(self._records.next()))
             blocked = self._spool.full or bool(self._pending.problem)
             if waiting and not blocked:
                 self._offer(waiting)
-            on_trial = self._settling.counting.on_trial
+            on_trial = self._settler.counting.on_trial
             credit = self.allowance.credit(on_trial=on_trial)
-            credit = self._settling.lazy.widened(self._open.widened(credit, on_trial=on_trial))
+            credit = self._settler.accepts.widened(self._open.widened(credit, on_trial=on_trial))
             self._grant(0 if blocked else credit)
-        # First this, then a look at `pending` in the next step: see Inbox.
+        # First this, then a look at `pending` in the next step: see RunInbox.
         self._inbox.hungry = not waiting
 
-    def _offer(self, waiting: deque[Work]) -> None:
+    def _offer(self, waiting: deque[InFlight]) -> None:
         self._pool.depth = self.allowance.window.depth
-        on_trial = self._settling.counting.on_trial
+        on_trial = self._settler.counting.on_trial
         under_way = len(self._committing) + self._open.waiting
         number = self.allowance.begin(self._pool.holding, under_way, on_trial=on_trial)
         some = (

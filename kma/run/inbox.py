@@ -10,7 +10,7 @@ from threading import Lock
 
 from broker.port import Delivery
 from contract.messages import Answer, DesiredRun
-from kma.delivery.outbox import Sent
+from kma.delivery.outbox import SendResult
 from kma.sdk.job import AgentQuestion, Reply
 
 
@@ -47,17 +47,17 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RemoteReply:
     """The MA's word on an answer to a delivery of another run, for the agent that asked."""
 
     asked: AgentQuestion
     reply: Reply
 
 
-Event = Delivery | Opened | Lost | Settled | Stop | Change | Answer | Sent | Told
+Event = Delivery | Opened | Lost | Settled | Stop | Change | Answer | SendResult | RemoteReply
 
 
-class Inbox:
+class RunInbox:
     """A `ConsumerEvents`. `descriptor` becomes readable when the run shall look."""
 
     def __init__(self) -> None:

@@ -9,17 +9,17 @@ from contract.messages import Answer, DesiredRun, Mode, RunReport
 from contract.reasons import Reason
 from contract.records import RecordRun, RunState
 from contract.wire import dump
-from kma.children.pool import SLOTS_PER_CHILD, Pool
-from kma.delivery.breaker import first_carried, told_counts
+from kma.children.pool import SLOTS_PER_CHILD, ChildPool
+from kma.delivery.breaker import first_carried, reported_counts
 from kma.delivery.message_identity import KnownAttempts
-from kma.delivery.outbox import Departures
-from kma.delivery.settlement import Settling
+from kma.delivery.outbox import Outbox
+from kma.delivery.settlement import DeliverySettler
 from kma.handling.frames import JOB, json_frame
 from kma.logs import logger
 from kma.run.commit import PendingEffects, RunActs
-from kma.run.consumer import Consuming, Wish
-from kma.run.inbox import Change, Inbox, Stop, Told
-from kma.run.services import Surroundings, close_run
+from kma.run.consumer import ConsumerLoop, HostRequest
+from kma.run.inbox import Change, RemoteReply, RunInbox, Stop
+from kma.run.services import ContainerServices, close_run
 from kma.sdk.job import AgentQuestion
 from kma.spool.journal import Journal
 from kma.spool.ledger import run_key
@@ -38,29 +38,31 @@ def limit_seconds(desired: DesiredRun) -> float:
     return min((limit for limit in limits if limit > 0), default=0.0)
 
 
-class Run:
+class MessageRun:
     """Start it once; `stop` and `change` it from any thread; it has ended when it is not `alive`."""
 
-    def __init__(self, desired: DesiredRun, agent_version: str, around: Surroundings) -> None:
+    def __init__(self, desired: DesiredRun, agent_version: str, services: ContainerServices) -> None:
         self.desired = desired
         self.key = run_key(desired.activation, desired.epoch)
         self.state = RunState.STARTING
         self.problems: tuple[Reason, ...] = ()
         self.crashed = False
         self.stopping = False
-        self.journal_path = around.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
-        self._around = around
-        self._record_run = RecordRun(
-            desired.setting, desired.activation, desired.epoch, around.server, desired.agent, agent_version
+        self.journal_path = (
+            services.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
         )
-        stored = around.ledger.open_run(self.key, {"run": dump(self._record_run)})
-        self._settling = Settling(
+        self._services = services
+        self._record_run = RecordRun(
+            desired.setting, desired.activation, desired.epoch, services.server, desired.agent, agent_version
+        )
+        stored = services.ledger.open_run(self.key, {"run": dump(self._record_run)})
+        self._settler = DeliverySettler(
             self._record_run,
             desired,
             stored.totals,
-            first_carried(around.ledger.carried(desired.setting), desired),
-            KnownAttempts(around.spool.attempts(desired.setting)),
-            around.spool.handled_keys,
+            first_carried(services.ledger.carried(desired.setting), desired),
+            KnownAttempts(services.spool.attempts(desired.setting)),
+            services.spool.handled_keys,
         )
         self._restarts = stored.totals.restarts
         self._holding = 0
@@ -68,9 +70,11 @@ class Run:
         self._failed = False
         self._tripped = ""
         self._told = False
-        self._log = logger(activation=str(desired.activation), setting=desired.setting, server=around.server)
-        self._pending = PendingEffects(self._settling, around.spool, self._log)
-        self._inbox = Inbox()
+        self._log = logger(
+            activation=str(desired.activation), setting=desired.setting, server=services.server
+        )
+        self._pending = PendingEffects(self._settler, services.spool, self._log)
+        self._inbox = RunInbox()
         self._stop: Stop | None = None
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._main, name=f"run {desired.setting}", daemon=True)
@@ -103,22 +107,22 @@ class Run:
         self._thread.join(timeout)
 
     def report(self) -> RunReport:
-        settling = self._settling
+        settler = self._settler
         return RunReport(
             activation=self.desired.activation,
             epoch=self.desired.epoch,
             setting=self.desired.setting,
             state=self.state,
-            handled=settling.handled,
-            failed=settling.failed,
-            temporary=settling.temporary,
+            handled=settler.handled,
+            failed=settler.failed,
+            temporary=settler.temporary,
             restarts=self._restarts,
             in_progress=self._holding,
             connected=self._connected,
-            counts=told_counts(settling.counting.counts),
+            counts=reported_counts(settler.counting.counts),
             problems=self.problems,
-            blocked=self._settling.ordered.blocked,
-            repeats=settling.guard.repeats,
+            blocked=self._settler.ordered.blocked,
+            repeats=settler.guard.repeats,
         )
 
     # -- the run's thread ------------------------------------------------------------------------------------
@@ -140,42 +144,44 @@ class Run:
         desired = self.desired
         # What the run begins with, before it takes a message: whatever follows is compared with it after a
         # kill.
-        self._around.ledger.note(self._settling.progress(self._restarts))
+        self._services.ledger.note(self._settler.progress(self._restarts))
         about = {"run": dump(self._record_run), "queue": desired.queue, "destination": desired.destination}
         about["masked"] = list(desired.masked_properties)
         journal = Journal.create(self.journal_path, about, SLOTS_PER_CHILD * desired.concurrency)
-        pool = Pool(desired.concurrency, journal, self._job(), limit_seconds(desired), self._inbox.descriptor)
+        pool = ChildPool(
+            desired.concurrency, journal, self._job(), limit_seconds(desired), self._inbox.descriptor
+        )
         pool.restarts = self._restarts
-        departures = Departures(self._around.publisher, self._inbox.put, self._log)
-        consuming = Consuming(
+        outbox = Outbox(self._services.publisher, self._inbox.put, self._log)
+        loop = ConsumerLoop(
             desired,
-            self._settling,
+            self._settler,
             journal,
             pool,
-            self._around.spool,
+            self._services.spool,
             self._inbox,
-            lambda: self._around.connect(self.desired, self._inbox),
-            RunActs(pool, journal, departures, self._elsewhere),
+            lambda: self._services.connect(self.desired, self._inbox),
+            RunActs(pool, journal, outbox, self._elsewhere),
             self._pending,
             self._log,
         )
-        consuming.write_totals()
+        loop.write_totals()
         try:
-            self._work(consuming, pool)
+            self._work(loop, pool)
         finally:
             try:
-                consuming.end_open()
+                loop.end_open()
             finally:
-                consuming.close_link()
+                loop.close_link()
             pool.close()
-            departures.close()
+            outbox.close()
             left = bool(self._pending)
-            consuming.write_totals()
+            loop.write_totals()
             journal.close()
         self._end(left)
 
     def _elsewhere(self, asked: AgentQuestion) -> None:
-        self._around.elsewhere(asked.question, lambda reply: self._inbox.put(Told(asked, reply)))
+        self._services.elsewhere(asked.question, lambda reply: self._inbox.put(RemoteReply(asked, reply)))
 
     def _job(self) -> bytes:
         desired = self.desired
@@ -185,73 +191,73 @@ class Run:
                 "agent": desired.agent,
                 "setting": desired.setting,
                 "activation": str(desired.activation),
-                "server": self._around.server,
+                "server": self._services.server,
                 "destination": desired.destination,
                 "parameters": dump(desired.parameters),
-                "modules": list(self._around.modules),
+                "modules": list(self._services.modules),
                 "isolate": desired.isolate,
                 "memory_bytes": desired.child_memory_mb * 1024 * 1024,
-                "log_level": self._around.log_level,
+                "log_level": self._services.log_level,
                 "acknowledgement_property": desired.acknowledgement_property,
             },
         )
 
-    def _work(self, consuming: Consuming, pool: Pool) -> None:
-        def answer(wish: Wish) -> None:
+    def _work(self, loop: ConsumerLoop, pool: ChildPool) -> None:
+        def answer(wish: HostRequest) -> None:
             if isinstance(wish, Change):
-                self._settling.change(wish.desired)
-                consuming.allowance.limit = wish.desired.limit_messages
+                self._settler.change(wish.desired)
+                loop.allowance.limit = wish.desired.limit_messages
                 pool.limit_seconds = limit_seconds(wish.desired)
             elif self._stop is None:
-                self._begin_stop(wish, consuming)
+                self._begin_stop(wish, loop)
             else:
                 self._stop = Stop(self._stop.close or wish.close, self._stop.reason or wish.reason)
 
         forced = False
-        while not (consuming.stopping and consuming.drained):
-            if consuming.finished and self._stop is None:
-                self._begin_stop(Stop(True, LIMIT), consuming)
+        while not (loop.stopping and loop.drained):
+            if loop.finished and self._stop is None:
+                self._begin_stop(Stop(True, LIMIT), loop)
                 continue
-            consuming.step(answer)
-            self._heed_breaker(consuming)
-            self._show(consuming, pool)
+            loop.step(answer)
+            self._heed_breaker(loop)
+            self._show(loop, pool)
             now = time.monotonic()
             if now > self._deadline and not forced:
                 forced = True
                 self._log.warning("grace period over: child processes are killed", in_progress=pool.holding)
-                consuming.force()
+                loop.force()
             if now > self._deadline + _COMMIT_SECONDS:
                 return
 
-    def _begin_stop(self, stop: Stop, consuming: Consuming) -> None:
+    def _begin_stop(self, stop: Stop, loop: ConsumerLoop) -> None:
         self.stopping = True
         self._stop = stop
         self._deadline = min(self._deadline, time.monotonic() + self.desired.grace_seconds)
         self._log.info("run stops", reason=stop.reason)
-        consuming.begin_stop()
+        loop.begin_stop()
 
-    def _heed_breaker(self, consuming: Consuming) -> None:
+    def _heed_breaker(self, loop: ConsumerLoop) -> None:
         """After a trip the run ends as after a stop, whatever else it is told meanwhile."""
-        reason = self._settling.counting.reason
+        reason = self._settler.counting.reason
         if reason and not self._tripped:
             self._tripped = reason
-            self._log.error("breaker tripped", reason=reason, counts=asdict(self._settling.counting.counts))
-            self._begin_stop(Stop(True, reason), consuming)
+            self._log.error("breaker tripped", reason=reason, counts=asdict(self._settler.counting.counts))
+            self._begin_stop(Stop(True, reason), loop)
         if reason and not self._told and not self._pending:
             self._told = True
-            self._around.report_now()
+            self._services.report_now()
 
-    def _show(self, consuming: Consuming, pool: Pool) -> None:
-        self._connected, self._holding, self._restarts = consuming.connected, pool.holding, pool.restarts
-        self.problems = consuming.problems
+    def _show(self, loop: ConsumerLoop, pool: ChildPool) -> None:
+        self._connected, self._holding, self._restarts = loop.connected, pool.holding, pool.restarts
+        self.problems = loop.problems
         if self._tripped:
             self.state = RunState.INTERRUPTED
-        elif consuming.stopping:
+        elif loop.stopping:
             self._failed = self._failed or self.state is RunState.FAILED
             self.state = RunState.DRAINING
         elif pool.problem and not pool.ready:
             self.state = RunState.FAILED
-        elif pool.ready and consuming.connected:
+        elif pool.ready and loop.connected:
             self.state = RunState.RUNNING
         elif self.state is RunState.FAILED:
             self.state = RunState.STARTING
@@ -263,14 +269,14 @@ class Run:
         if left:
             self.crashed, self.problems = True, (reasons.ENDINGS_NOT_STORED(),)
             return
-        progress = self._settling.progress(self._restarts)
-        self._around.ledger.note(progress)
+        progress = self._settler.progress(self._restarts)
+        self._services.ledger.note(progress)
         closes = self._stop is not None and self._stop.close
         # Without a closing record it is still wanted: it goes on after a restart.
         self.state = self._last_state() if closes else RunState.STARTING
         if self._stop is not None and closes:
-            close_run(self._around, self._record_run, self.key, self.state)
-            self._around.report_now()
+            close_run(self._services, self._record_run, self.key, self.state)
+            self._services.report_now()
         # Last: it tells a start of this container that a standalone agent had ended.
         self.journal_path.unlink()
         self._log.info("run ended", **asdict(progress.totals))

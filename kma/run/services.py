@@ -9,7 +9,7 @@ from uuid import uuid4
 from broker.port import BrokerUnavailable, Consumer, ConsumerEvents, Publisher
 from contract.messages import DesiredRun
 from contract.records import RecordRun, RunState
-from kma.acknowledgement.remote import Elsewhere, nowhere
+from kma.acknowledgement.remote import AnswerRemotely, without_ma
 from kma.delivery.breaker import final_counts
 from kma.delivery.reports import closing
 from kma.spool.ledger import Ledger
@@ -23,7 +23,7 @@ def no_publisher() -> Publisher:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ContainerServices:
     """What all runs of one container share. `report_now`: a record that must not wait for its turn was
     stored. `publisher` is for what standalone agents send, and message agents beside a transaction;
     `elsewhere` passes answers to deliveries of other runs to the MA."""
@@ -37,14 +37,14 @@ class Surroundings:
     log_level: str = "INFO"
     report_now: Callable[[], None] = lambda: None
     publisher: Callable[[], Publisher] = no_publisher
-    elsewhere: Elsewhere = nowhere
+    elsewhere: AnswerRemotely = without_ma
 
 
-def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState) -> None:
+def close_run(services: ContainerServices, run: RecordRun, key: str, state: RunState) -> None:
     """The closing record, once. Every other record of the run is in the spool before it."""
-    stored = around.ledger.run(key)
+    stored = services.ledger.run(key)
     assert stored is not None
-    counts = final_counts(around.ledger.carried(run.setting), run)
+    counts = final_counts(services.ledger.carried(run.setting), run)
     record = closing(
         run,
         stored.totals,
@@ -53,4 +53,4 @@ def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState) -
         at=datetime.now(UTC),
         counts=counts,
     )
-    around.spool.close_run(New(key, record, uuid4()))
+    services.spool.close_run(New(key, record, uuid4()))

@@ -8,7 +8,7 @@ from typing import Any
 from contract.acknowledgements import END_OF, parse_action
 from kma.sdk.encoding import encoded_message, seconds_property
 from kma.sdk.errors import AcknowledgementRefused, TemporaryUnavailable
-from kma.sdk.job import Job, Question
+from kma.sdk.job import JobSpec, Question
 from kma.sdk.message import Message
 
 
@@ -31,7 +31,7 @@ class Context:
 
     __slots__ = ("_acknowledgement", "_job", "_log", "_message", "_sends")
 
-    def __init__(self, job: Job, message: Message | None = None, acknowledgement: str = "") -> None:
+    def __init__(self, job: JobSpec, message: Message | None = None, acknowledgement: str = "") -> None:
         self._job = job
         self._message = message
         self._acknowledgement = acknowledgement
@@ -178,7 +178,7 @@ class StandaloneContext(Context):
 
     __slots__ = ("_publish",)
 
-    def __init__(self, job: Job, publish: Callable[[str, bytes], None]) -> None:
+    def __init__(self, job: JobSpec, publish: Callable[[str, bytes], None]) -> None:
         super().__init__(job)
         self._publish = publish
 

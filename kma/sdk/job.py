@@ -47,7 +47,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobSpec:
     """`stopping` looks at the journal's flag, which the parent sets. `isolate`: a new process after each
     failure; `memory_bytes`: a new process once this one holds more (0 = no bound). `ask` passes an answer to
     a delivery on and waits for how it ended."""

@@ -25,7 +25,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def look(path: Path) -> dict[str, Any]:
+def summary(path: Path) -> dict[str, Any]:
     """What the spool holds, read only and without stopping who writes it."""
     with closing(_opened(path)) as connection:
         rows, size, first, last, oldest = connection.execute(
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
             for record in records_in(asked.path, most, aside=asked.records is None):
                 print(json.dumps(record, ensure_ascii=False))
         else:
-            print(json.dumps(look(asked.path), indent=2))
+            print(json.dumps(summary(asked.path), indent=2))
     except sqlite3.Error as error:
         print(f"{asked.path} is no spool that can be read: {error}", file=sys.stderr)
         return 1

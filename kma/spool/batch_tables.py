@@ -15,7 +15,7 @@ SELECT_OPEN = "SELECT acknowledgement, run, committing FROM open_acknowledgement
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenRow:
     """`run` is the key of its run. `committing`: its commit was to be carried out; whether it was, nobody
     noted."""
 
@@ -54,7 +54,7 @@ def note_open(connection: sqlite3.Connection, records: Sequence[Spooled], commit
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class HandledKeysUpdate:
     """What a batch adds: digests of the setting's messages that were handled well, repeats that the run
     accepted. What is older than `window` seconds may go."""
 
@@ -86,7 +86,7 @@ class HandledKeys:
         return int(row[0]) if row else 0
 
 
-def note_handled(connection: sqlite3.Connection, handled: Iterable[Handled]) -> None:
+def note_handled(connection: sqlite3.Connection, handled: Iterable[HandledKeysUpdate]) -> None:
     """Within the transaction of the batch. A few old ones go with each new one, so that no batch takes
     long."""
     now = time.time()

@@ -70,7 +70,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class UnfinishedHandling:
     """A slot whose handling began and did not end. `committed`: its message was accepted meanwhile."""
 
     record: UUID
@@ -214,7 +214,7 @@ class Journal:
     def totals(self) -> Totals:
         return Totals(*_TOTALS.unpack_from(self._map, _TOTALS_AT), *_SINCE.unpack_from(self._map, _SINCE_AT))
 
-    def unfinished(self) -> Iterator[Start]:
+    def unfinished(self) -> Iterator[UnfinishedHandling]:
         """After a crash: every handling that began and neither returned nor reached the spool."""
         for slot in range(self.slots):
             at = _HEADER_SIZE + slot * _SLOT_SIZE
@@ -225,7 +225,9 @@ class Journal:
                 continue
             started_at, _, pid = _START.unpack_from(self._map, at + _START_AT)
             data = self._map[at + _CONTENT_AT : at + _CONTENT_AT + length]
-            yield Start(UUID(bytes=record), attempt, count, started_at, pid, content, data, bool(committed))
+            yield UnfinishedHandling(
+                UUID(bytes=record), attempt, count, started_at, pid, content, data, bool(committed)
+            )
 
     # -- child -----------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedCounts:
     """What one run of a setting leaves to the next on this server (`kma.delivery.breaker.first_carried`).
 
     `failures`: that the setting counted here ever. `evidence`: ids of the protocols that `counts` rest on,
@@ -53,7 +53,7 @@ class Progress:
     run: str
     setting: str
     totals: Totals
-    carried: Carried
+    carried: CarriedCounts
     interrupted: str = ""
 
 
@@ -99,16 +99,16 @@ class Ledger:
         with self._file.transaction() as connection:
             write_progress(connection, progress)
 
-    def carried(self, setting: str) -> Carried:
+    def carried(self, setting: str) -> CarriedCounts:
         with self._file.reading() as connection:
             row = connection.execute("SELECT state FROM settings WHERE setting = ?", (setting,)).fetchone()
         if not row:
-            return Carried()
+            return CarriedCounts()
         try:
-            return load(Carried, json.loads(row[0]))
+            return load(CarriedCounts, json.loads(row[0]))
         except ValueError:
             # Written by another version. A count that begins anew costs less than a run that can never begin.
-            return Carried()
+            return CarriedCounts()
 
 
 def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:

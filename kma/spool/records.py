@@ -20,7 +20,14 @@ from contract.reasons import Reason
 from contract.records import KIND_OF, Content
 from contract.wire import dump
 from kma.spool import retained
-from kma.spool.batch_tables import SELECT_OPEN, Handled, HandledKeys, Open, note_handled, note_open
+from kma.spool.batch_tables import (
+    SELECT_OPEN,
+    HandledKeys,
+    HandledKeysUpdate,
+    OpenRow,
+    note_handled,
+    note_open,
+)
 from kma.spool.file import SpoolFile
 from kma.spool.ledger import Progress, write_progress
 from kma.spool.retained import WAITS
@@ -104,7 +111,7 @@ class Spool:
         forget: Iterable[tuple[str, str]] = (),
         progress: Progress | None = None,
         committing: Iterable[str] = (),
-        handled: Iterable[Handled] = (),
+        handled: Iterable[HandledKeysUpdate] = (),
     ) -> None:
         """One transaction: the records in this order, known attempts (setting, message key, attempts made) to
         remember or to forget, how far the run has come with them, which open deliveries are to be committed
@@ -276,10 +283,10 @@ class Spool:
                 connection.execute("SELECT message, made FROM attempts WHERE setting = ?", (setting,))
             )
 
-    def open_acknowledgements(self) -> list[Open]:
+    def open_acknowledgements(self) -> list[OpenRow]:
         """Deliveries that wait for an answer, by the records of this server."""
         with self._file.reading() as connection:
-            return [Open(*row) for row in connection.execute(SELECT_OPEN)]
+            return [OpenRow(*row) for row in connection.execute(SELECT_OPEN)]
 
     def _count(self) -> None:
         with self._file.reading() as connection:

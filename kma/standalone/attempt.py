@@ -8,11 +8,11 @@ from contextlib import suppress
 
 from contract.outcomes import Outcome
 from kma.children.process import ChildProcess, death_text
-from kma.delivery.outbox import Publishing
+from kma.delivery.outbox import StandaloneOutbox
 from kma.handling import frames
 from kma.handling.failure import failure
 from kma.handling.frames import SEND
-from kma.handling.handler import RETURNED, Handled
+from kma.handling.handler import RETURNED, HandlingResult
 from kma.spool.journal import FINISHED, STARTED, Journal
 from kma.standalone.lease import Lease, boottime_ns
 
@@ -24,23 +24,23 @@ _BEGIN_SECONDS = 60.0  # for a process to come as far as user code
 _AGAIN_SECONDS = 0.5
 _LINGER_SECONDS = 2.0  # for a process to end once it has said how its agent ended
 
-STOPPED = Handled(Outcome.RELEASED)
+STOPPED = HandlingResult(Outcome.RELEASED)
 
 
-class Start:
+class StandaloneAttempt:
     """Belongs to the run's thread. `killed_as`: what a death by our own hand means."""
 
-    def __init__(self, journal: Journal, lease: Lease, job: bytes, publishing: Publishing) -> None:
+    def __init__(self, journal: Journal, lease: Lease, job: bytes, outbox: StandaloneOutbox) -> None:
         self._journal = journal
         self._lease = lease
-        self._publishing = publishing
+        self._outbox = outbox
         self._process = ChildProcess(journal, job, ENTRY)
         self._open = True
-        self._answer: Handled | None = None
+        self._answer: HandlingResult | None = None
         self._leave_by = float("inf")
         self._ask_again_at = float("inf")
         self._ask_again_after = _AGAIN_SECONDS
-        self.killed_as: Handled | None = None
+        self.killed_as: HandlingResult | None = None
 
     @property
     def pid(self) -> int:
@@ -69,7 +69,7 @@ class Start:
 
     def read(self) -> None:
         """What the process says, and what the broker says to it."""
-        for answer in self._publishing.answers():
+        for answer in self._outbox.answers():
             self._process.send(answer)
         self._process.flush()
         while self._open:
@@ -87,7 +87,7 @@ class Start:
     def _send(self, number: int, content: bytes) -> None:
         # This process may have been stopped for long: another server may be at work by now.
         if not self._lease.lapsed and not self._lease.over(boottime_ns()):
-            self._publishing.put(number, content)
+            self._outbox.put(number, content)
 
     def ask_to_stop(self) -> None:
         """The flag is in the journal already; the signal wakes the agent's main thread. One too many does
@@ -106,7 +106,7 @@ class Start:
             self.lapse()
         elif limit_seconds and self.killed_as is None and self.seconds > limit_seconds:
             text = f"The agent ran longer than {limit_seconds:g} s; its process was killed."
-            self.kill(Handled(Outcome.TIMED_OUT, failure("timeout", text)))
+            self.kill(HandlingResult(Outcome.TIMED_OUT, failure("timeout", text)))
         elif not self.began and now - self._process.started_at > _BEGIN_SECONDS:
             self.kill(STOPPED)
         elif self._journal.state(SLOT) == FINISHED and self._leave_by == float("inf"):
@@ -119,18 +119,18 @@ class Start:
         self._lease.lapse()
         self._process.kill()
 
-    def kill(self, meaning: Handled) -> None:
+    def kill(self, meaning: HandlingResult) -> None:
         self.killed_as = self.killed_as or meaning
         self._process.kill()
 
-    def end(self) -> tuple[Handled | None, float]:
+    def end(self) -> tuple[HandlingResult | None, float]:
         """After its death: how the agent's run ended, and after how many seconds. None: it never began, or
         its lease was over; nothing is known of it. What it left running in its group ends with it."""
         seconds = self.seconds
         self.read()
         self._process.kill()
         name = self._process.reap()
-        self._publishing.forget()
+        self._outbox.forget()
         return self._ending(name), seconds
 
     def abandon(self) -> None:
@@ -140,7 +140,7 @@ class Start:
             time.sleep(0.01)
         self.end()
 
-    def _ending(self, name: str) -> Handled | None:
+    def _ending(self, name: str) -> HandlingResult | None:
         if self._answer is not None:
             return self._answer
         state = self._journal.state(SLOT)
@@ -157,4 +157,4 @@ class Start:
             text += (
                 " If it kept the interpreter for long, its lease could not be renewed: split long calls in C."
             )
-        return Handled(Outcome.CHILD_DIED, failure(name, text)).measured(self._process.memory_peak)
+        return HandlingResult(Outcome.CHILD_DIED, failure(name, text)).measured(self._process.memory_peak)

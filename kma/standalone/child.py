@@ -17,14 +17,14 @@ from queue import SimpleQueue
 from contract.outcomes import Outcome
 from kma.handling import frames
 from kma.handling.child import die_with, keep_output_apart, run_and_leave
-from kma.handling.frames import Answer, read_answer, send_frame
+from kma.handling.frames import SendReply, read_answer, send_frame
 from kma.handling.handler import load
 from kma.sdk.context import StandaloneContext
 from kma.sdk.errors import SendRefused, TemporaryUnavailable
-from kma.sdk.job import Job
+from kma.sdk.job import JobSpec
 from kma.spool.journal import Journal
-from kma.standalone.lease import Guard, Lease
-from kma.standalone.stop_signal import Stopper, run_once
+from kma.standalone.lease import Lease, LeaseWatchdog
+from kma.standalone.stop_signal import StopSignal, run_once
 
 SLOT = 0
 _CHUNK = 256 * 1024
@@ -35,13 +35,13 @@ def main(arguments: list[str]) -> int:
     die_with(parent)
     keep_output_apart()
     journal = Journal.attach(journal_file)
-    stopper = Stopper(journal.asked_to_stop)
-    signal.signal(signal.SIGTERM, stopper.signalled)
-    sys.unraisablehook = stopper.unraisable
-    return run(socket.socket(fileno=link), journal, stopper)
+    stop_signal = StopSignal(journal.asked_to_stop)
+    signal.signal(signal.SIGTERM, stop_signal.signalled)
+    sys.unraisablehook = stop_signal.unraisable
+    return run(socket.socket(fileno=link), journal, stop_signal)
 
 
-def run(link: socket.socket, journal: Journal, stopper: Stopper) -> int:
+def run(link: socket.socket, journal: Journal, stop_signal: StopSignal) -> int:
     """Killed before `begin`: nobody began. After it and before `finish`: the run failed (`kma died` if the
     parent went too). After `finish`: it returned, whoever is killed then."""
     received = _frames(link)
@@ -51,10 +51,10 @@ def run(link: socket.socket, journal: Journal, stopper: Stopper) -> int:
     for file in (link.fileno(), journal.file):
         os.set_inheritable(file, False)  # not for what user code starts
     pid = os.getpid()
-    Guard(Lease(journal.file)).start()
+    LeaseWatchdog(Lease(journal.file)).start()
     journal.begin(SLOT, pid)
-    context = StandaloneContext(job, _Sender(link, received, stopper).publish)
-    handled = run_once(lambda: load(job.agent, job.modules), context, stopper)
+    context = StandaloneContext(job, _Sender(link, received, stop_signal).publish)
+    handled = run_once(lambda: load(job.agent, job.modules), context, stop_signal)
     if os.getpid() != pid:
         os._exit(0)  # user code forked and came back twice: the twin has nothing to tell
     if handled.outcome is Outcome.RETURNED:
@@ -70,34 +70,37 @@ def _frames(link: socket.socket) -> Iterator[frames.Frame]:
         yield from reader.feed(data)
 
 
-def _job(received: Iterator[frames.Frame], journal: Journal) -> Job | None:
+def _job(received: Iterator[frames.Frame], journal: Journal) -> JobSpec | None:
     for kind, _slot, _number, content in received:
         if kind == frames.JOB:
             values = json.loads(content)
             values["modules"] = tuple(values["modules"])
-            return replace(Job(**values), stopping=journal.asked_to_stop)
+            return replace(JobSpec(**values), stopping=journal.asked_to_stop)
     return None
 
 
 class _Sender:
     """What the agent sends goes through the parent, which has the connection. Any thread of the agent."""
 
-    def __init__(self, link: socket.socket, received: Iterator[frames.Frame], stopper: Stopper) -> None:
+    def __init__(
+        self, link: socket.socket, received: Iterator[frames.Frame], stop_signal: StopSignal
+    ) -> None:
         self._link = link
         self._received = received
-        self._stopper = stopper
+        self._stop_signal = stop_signal
         self._lock = threading.Lock()
         self._number = 0
-        self._waiting: dict[int, SimpleQueue[Answer]] = {}
+        self._waiting: dict[int, SimpleQueue[SendReply]] = {}
         self._reading = False
 
     def publish(self, destination: str, encoded: bytes) -> None:
         """Returns when the broker has it. Stopped in here the agent does not learn whether it has."""
-        answers: SimpleQueue[Answer] = SimpleQueue()
+        answers: SimpleQueue[SendReply] = SimpleQueue()
         main = threading.current_thread() is threading.main_thread()
         if main:
-            self._stopper.signalled()  # asked, though the signal may have woken nobody: nothing more goes out
-            self._stopper.hold()  # half a frame on the link would spoil the next one
+            # Asked, though the signal may have woken nobody: nothing more goes out.
+            self._stop_signal.signalled()
+            self._stop_signal.hold()  # half a frame on the link would spoil the next one
         try:
             with self._lock:
                 self._read_answers()
@@ -106,7 +109,7 @@ class _Sender:
                 self._link.sendall(send_frame(self._number, destination, encoded))
         finally:
             if main:
-                self._stopper.release()
+                self._stop_signal.release()
         answer = answers.get()
         if answer.temporary:
             raise TemporaryUnavailable(f"not sent to {destination}: {answer.problem}")

@@ -61,7 +61,7 @@ class Lease:
         self._map.close()
 
 
-class Guard:
+class LeaseWatchdog:
     """In the agent's process: ends it, and what it started in its group, when the lease is over. Nothing is
     said to anybody: the attempt neither failed nor succeeded."""
 

@@ -14,28 +14,28 @@ from contract.reasons import Reason
 from contract.records import RunState
 from contract.wire import dump
 from kma.children.worker_slot import FIRST_PAUSE, LONGEST_PAUSE
-from kma.delivery.in_flight import identity_bytes, without_message
-from kma.delivery.outbox import Publishing
-from kma.handling.handler import Handled
+from kma.delivery.in_flight import identity_bytes, standalone_attempt
+from kma.delivery.outbox import StandaloneOutbox
+from kma.handling.handler import HandlingResult
 from kma.run.inbox import Change, Stop
-from kma.run.message_run import Run
-from kma.run.services import Surroundings
+from kma.run.message_run import MessageRun
+from kma.run.services import ContainerServices
 from kma.spool.journal import IDENTITY, Journal
-from kma.standalone.attempt import SLOT, STOPPED, Start
+from kma.standalone.attempt import SLOT, STOPPED, StandaloneAttempt
 from kma.standalone.lease import Lease, boottime_ns
 
 TICK = 0.2  # seconds
 _STORE_SECONDS = 10.0  # beyond the grace period, for a spool that cannot be written
 
 
-class StandaloneRun(Run):
+class StandaloneRun(MessageRun):
     """`answered` from any thread too."""
 
-    def __init__(self, desired: DesiredRun, agent_version: str, around: Surroundings) -> None:
-        super().__init__(desired, agent_version, around)
+    def __init__(self, desired: DesiredRun, agent_version: str, services: ContainerServices) -> None:
+        super().__init__(desired, agent_version, services)
         self._answered_ns = 0
-        self._beginning = without_message(b"")
-        self._current: Start | None = None
+        self._beginning = standalone_attempt(b"")
+        self._current: StandaloneAttempt | None = None
         self._starts = 0
         self._early_deaths = 0
         self._start_at = 0.0  # CLOCK_MONOTONIC
@@ -49,17 +49,17 @@ class StandaloneRun(Run):
 
     def _live(self) -> None:
         # What the run begins with: whatever follows is compared with it after a kill.
-        self._around.ledger.note(self._settling.progress(self._restarts))
+        self._services.ledger.note(self._settler.progress(self._restarts))
         self._journal = Journal.create(self.journal_path, self._about(), 1)
         self._lease = Lease(self._journal.file)
-        self._publishing = Publishing(self._around.publisher)
+        self._outbox = StandaloneOutbox(self._services.publisher)
         try:
             while not self._ended:
                 self._step()
         finally:
             if self._current is not None:
                 self._current.abandon()
-            self._publishing.close()
+            self._outbox.close()
             self._lease.close()
             left = bool(self._pending)
             self._write_totals()
@@ -93,7 +93,7 @@ class StandaloneRun(Run):
     def _wait(self) -> None:
         poll = select.poll()
         poll.register(self._inbox.descriptor, select.POLLIN)
-        poll.register(self._publishing.descriptor, select.POLLIN)
+        poll.register(self._outbox.descriptor, select.POLLIN)
         if self._current is not None:
             self._current.watch(poll)
         poll.poll(TICK * 1000)
@@ -101,7 +101,7 @@ class StandaloneRun(Run):
     def _hear(self) -> None:
         for event in self._inbox.drain():
             if isinstance(event, Change):
-                self._settling.change(event.desired)
+                self._settler.change(event.desired)
             elif isinstance(event, Stop):
                 self._hear_stop(event)
 
@@ -135,7 +135,7 @@ class StandaloneRun(Run):
         if self._lease.over(boottime_ns()):
             self.problems = (reasons.WAITS_FOR_MA(),)
             return False
-        if (problem := self._around.spool.problem) is not None:
+        if (problem := self._services.spool.problem) is not None:
             self.problems = (problem,)
             return False
         return time.monotonic() >= self._start_at
@@ -143,11 +143,11 @@ class StandaloneRun(Run):
     def _start_one(self) -> None:
         """Killed from here on: before the child has written its start, nobody began; after it, the start is
         found."""
-        self._beginning = work = without_message(os.urandom(16))
+        self._beginning = work = standalone_attempt(os.urandom(16))
         self._journal.claim(SLOT, work.record, work.attempt, 0, 0, identity_bytes(work.identified), IDENTITY)
         self._lease.begin_anew()
         try:
-            self._current = Start(self._journal, self._lease, self._job(), self._publishing)
+            self._current = StandaloneAttempt(self._journal, self._lease, self._job(), self._outbox)
         except OSError as error:  # no memory, too many processes or open files
             self._not_begun(reasons.NO_PROCESS(detail=str(error)))
             return
@@ -164,7 +164,7 @@ class StandaloneRun(Run):
 
     # -- while it runs, and after ----------------------------------------------------------------------------
 
-    def _see_to(self, current: Start) -> None:
+    def _see_to(self, current: StandaloneAttempt) -> None:
         current.read()
         if current.dead:
             self._current = None
@@ -176,18 +176,18 @@ class StandaloneRun(Run):
             self._log.warning("grace period over: the process is killed")
             current.kill(STOPPED)
 
-    def _after(self, handled: Handled | None, pid: int, seconds: float) -> None:
+    def _after(self, handled: HandlingResult | None, pid: int, seconds: float) -> None:
         if handled is None or handled.outcome is Outcome.RELEASED:
             self._after_nothing()
             return
         self._early_deaths = 0
         at = datetime.now(UTC)
         if handled.outcome is Outcome.RETURNED:
-            self._pending.add(self._settling.succeeded(self._beginning, at, accepted=True))
+            self._pending.add(self._settler.succeeded(self._beginning, at, accepted=True))
             self._finish("run_agent returned")
         else:
             # No broker waits for a settlement: what failed is stored, and that is all.
-            effects = self._settling.failed_with(
+            effects = self._settler.failed_with(
                 self._beginning, handled, pid=pid, seconds=seconds, at=at, gone=True
             )
             self._pending.add(effects)
@@ -205,11 +205,11 @@ class StandaloneRun(Run):
         else:
             self._not_begun(reasons.ENDED_BEFORE_IT_BEGAN())
 
-    def _after_failure(self, handled: Handled) -> None:
+    def _after_failure(self, handled: HandlingResult) -> None:
         kind = handled.failure.exception_type if handled.failure is not None else handled.outcome.value
         again = self.desired.restart_seconds
         self._log.warning("run_agent failed", outcome=handled.outcome.value, type=kind, again_seconds=again)
-        if reason := self._settling.counting.reason:
+        if reason := self._settler.counting.reason:
             self._log.error("breaker tripped", reason=reason)
             self._tripped = reason
             self._finish(reason)
@@ -237,14 +237,14 @@ class StandaloneRun(Run):
             return
         self._write_totals()
         if self._tripped:
-            self._around.report_now()
+            self._services.report_now()
         if not self._over:
             self._journal.free(
                 SLOT
             )  # else the slot says how the run ended, until its closing record is there
 
     def _write_totals(self) -> None:
-        self._journal.write_totals(self._settling.totals(self._restarts))
+        self._journal.write_totals(self._settler.totals(self._restarts))
 
     def _show_standalone(self) -> None:
         began = self._current is not None and self._current.began

@@ -8,13 +8,13 @@ from typing import Any
 
 from contract.outcomes import Outcome
 from kma.handling.failure import describe
-from kma.handling.handler import RETURNED, Handled, outcome_of
+from kma.handling.handler import RETURNED, HandlingResult, outcome_of
 from kma.sdk.context import Context
 from kma.sdk.errors import AgentStopped
 from kma.sdk.registry import STANDALONE, Registered
 
 
-class Stopper:
+class StopSignal:
     """Turns the stop signal into one AgentStopped in user code, never in the container's own lines.
 
     `asked` is the truth; the signal only wakes the main thread. One that nobody asked for raises nothing: a
@@ -59,29 +59,29 @@ class Stopper:
         self.signalled()
 
 
-def run_once(find: Callable[[], Registered], context: Context, stopper: Stopper) -> Handled:
+def run_once(find: Callable[[], Registered], context: Context, stop_signal: StopSignal) -> HandlingResult:
     """How the run ended. Importing the module and making the object belong to it: a standalone agent has no
     message that could wait until they work. Only what kills the process does not come back from here."""
     returned = False
     failed: BaseException | None = None
     try:
         try:
-            stopper.arm()
+            stop_signal.arm()
             _made(find()).run_agent(context)
             returned = True
         except BaseException as error:
             failed = error
-        stopper.disarm()
+        stop_signal.disarm()
     except AgentStopped as late:
         # The signal fell into these lines: what the agent did before it is how it ended.
         failed = next(one for one in (failed, late.__context__, late) if one is not None)
-    if returned and stopper.asked():
+    if returned and stop_signal.asked():
         # Whether it was done with its work nobody can tell, so it counts as stopped: where it is still
         # wanted, it begins again.
         failed = AgentStopped("run_agent returned after it was asked to stop")
     elif failed is None:
         return RETURNED
-    return Handled(_outcome(failed, stopping=stopper.asked()), describe(failed))
+    return HandlingResult(_outcome(failed, stopping=stop_signal.asked()), describe(failed))
 
 
 def _made(registered: Registered) -> Any:

@@ -17,8 +17,8 @@ from contract.messages import DesiredRun, Mode
 from contract.reasons import Reason
 from contract.typed import Typed
 from kma.delivery.message_identity import delivery_count
-from kma.run.message_run import Run
-from kma.run.services import Surroundings
+from kma.run.message_run import MessageRun
+from kma.run.services import ContainerServices
 from kma.sdk.encoding import encoded_message
 from kma.sdk.job import Question, Reply
 from kma.spool.file import SpoolFile
@@ -166,7 +166,7 @@ class Stage:
         self.refuse_published: BrokerError | None = None
         self.elsewhere: list[tuple[Question, Callable[[Reply], None]]] = []
         connect = desired.pop("connect", self._connect)
-        self.around = Surroundings(
+        self.around = ContainerServices(
             "srv-1",
             self.spool,
             self.ledger,
@@ -177,7 +177,7 @@ class Stage:
             elsewhere=lambda *asked: self.elsewhere.append(asked),
         )
         self.desired = wanted(**desired)
-        self.run = Run(self.desired, "1", self.around)
+        self.run = MessageRun(self.desired, "1", self.around)
 
     def _connect(self, desired: DesiredRun, events: ConsumerEvents) -> FakeLink:
         messages = self.links[-1].queue if self.links else self._messages

@@ -20,15 +20,15 @@ import os, signal, sys, time
 from pathlib import Path
 from contract.acknowledgements import Action
 from contract.messages import Answer, Mode
-from kma.children.pool import Pool
-from kma.delivery.outbox import Departures
+from kma.children.pool import ChildPool
+from kma.delivery.outbox import Outbox
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, FakePublisher, Stage, eventually, message
 
 where, what, which, action, step = sys.argv[2:7]
 kind = {"append": Spool, "settle_with_sends": FakeLink, "settle": FakeLink, "publish": FakePublisher,
-        "commit": Journal, "put_event": Departures, "reply": Pool}[what]
+        "commit": Journal, "put_event": Outbox, "reply": ChildPool}[what]
 real, calls = getattr(kind, what), []
 
 def killing(self, *args, **more):

@@ -7,7 +7,7 @@ import pytest
 
 from contract.acknowledgements import Action, AnswerReply
 from kma.acknowledgement import remote
-from kma.acknowledgement.remote import AnswersElsewhere
+from kma.acknowledgement.remote import RemoteAnswers
 from kma.ma_client import NotAllowed, Rejected, Unanswered
 from kma.sdk.job import Question, Reply
 
@@ -35,7 +35,7 @@ class FakeClient:
 
 def told(client: Any, seconds: float = 5.0) -> Reply:
     found: SimpleQueue[Reply] = SimpleQueue()
-    AnswersElsewhere(lambda: client).ask(Question("an-id", Action.COMMIT, seconds), found.put)
+    RemoteAnswers(lambda: client).ask(Question("an-id", Action.COMMIT, seconds), found.put)
     return found.get(timeout=20)
 
 

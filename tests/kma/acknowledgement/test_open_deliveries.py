@@ -15,8 +15,8 @@ from broker.port import AddressUnknown, Settle
 from contract.acknowledgements import Action, make_id, verify
 from contract.messages import Answer, Mode
 from contract.typed import Typed
-from kma.host.supervisor import Keeper
-from kma.offer import Offer
+from kma.host.supervisor import RunSupervisor
+from kma.offer import OfferedAgents
 from kma.sdk.encoding import encoded_message
 from kma.sdk.job import Reply
 from tests.kma.conftest import Make
@@ -450,7 +450,7 @@ def test_an_answer_for_a_run_that_is_over_is_told_lost_once(client: Make) -> Non
     (record,) = opened(one)
     one.run.stop(close=True)
     one.run.join(20)
-    keeper = Keeper(one.around, lambda: Offer((), ()))
+    keeper = RunSupervisor(one.around, lambda: OfferedAgents((), ()))
     never = make_id(SECRET, "srv-1", UUID(int=9), 4, bytes(16))
     for _ in range(3):
         keeper.pass_on([Answer(record["acknowledgement"], Action.COMMIT), Answer(never, Action.COMMIT)])

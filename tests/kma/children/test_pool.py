@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from contract.outcomes import Outcome
-from kma.children.pool import Pool
-from kma.children.worker_slot import Ended
-from kma.delivery.credit import Window
-from kma.delivery.in_flight import Work
+from kma.children.pool import ChildPool
+from kma.children.worker_slot import HandlingEnd
+from kma.delivery.credit import PrefetchWindow
+from kma.delivery.in_flight import InFlight
 from kma.handling.frames import JOB, json_frame
-from kma.run.inbox import Inbox
+from kma.run.inbox import RunInbox
 from kma.spool.journal import FINISHED, SENT, STARTED, Journal
 from tests.kma.fakes import SAMPLES, message
 
@@ -28,15 +28,15 @@ class Bench:
 
     def __init__(self, folder: Path, size: int) -> None:
         self.journal = Journal.create(folder / "a.journal", {}, 4 * size)
-        self.inbox = Inbox()
+        self.inbox = RunInbox()
         job = json_frame(JOB, {"agent": "demo.scripted", "modules": SAMPLES, "parameters": {}})
-        self.pool = Pool(size, self.journal, job, 0, self.inbox.descriptor)
-        self.waiting: deque[Work] = deque()
-        self.ended: list[Ended] = []
+        self.pool = ChildPool(size, self.journal, job, 0, self.inbox.descriptor)
+        self.waiting: deque[InFlight] = deque()
+        self.ended: list[HandlingEnd] = []
         self.settles = True
 
-    def add(self, step: Any) -> Work:
-        work = Work(len(self.waiting), message(step), 0, 1, os.urandom(16), 0, ())
+    def add(self, step: Any) -> InFlight:
+        work = InFlight(len(self.waiting), message(step), 0, 1, os.urandom(16), 0, ())
         self.waiting.append(work)
         return work
 
@@ -152,7 +152,7 @@ def test_a_message_that_a_child_would_block_on_never_blocks_the_parent(bench: Be
 
 
 def test_the_window_follows_the_rate_and_shrinks_at_once_for_large_messages() -> None:
-    window = Window(4, bound_bytes=1_000_000)
+    window = PrefetchWindow(4, bound_bytes=1_000_000)
     assert window.size == 4
     window.saw(500)
     assert not window.handled(5, now=100.0), "slow handlings: what waits here is kept from other servers"

@@ -14,9 +14,9 @@ from contract.breaker import Counts, mark
 from contract.messages import MAX_EVIDENCE
 from contract.outcomes import RULES, Outcome
 from contract.records import BreakerCounts, Interruption, MessageIdentity, RecordRun
-from kma.delivery.breaker import Counting, after_kill, final_counts, first_carried, told_counts
+from kma.delivery.breaker import RunBreaker, after_kill, final_counts, first_carried, reported_counts
 from kma.spool.journal import Totals
-from kma.spool.ledger import Carried
+from kma.spool.ledger import CarriedCounts
 from tests.kma.fakes import wanted
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -40,7 +40,7 @@ class Container:
     """The disk as a run keeps it: a transaction where there is a record, then the journal's totals."""
 
     def __init__(self) -> None:
-        self.disk, self.totals = Carried(), Totals()
+        self.disk, self.totals = CarriedCounts(), Totals()
         self.die()
 
     def take(self, ending: Ending, record: UUID) -> Interruption | None:
@@ -55,12 +55,12 @@ class Container:
 
     def die(self) -> None:
         carried = after_kill(self.disk, self.totals)
-        self.counting = Counting(RUN, DESIRED, first_carried(carried, DESIRED))
+        self.counting = RunBreaker(RUN, DESIRED, first_carried(carried, DESIRED))
         self.disk = self.counting.carried()
         self.totals = Totals(successes=self.counting.successes, since=self.counting.failures)
 
 
-def told(counting: Counting, ending: Ending, record: UUID) -> Interruption | None:
+def told(counting: RunBreaker, ending: Ending, record: UUID) -> Interruption | None:
     if ending.outcome is Outcome.RETURNED:
         counting.succeeded()
         return None
@@ -84,7 +84,7 @@ def test_a_run_that_is_killed_counts_like_one_that_never_was_without_what_was_lo
     history: list[Ending],
 ) -> None:
     container = Container()
-    reference = Counting(RUN, DESIRED, first_carried(Carried(), DESIRED))
+    reference = RunBreaker(RUN, DESIRED, first_carried(CarriedCounts(), DESIRED))
     for number, ending in enumerate(history, start=1):
         stored = ending.recorded or RULES[ending.outcome].protocol
         lost = ending.kill == "before" or (ending.kill == "between" and not stored)
@@ -101,7 +101,7 @@ def test_a_run_that_is_killed_counts_like_one_that_never_was_without_what_was_lo
 
 @given(st.lists(endings, max_size=40))
 def test_the_evidence_is_what_counted_in_the_row_that_trips(history: list[Ending]) -> None:
-    counting = Counting(RUN, DESIRED, Carried())
+    counting = RunBreaker(RUN, DESIRED, CarriedCounts())
     row: list[UUID] = []
     keys: set[str] = set()
     for number, ending in enumerate(history, start=1):
@@ -124,28 +124,29 @@ def test_the_evidence_is_what_counted_in_the_row_that_trips(history: list[Ending
 def test_on_trial_until_something_went_well_also_over_a_restart() -> None:
     trial = replace(DESIRED, trial_first=True)
     assert (
-        Counting(RUN, trial, Carried()).on_trial and not Counting(RUN, trial, Carried(), handled=1).on_trial
+        RunBreaker(RUN, trial, CarriedCounts()).on_trial
+        and not RunBreaker(RUN, trial, CarriedCounts(), handled=1).on_trial
     )
-    counting = Counting(RUN, trial, Carried())
+    counting = RunBreaker(RUN, trial, CarriedCounts())
     assert counting.failed(Outcome.TEMPORARY, "T", UUID(int=1), NOW) is None and counting.on_trial
     found = counting.failed(Outcome.RAISED, "A", UUID(int=2), NOW)
     assert found is not None and found.reason == "trial" and found.evidence == (UUID(int=2),)
 
 
-def failing(counting: Counting, number: int, kind: str = "A", **message: Any) -> Interruption | None:
+def failing(counting: RunBreaker, number: int, kind: str = "A", **message: Any) -> Interruption | None:
     return counting.failed(Outcome.RAISED, kind, UUID(int=number), NOW, MessageIdentity(**message))
 
 
 def test_a_trip_tells_its_run_its_limit_and_its_counts_without_the_marks() -> None:
-    counting = Counting(RUN, replace(DESIRED, max_failures=3), Carried())
+    counting = RunBreaker(RUN, replace(DESIRED, max_failures=3), CarriedCounts())
     counting.succeeded()
     found = failing(counting, 1, key="p")
     counts = BreakerCounts("A", 1, 1)
     assert found == Interruption(RUN, counts, NOW, "same_type", 3, (UUID(int=1),))
-    assert counting.reason == "same_type" and told_counts(counting.counts) == replace(
+    assert counting.reason == "same_type" and reported_counts(counting.counts) == replace(
         counts, marks=(mark("p"),)
     )
-    assert counting.carried() == Carried(
+    assert counting.carried() == CarriedCounts(
         0,
         1,
         str(RUN.activation),
@@ -159,7 +160,7 @@ def test_a_trip_tells_its_run_its_limit_and_its_counts_without_the_marks() -> No
 
 
 def test_what_counts_sets_the_successes_to_0_and_what_does_not_leaves_them() -> None:
-    counting = Counting(RUN, DESIRED, Carried(successes=2, failures=5))
+    counting = RunBreaker(RUN, DESIRED, CarriedCounts(successes=2, failures=5))
     counting.succeeded()
     assert counting.failed(Outcome.TEMPORARY, "T", UUID(int=1), NOW) is None
     assert (counting.successes, counting.failures) == (3, 5)
@@ -169,21 +170,21 @@ def test_what_counts_sets_the_successes_to_0_and_what_does_not_leaves_them() -> 
 
 def test_a_repetition_is_a_failure_without_being_evidence() -> None:
     """A weak key of a first attempt is of another message."""
-    counting = Counting(RUN, DESIRED, Carried())
+    counting = RunBreaker(RUN, DESIRED, CarriedCounts())
     for number, attempt in ((1, 1), (2, 1), (3, 2)):
         failing(counting, number, key="p", weak=True, attempt=attempt)
     assert counting.evidence == (UUID(int=1), UUID(int=2)) and (counting.counts.any, counting.failures) == (
         2,
         3,
     )
-    each_time = Counting(RUN, replace(DESIRED, count_message_once=False), Carried())
+    each_time = RunBreaker(RUN, replace(DESIRED, count_message_once=False), CarriedCounts())
     for number in (1, 2):
         failing(each_time, number, key="p", attempt=2)
     assert each_time.counts == Counts("A", 2, 2)
 
 
 def test_the_evidence_is_bounded_and_the_newest_is_in_it() -> None:
-    counting = Counting(RUN, replace(DESIRED, max_failures=1000, count_message_once=False), Carried())
+    counting = RunBreaker(RUN, replace(DESIRED, max_failures=1000, count_message_once=False), CarriedCounts())
     for number in range(MAX_EVIDENCE + 5):
         failing(counting, number)
     assert counting.evidence == tuple(UUID(int=number) for number in range(5, MAX_EVIDENCE + 5))
@@ -191,17 +192,17 @@ def test_the_evidence_is_bounded_and_the_newest_is_in_it() -> None:
 
 def test_a_success_ends_the_row_and_the_trial() -> None:
     trial = replace(DESIRED, trial_first=True)
-    counting = Counting(RUN, trial, Carried(counts=Counts("A", 1, 1), evidence=(UUID(int=1),)))
+    counting = RunBreaker(RUN, trial, CarriedCounts(counts=Counts("A", 1, 1), evidence=(UUID(int=1),)))
     counting.succeeded()
-    assert not counting.on_trial and counting.carried() == Carried(1, 0, str(RUN.activation), RUN.epoch)
+    assert not counting.on_trial and counting.carried() == CarriedCounts(1, 0, str(RUN.activation), RUN.epoch)
     assert failing(counting, 2) is None
-    tripped = Counting(RUN, trial, Carried())
+    tripped = RunBreaker(RUN, trial, CarriedCounts())
     assert failing(tripped, 1) is not None and not tripped.on_trial
-    assert not Counting(RUN, DESIRED, Carried()).on_trial
+    assert not RunBreaker(RUN, DESIRED, CarriedCounts()).on_trial
 
 
 TOLD = BreakerCounts("B", 1, 2, ("m",))
-KEPT = Carried(
+KEPT = CarriedCounts(
     4, 9, str(DESIRED.activation), DESIRED.epoch, Counts("A", 1, 1, ("m",)), (UUID(int=1),), interrupted=False
 )
 FRESH = replace(KEPT, epoch=2)
@@ -224,7 +225,7 @@ ELSEWHERE = replace(KEPT, activation="another", interrupted=True)
     ],
 )
 def test_what_a_run_begins_with(
-    stored: Carried, epoch: int, told: BreakerCounts | None, begins: Carried
+    stored: CarriedCounts, epoch: int, told: BreakerCounts | None, begins: CarriedCounts
 ) -> None:
     assert first_carried(stored, replace(DESIRED, epoch=epoch, carried_counts=told)) == begins
 
@@ -238,7 +239,7 @@ def test_what_a_run_begins_with(
         (Totals(successes=5, since=10), KEPT),
     ],
 )
-def test_the_journal_adds_the_successes_since_the_same_failure(totals: Totals, left: Carried) -> None:
+def test_the_journal_adds_the_successes_since_the_same_failure(totals: Totals, left: CarriedCounts) -> None:
     assert after_kill(KEPT, totals) == left
 
 

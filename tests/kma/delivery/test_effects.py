@@ -17,18 +17,18 @@ from contract.messages import Answer, Mode
 from contract.outcomes import AfterLast, Disposition, Outcome
 from contract.records import RecordRun
 from kma.acknowledgement.open_deliveries import OpenDeliveries
-from kma.children.worker_slot import Ended
+from kma.children.worker_slot import HandlingEnd
 from kma.delivery.effects import Effects, RunFacts, Transaction
 from kma.delivery.exhausted import Exhausted
-from kma.delivery.in_flight import Work
+from kma.delivery.in_flight import InFlight
 from kma.delivery.message_identity import KnownAttempts
-from kma.delivery.settlement import Settling
+from kma.delivery.settlement import DeliverySettler
 from kma.handling.failure import failure
-from kma.handling.handler import RETURNED, Handled
+from kma.handling.handler import RETURNED, HandlingResult
 from kma.logs import logger
 from kma.sdk.job import AgentQuestion, Question, Reply
 from kma.spool.journal import Totals
-from kma.spool.ledger import Carried, run_key
+from kma.spool.ledger import CarriedCounts, run_key
 from kma.spool.records import New
 from tests.kma.fakes import message, wanted
 
@@ -36,7 +36,7 @@ DESIRED = wanted(mode=Mode.CLIENT, acknowledgement_secret="5e" * 32, rolled_back
 RUN = RecordRun(DESIRED.setting, DESIRED.activation, DESIRED.epoch, "srv-1", DESIRED.agent)
 GOOD = message({"do": "ok"}, identity="ID:1")
 LOST = reasons.CONNECTION_LOST()
-FAILED = Handled(Outcome.RAISED, failure("KeyError", "sku"))
+FAILED = HandlingResult(Outcome.RAISED, failure("KeyError", "sku"))
 
 
 @dataclass
@@ -65,22 +65,22 @@ class Acts:
         self.slots.append(slot)
 
 
-def settling(**changed: Any) -> Settling:
-    return Settling(RUN, replace(DESIRED, **changed), Totals(), Carried(), KnownAttempts({}))
+def settling(**changed: Any) -> DeliverySettler:
+    return DeliverySettler(RUN, replace(DESIRED, **changed), Totals(), CarriedCounts(), KnownAttempts({}))
 
 
-def deliveries(rules: Settling) -> tuple[OpenDeliveries, Acts]:
+def deliveries(rules: DeliverySettler) -> tuple[OpenDeliveries, Acts]:
     acts = Acts()
     return OpenDeliveries(rules, acts, logger()), acts
 
 
-def waiting(rules: Settling, opened: OpenDeliveries, tag: int = 1) -> Work:
+def waiting(rules: DeliverySettler, opened: OpenDeliveries, tag: int = 1) -> InFlight:
     """A delivery whose handling returned unanswered."""
     work, instead = rules.receive(tag, GOOD, 0, uuid4().bytes)
     assert instead is None
     opened.admit(work)
     work.slot = tag
-    effects = opened.ended(Ended(work, RETURNED))
+    effects = opened.ended(HandlingEnd(work, RETURNED))
     assert [type(new.content).__name__ for new in effects.records] == ["AcknowledgementOpened"]
     assert effects.slots == [tag]
     return work
@@ -119,7 +119,7 @@ def test_adding_effects_leaves_none_out_and_keeps_their_order() -> None:
 def test_a_message_that_left_with_its_connection_wants_no_transaction() -> None:
     desired = replace(DESIRED, after_last=AfterLast.DISCARD)
     exhausted = Exhausted(RunFacts(RUN, run_key(RUN.activation, RUN.epoch), desired), KnownAttempts({}))
-    work = Work(5, GOOD, 2, 3, uuid4().bytes, 0, ())
+    work = InFlight(5, GOOD, 2, 3, uuid4().bytes, 0, ())
 
     def begun() -> Transaction:
         now = datetime.now(UTC)
@@ -165,7 +165,7 @@ def test_nobody_hears_of_a_rollback_before_it_is_stored() -> None:
     assert [event.destination for event in effects.events] == ["demo.events"]
     reply = Reply(EndState.ROLLED_BACK.value, effects.replies[0][1].reason, taken=True)
     assert effects.replies == [(asked, reply)]
-    over = opened.ended(Ended(work, RETURNED))
+    over = opened.ended(HandlingEnd(work, RETURNED))
     assert over.slots == [3] and not over.must_be_stored
 
 

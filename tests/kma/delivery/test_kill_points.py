@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kill
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from kma.children.pool import Pool
+from kma.children.pool import ChildPool
 from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, Stage, message
 
@@ -33,7 +33,7 @@ def kill(where, kind, name):
     setattr(kind, name, {"before": before, "after": after}[where])
 
 where, what, step = sys.argv[2:5]
-kill(where, {"append": Spool, "settle": FakeLink, "release": Pool}[what], what)
+kill(where, {"append": Spool, "settle": FakeLink, "release": ChildPool}[what], what)
 stage = Stage(Path(sys.argv[1]), [message(step, identity="ID:1")])
 stage.run.start()
 time.sleep(20)

@@ -14,25 +14,25 @@ from contract.breaker import Counts
 from contract.messages import DesiredState, OfferedAgent
 from contract.records import RunState
 from kma.host.recovery import recover_all
-from kma.host.supervisor import Keeper
-from kma.offer import Offer
+from kma.host.supervisor import RunSupervisor
+from kma.offer import OfferedAgents
 from kma.spool.ledger import run_key
 from tests.kma.fakes import Stage, eventually, message
 
 pytestmark = pytest.mark.kill
 
 OK, BAD = {"do": "ok"}, {"do": "raise"}
-OFFER = Offer((OfferedAgent("demo.scripted", "message"),))
+OFFER = OfferedAgents((OfferedAgent("demo.scripted", "message"),))
 
 PROGRAM = """
 import json, os, signal, sys, time
 from pathlib import Path
 from kma.spool.ledger import Ledger
-from kma.children.pool import Pool
+from kma.children.pool import ChildPool
 from kma.spool.records import Spool
 from tests.kma.fakes import FakeLink, Stage, message
 
-KINDS = {"append": Spool, "close_run": Spool, "settle": FakeLink, "release": Pool, "note": Ledger}
+KINDS = {"append": Spool, "close_run": Spool, "settle": FakeLink, "release": ChildPool, "note": Ledger}
 where, what, times, steps, m = sys.argv[2:7]
 real, seen = getattr(KINDS[what], what), []
 
@@ -70,10 +70,10 @@ def after(tmp_path: Path) -> Iterator[Stage]:
     stage.end()
 
 
-def started_again(stage: Stage) -> Keeper:
+def started_again(stage: Stage) -> RunSupervisor:
     """What the host does at its start, with a run that the MA still wants."""
     recover_all(stage.folder, stage.spool, stage.ledger)
-    keeper = Keeper(stage.around, lambda: OFFER)
+    keeper = RunSupervisor(stage.around, lambda: OFFER)
     keeper.want(DesiredState("srv-1", "v", (stage.desired,)))
     for _ in range(3):
         keeper.step()

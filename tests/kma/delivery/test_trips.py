@@ -15,10 +15,10 @@ from contract.breaker import Counts
 from contract.messages import DesiredRun
 from contract.records import BreakerCounts, RunState
 from kma.delivery.breaker import after_kill, first_carried
-from kma.delivery.credit import Allowance
-from kma.run.message_run import Run
+from kma.delivery.credit import Credit
+from kma.run.message_run import MessageRun
 from kma.spool.journal import Totals
-from kma.spool.ledger import Carried
+from kma.spool.ledger import CarriedCounts
 from tests.kma.conftest import Make
 from tests.kma.fakes import Stage, eventually, message, wanted
 
@@ -152,7 +152,7 @@ def test_who_reports_is_woken_when_the_interruption_is_on_disk(stage: Make) -> N
     one.run.join(20)
     seen: list[list[str]] = []
     around = replace(one.around, report_now=lambda: seen.append(one.kinds()))
-    one.run = Run(replace(one.desired, max_failures=1), "1", around)
+    one.run = MessageRun(replace(one.desired, max_failures=1), "1", around)
     one.run.start()
     eventually(lambda: len(one.links) == 2, "its link")
     one.link.put(message(BAD))
@@ -259,7 +259,7 @@ def test_what_was_handled_before_a_restart_is_part_of_the_limit(stage: Make, tmp
     one.run.stop(close=False)
     one.run.join(20)
     for more in (10, 0):
-        one.run = Run(one.desired, "1", one.around)
+        one.run = MessageRun(one.desired, "1", one.around)
         one.run.start()
         if more:
             eventually(lambda: len(one.links) == 2, "its link")
@@ -270,19 +270,21 @@ def test_what_was_handled_before_a_restart_is_part_of_the_limit(stage: Make, tmp
 
 
 def test_credit_and_begun_handlings_stay_within_limit_and_trial() -> None:
-    allowance = Allowance(wanted(concurrency=4, limit_messages=6), ended=3)
+    allowance = Credit(wanted(concurrency=4, limit_messages=6), ended=3)
     assert allowance.credit(on_trial=False) == 3 and allowance.credit(on_trial=True) == 1
     assert [allowance.begin(holding, 0, on_trial=False) for holding in (0, 2, 3, 4)] == [3, 1, 0, 0]
     assert [allowance.begin(*at_hand, on_trial=True) for at_hand in ((0, 0), (1, 0), (0, 1))] == [1, 0, 0]
     allowance.ended = 6
     assert allowance.reached and allowance.credit(on_trial=False) == 0
-    assert Allowance(wanted(), 10**9).begin(5, 5, on_trial=False) is None
+    assert Credit(wanted(), 10**9).begin(5, 5, on_trial=False) is None
 
 
 # -- what one run leaves to the next -------------------------------------------------------------------------
 
 ACTIVATION = UUID(int=5)
-HELD = Carried(4, 9, str(ACTIVATION), 2, Counts("OSError", 2, 3), (UUID(int=1), UUID(int=2), UUID(int=3)))
+HELD = CarriedCounts(
+    4, 9, str(ACTIVATION), 2, Counts("OSError", 2, 3), (UUID(int=1), UUID(int=2), UUID(int=3))
+)
 
 
 def asked(activation: UUID = ACTIVATION, epoch: int = 2, told: BreakerCounts | None = None) -> DesiredRun:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from contract.outcomes import Outcome
 from kma.handling import frames
 from kma.handling.failure import failure
-from kma.handling.handler import RETURNED, Handled
+from kma.handling.handler import RETURNED, HandlingResult
 
 FRAME = st.tuples(
     st.integers(0, 255), st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=300)
@@ -28,7 +28,7 @@ def test_frames_come_out_as_they_went_in_whatever_the_pieces(
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=30), st.binary(max_size=200)), min_size=1, max_size=5))
 def test_sends_travel_whole(sends: list[tuple[str, bytes]]) -> None:
-    handled = Handled(Outcome.RETURNED, None, tuple(sends))
+    handled = HandlingResult(Outcome.RETURNED, None, tuple(sends))
     ((kind, _, _, content),) = frames.Frames().feed(frames.handled_frame(3, handled))
     assert frames.read_handled(kind, content) == handled
 
@@ -42,6 +42,6 @@ def test_a_success_is_one_small_frame() -> None:
 
 @given(st.text(), st.text())
 def test_a_failure_travels_with_its_words(text: str, trace: str) -> None:
-    handled = Handled(Outcome.TEMPORARY, failure("pkg.Kind", text, trace))
+    handled = HandlingResult(Outcome.TEMPORARY, failure("pkg.Kind", text, trace))
     ((kind, _, _, content),) = frames.Frames().feed(frames.handled_frame(1, handled))
     assert frames.read_handled(kind, content) == handled

@@ -340,16 +340,16 @@ def test_a_second_container_on_the_same_folder_is_refused(server: Server) -> Non
 def test_a_run_that_ends_by_our_own_mistake_is_started_again(
     server: Server, ma: FakeMa, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kma.run.consumer import Consuming
+    from kma.run.consumer import ConsumerLoop
 
-    real, broken = Consuming._receive, iter([True])
+    real, broken = ConsumerLoop._receive, iter([True])
 
-    def receive(self: Consuming, delivery: Any) -> None:
+    def receive(self: ConsumerLoop, delivery: Any) -> None:
         if next(broken, False):
             raise ZeroDivisionError("a mistake of ours")
         real(self, delivery)
 
-    monkeypatch.setattr(Consuming, "_receive", receive)
+    monkeypatch.setattr(ConsumerLoop, "_receive", receive)
     ma.want(wanted())
     server.messages["orders"] = [message({"do": "ok"})]
     server.start()

@@ -8,14 +8,14 @@ import pytest
 
 from contract.messages import DesiredState, OfferedAgent, RunReport
 from contract.records import RunState
-from kma.host.supervisor import Keeper
-from kma.offer import Offer
+from kma.host.supervisor import RunSupervisor
+from kma.offer import OfferedAgents
 from tests.kma.fakes import Stage, eventually, message
 
 pytestmark = pytest.mark.process
 
 BAD = {"do": "raise"}
-OFFER = Offer((OfferedAgent("demo.scripted", "message"),))
+OFFER = OfferedAgents((OfferedAgent("demo.scripted", "message"),))
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def ended(tmp_path: Path) -> Iterator[Stage]:
     stage.end()
 
 
-def keeper_of(stage: Stage) -> Keeper:
-    keeper = Keeper(stage.around, lambda: OFFER)
+def keeper_of(stage: Stage) -> RunSupervisor:
+    keeper = RunSupervisor(stage.around, lambda: OFFER)
     keeper.want(DesiredState("srv-1", "v", (stage.desired,)))
     keeper.step()
     return keeper
 
 
-def only(keeper: Keeper) -> RunReport:
+def only(keeper: RunSupervisor) -> RunReport:
     keeper.step()
     (report,) = keeper.reports()
     return report
@@ -59,7 +59,7 @@ def test_what_a_run_has_counted_is_told_while_it_waits_to_go_on(ended: Stage) ->
     with ended.file.transaction() as connection:
         connection.execute("UPDATE runs SET closed = 0")
 
-    later = Keeper(ended.around, lambda: Offer(()))
+    later = RunSupervisor(ended.around, lambda: OfferedAgents(()))
     later.want(DesiredState("srv-1", "v", (ended.desired,)))
 
     report = only(later)

@@ -16,7 +16,7 @@ from contract.messages import DesiredRun
 from contract.records import BreakerCounts, RunState
 from contract.typed import Typed
 from kma.run import message_run as run_module
-from kma.run.message_run import Run
+from kma.run.message_run import MessageRun
 from kma.sdk.encoding import encoded_message
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
@@ -189,7 +189,7 @@ def test_totals_survive_a_stop_that_is_not_the_end(stage: Make) -> None:
     one.run.stop(close=False)
     one.run.join(20)
     assert one.kinds() == ["protocol"], "no closing record: the run goes on later"
-    again = Run(one.desired, "1", one.around)
+    again = MessageRun(one.desired, "1", one.around)
     report = again.report()
     assert (report.handled, report.failed, report.counts.same_type) == (1, 1, "RuntimeError")
     one.run = again
@@ -209,11 +209,11 @@ def test_breaker_counts_begin_anew_with_an_activation_unless_the_ma_carries_them
     one.run.stop(close=True)
     one.run.join(20)
     next_one = replace(one.desired, activation=UUID(int=9))
-    assert Run(next_one, "1", one.around).report().counts.any == 0
+    assert MessageRun(next_one, "1", one.around).report().counts.any == 0
     carried = replace(next_one, carried_counts=BreakerCounts("OSError", 2, 5))
-    assert Run(carried, "1", one.around).report().counts == BreakerCounts("OSError", 2, 5)
+    assert MessageRun(carried, "1", one.around).report().counts == BreakerCounts("OSError", 2, 5)
     same = replace(one.desired, epoch=2)
-    assert Run(same, "1", one.around).report().counts == BreakerCounts("RuntimeError", 1, 1)
+    assert MessageRun(same, "1", one.around).report().counts == BreakerCounts("RuntimeError", 1, 1)
 
 
 def test_the_journal_is_left_where_endings_could_not_be_stored(

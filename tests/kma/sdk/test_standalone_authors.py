@@ -11,11 +11,11 @@ import pytest
 
 from contract.outcomes import Outcome
 from kma.agent import Agent, AgentStopped, Context, InvalidMessage, StandaloneAgent, TemporaryUnavailable
-from kma.handling.handler import Handled
+from kma.handling.handler import HandlingResult
 from kma.sdk import registry
 from kma.sdk.context import StandaloneContext
-from kma.sdk.job import Job
-from kma.standalone.stop_signal import Stopper, run_once
+from kma.sdk.job import JobSpec
+from kma.standalone.stop_signal import StopSignal, run_once
 from kma.testing import run_agent, run_standalone
 
 
@@ -127,7 +127,7 @@ class Line:
     def __init__(self, agent: Callable[[Context], None], at: str) -> None:
         self.asked = False
         self.at = at
-        self.stopper = Stopper(lambda: self.asked)
+        self.stopper = StopSignal(lambda: self.asked)
         self.agent = agent
 
     def stop(self, at: str) -> None:
@@ -135,10 +135,10 @@ class Line:
             self.asked = True
             self.stopper.signalled()
 
-    def run(self) -> Handled:
+    def run(self) -> HandlingResult:
         line = self
 
-        class Watched(Stopper):
+        class Watched(StopSignal):
             def arm(self) -> None:
                 line.stop("before")
                 super().arm()
@@ -151,7 +151,7 @@ class Line:
 
         self.stopper = Watched(lambda: self.asked)
         found = registry.describe("x", "", "", self.agent)
-        context = StandaloneContext(Job(agent="x"), lambda destination, encoded: None)
+        context = StandaloneContext(JobSpec(agent="x"), lambda destination, encoded: None)
         handled = run_once(lambda: found, context, self.stopper)
         self.stop("told")
         return handled
@@ -182,7 +182,7 @@ def test_a_stop_in_the_very_moment_of_a_failure_does_not_hide_it() -> None:
     lines, first = inspect.getsourcelines(run_once)
     moment = first + next(number for number, line in enumerate(lines) if "failed = error" in line)
     asked: list[bool] = []
-    stopper = Stopper(lambda: bool(asked))
+    stopper = StopSignal(lambda: bool(asked))
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_code is not run_once.__code__:
@@ -195,7 +195,7 @@ def test_a_stop_in_the_very_moment_of_a_failure_does_not_hide_it() -> None:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        context = StandaloneContext(Job(agent="x"), lambda destination, encoded: None)
+        context = StandaloneContext(JobSpec(agent="x"), lambda destination, encoded: None)
         handled = run_once(lambda: registry.describe("x", "", "", run), context, stopper)
     finally:
         sys.settrace(before)
@@ -204,7 +204,7 @@ def test_a_stop_in_the_very_moment_of_a_failure_does_not_hide_it() -> None:
 
 
 def test_nothing_is_raised_in_lines_that_must_be_ended() -> None:
-    stopper = Stopper(lambda: True)
+    stopper = StopSignal(lambda: True)
     stopper.hold()
     stopper.arm()
     stopper.signalled()

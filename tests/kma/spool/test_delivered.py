@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kma.spool import retained
-from kma.spool.__main__ import look, records_in
+from kma.spool.__main__ import records_in, summary
 from kma.spool.file import SpoolFile
 from kma.spool.records import Spool
 from tests.kma.spool.test_spool import may_grow_to, new
@@ -176,7 +176,7 @@ def test_a_file_of_before_is_opened_and_looked_at(tmp_path: Path) -> None:
         connection.execute("DELETE FROM records WHERE number = 1")
         connection.execute("DROP TABLE delivered")
     file.close()
-    assert look(path)["rows"] == 2 and [row["number"] for row in records_in(path, 9)] == [2, 3]
+    assert summary(path)["rows"] == 2 and [row["number"] for row in records_in(path, 9)] == [2, 3]
     file = SpoolFile(path)
     spool = Spool(file, 10**7, HOUR)
     assert waiting(spool) == [2, 3] and spool.delivered() is None
@@ -185,7 +185,7 @@ def test_a_file_of_before_is_opened_and_looked_at(tmp_path: Path) -> None:
 
 def test_people_see_what_is_kept(file: SpoolFile, tmp_path: Path) -> None:
     filled(file, 5, taken=3)
-    seen = look(tmp_path / "spool.sqlite3")
+    seen = summary(tmp_path / "spool.sqlite3")
     assert (seen["rows"], seen["first"], seen["last"], seen["taken"]["rows"]) == (2, 4, 5, 3)
     assert [row["number"] for row in records_in(tmp_path / "spool.sqlite3", 9)] == [4, 5]
 

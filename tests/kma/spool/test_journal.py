@@ -21,7 +21,7 @@ from kma.delivery.message_identity import identify
 from kma.host.recovery import recover_all
 from kma.spool.file import SpoolFile
 from kma.spool.journal import IDENTITY, ROOM, Journal, JournalDamaged, Totals
-from kma.spool.ledger import Carried, Ledger, Progress, run_key
+from kma.spool.ledger import CarriedCounts, Ledger, Progress, run_key
 from kma.spool.records import Spool
 from tests.kma.fakes import message
 
@@ -68,8 +68,8 @@ OF_OTHER_VERSIONS = (
 def test_what_another_version_carried_is_nothing_carried(shelf: Shelf, state: str) -> None:
     with shelf.file.transaction() as connection:
         connection.execute("INSERT INTO settings VALUES ('orders', ?)", (state,))
-    assert shelf.ledger.carried("orders") == Carried()
-    carried = Carried(1, 2, "a", 3, Counts("KeyError", 1, 1, ("ab",)), (UUID(int=4),), True)
+    assert shelf.ledger.carried("orders") == CarriedCounts()
+    carried = CarriedCounts(1, 2, "a", 3, Counts("KeyError", 1, 1, ("ab",)), (UUID(int=4),), True)
     shelf.ledger.note(Progress("a/3", "orders", Totals(), carried))
     assert shelf.ledger.carried("orders") == carried
 
@@ -84,7 +84,7 @@ def test_only_what_began_and_did_not_end_becomes_a_protocol(shelf: Shelf) -> Non
     journal.free(3)
     key = run_key(RUN.activation, RUN.epoch)
     shelf.ledger.open_run(key, {"run": dump(RUN)})
-    counted = Carried(0, 7, str(RUN.activation), RUN.epoch, Counts("KeyError", 1, 1), (UUID(int=4),))
+    counted = CarriedCounts(0, 7, str(RUN.activation), RUN.epoch, Counts("KeyError", 1, 1), (UUID(int=4),))
     shelf.ledger.note(Progress(key, "orders", Totals(6, 1, 0, 0, 0, 7), counted))
     journal.write_totals(Totals(handled=10, failed=1, successes=4, since=7))
     journal.close()
@@ -97,7 +97,7 @@ def test_only_what_began_and_did_not_end_becomes_a_protocol(shelf: Shelf) -> Non
     assert shelf.spool.attempts("orders") == {"ID:started": 2}
     stored = shelf.ledger.run(key)
     assert stored is not None and (stored.records, stored.totals.handled, stored.totals.failed) == (1, 10, 2)
-    assert shelf.ledger.carried("orders") == Carried(4, 7, str(RUN.activation), RUN.epoch), (
+    assert shelf.ledger.carried("orders") == CarriedCounts(4, 7, str(RUN.activation), RUN.epoch), (
         "a success came after it"
     )
     assert not list(shelf.folder.glob("*.journal"))

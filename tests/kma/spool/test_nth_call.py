@@ -16,7 +16,7 @@ import pytest
 from contract.records import Closing, MessageIdentity, RecordRun, Recovered, RunState
 from kma.spool.file import SpoolFile
 from kma.spool.journal import Totals
-from kma.spool.ledger import Carried, Ledger, Progress, run_key
+from kma.spool.ledger import CarriedCounts, Ledger, Progress, run_key
 from kma.spool.records import New, Spool
 from tests.kit.failing_calls import SHORT, Fault, Outcome, each_nth
 
@@ -110,7 +110,7 @@ class Steps:
 
 
 def _steps(spool: Spool, ledger: Ledger) -> list[tuple[str, Callable[[], Any]]]:
-    progress = Progress(KEY, "orders", Totals(handled=7, successes=3), Carried(failures=2))
+    progress = Progress(KEY, "orders", Totals(handled=7, successes=3), CarriedCounts(failures=2))
     closing = New(KEY, Closing(RUN, RunState.FINISHED, 7, 2, 0, 0, 0, NOW), UUID(int=9))
     return [
         ("run", lambda: ledger.open_run(KEY, {"run": {}})),

@@ -14,10 +14,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from contract.records import Closing, MessageIdentity, RecordRun, Recovered, RunState
-from kma.spool.__main__ import look, main
+from kma.spool.__main__ import main, summary
 from kma.spool.file import SpoolFile
 from kma.spool.journal import Totals
-from kma.spool.ledger import Carried, Ledger, Progress
+from kma.spool.ledger import CarriedCounts, Ledger, Progress
 from kma.spool.records import New, Spool
 
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
@@ -94,7 +94,7 @@ def test_a_run_is_closed_once_by_its_last_record(file: SpoolFile) -> None:
 def test_totals_and_counts_outlive_the_process(file: SpoolFile) -> None:
     ledger = Ledger(file)
     ledger.open_run("run", {})
-    ledger.note(Progress("run", "orders", Totals(handled=7, successes=3), Carried()))
+    ledger.note(Progress("run", "orders", Totals(handled=7, successes=3), CarriedCounts()))
     assert Ledger(file).open_run("run", {}).totals == Totals(handled=7, successes=3)
 
 
@@ -133,7 +133,7 @@ def test_anybody_can_look_at_a_spool_while_it_is_used(file: SpoolFile, tmp_path:
     spool, ledger = Spool(file, 10**6), Ledger(file)
     ledger.open_run("run", {})
     spool.append([new()])
-    seen = look(tmp_path / "spool.sqlite3")
+    seen = summary(tmp_path / "spool.sqlite3")
     assert (seen["rows"], seen["kinds"], seen["last"]) == (1, {"recovered": 1}, 1)
     command = [sys.executable, "-m", "kma.spool", str(tmp_path / "spool.sqlite3")]
     assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["rows"] == 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.port import Outgoing
 from contract.messages import AgentKind, DesiredRun
-from kma.run.services import Surroundings
+from kma.run.services import ContainerServices
 from kma.spool.file import SpoolFile
 from kma.spool.ledger import Ledger
 from kma.spool.records import Spool
@@ -50,7 +50,7 @@ class StandaloneStage:
         self.ledger = Ledger(self.file)
         self.publisher = FakePublisher()
         modules = desired.pop("modules", (MODULE,))
-        self.around = Surroundings(
+        self.around = ContainerServices(
             "srv-1", self.spool, self.ledger, folder, modules, no_link, publisher=lambda: self.publisher
         )
         self.desired = standalone(self.truth, script, **desired)

@@ -13,7 +13,7 @@ import pytest
 
 from broker.port import Account
 from contract.records import RunState
-from kma.delivery.outbox import Publishing
+from kma.delivery.outbox import StandaloneOutbox
 from kma.standalone.lease import boottime_ns
 from kma.standalone.run import StandaloneRun
 from tests.kma.fake_ma import FakeMa
@@ -170,7 +170,7 @@ def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
     """Another server may have begun by then; the agent was not told that it was sent. Nor does an answer that
     the MA gave meanwhile bring the old lease back."""
     published: list[int] = []
-    monkeypatch.setattr(Publishing, "put", lambda self, number, content: published.append(number))
+    monkeypatch.setattr(StandaloneOutbox, "put", lambda self, number, content: published.append(number))
     script = [
         {"do": "sleep", "seconds": 0.5, "first": 1},
         {"do": "send", "destination": "demo.a", "first": 1},
