@@ -63,7 +63,7 @@ def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str
     `number` messages are handled: `rate` per second, `peak_mb` with all children."""
     from kma.children.pool import ChildPool
     from kma.run import message_run as kma_run
-    from kma.run.services import ContainerServices
+    from kma.run.thread import ContainerServices
     from kma.spool.file import SpoolFile
     from kma.spool.ledger import Ledger
     from kma.spool.records import Spool

@@ -31,7 +31,7 @@ from kma.host.reporter import Pause, Reporter
 from kma.host.supervisor import RunSupervisor
 from kma.logs import logger
 from kma.ma_client import Endpoint, MaClient, NotAllowed, Rejected, Unanswered
-from kma.run.services import Connect, ContainerServices
+from kma.run.thread import Connect, ContainerServices
 from kma.spool.file import SpoolFile
 from kma.spool.ledger import Ledger
 from kma.spool.records import Spool

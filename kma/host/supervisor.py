@@ -18,7 +18,7 @@ from kma.host.recovery import recover
 from kma.logs import logger
 from kma.offer import OfferedAgents
 from kma.run.message_run import MessageRun
-from kma.run.services import ContainerServices, close_run
+from kma.run.thread import ContainerServices, RunThread, close_run
 from kma.spool.journal import Totals
 from kma.spool.ledger import StoredRun, run_key
 from kma.standalone.run import StandaloneRun
@@ -47,7 +47,7 @@ class RunSupervisor:
         self._told = False  # before the first desired state nothing is known of what is not wanted
         self._ending = False
         self._answered_ns = 0
-        self._runs: dict[str, MessageRun] = {}
+        self._runs: dict[str, RunThread] = {}
         self._crashes: dict[str, Crash] = {}
         self._unfit: dict[str, Reason] = {}
         self._reported: dict[str, tuple[float, RunReport]] = {}
@@ -71,7 +71,7 @@ class RunSupervisor:
         wants has been told before (`want`): the leases of the runs go on from there."""
         self._answered_ns = sent_ns
         for run in self._runs.values():
-            self._renew(run)
+            run.heard_from_ma(sent_ns)
 
     def pass_on(self, answers: Iterable[Answer]) -> None:
         """Answers to deliveries of the mode CLIENT, to their runs. One whose run is not alive has come too
@@ -155,14 +155,14 @@ class RunSupervisor:
             if now - at > _KEEP_REPORTS:
                 del self._reported[key]
 
-    def _recover(self, key: str, run: MessageRun, now: float) -> None:
+    def _recover(self, key: str, run: RunThread, now: float) -> None:
         before = self._crashes.get(key)
         pause = min(before.pause * 2, LONGEST_PAUSE) if before else FIRST_PAUSE
         self._crashes[key] = Crash(pause, now + pause, run.problems)
         if run.journal_path.exists():
             recover(run.journal_path, self._services.spool, self._services.ledger)
 
-    def _adjust(self, key: str, run: MessageRun) -> None:
+    def _adjust(self, key: str, run: RunThread) -> None:
         desired = self._wanted.get(key)
         if desired is None:
             if not run.stopping:
@@ -202,17 +202,13 @@ class RunSupervisor:
             return reasons.OTHER_KIND(agent=desired.agent, kind=agent.kind, wanted=desired.kind.value)
         return None if desired.concurrency > 0 else reasons.NO_CONCURRENCY()
 
-    def _renew(self, run: MessageRun) -> None:
-        if isinstance(run, StandaloneRun):
-            run.answered(self._answered_ns)
-
     def _start(self, key: str, desired: DesiredRun) -> None:
         self._log.info(
             "run starts", setting=desired.setting, activation=str(desired.activation), epoch=desired.epoch
         )
         kind = StandaloneRun if desired.kind is AgentKind.STANDALONE else MessageRun
         run = kind(desired, self.offer.version_of(desired.agent), self._services)
-        self._renew(run)
+        run.heard_from_ma(self._answered_ns)
         self._runs[key] = run
         run.start()
 

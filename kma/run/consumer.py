@@ -101,13 +101,8 @@ class ConsumerLoop:
         """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its
         turn."""
         settler = self._settler
-        seconds_until_due = min(
-            TICK,
-            self._open.seconds_until_due(),
-            settler.accepts.seconds_until_due(),
-            settler.ordered.seconds_until_due(),
-        )
-        ended = self._pool.collect(0.0 if self._inbox.pending else seconds_until_due)
+        dues = (each.seconds_until_due() for each in (self._open, settler.accepts, settler.ordered))
+        ended = self._pool.collect(0.0 if self._inbox.pending else min(TICK, *dues))
         for event in self._inbox.drain():
             if isinstance(event, (Stop, Change)):
                 wish(event)

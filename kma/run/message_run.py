@@ -1,28 +1,19 @@
-"""One run in a thread of its own, from the first child process to the closing record."""
+"""A run that handles messages: its link and its children, until it is told to stop or has done enough."""
 
-import threading
 import time
 from dataclasses import asdict
 
-from contract import reasons
-from contract.messages import Answer, DesiredRun, Mode, RunReport
-from contract.reasons import Reason
-from contract.records import RecordRun, RunState
+from contract.messages import DesiredRun, Mode
+from contract.records import RunState
 from contract.wire import dump
 from kma.children.pool import SLOTS_PER_CHILD, ChildPool
-from kma.delivery.breaker import first_carried, reported_counts
-from kma.delivery.message_identity import KnownAttempts
 from kma.delivery.outbox import Outbox
-from kma.delivery.settlement import DeliverySettler
-from kma.handling.frames import JOB, json_frame
-from kma.logs import logger
-from kma.run.commit import PendingEffects, RunActs
+from kma.run.commit import RunActs
 from kma.run.consumer import ConsumerLoop, HostRequest
-from kma.run.inbox import Change, RemoteReply, RunInbox, Stop
-from kma.run.services import ContainerServices, close_run
+from kma.run.inbox import Change, RemoteReply, Stop
+from kma.run.thread import RunThread
 from kma.sdk.job import AgentQuestion
 from kma.spool.journal import Journal
-from kma.spool.ledger import run_key
 
 LIMIT = "limit"  # why a run has ended that has handled as many messages as it shall
 _COMMIT_SECONDS = (
@@ -38,107 +29,8 @@ def limit_seconds(desired: DesiredRun) -> float:
     return min((limit for limit in limits if limit > 0), default=0.0)
 
 
-class MessageRun:
-    """Start it once; `stop` and `change` it from any thread; it has ended when it is not `alive`."""
-
-    def __init__(self, desired: DesiredRun, agent_version: str, services: ContainerServices) -> None:
-        self.desired = desired
-        self.key = run_key(desired.activation, desired.epoch)
-        self.state = RunState.STARTING
-        self.problems: tuple[Reason, ...] = ()
-        self.crashed = False
-        self.stopping = False
-        self.journal_path = (
-            services.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
-        )
-        self._services = services
-        self._record_run = RecordRun(
-            desired.setting, desired.activation, desired.epoch, services.server, desired.agent, agent_version
-        )
-        stored = services.ledger.open_run(self.key, {"run": dump(self._record_run)})
-        self._settler = DeliverySettler(
-            self._record_run,
-            desired,
-            stored.totals,
-            first_carried(services.ledger.carried(desired.setting), desired),
-            KnownAttempts(services.spool.attempts(desired.setting)),
-            services.spool.handled_keys,
-        )
-        self._restarts = stored.totals.restarts
-        self._holding = 0
-        self._connected = False
-        self._failed = False
-        self._tripped = ""
-        self._told = False
-        self._log = logger(
-            activation=str(desired.activation), setting=desired.setting, server=services.server
-        )
-        self._pending = PendingEffects(self._settler, services.spool, self._log)
-        self._inbox = RunInbox()
-        self._stop: Stop | None = None
-        self._deadline = float("inf")
-        self._thread = threading.Thread(target=self._main, name=f"run {desired.setting}", daemon=True)
-
-    # -- any thread ------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, *, close: bool, reason: str = "") -> None:
-        """Finishes what is at hand within the grace period and gives the rest back. `close`: the MA does not
-        want the run any more, it ends with its closing record."""
-        self.stopping = True
-        self._inbox.put(Stop(close, reason))
-
-    def change(self, desired: DesiredRun) -> None:
-        """Other limits or known attempts, without a restart."""
-        self.desired = desired
-        self._inbox.put(Change(desired))
-
-    def pass_on(self, answer: Answer) -> None:
-        """Somebody has answered a delivery of this run; told again and again, it counts once."""
-        self._inbox.put(answer)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def join(self, timeout: float | None = None) -> None:
-        self._thread.join(timeout)
-
-    def report(self) -> RunReport:
-        settler = self._settler
-        return RunReport(
-            activation=self.desired.activation,
-            epoch=self.desired.epoch,
-            setting=self.desired.setting,
-            state=self.state,
-            handled=settler.handled,
-            failed=settler.failed,
-            temporary=settler.temporary,
-            restarts=self._restarts,
-            in_progress=self._holding,
-            connected=self._connected,
-            counts=reported_counts(settler.counting.counts),
-            problems=self.problems,
-            blocked=self._settler.ordered.blocked,
-            repeats=settler.guard.repeats,
-        )
-
-    # -- the run's thread ------------------------------------------------------------------------------------
-
-    def _main(self) -> None:
-        try:
-            self._live()
-        except Exception as error:
-            # A mistake of ours. The journal stays: what was begun is found in it when the run is started
-            # anew.
-            self._log.exception("run failed")
-            self.problems = (reasons.CRASHED(type=type(error).__name__, text=str(error)),)
-            self.state, self.crashed = RunState.FAILED, True
-        finally:
-            self._connected, self._holding = False, 0
-            self._inbox.close()
+class MessageRun(RunThread):
+    """See RunThread."""
 
     def _live(self) -> None:
         desired = self.desired
@@ -182,25 +74,6 @@ class MessageRun:
 
     def _elsewhere(self, asked: AgentQuestion) -> None:
         self._services.elsewhere(asked.question, lambda reply: self._inbox.put(RemoteReply(asked, reply)))
-
-    def _job(self) -> bytes:
-        desired = self.desired
-        return json_frame(
-            JOB,
-            {
-                "agent": desired.agent,
-                "setting": desired.setting,
-                "activation": str(desired.activation),
-                "server": self._services.server,
-                "destination": desired.destination,
-                "parameters": dump(desired.parameters),
-                "modules": list(self._services.modules),
-                "isolate": desired.isolate,
-                "memory_bytes": desired.child_memory_mb * 1024 * 1024,
-                "log_level": self._services.log_level,
-                "acknowledgement_property": desired.acknowledgement_property,
-            },
-        )
 
     def _work(self, loop: ConsumerLoop, pool: ChildPool) -> None:
         def answer(wish: HostRequest) -> None:
@@ -261,27 +134,3 @@ class MessageRun:
             self.state = RunState.RUNNING
         elif self.state is RunState.FAILED:
             self.state = RunState.STARTING
-
-    def _end(self, left: bool) -> None:
-        """Totals and counts to the disk, the closing record last. Killed before it: the host finds the run
-        without one at its next start. `left`: endings that could not be stored; the journal is kept for
-        them."""
-        if left:
-            self.crashed, self.problems = True, (reasons.ENDINGS_NOT_STORED(),)
-            return
-        progress = self._settler.progress(self._restarts)
-        self._services.ledger.note(progress)
-        closes = self._stop is not None and self._stop.close
-        # Without a closing record it is still wanted: it goes on after a restart.
-        self.state = self._last_state() if closes else RunState.STARTING
-        if self._stop is not None and closes:
-            close_run(self._services, self._record_run, self.key, self.state)
-            self._services.report_now()
-        # Last: it tells a start of this container that a standalone agent had ended.
-        self.journal_path.unlink()
-        self._log.info("run ended", **asdict(progress.totals))
-
-    def _last_state(self) -> RunState:
-        if self._tripped:
-            return RunState.INTERRUPTED
-        return RunState.FAILED if self._failed else RunState.FINISHED

@@ -18,8 +18,7 @@ from kma.delivery.in_flight import identity_bytes, standalone_attempt
 from kma.delivery.outbox import StandaloneOutbox
 from kma.handling.handler import HandlingResult
 from kma.run.inbox import Change, Stop
-from kma.run.message_run import MessageRun
-from kma.run.services import ContainerServices
+from kma.run.thread import ContainerServices, RunThread
 from kma.spool.journal import IDENTITY, Journal
 from kma.standalone.attempt import SLOT, STOPPED, StandaloneAttempt
 from kma.standalone.lease import Lease, boottime_ns
@@ -28,8 +27,8 @@ TICK = 0.2  # seconds
 _STORE_SECONDS = 10.0  # beyond the grace period, for a spool that cannot be written
 
 
-class StandaloneRun(MessageRun):
-    """`answered` from any thread too."""
+class StandaloneRun(RunThread):
+    """`heard_from_ma` from any thread too."""
 
     def __init__(self, desired: DesiredRun, agent_version: str, services: ContainerServices) -> None:
         super().__init__(desired, agent_version, services)
@@ -41,8 +40,7 @@ class StandaloneRun(MessageRun):
         self._start_at = 0.0  # CLOCK_MONOTONIC
         self._over = False
 
-    def answered(self, sent_ns: int) -> None:
-        """The MA has answered a heartbeat that was sent at this instant (`boottime_ns`)."""
+    def heard_from_ma(self, sent_ns: int) -> None:
         self._answered_ns = sent_ns
 
     # -- the run's thread ------------------------------------------------------------------------------------

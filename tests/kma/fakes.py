@@ -18,7 +18,7 @@ from contract.reasons import Reason
 from contract.typed import Typed
 from kma.delivery.message_identity import delivery_count
 from kma.run.message_run import MessageRun
-from kma.run.services import ContainerServices
+from kma.run.thread import ContainerServices
 from kma.sdk.encoding import encoded_message
 from kma.sdk.job import Question, Reply
 from kma.spool.file import SpoolFile

@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.port import Outgoing
 from contract.messages import AgentKind, DesiredRun
-from kma.run.services import ContainerServices
+from kma.run.thread import ContainerServices
 from kma.spool.file import SpoolFile
 from kma.spool.ledger import Ledger
 from kma.spool.records import Spool
@@ -61,7 +61,7 @@ class StandaloneStage:
         return self
 
     def answered(self) -> None:
-        self.run.answered(boottime_ns())
+        self.run.heard_from_ma(boottime_ns())
 
     def lines(self, note: str | None = None) -> list[dict[str, Any]]:
         found = (

@@ -11,7 +11,7 @@ import pytest
 
 from broker.port import AddressUnknown, BrokerUnavailable
 from contract.records import RunState
-from kma.run.message_run import MessageRun
+from kma.run.thread import RunThread
 from kma.standalone.run import StandaloneRun
 from tests.kma.fakes import eventually, said
 from tests.kma.standalone.standalone_stage import StandaloneStage, is_alive
@@ -431,7 +431,7 @@ def test_a_full_spool_lets_nothing_begin(stage: Make) -> None:
 
 
 def test_it_is_a_run_to_who_looks_at_it(tmp_path: Path) -> None:
-    assert issubclass(StandaloneRun, MessageRun)
+    assert issubclass(StandaloneRun, RunThread)
     one = StandaloneStage(tmp_path)
     assert one.run.key == one.ledger.unclosed()[0].run
     changed = replace(one.desired, grace_seconds=1.0)

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.kill
 PROGRAM = """
 import json, os, signal, sys, time
 from pathlib import Path
-from kma.run.message_run import MessageRun
 from kma.spool.records import Spool
 from tests.kma.standalone.standalone_stage import StandaloneStage
 
