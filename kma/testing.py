@@ -25,7 +25,7 @@ from kma.sdk import registry
 from kma.sdk.context import StandaloneContext
 from kma.sdk.encoding import encoded_message
 from kma.sdk.job import JobSpec, Question, Reply
-from kma.sdk.message import Message, Received
+from kma.sdk.message import Message
 from kma.standalone.stop_signal import StopSignal, run_once
 
 __all__ = ["ACKNOWLEDGEMENT", "Action", "Outcome", "Result", "Sent", "as_json", "run_agent", "run_standalone"]
@@ -190,7 +190,7 @@ def _job(
 
 
 def _sent(sends: Iterable[tuple[str, bytes]]) -> tuple[Sent, ...]:
-    return tuple(Sent(to, Message(Received(content, to), 1)) for to, content in sends)
+    return tuple(Sent(to, Message(content, to)) for to, content in sends)
 
 
 def _registered(target: Any) -> registry.Registered:

@@ -28,7 +28,7 @@ from kma.delivery.settlement import DeliverySettler
 from kma.handling.failure import failure
 from kma.handling.handler import HandlingResult
 from kma.sdk.encoding import encoded_message
-from kma.sdk.message import Received
+from kma.sdk.message import Message
 
 _EVENTS = UUID("0d7e2c55-8a0f-4f39-b7e8-54a1f2f0c9d4")
 
@@ -124,7 +124,7 @@ class AcknowledgementRecords:
     def seconds(self, delivery: OpenDelivery) -> tuple[float, Effects]:
         """How long it waits, 0 = without end. A property of the message that says nothing is noted."""
         work, desired = delivery.work, self._settler.desired
-        value = Received(work.encoded, desired.destination).properties.get(desired.acknowledgement_property)
+        value = Message(work.encoded).properties.get(desired.acknowledgement_property)
         if value is None:
             return desired.acknowledgement_timeout_seconds, Effects()
         try:
@@ -172,5 +172,5 @@ class AcknowledgementRecords:
 
 def _jms_id(delivery: OpenDelivery) -> str:
     if not delivery.jms_message_id:
-        delivery.jms_message_id = Received(delivery.work.encoded, "").id
+        delivery.jms_message_id = Message(delivery.work.encoded).id
     return delivery.jms_message_id

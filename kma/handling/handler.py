@@ -11,7 +11,7 @@ from kma.sdk import registry
 from kma.sdk.context import Context
 from kma.sdk.errors import AgentStopped, InvalidMessage, TemporaryUnavailable, UnknownAgent
 from kma.sdk.job import JobSpec
-from kma.sdk.message import Message, Received
+from kma.sdk.message import Message
 from kma.sdk.registry import MESSAGE, Registered
 
 
@@ -66,7 +66,7 @@ class Handler:
     def handle(self, encoded: bytes, attempt: int, acknowledgement: str = "") -> HandlingResult:
         """How the handling ended. Only what kills the process does not come back from here."""
         try:
-            message = Message(Received(encoded, self._job.destination), attempt)
+            message = Message(encoded, self._job.destination, attempt)
             context = Context(self._job, message, acknowledgement)
             self._run(message, context)
             return (

@@ -22,57 +22,67 @@ _OBJECT_LENGTH = 4
 _JAVA_OBJECT = "application/x-java-serialized-object"
 
 
-class Received:
-    """Raises InvalidMessage from the constructor when the bytes are no message."""
+class Message:
+    """A message as an agent sees it. Values are natural Python values; what the producer did not set is
+    empty. Raises InvalidMessage where the bytes are no message."""
 
-    __slots__ = ("_decoded", "_encoded", "_key", "destination")
+    __slots__ = ("_decoded", "_encoded", "_key", "attempt", "destination")
 
-    def __init__(self, encoded: bytes, destination: str) -> None:
+    def __init__(self, encoded: bytes, destination: str = "", attempt: int = 1) -> None:
+        """`destination`: the address that the setting's subscription belongs to."""
         try:
             self._decoded = decode_natural(encoded)
         except MessageUndecodable as error:
             raise InvalidMessage(str(error)) from error
         self._encoded = encoded
         self._key = ""
+        self.attempt = attempt
         self.destination = destination
 
     @property
+    def redelivered(self) -> bool:
+        """True is certain: an attempt was made before. False is not: its start may have been lost with a
+        server."""
+        return self.attempt > 1
+
+    @property
+    def id(self) -> str:
+        """The producer's message id (JMSMessageID), as text."""
+        return self._decoded.message_id
+
+    @property
     def key(self) -> str:
+        """The message key: the same on every delivery and in every page of the MA."""
         if not self._key:
             message = decode(self._encoded)
             self._key = message_key(message.message_id, message.body_section, message.properties).text
         return self._key
 
     @property
-    def id(self) -> str:
-        return self._decoded.message_id
-
-    @property
     def body(self) -> Any:
+        """str for text, bytes for bytes and object, dict for map, list for stream, any value for other."""
         return without_padding(self._decoded.body, *self._said)
 
     @property
     def kind(self) -> Kind:
+        """An `object` is a serialised Java object: bytes that are never deserialised."""
         decoded = self._decoded
         if decoded.content_type == _JAVA_OBJECT:
             return "object"
         return _JMS_KINDS.get(decoded.jms_kind or 0) or _kind_of(decoded.body)
 
     @property
-    def declared_size(self) -> int | None:
-        return declared_size(*self._said)
-
-    @property
-    def missing_bytes(self) -> int:
+    def truncated(self) -> bool:
+        """The broker handed over only the head of the body: a Core client had compressed it. `declared_size`
+        says how long it is; a replay moves the message whole."""
         body = self.body
-        if self.kind == "object" and isinstance(body, bytes):
-            return max(0, missing_bytes(body, *self._said) - _OBJECT_LENGTH)
-        return missing_bytes(body, *self._said)
+        missing = missing_bytes(body, *self._said)
+        return missing > (_OBJECT_LENGTH if self.kind == "object" and isinstance(body, bytes) else 0)
 
     @property
-    def _said(self) -> tuple[object, object]:
-        properties = self._decoded.properties
-        return properties.get(LARGE_COMPRESSED), properties.get(LARGE_SIZE)
+    def declared_size(self) -> int | None:
+        """Bytes of the body by its sender's word, where he compressed it; None: he did not."""
+        return declared_size(*self._said)
 
     @property
     def properties(self) -> Mapping[str, Any]:
@@ -90,85 +100,6 @@ class Received:
     def content_type(self) -> str:
         return self._decoded.content_type
 
-
-def _kind_of(body: Any) -> Kind:
-    if isinstance(body, str):
-        return "text"
-    if isinstance(body, bytes):
-        return "bytes"
-    if isinstance(body, dict):
-        return "map"
-    return "stream" if isinstance(body, list) else "other"
-
-
-class Message:
-    """A message as an agent sees it. Values are natural Python values; what the producer did not set is
-    empty."""
-
-    __slots__ = ("_received", "attempt")
-
-    def __init__(self, received: Received, attempt: int) -> None:
-        self._received = received
-        self.attempt = attempt
-
-    @property
-    def redelivered(self) -> bool:
-        """True is certain: an attempt was made before. False is not: its start may have been lost with a
-        server."""
-        return self.attempt > 1
-
-    @property
-    def id(self) -> str:
-        """The producer's message id (JMSMessageID), as text."""
-        return self._received.id
-
-    @property
-    def key(self) -> str:
-        """The message key: the same on every delivery and in every page of the MA."""
-        return self._received.key
-
-    @property
-    def body(self) -> Any:
-        """str for text, bytes for bytes and object, dict for map, list for stream, any value for other."""
-        return self._received.body
-
-    @property
-    def kind(self) -> Kind:
-        """An `object` is a serialised Java object: bytes that are never deserialised."""
-        return self._received.kind
-
-    @property
-    def truncated(self) -> bool:
-        """The broker handed over only the head of the body: a Core client had compressed it. `declared_size`
-        says how long it is; a replay moves the message whole."""
-        return self._received.missing_bytes > 0
-
-    @property
-    def declared_size(self) -> int | None:
-        """Bytes of the body by its sender's word, where he compressed it; None: he did not."""
-        return self._received.declared_size
-
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        return self._received.properties
-
-    @property
-    def correlation_id(self) -> str:
-        return self._received.correlation_id
-
-    @property
-    def reply_to(self) -> str:
-        return self._received.reply_to
-
-    @property
-    def content_type(self) -> str:
-        return self._received.content_type
-
-    @property
-    def destination(self) -> str:
-        """The address that the setting's subscription belongs to."""
-        return self._received.destination
-
     def json(self) -> Any:
         """The body as JSON (text, or bytes in UTF-8). Raises InvalidMessage when it is none."""
         if not isinstance(self.body, (str, bytes)):
@@ -180,3 +111,18 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<Message {self.key} attempt {self.attempt}>"
+
+    @property
+    def _said(self) -> tuple[object, object]:
+        properties = self._decoded.properties
+        return properties.get(LARGE_COMPRESSED), properties.get(LARGE_SIZE)
+
+
+def _kind_of(body: Any) -> Kind:
+    if isinstance(body, str):
+        return "text"
+    if isinstance(body, bytes):
+        return "bytes"
+    if isinstance(body, dict):
+        return "map"
+    return "stream" if isinstance(body, list) else "other"

@@ -5,7 +5,7 @@ import pytest
 
 from broker.management.queues import queue_figures
 from broker.port import Settle
-from kma.sdk.message import Received
+from kma.sdk.message import Message
 from tests.broker.houses import DLA, Owner, RealHouse
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent
@@ -17,9 +17,9 @@ KINDS = ("text", "bytes", "map", "object", "stream")
 class Encoded(Owner):
     """Deliveries as a KMA has them."""
 
-    def take(self) -> tuple[int, Received]:
+    def take(self) -> tuple[int, Message]:
         content = self.wait("delivered")
-        return content.tag, Received(content.encoded, "")  # type: ignore[attr-defined]
+        return content.tag, Message(content.encoded)  # type: ignore[attr-defined]
 
     def delivered(self, delivery: object) -> None:
         self.events.put(("delivered", delivery))
