@@ -57,7 +57,7 @@ def inspect_modules(modules: Sequence[str]) -> OfferedAgents:
         return OfferedAgents(problems=(ended,))
 
 
-def offered(modules: Sequence[str]) -> dict[str, Any]:
+def imported(modules: Sequence[str]) -> dict[str, Any]:
     """Imports the modules here and now."""
     from kma.sdk import registry
 
@@ -80,7 +80,7 @@ def offered(modules: Sequence[str]) -> dict[str, Any]:
 def main(modules: list[str]) -> None:
     answer = os.dup(1)
     os.dup2(2, 1)  # what user code prints belongs to the log, not into the answer
-    line = json.dumps(offered(modules))
+    line = json.dumps(imported(modules))
     sys.stdout.flush()
     os.write(answer, f"{line}\n".encode())
     os._exit(0)  # threads of user code must not keep the process

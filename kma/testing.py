@@ -197,4 +197,4 @@ def _registered(target: Any) -> registry.Registered:
     if isinstance(target, str):
         return registry.find(target)
     known = next((one for one in registry.offered() if one.create is target), None)
-    return known or registry.describe(getattr(target, "__qualname__", str(target)), "", "", target)
+    return known or registry.registration_of(getattr(target, "__qualname__", str(target)), "", "", target)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from broker.amqp.codec import decode
 from broker.port import Outgoing
@@ -23,7 +23,7 @@ from contract.acknowledgements import NONCE_BYTES, Action, EndState, make_id, re
 from contract.messages import Answer, Mode
 from contract.outcomes import Outcome
 from contract.reasons import Reason
-from kma.acknowledgement.open_delivery import Deadlines, EndedDeliveries, OpenDelivery
+from kma.acknowledgement.open_delivery import Acts, Deadlines, EndedDeliveries, OpenDelivery
 from kma.acknowledgement.reporting import WELL, AcknowledgementRecords, FailedHandlings
 from kma.children.worker_slot import HandlingEnd
 from kma.delivery.effects import Effects, Transaction
@@ -35,25 +35,6 @@ from kma.handling.handler import HandlingResult
 from kma.sdk.job import AgentQuestion, Reply
 
 MOST_OPEN = 1000  # unsettled deliveries of one run, waiting for answers or not
-
-
-class Acts(Protocol):
-    """What a run does at once with its link, its agents and what leaves it besides."""
-
-    def transact(self, transaction: Transaction) -> None:
-        """Begins it; `confirmed` is told its end."""
-
-    def depart(self, acknowledgement: str, messages: Sequence[Outgoing]) -> None:
-        """Sends them without a transaction; `sent` is told the end of it."""
-
-    def reply(self, asked: AgentQuestion, reply: Reply) -> None:
-        """Answers an agent's question."""
-
-    def pass_on(self, asked: AgentQuestion) -> None:
-        """A question about another run's delivery."""
-
-    def accepted(self, slot: int) -> None:
-        """A delivery is accepted while it is handled in this slot."""
 
 
 class OpenDeliveries:

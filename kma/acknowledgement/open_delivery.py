@@ -1,16 +1,17 @@
 """What a run knows of one delivery of the mode CLIENT, how long it waits, and of those that are over."""
 
 import heapq
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from broker.port import Outgoing
 from contract.acknowledgements import Action, EndState
 from contract.reasons import Reason
 from kma.children.worker_slot import HandlingEnd
 from kma.delivery.effects import Transaction
 from kma.delivery.in_flight import InFlight
-from kma.sdk.job import AgentQuestion
+from kma.sdk.job import AgentQuestion, Reply
 
 _MOST_PAST = 10_000
 
@@ -103,3 +104,22 @@ class Deadlines:
     def seconds_until_due(self, now: float) -> float:
         """Seconds until the next is over."""
         return max(0.0, self._heap[0][0] - now) if self._heap else float("inf")
+
+
+class Acts(Protocol):
+    """What a run does at once with its link, its agents and what leaves it besides."""
+
+    def transact(self, transaction: Transaction) -> None:
+        """Begins it; `confirmed` is told its end."""
+
+    def depart(self, acknowledgement: str, messages: Sequence[Outgoing]) -> None:
+        """Sends them without a transaction; `sent` is told the end of it."""
+
+    def reply(self, asked: AgentQuestion, reply: Reply) -> None:
+        """Answers an agent's question."""
+
+    def pass_on(self, asked: AgentQuestion) -> None:
+        """A question about another run's delivery."""
+
+    def accepted(self, slot: int) -> None:
+        """A delivery is accepted while it is handled in this slot."""

@@ -50,12 +50,12 @@ class OrderedRetry:
         return blocked is not None and (blocked.digest, blocked.attempt) == (wish.digest, wish.attempt)
 
     def keep(self, work: InFlight, failure: FailureDetails) -> None:
-        """It has failed; its records are in the batch at hand."""
+        """It has failed; its records go to the disk with what is pending."""
         self._work, self._failure, self._since = work, failure, time.monotonic()
         self._stored = self._now = self._given_up = False
 
     def stored(self) -> None:
-        """The batch at hand is on the disk."""
+        """What was pending is on the disk."""
         self._stored = True
 
     def forget(self) -> None:

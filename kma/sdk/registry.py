@@ -38,10 +38,10 @@ def register(name: str, version: str, summary: str, target: Any) -> None:
         raise AgentNameTaken(
             f"agent {name!r} is registered by {_origin(taken.create)} and by {_origin(target)}"
         )
-    _AGENTS[name] = describe(name, version, summary, target)
+    _AGENTS[name] = registration_of(name, version, summary, target)
 
 
-def describe(name: str, version: str, summary: str, target: Any) -> Registered:
+def registration_of(name: str, version: str, summary: str, target: Any) -> Registered:
     """What `register` keeps, without registering. Raises TypeError when `target` is no agent."""
     is_class = inspect.isclass(target)
     run = getattr(target, "run_agent", None) if is_class else target

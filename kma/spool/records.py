@@ -188,7 +188,7 @@ class Spool:
         """The highest number that the MA has stored, None where nothing of what it stored can be sent
         again."""
         with self._file.reading() as connection:
-            return retained.offered(connection)
+            return retained.resendable_mark(connection)
 
     def send_again(self, stored: int) -> int:
         """The MA has stored no more than this, whatever it said before: how many wait again now."""

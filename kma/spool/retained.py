@@ -21,7 +21,7 @@ def mark(connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-def offered(connection: sqlite3.Connection) -> int | None:
+def resendable_mark(connection: sqlite3.Connection) -> int | None:
     """The mark, where something up to it can be sent again."""
     number = mark(connection)
     found = connection.execute("SELECT 1 FROM records WHERE number <= ? LIMIT 1", (number,)).fetchone()

@@ -8,7 +8,7 @@ from django.utils import timezone
 from broker.port import Settle
 from dlq.models import DeadLetter, ReplayJob
 from dlq.replay.creation import Options, create_job
-from kma.sdk.message import Received
+from kma.sdk.message import Message
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent
 from tests.broker.jms.test_foreign_clients import KINDS, LARGE, SMALL, body_of
@@ -29,7 +29,7 @@ def what_came(encoded: list[bytes]) -> dict[Any, tuple[str, Any, dict[str, Any]]
     """By its number: kind, body, and the properties of its sender."""
     found: dict[Any, tuple[str, Any, dict[str, Any]]] = {}
     for each in encoded:
-        received = Received(each, "")
+        received = Message(each)
         own = {
             name: value for name, value in received.properties.items() if not name.startswith(("_AMQ", "MA_"))
         }

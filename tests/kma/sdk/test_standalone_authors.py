@@ -20,7 +20,7 @@ from kma.testing import run_agent, run_standalone
 
 
 def kind_of(target: Any) -> str:
-    return registry.describe("x", "", "", target).kind
+    return registry.registration_of("x", "", "", target).kind
 
 
 def test_an_agent_without_a_message_is_standalone() -> None:
@@ -67,7 +67,7 @@ def _generator(context: Context) -> Any:
 )
 def test_what_could_never_be_called_rightly_is_refused_with_the_reason(target: Any, why: str) -> None:
     with pytest.raises(TypeError, match=why):
-        registry.describe("x", "", "", target)
+        registry.registration_of("x", "", "", target)
 
 
 def test_the_harness_runs_it_as_the_container_does() -> None:
@@ -150,7 +150,7 @@ class Line:
                 line.stop("disarmed")
 
         self.stopper = Watched(lambda: self.asked)
-        found = registry.describe("x", "", "", self.agent)
+        found = registry.registration_of("x", "", "", self.agent)
         context = StandaloneContext(JobSpec(agent="x"), lambda destination, encoded: None)
         handled = run_once(lambda: found, context, self.stopper)
         self.stop("told")
@@ -196,7 +196,7 @@ def test_a_stop_in_the_very_moment_of_a_failure_does_not_hide_it() -> None:
     sys.settrace(trace)
     try:
         context = StandaloneContext(JobSpec(agent="x"), lambda destination, encoded: None)
-        handled = run_once(lambda: registry.describe("x", "", "", run), context, stopper)
+        handled = run_once(lambda: registry.registration_of("x", "", "", run), context, stopper)
     finally:
         sys.settrace(before)
     assert asked and handled.outcome is Outcome.RAISED and handled.failure is not None
