@@ -64,7 +64,7 @@ def _product(folder: Path, rows: int) -> tuple[float, float]:
     from django.conf import settings
     from django.utils import timezone
 
-    from failures.archive import planning
+    from insights.archive import planning
 
     began = time.perf_counter()
     now = timezone.now() + timedelta(hours=1)
@@ -99,7 +99,7 @@ def _bare(folder: Path, rows: int) -> float:
     import pyarrow.dataset as dataset
     from django.db import connection
 
-    from failures.archive.statements import protocols
+    from insights.archive.statements import protocols
 
     began = time.perf_counter()
     written = 0

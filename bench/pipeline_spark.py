@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Of the JVM: with what it needs beside its heap, and Python, below the 4 GB that the whole may take.
 HEAP = "2400m"
 CORES = 2
-JAVA_OPTIONS = "-XX:+UseParallelGC"  # as failures.insights.submitting has it
+JAVA_OPTIONS = "-XX:+UseParallelGC"  # as insights.runs.spark has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class DlqConfig(AppConfig):
         from dlq.index.causes import protocols_arrived
         from dlq.outcomes.join import ReplayOutcomes, deaths, handled_well
         from dlq.queues.foreign import key_problem
-        from dlq.retention import aging, archiving, letter_ages
+        from dlq.retention import aging, letter_ages
         from dlq.retention.aging import (
             before_the_index,
             dead_letters_keep_nothing_before,
@@ -44,7 +44,6 @@ class DlqConfig(AppConfig):
         keepers.register("dead", of_dead_letters, dead_letters_keep_nothing_before)
         register_referred(aging.referred_activations)
         counts.register_referred(aging.referred_fingerprints)
-        archiving.register_kinds()
         turns.register(30, aging.REPLAYS, aging.forget_old_replays)
         turns.register(34, letter_ages.ROWS, letter_ages.delete_old_rows)
         turns.register(35, letter_ages.BODIES, letter_ages.delete_old_bodies)

@@ -10,13 +10,9 @@ class FailuresConfig(AppConfig):
         from agents import hooks
         from failures import (
             audit_codes,  # noqa: F401 - words of what entries hold
-            erasing,
         )
         from failures.alerts import foreign_reports
         from failures.alerts import kinds as alerts
-        from failures.alerts import pipeline as pipeline_alerts
-        from failures.archive import erasing as in_archive
-        from failures.archive import kinds, statements
         from failures.finding import meaning
         from failures.intake.spools import stored_up_to
         from failures.protocols import referrer
@@ -26,18 +22,12 @@ class FailuresConfig(AppConfig):
 
         meaning.register()
         alerts.register_kinds()
-        pipeline_alerts.register_kind()
         foreign_reports.register_kind()
         hooks.known_attempts.implement(known_attempts)
         hooks.unresolved_messages.implement(unresolved)
         hooks.stored_less.implement(stored_up_to)
         hooks.referrers.implement(referrer.referrer)
         keepers.register("attempts", counted_attempts, attempts_are_counted_since)
-        statements.register_kinds()
-        erasing.register_archive(in_archive.erase)
-        erasing.register_remembering(in_archive.remember)
-        keepers.register("archive", kinds.not_archived, kinds.protocols_archived_before)
-        keepers.register_safe(kinds.archived_before)
         turns.register(10, activations.RUNS, activations.old_runs)
         turns.register(20, activations.ACTIVATIONS, activations.old_activations)
         turns.register(22, counts.GROUPS, counts.old_groups)

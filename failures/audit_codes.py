@@ -7,20 +7,16 @@ from failures.exporting import EXPORT
 
 text.ACTIONS.declare(
     {
-        "archive.verify": _("read the archive again"),
         EXPORT: _("export of protocols"),
         "retention.apply": _("apply retention now"),
     }
 )
-text.COUNTS.declare({"blocks": _("blocks"), "protocols": _("protocols")})
+text.COUNTS.declare({"protocols": _("protocols")})
 text.DETAILS.declare(
     {
-        "anew": _("everything anew"),
-        "day": _("day"),
         "fields": _("fields"),
         "file": _("kind of file"),
         "in_setting": _("setting"),
-        "jobs": _("jobs"),
         "other": _("the other fingerprint"),
         "query": _("filter"),
         "since": _("since"),

@@ -3,10 +3,8 @@
 from celery import shared_task
 from django.utils import timezone
 
-from failures.archive.planning import settle_all
 from failures.error_groups.returns import forget_versions
 from failures.error_groups.rollup import fold_all, forget_hours
-from failures.insights.tending import tend
 from failures.retention.turns import work
 
 
@@ -20,11 +18,4 @@ def fold_task() -> None:
 @shared_task(name="failures.retention")
 def retention_task() -> None:
     """Beat asks often; mostly there is nothing to do yet."""
-    settle_all(timezone.now())
     work(timezone.now())
-
-
-@shared_task(name="failures.pipeline")
-def pipeline_task() -> None:
-    """Begins the nightly run, starts the process of one that waits, ends one whose process is gone."""
-    tend(timezone.now())

@@ -77,6 +77,7 @@ INSTALLED_APPS = [
     "agents",
     "failures",
     "dlq",
+    "insights",
     "ma_site",
 ]
 
@@ -308,7 +309,8 @@ CELERY_BEAT_SCHEDULE = {
     "put words": {"task": "dlq.put_words", "schedule": schedule(10.0), "options": {"expires": 10}},
     "retention": {"task": "failures.retention", "schedule": schedule(25.0), "options": {"expires": 25}},
     "fold failures": {"task": "failures.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
-    "tend pipeline": {"task": "failures.pipeline", "schedule": schedule(10.0), "options": {"expires": 10}},
+    "settle archive": {"task": "insights.settle", "schedule": schedule(25.0), "options": {"expires": 25}},
+    "tend pipeline": {"task": "insights.pipeline", "schedule": schedule(10.0), "options": {"expires": 10}},
 }
 
 # -- logging -------------------------------------------------------------------------------------------------

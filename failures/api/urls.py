@@ -6,13 +6,11 @@ from rest_framework.routers import SimpleRouter
 from failures.api.export import ExportProtocols
 from failures.api.fingerprints import FingerprintViewSet
 from failures.api.intake import RecordIntake
-from failures.api.pipeline import Insights, PipelineRunViewSet, views
 from failures.api.protocols import OneProtocol, ProtocolList
 from failures.saved_filters import OneSavedProtocolFilter, SavedProtocolFilters
 
 router = SimpleRouter()
 router.register("fingerprints", FingerprintViewSet, basename="fingerprint")
-router.register("pipeline-runs", PipelineRunViewSet, basename="pipeline-run")
 
 
 class ProtocolsRoute(RecordIntake, ProtocolList):
@@ -25,10 +23,5 @@ urlpatterns = [
     path("protocols/saved/", SavedProtocolFilters.as_view(), name="saved-views"),
     path("protocols/saved/<int:pk>/", OneSavedProtocolFilter.as_view(), name="saved-view"),
     path("protocols/<uuid:pk>/", OneProtocol.as_view(), name="protocol"),
-    path("insights/", Insights.as_view(), name="insights"),
-    *(
-        path(f"insights/{table.replace('_', '-')}/", view.as_view(), name=f"insights-{table}")
-        for table, view in views().items()
-    ),
     *router.urls,
 ]

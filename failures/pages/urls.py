@@ -8,7 +8,6 @@ from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
 from failures.error_groups.operations import FINGERPRINT_OPERATIONS
 from failures.exporting import EXPORT
-from failures.insights.operations import PIPELINE_OPERATIONS
 from failures.pages.breaker import breaker_panel, trip_panel
 from failures.pages.difference import difference_panel
 from failures.pages.export import export_page
@@ -16,10 +15,6 @@ from failures.pages.fingerprint import fingerprint_page
 from failures.pages.fingerprints import VIEW as VIEW_FINGERPRINTS
 from failures.pages.fingerprints import fingerprint_list
 from failures.pages.groups import activation_panel, failures_of_server, latest_of_server, setting_panel
-from failures.pages.insight_panel import insight_panel
-from failures.pages.insights import insight_table, insights_page
-from failures.pages.pipeline_run import VIEW as VIEW_INSIGHTS
-from failures.pages.pipeline_run import run_bar, run_page
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
 from failures.pages.reports import server_panel
@@ -33,22 +28,16 @@ def register() -> None:
     add_tab(Tab("fingerprints", _("Fingerprints"), "admin:fingerprints", 62, VIEW_FINGERPRINTS))
     add_page("fingerprints/", fingerprint_list, "fingerprints")
     add_page("fingerprint/", fingerprint_page, "fingerprint")
-    add_operations(*FINGERPRINT_OPERATIONS, *PIPELINE_OPERATIONS)
+    add_operations(*FINGERPRINT_OPERATIONS)
     add_page("protocols/", protocol_list, "protocols")
     add_page("protocols/news/", protocol_news, "protocol_news")
     add_page("protocols/export/", audited(EXPORT, LOOKS_BESIDE_FILES)(export_page), "export_protocols")
     saved_filter_pages.register()
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
-    add_tab(Tab("insights", _("Insights"), "admin:insights", 64, VIEW_INSIGHTS))
-    add_page("insights/", insights_page, "insights")
-    add_page("insights/run-bar/", run_bar, "insights_run_bar")
-    add_page("insights/runs/<uuid:pk>/", run_page, "pipeline_run")
-    add_page("insights/tables/<slug:name>/", insight_table, "insight_table")
     add_page("retention/", retention_page, "retention")
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")
     panels.register("setting_live", 10, breaker_panel)
     panels.register("setting_whole", 10, what_if_panel)
-    panels.register("setting_whole", 20, insight_panel)
     panels.register("trip", 10, trip_panel)
     panels.register("server", 4, failures_of_server)
     panels.register("server", 5, latest_of_server)

@@ -10,8 +10,8 @@ from broker.port import BrokerError
 from console.broker import management
 from console.processes import seconds_since
 from dlq.index.undelivered import by_queue
-from failures.archive.readiness import is_default
-from failures.insights.reading import OLD, standing
+from insights.archive.readiness import is_default
+from insights.runs.queries import OLD, standing
 from ma_site.checks.finding import Finding, bad, good, register_check
 from ma_site.health import LATE_SECONDS
 

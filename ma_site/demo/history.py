@@ -19,9 +19,10 @@ from console.reasons import said
 from contract.fingerprint import fingerprint
 from contract.names import HISTORY_KEY
 from contract.outcomes import Outcome
-from failures.archive import planning
-from failures.insights.places import TABLES
-from failures.models import ArchiveBlock, FailureProtocol, RecoveredMessage
+from failures.models import FailureProtocol, RecoveredMessage
+from insights.archive import planning
+from insights.models import ArchiveBlock
+from insights.runs.folder import TABLES
 
 DESCRIPTION = (
     "Made up: a month of failures that never happened, for Insights. Remove: ./ma "

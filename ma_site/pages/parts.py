@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy
 
 from console.ui.labels import Shown
 from console.ui.page import Text, link
-from failures.archive.results import damage
-from failures.insights.reading import standing
+from insights.archive.report import damage
+from insights.runs.queries import standing
 
 OK, DEGRADED, DOWN, UNUSED = "ok", "degraded", "down", "unused"
 

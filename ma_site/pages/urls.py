@@ -8,6 +8,7 @@ import agents.pages.urls
 import console.urls
 import dlq.pages.urls
 import failures.pages.urls
+import insights.pages.urls
 from console.ui.page import Tab, add_page, add_tab
 from ma_site.pages import health, overview
 
@@ -32,6 +33,7 @@ PAGES = (
     agents.pages.urls,
     failures.pages.urls,
     dlq.pages.urls,
+    insights.pages.urls,
 )
 
 

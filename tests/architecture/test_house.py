@@ -19,6 +19,7 @@ PACKAGES = (
     "deploy",
     "dlq",
     "failures",
+    "insights",
     "kma",
     "ma_site",
     "pipeline",

@@ -19,7 +19,8 @@ from django.test import Client  # noqa: E402
 
 from agents.models import Alert, BreakerTrip, LaunchSetting, Pool, ScheduledGroup, Server  # noqa: E402
 from dlq.models import DeadLetter, ReplayJob  # noqa: E402
-from failures.models import FailureProtocol, PipelineRun  # noqa: E402
+from failures.models import FailureProtocol  # noqa: E402
+from insights.models import PipelineRun  # noqa: E402
 from tests.browser.driver import Browser  # noqa: E402
 from tests.web.factories import make_world  # noqa: E402
 

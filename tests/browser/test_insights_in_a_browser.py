@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from failures.models import BreakerSuggestion, InsightTable, PipelineRun, RetentionPlan
+from insights.models import BreakerSuggestion, InsightTable, PipelineRun, RetentionPlan
 from tests.browser.driver import Browser, wait_for
 from tests.web.factories import World
 from tests.web.insight_rows import found, run_row

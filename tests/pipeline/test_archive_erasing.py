@@ -10,12 +10,13 @@ from uuid import uuid4
 
 import pytest
 
-from failures.archive import planning
-from failures.archive import planning as anew
-from failures.archive.cutting import Cut
-from failures.archive.erasing import _planned, _put_down, erase, remember
 from failures.erasing import NotInArchive, Wanted, substitute
-from failures.models import ArchiveBlock, ArchiveErasure, FailureProtocol, PoisonProfile
+from failures.models import FailureProtocol
+from insights.archive import planning
+from insights.archive import planning as anew
+from insights.archive.cuts import Cut
+from insights.archive.erasing import _planned, _put_down, erase, remember
+from insights.models import ArchiveBlock, ArchiveErasure, PoisonProfile
 from pipeline import crash
 from pipeline.archive.erasing import find
 from pipeline.archive.erasing import substitute as in_archive

@@ -10,10 +10,12 @@ import pytest
 from django.db import connection
 
 from dlq.models import DeadLetter, ReplayItem
-from failures.archive import planning, results
-from failures.archive import planning as settling
-from failures.archive.kinds import kinds
-from failures.models import ArchiveBlock, FailureProtocol, RecoveredMessage
+from failures.models import FailureProtocol, RecoveredMessage
+from insights.archive import planning
+from insights.archive import planning as settling
+from insights.archive import report as results
+from insights.archive.kinds import kinds
+from insights.models import ArchiveBlock
 from pipeline.archive.reading import Archive
 from pipeline.archive.source import Source
 from pipeline.archive.stages import archive_stage

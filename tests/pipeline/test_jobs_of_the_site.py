@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from failures.insights.places import JOBS, LABELS, TABLES
+from insights.runs.folder import JOBS, LABELS, TABLES
 
 
 def test_the_site_and_the_application_name_the_same_jobs_and_tables() -> None:

@@ -21,19 +21,18 @@ from agents.models import Activation, BreakerTrip, Run
 from deploy.installing import jdbc_drivers
 from deploy.services.ports import free_ports
 from dlq.models import DeadLetter
-from failures.archive.readiness import submit_program
-from failures.insights.places import TABLES, tail_of_log
-from failures.models import (
+from failures.models import FailureProtocol, RecoveredMessage
+from insights.archive.readiness import submit_program
+from insights.models import (
     ActivationHealth,
     BreakerSuggestion,
     FailureDay,
-    FailureProtocol,
     FailureTrend,
     InsightTable,
     PipelineRun,
-    RecoveredMessage,
 )
-from failures.models.archive import ArchiveBlock
+from insights.models.archive import ArchiveBlock
+from insights.runs.folder import TABLES, tail_of_log
 from tests.pipeline.classes import SHORT_LIVED
 from tests.services import cache
 from tests.web.factories import World, make_world

@@ -6,7 +6,7 @@ from pathlib import Path
 import console
 from console.audit.log import is_kept, mark_kept
 
-APPS = ("agents", "console", "dlq", "failures", "ma_site")
+APPS = ("agents", "console", "dlq", "failures", "insights", "ma_site")
 
 
 def raised_from(cause: Exception) -> Exception:

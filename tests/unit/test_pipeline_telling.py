@@ -1,7 +1,7 @@
 """What the terminal says of a run of the pipeline."""
 
-from failures.insights.progress import lines
-from failures.models import PipelineRun, PipelineState
+from insights.models import PipelineRun, PipelineState
+from insights.runs.progress import lines
 
 NOTHING_NEW = "nothing new: what is younger than 10 minutes is for the next run"
 

@@ -17,8 +17,9 @@ from failures.error_groups.operations import (
     SplitFingerprint,
     WriteKnown,
 )
-from failures.insights.operations import PIPELINE_RUNS, CancelPipelineRun, StartPipelineRun
-from failures.models import FailureGroup, Fingerprint, PipelineRun
+from failures.models import FailureGroup, Fingerprint
+from insights.models import PipelineRun
+from insights.runs.operations import PIPELINE_RUNS, CancelPipelineRun, StartPipelineRun
 from tests.web.operation_case import Case
 
 KIND, OTHER = "v1:0123456789abcdef", "v1:fedcba9876543210"
@@ -77,7 +78,7 @@ CASES = (
     Case(SplitFingerprint, merged, MERGE, {"other": OTHER}, {"other": OTHER}),
     Case(PartOffSetting, kind, MERGE, {"setting": "orders"}, {"in_setting": "orders"}),
     Case(JoinPart, part, MERGE),
-    Case(StartPipelineRun, nothing_yet, "failures.can_run_pipeline", {"jobs": ["odd_servers"]},
+    Case(StartPipelineRun, nothing_yet, "insights.can_run_pipeline", {"jobs": ["odd_servers"]},
          {"jobs": ["odd_servers"]}, target=PIPELINE_RUNS.target),
-    Case(CancelPipelineRun, running, "failures.can_cancel_pipeline"),
+    Case(CancelPipelineRun, running, "insights.can_cancel_pipeline"),
 )  # fmt: skip

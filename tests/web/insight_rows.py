@@ -7,13 +7,12 @@ from uuid import uuid4
 from django.utils import timezone
 
 from agents.models import Activation
-from failures.insights.places import TABLES
-from failures.models import (
+from failures.models import FailureProtocol
+from insights.models import (
     ActivationHealth,
     BreakerBacktest,
     BreakerSuggestion,
     FailureDay,
-    FailureProtocol,
     FailureTrend,
     InsightTable,
     OddServer,
@@ -22,7 +21,8 @@ from failures.models import (
     ReplaySuccess,
     RetentionPlan,
 )
-from failures.reasons import STAGES_FAILED
+from insights.reasons import STAGES_FAILED
+from insights.runs.folder import TABLES
 
 STAGES = ("archive", "failure_trends", "activation_health", "breaker_backtest")
 

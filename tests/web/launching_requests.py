@@ -34,7 +34,8 @@ from broker.port import Management
 from console.saved_filters.models import SavedFilter
 from console.tokens.models import ApiToken
 from contract.redelivery import RedeliveryPolicy
-from failures.models import Fingerprint, PipelineRun
+from failures.models import Fingerprint
+from insights.models import PipelineRun
 from tests.web import reports
 from tests.web.factories import World
 from tests.web.launches import make_setting

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from failures.insights.asking import ask
-from failures.insights.working import work
-from failures.models import PipelineRun, PipelineTrigger
+from insights.models import PipelineRun, PipelineTrigger
+from insights.runs.start import ask
+from insights.runs.worker import work
 
 STAND_IN = Path(__file__).parent / "spark_stand_in.py"
 

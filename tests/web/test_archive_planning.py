@@ -12,20 +12,22 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from failures.archive import planning, results
-from failures.archive.cutting import Cut, cut
-from failures.archive.kinds import (
+from failures.models import FailureProtocol, RecoveredMessage
+from failures.retention.keepers import Picked
+from insights.archive import planning
+from insights.archive import report as results
+from insights.archive.cuts import Cut, cut
+from insights.archive.kinds import (
     ArchivedKind,
     archived_before,
     kinds,
     not_archived,
     protocols_archived_before,
 )
-from failures.archive.planning import add, foreseen, new_blocks, plan
-from failures.archive.results import damage
-from failures.insights import loading
-from failures.models import ArchiveBlock, BlockState, FailureProtocol, Recomputation, RecoveredMessage
-from failures.retention.keepers import Picked
+from insights.archive.planning import add, foreseen, new_blocks, plan
+from insights.archive.report import damage
+from insights.models import ArchiveBlock, BlockState, Recomputation
+from insights.runs import loader
 from tests.web import retention_rows as rows
 from tests.web.insight_rows import run_row
 
@@ -43,7 +45,7 @@ def switched_on(settings: Any) -> None:
 @pytest.fixture
 def calm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The test's own transaction is not one that still commits something."""
-    monkeypatch.setattr("failures.archive.planning._upper", lambda now: now - timedelta(minutes=10))
+    monkeypatch.setattr("insights.archive.planning._upper", lambda now: now - timedelta(minutes=10))
     yield
 
 
@@ -283,7 +285,7 @@ def test_what_was_damaged_and_can_be_read_again_has_everything_computed_anew() -
     first = plan(NOON + HOUR)
     run = run_row("done", hours=0)
     done = {"written": [written(1, 1)], "verified": [verified(1)]}
-    loading.take(done, {**first, "new_blocks": {"protocols": [1]}}, run, NOON + HOUR, computed=True)
+    loader.take(done, {**first, "new_blocks": {"protocols": [1]}}, run, NOON + HOUR, computed=True)
     assert plan(NOON + HOUR)["new_blocks"]["protocols"] == [] and not plan(NOON + HOUR)["anew"]
 
     broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "it is not there"}]
@@ -295,9 +297,9 @@ def test_what_was_damaged_and_can_be_read_again_has_everything_computed_anew() -
     assert (asked["anew"], asked["new_blocks"]["protocols"]) == (True, [1])
     # One that comes while the run computes outlives it; one that failed to compute all clears nothing.
     planning.ask("meanwhile")
-    loading.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=False)
+    loader.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=False)
     assert len(planning.asked()) == 2
-    loading.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=True)
+    loader.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=True)
     assert list(Recomputation.objects.values_list("why", flat=True)) == ["meanwhile"]
 
 
@@ -307,7 +309,7 @@ def test_damage_that_a_run_found_gone_by_itself_is_computed_by_the_next_one() ->
     results.take_report({"written": [written(1, 1)], "verified": [verified(1)]}, NOON)
     ArchiveBlock.objects.update(state=BlockState.DAMAGED, check_asked=True, computed=True)
     planned: dict[str, Any] = {"new_blocks": {}, "anew_requests": []}
-    loading.take({"verified": [verified(1)]}, planned, run, NOON + HOUR, computed=True)
+    loader.take({"verified": [verified(1)]}, planned, run, NOON + HOUR, computed=True)
 
     assert len(planning.asked()) == 1 and new_blocks(anew=True)["protocols"] == [1]
 

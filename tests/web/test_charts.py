@@ -2,7 +2,7 @@
 
 from django.utils.translation import override
 
-from failures.pages.charts import Bar, bar_chart
+from insights.pages.charts import Bar, bar_chart
 
 
 def test_the_highest_bar_tells_its_value() -> None:

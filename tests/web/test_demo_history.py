@@ -14,16 +14,9 @@ from agents.alerts.evaluating import evaluate
 from agents.models import Activation, Alert, LaunchSetting, Pool
 from contract.names import HISTORY_KEY
 from failures.error_groups.rollup import fold_all
-from failures.models import (
-    ArchiveBlock,
-    FailureDelta,
-    FailureProtocol,
-    Fingerprint,
-    FingerprintHour,
-    Recomputation,
-    RecoveredMessage,
-)
+from failures.models import FailureDelta, FailureProtocol, Fingerprint, FingerprintHour, RecoveredMessage
 from failures.retention.foreseeing import foresee
+from insights.models import ArchiveBlock, Recomputation
 from ma_site.demo.history import DAYS, SERVERS, make_history, remove_history
 
 pytestmark = pytest.mark.django_db

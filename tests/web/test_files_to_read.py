@@ -124,7 +124,7 @@ def test_a_batch_is_followed_through_no_more_files(client: Client) -> None:
     for _ in range(TIMES):
         body = json.dumps(dump(spool.batch(reports.protocol(of), reports.recovered(of))))
         counted = ExecutedFiles()
-        with patch.object(database, "insert", counted.until(database.insert_rows, are_protocols)):
+        with patch.object(database, "insert_rows", counted.until(database.insert_rows, are_protocols)):
             counted.start()
             client.post("/api/v1/protocols/", body, content_type="application/json", headers=bearer)
         assert not counted.running

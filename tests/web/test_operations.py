@@ -35,8 +35,8 @@ from console.operations.operation import Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
 from console.saved_filters.operations import ChangeFilter, DeleteFilter, SaveFilter
 from dlq.imports.operations import ImportMessages
-from failures.archive.readiness import Readiness
-from failures.insights import asking
+from insights.archive.readiness import Readiness
+from insights.runs import start
 from tests.web import (
     cases_of_agents,
     cases_of_failures,
@@ -65,7 +65,7 @@ TRIED_ELSEWHERE = {ApplyPolicy, AdoptPolicy, ImportMessages, SaveFilter, ChangeF
 
 def rows() -> list[list[Any]]:
     """All that the site knows, beside the audit."""
-    names = ("agents", "console", "dlq", "failures")
+    names = ("agents", "console", "dlq", "failures", "insights")
     tables = chain.from_iterable(apps.get_app_config(name).get_models() for name in names)
     return [
         list(table._default_manager.order_by("pk").values()) for table in tables if table is not AuditEntry
@@ -89,7 +89,7 @@ def case(
     monkeypatch.setattr(answers.until_ended, "__defaults__", (0.05,))
     for kept in ("_connection", "_process"):  # a case may bring its own broker
         monkeypatch.setattr(broker, kept, getattr(broker, kept))
-    monkeypatch.setattr(asking, "readiness", lambda: Readiness(False, ()))
+    monkeypatch.setattr(start, "readiness", lambda: Readiness(False, ()))
     make_alive(*pool.servers.all(), now=timezone.now())
     case = CASES[request.param]
     obj = case.make(pool)

@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from agents.models import LaunchSetting, Pool
-from failures.insights import reading
-from failures.models import BreakerSuggestion, FailureDay, InsightTable, PipelineRun
-from failures.pages.insight_tables import SPECS
+from insights.models import BreakerSuggestion, FailureDay, InsightTable, PipelineRun
+from insights.pages.tables import SPECS
+from insights.runs import queries
 from tests.web.factories import World
 from tests.web.insight_rows import found, run_row
 from tests.web.pages import Elements, signed_in
@@ -214,7 +214,7 @@ def test_the_log_is_for_who_may_run_it(world: World) -> None:
 
 
 def run_folder(run: PipelineRun) -> Any:
-    from failures.insights.places import RunFolder
+    from insights.runs.folder import RunFolder
 
     return RunFolder(run).path
 
@@ -229,8 +229,8 @@ def test_a_page_that_meets_a_load_reads_again() -> None:
             InsightTable.objects.create(name="failure_days", run=run, computed_at=timezone.now())
         return len(reads)
 
-    assert reading.consistent(read) == 2
-    assert reading.consistent(lambda: "once") == "once"
+    assert queries.consistent(read) == 2
+    assert queries.consistent(lambda: "once") == "once"
 
 
 def test_the_setting_s_page_tells_the_suggestion_and_its_what_if(world: World) -> None:

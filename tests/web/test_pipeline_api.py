@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from console.audit.models import AuditEntry
-from failures.insights.places import TABLES
-from failures.models import PipelineRun
-from failures.reasons import PROCESS_GONE
+from insights.models import PipelineRun
+from insights.reasons import PROCESS_GONE
+from insights.runs.folder import TABLES
 from tests.web.insight_rows import found, run_row
 from tests.web.pipeline import use
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from failures.insights.places import RunFolder
-from failures.insights.submitting import _configuration
-from failures.models import PipelineRun
+from insights.models import PipelineRun
+from insights.runs.folder import RunFolder
+from insights.runs.spark import _configuration
 
 pytestmark = pytest.mark.both_databases
 

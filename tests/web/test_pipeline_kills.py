@@ -16,12 +16,12 @@ from django.utils import timezone
 
 from console.jobs import detached
 from console.operations.refusals import Refused
-from failures.insights import holding, reaping, submitting
-from failures.insights.asking import TAKEN_WITHIN, cancel, start_waiting
-from failures.insights.places import RunFolder
-from failures.insights.reaping import UNBEGUN, reap
-from failures.models import FailureTrend, InsightTable, PipelineRun
-from failures.reasons import NOT_TAKEN, SIGNALLED
+from insights.models import FailureTrend, InsightTable, PipelineRun
+from insights.reasons import NOT_TAKEN, SIGNALLED
+from insights.runs import claim, spark, upkeep
+from insights.runs.folder import RunFolder
+from insights.runs.start import TAKEN_WITHIN, cancel, start_waiting
+from insights.runs.upkeep import UNBEGUN, reap
 from tests.web.pipeline import asked, stand_in, until, use, worked
 from tests.web.test_failures_intake_at_once import at_once
 from tests.web.test_retention_at_once import ROOT, environ
@@ -35,12 +35,12 @@ import django
 django.setup()
 from uuid import UUID
 from console.operations.refusals import Refused
-from failures.insights import holding, submitting, working
-submitting.LOOK_SECONDS = holding.BEAT_SECONDS = 0.02
+from insights.runs import claim, spark, worker
+spark.LOOK_SECONDS = claim.BEAT_SECONDS = 0.02
 run, where, name, when = UUID(sys.argv[1]), *sys.argv[2].split(":")
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
-module = {"working": working, "submitting": submitting, "hold": holding.Hold}[where]
+module = {"worker": worker, "spark": spark, "hold": claim.Hold}[where]
 real = getattr(module, name, None)
 def dying(*arguments, **named):
     if when == "before":
@@ -49,14 +49,14 @@ def dying(*arguments, **named):
     die()
 if name != "nothing":
     setattr(module, name, dying)
-working.work(run)
+worker.work(run)
 """
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
-    monkeypatch.setattr(submitting, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(holding, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(spark, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(claim, "BEAT_SECONDS", 0.02)
     use(settings, tmp_path, "well")
 
 
@@ -68,7 +68,7 @@ def own_environ(settings: Any) -> dict[str, str]:
     }
 
 
-def runner(run: PipelineRun, settings: Any, death: str = "working:nothing:") -> subprocess.Popen[bytes]:
+def runner(run: PipelineRun, settings: Any, death: str = "worker:nothing:") -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", DYING, str(run.pk), death]
     return subprocess.Popen(command, cwd=ROOT, env=own_environ(settings))
 
@@ -92,9 +92,9 @@ def is_dead(run: PipelineRun) -> None:
 @pytest.mark.parametrize(
     "death",
     [
-        "working:plan_of:before", "working:plan_of:after", "working:submit:after",
-        "working:read_report:after",
-        "working:load:before", "working:load:after", "hold:end:after", "submitting:_ship:after",
+        "worker:plan_of:before", "worker:plan_of:after", "worker:submit:after",
+        "worker:read_report:after",
+        "worker:load:before", "worker:load:after", "hold:end:after", "spark:_ship:after",
         "hold:tell_stages:after",
     ],
 )  # fmt: skip
@@ -153,7 +153,7 @@ def test_a_run_outlives_the_worker_that_started_it(settings: Any, tmp_path: Path
     run = asked()
     code = (
         "import django; django.setup(); from django.utils import timezone; import os, signal;"
-        "from failures.insights.asking import start_waiting; assert start_waiting(timezone.now());"
+        "from insights.runs.start import start_waiting; assert start_waiting(timezone.now());"
         "os.killpg(0, signal.SIGKILL)"
     )
     worker = subprocess.Popen(
@@ -172,7 +172,7 @@ def test_a_run_outlives_the_worker_that_started_it(settings: Any, tmp_path: Path
 
 def test_of_two_workers_one_starts_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[PipelineRun] = []
-    monkeypatch.setattr("failures.insights.asking._spawn", started.append)
+    monkeypatch.setattr("insights.runs.start._spawn", started.append)
     run, now = asked(), timezone.now()
 
     answers = at_once(*[lambda: start_waiting(now)] * 3)
@@ -216,8 +216,8 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 from console.reasons import said
-from failures.insights.holding import take
-from failures.models import PipelineRun
+from insights.runs.claim import take
+from insights.models import PipelineRun
 run = UUID(sys.argv[1])
 assert take(run, timezone.now())
 with transaction.atomic():
@@ -235,7 +235,7 @@ def test_one_that_froze_inside_a_transaction_is_killed_before_the_database_is_as
 ) -> None:
     """It holds the only lock of SQLite, and on PostgreSQL that of the row: who waits for it waits for
     ever."""
-    monkeypatch.setattr(reaping, "LOCK_MILLISECONDS", 200, raising=False)
+    monkeypatch.setattr(upkeep, "LOCK_MILLISECONDS", 200, raising=False)
     with connection.cursor() as cursor:
         cursor.execute(
             "PRAGMA busy_timeout = 200" if connection.vendor == "sqlite" else "SET lock_timeout = '200ms'"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from failures.insights.progress import Progress
-from failures.models import PipelineRun
+from insights.models import PipelineRun
+from insights.runs.progress import Progress
 
 pytestmark = pytest.mark.both_databases
 

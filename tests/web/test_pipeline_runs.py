@@ -13,12 +13,7 @@ from django.utils import timezone
 from console.jobs import detached
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON
-from failures.insights import holding, planning, submitting, working
-from failures.insights.asking import ask, cancel
-from failures.insights.loading import load
-from failures.insights.places import RunFolder, tail_of_log
-from failures.insights.working import work
-from failures.models import (
+from insights.models import (
     BreakerBacktest,
     BreakerSuggestion,
     FailureTrend,
@@ -26,6 +21,12 @@ from failures.models import (
     PipelineRun,
     PipelineTrigger,
 )
+from insights.runs import claim, spark, worker
+from insights.runs import plan as planning
+from insights.runs.folder import RunFolder, tail_of_log
+from insights.runs.loader import load
+from insights.runs.start import ask, cancel
+from insights.runs.worker import work
 from tests.web.pipeline import asked, until, use, worked
 from tests.web.test_failures_intake_at_once import at_once
 
@@ -34,8 +35,8 @@ pytestmark = [pytest.mark.process, pytest.mark.both_databases, pytest.mark.djang
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
-    monkeypatch.setattr(submitting, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(holding, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(spark, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(claim, "BEAT_SECONDS", 0.02)
     use(settings, tmp_path, "well")
 
 
@@ -85,8 +86,8 @@ def test_the_plan_holds_no_secret_and_the_application_gets_none_but_the_account_
     assert plan["run"] == str(run.pk) and len(plan["jobs"]) == 7
     assert settings.SECRET_KEY not in text
     assert "password" not in text.lower().replace("password_env", "").replace("ma_pipeline_jdbc_password", "")
-    with holding.Hold(run) as hold:
-        given = submitting._environment(hold)
+    with claim.Hold(run) as hold:
+        given = spark._environment(hold)
     assert "a broker's secret" not in given.values() and given["MA_RUN_FOLDER"] == "/kept"
     assert {name for name in given if name.startswith("MA_")} == {
         "MA_RUN_FOLDER", "MA_PIPELINE_RUN", "MA_PIPELINE_JDBC_URL", "MA_PIPELINE_JDBC_USER",
@@ -116,7 +117,7 @@ def test_a_run_that_fails_says_why_and_changes_no_result(
     assert {row.run_id for row in BreakerBacktest.objects.all()} == {before.pk}
 
 
-@pytest.mark.parametrize("step", [(RunFolder, "make"), (planning, "_write"), (submitting, "_ship")])
+@pytest.mark.parametrize("step", [(RunFolder, "make"), (planning, "_write"), (spark, "_ship")])
 def test_a_run_that_finds_no_room_for_a_file_says_so(
     monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]
 ) -> None:
@@ -240,7 +241,7 @@ def test_who_lost_the_run_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None
             PipelineRun.objects.update(state="dead", open=None)
         return loaded
 
-    monkeypatch.setattr(working, "load", taken_for_dead)
+    monkeypatch.setattr(worker, "load", taken_for_dead)
     run = asked()
     work(run.pk)
 
@@ -256,7 +257,7 @@ def test_nobody_sees_half_of_a_load(monkeypatch: pytest.MonkeyPatch) -> None:
         in_other_thread(lambda: seen.append(FailureTrend.objects.count() + InsightTable.objects.count()))
         return found
 
-    monkeypatch.setattr(working, "load", loads)
+    monkeypatch.setattr(worker, "load", loads)
     assert worked().state == "done"
     assert seen == [0] and FailureTrend.objects.count() == 2
 

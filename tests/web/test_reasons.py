@@ -15,6 +15,7 @@ from console.reasons import NO_REASON, Reason, ReasonKind, said
 from contract import reasons as reported
 from dlq import reasons as of_dlq
 from failures import reasons as of_failures
+from insights import reasons as of_insights
 from tests.web.launching import delayed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,8 +95,13 @@ def test_every_kind_says_the_same_parameters_in_both_languages(kind: ReasonKind)
             {name: str(kind.text) for name, kind in vars(of_failures).items() if is_kind(kind)},
             set(),
         ),
+        (
+            "insights",
+            {name: str(kind.text) for name, kind in vars(of_insights).items() if is_kind(kind)},
+            set(),
+        ),
     ],
-    ids=["agents", "kma", "dlq", "failures"],
+    ids=["agents", "kma", "dlq", "failures", "insights"],
 )
 def test_every_reason_that_is_given_has_the_parameters_of_its_kind(
     where: str, kinds: dict[str, str], by_table: set[str]

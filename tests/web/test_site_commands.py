@@ -215,6 +215,8 @@ def test_viewers_see_and_operators_act_but_neither_sees_tokens(groups: None) -> 
 
     assert all(code.startswith("view_") for code in codes("viewer"))
     assert {"can_enable", "can_disable", "change_launchsetting", "view_server"} <= codes("operator")
+    assert {"can_run_pipeline", "can_cancel_pipeline"} <= codes("operator") - codes("viewer")
+    assert {"view_pipelinerun", "view_failureprotocol", "view_deadletter"} <= codes("viewer")
     assert not {code for code in codes("operator") | codes("viewer") if "token" in code or "masked" in code}
     removed = {code.removeprefix("delete_") for code in codes("operator") if code.startswith("delete_")}
     assert removed == {"schedule", "scheduledgroup", "groupmember", "noticetarget", "alertrule"}

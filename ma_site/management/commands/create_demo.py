@@ -20,7 +20,7 @@ from agents.settings.operations import EnableSetting
 from console.audit.saves import saving
 from console.operations.operation import Act
 from console.operations.refusals import Refused
-from failures.archive.readiness import is_default
+from insights.archive.readiness import is_default
 from ma_site.demo.history import make_history
 from ma_site.demo.rows import MEMBERS, make_demo_group, make_demo_rows, make_groups
 

@@ -1,0 +1,195 @@
+"""What is archived of each kind, as the statement that reads it; and how the pipeline reaches the
+database."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from agents.models import Activation, BreakerTrip, Run
+from console.reasons import Reason
+from dlq.models import DeadLetter, Outcome, ReplayItem
+from dlq.models.replay import DELIVERING
+from failures.models import FailureProtocol, RecoveredMessage
+from insights.archive.kinds import ArchivedKind, json, json_value, register, uuid
+from insights.reasons import KEY_UNREADABLE
+
+# Activations of which something came late: what is known of them and of their runs may have changed by it.
+TOUCHED = """
+    SELECT activation_uuid FROM failures_failureprotocol WHERE received_at >= {first} AND received_at < {last}
+    UNION
+    SELECT activation_uuid FROM failures_recoveredmessage WHERE received_at >= {first}
+    AND received_at < {last}
+"""
+
+
+def protocols() -> str:
+    return f"""
+        SELECT {uuid("id")} AS id, {uuid("spool")} AS spool, number, setting_key,
+               {uuid("activation_uuid")} AS activation, epoch, server_name AS server, agent, agent_version,
+               outcome,
+               exception_type, exception_text, traceback, fingerprint, place, temporary, counted,
+               last_attempt,
+               successes_before, message_key, message_key_weak, queue, destination, attempt, delivery_count,
+               body_digest, body_size, {json("properties")} AS properties, given_back, duration_seconds,
+               memory_peak_bytes, clock_skew_seconds, traceparent, occurred_at, received_at,
+               disposition, durable
+        FROM failures_failureprotocol
+    """
+
+
+def recovered() -> str:
+    return f"""
+        SELECT {uuid("id")} AS id, setting_key, {uuid("activation_uuid")} AS activation, server_name
+        AS server,
+               message_key, attempt, occurred_at, received_at
+        FROM failures_recoveredmessage
+    """
+
+
+def activations() -> str:
+    return f"""
+        SELECT {uuid("a.id")} AS id, s.key AS setting_key, a.state, a.trigger AS "trigger", a.well,
+               {json("a.reason")} AS reason,
+               a.started_at, a.ended_at, {json_value("a.launched_with", "breaker_m", "integer")} AS breaker_m,
+               lower({json_value("a.launched_with", "spread")}) AS mode, {json("a.launched_with")}
+               AS launched_with
+        FROM agents_activation a JOIN agents_launchsetting s ON s.id = a.setting_id
+        WHERE (a.ended_at >= {{first}} AND a.ended_at < {{last}})
+           OR (a.ended_at < {{first}} AND a.id IN ({TOUCHED}))
+    """
+
+
+def runs() -> str:
+    return f"""
+        SELECT {uuid("r.activation_id")} AS activation, s.key AS setting_key, v.name AS server, r.epoch,
+        r.state,
+               r.handled, r.failed, r.temporary, r.recovered, r.restarts, r.created_at, r.closed_at
+        FROM agents_run r JOIN agents_activation a ON a.id = r.activation_id
+             JOIN agents_launchsetting s ON s.id = a.setting_id JOIN agents_server v ON v.id = r.server_id
+        WHERE (r.closed_at >= {{first}} AND r.closed_at < {{last}})
+           OR (r.closed_at < {{first}} AND r.activation_id IN ({TOUCHED}))
+    """
+
+
+def trips() -> str:
+    """Again when a person has enabled the setting."""
+    return f"""
+        SELECT t.id, s.key AS setting_key, {uuid("t.activation_id")} AS activation,
+               (SELECT v.name FROM agents_interruption i JOIN agents_server v ON v.id = i.server_id
+                WHERE i.trip_id = t.id ORDER BY i.occurred_at, i.id LIMIT 1) AS server,
+               t.reason, t.exception_type, t.at, t.ended_at AS enabled_again_at, t.reopened
+        FROM agents_breakertrip t JOIN agents_launchsetting s ON s.id = t.setting_id
+        WHERE (t.at >= {{first}} AND t.at < {{last}})
+           OR (t.at < {{first}} AND t.ended_at >= {{first}} AND t.ended_at < {{last}})
+    """
+
+
+def letters() -> str:
+    """Again when their messages failed once more: a protocol that came late says why they died."""
+    kept = "CASE WHEN d.body_deleted_at IS NULL THEN c.body_text END"
+    body = kept if settings.MA_ARCHIVE_BODIES else "CAST(NULL AS text)"
+    return f"""
+        SELECT d.id, d.queue, d.orig_message_id, d.setting_key, d.message_key, d.fingerprint,
+        d.exception_type, d.place,
+               d.server_name AS server, {uuid("d.activation_uuid")} AS activation, d.agent_version, d.size,
+               {json("c.properties")} AS properties, {body} AS body, d.delivery_count, d.chapter,
+               d.protocol_at,
+               d.seen_at
+        FROM dlq_deadletter d LEFT JOIN dlq_lettercontent c ON c.letter_id = d.id
+        WHERE (d.seen_at >= {{first}} AND d.seen_at < {{last}})
+           OR (d.seen_at < {{first}} AND d.message_key <> '' AND d.message_key IN (
+                SELECT message_key FROM failures_failureprotocol
+                WHERE received_at >= {{first}} AND received_at < {{last}}
+              ))
+    """
+
+
+def replays() -> str:
+    """When it happened is the word of a KMA: what was reported in the range belongs to it too, however long
+    ago it was."""
+    delivering = ", ".join(f"'{action}'" for action in DELIVERING)
+    return f"""
+        SELECT i.id, {uuid("i.job_id")} AS job, j.action, i.letter_id AS letter, d.setting_key, j.target_key,
+               d.message_key, d.fingerprint, d.exception_type, d.seen_at AS died_at,
+               COALESCE(p.moved_at, p.planned_at) AS given_back_at, i.outcome, i.outcome_at
+        FROM dlq_replayitem i JOIN dlq_replayjob j ON j.id = i.job_id
+        JOIN dlq_deadletter d ON d.id = i.letter_id
+             LEFT JOIN dlq_replayslice p ON p.id = i.slice_id
+        WHERE i.outcome NOT IN ('', '{Outcome.UNKNOWN.value}') AND j.action IN ({delivering}) AND (
+            (i.outcome_at >= {{first}} AND i.outcome_at < {{last}})
+            OR (i.outcome_at < {{first}} AND d.message_key IN (
+                SELECT message_key FROM dlq_letterreport WHERE received_at >= {{first}}
+                AND received_at < {{last}}
+            ))
+        )
+    """
+
+
+def _settled_outcomes() -> QuerySet[ReplayItem]:
+    return ReplayItem.objects.exclude(outcome__in=(Outcome.WAITING, Outcome.UNKNOWN)).filter(
+        job__action__in=DELIVERING
+    )
+
+
+def register_kinds() -> None:
+    register(ArchivedKind("protocols", FailureProtocol.objects.all, "received_at", protocols))
+    register(ArchivedKind("recovered", RecoveredMessage.objects.all, "received_at", recovered))
+    register(ArchivedKind("activations", Activation.objects.all, "ended_at", activations))
+    register(ArchivedKind("runs", Run.objects.all, "closed_at", runs))
+    register(ArchivedKind("trips", BreakerTrip.objects.all, "at", trips))
+    register(ArchivedKind("letters", DeadLetter.objects.all, "seen_at", letters))
+    register(ArchivedKind("replays", _settled_outcomes, "outcome_at", replays))
+
+
+# -- how the pipeline reaches the database
+# -------------------------------------------------------------------- The site's database as the pipeline's
+# JDBC driver is told of it, with the same TLS as Django's connection.
+#
+# pgjdbc takes the names that libpq has, with two differences. Its `require` verifies nothing, where libpq's
+# verifies the authority as soon as `sslrootcert` is given. And it reads a client's key as PKCS-8 in DER, or
+# PKCS-12, never as PEM.
+
+
+PKCS12 = (".p12", ".pfx")
+DER = ".pk8"
+PEM = b"-----BEGIN"
+
+
+class KeyUnreadable(Exception):
+    """The driver cannot read the client's key as it is. `why` says the command that makes one that it
+    reads."""
+
+    def __init__(self, why: Reason) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def postgresql_url(known: Mapping[str, Any]) -> str:
+    """Of an entry of DATABASES. Raises KeyUnreadable."""
+    host, port = known["HOST"] or "localhost", known["PORT"] or "5432"
+    parameters = {"connectTimeout": "10", "tcpKeepAlive": "true", **tls(known.get("OPTIONS") or {})}
+    database, asked = quote(str(known["NAME"]), safe=""), urlencode(parameters, quote_via=quote)
+    return f"jdbc:postgresql://{host}:{port}/{database}?{asked}"
+
+
+def tls(options: Mapping[str, Any]) -> dict[str, str]:
+    found = {name: str(options[name]) for name in ("sslmode", "sslrootcert", "sslcert") if options.get(name)}
+    if found.get("sslmode") == "require" and "sslrootcert" in found:
+        found["sslmode"] = "verify-ca"
+    if key := options.get("sslkey"):
+        found["sslkey"] = _readable_key(Path(str(key)))
+    return found
+
+
+def _readable_key(key: Path) -> str:
+    """The key itself, or the one in DER beside it."""
+    if key.suffix in PKCS12 or not key.read_bytes().startswith(PEM):
+        return str(key)
+    converted = key.with_name(key.name + DER)
+    if converted.exists():
+        return str(converted)
+    raise KeyUnreadable(KEY_UNREADABLE(key=str(key), converted=str(converted)))

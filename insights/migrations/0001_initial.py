@@ -1,0 +1,398 @@
+"""The whole schema, as `makemigrations` writes it."""
+
+import console.reasons
+import django.db.models.deletion
+import django.utils.timezone
+import uuid
+from django.conf import settings
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='Recomputation',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('why', models.CharField(max_length=200)),
+                ('asked_at', models.DateTimeField(default=django.utils.timezone.now)),
+            ],
+            options={
+                'verbose_name': 'request to compute everything anew',
+                'verbose_name_plural': 'requests to compute everything anew',
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='ArchiveErasure',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=24)),
+                ('name', models.CharField(blank=True, max_length=300)),
+                ('setting_key', models.CharField(blank=True, max_length=200)),
+                ('cases', models.JSONField(default=list)),
+                ('asked_at', models.DateTimeField(default=django.utils.timezone.now)),
+            ],
+            options={
+                'verbose_name': 'erasure in the archive',
+                'verbose_name_plural': 'erasures in the archive',
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('digest', 'name', 'setting_key'), name='archive_erasure_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='PipelineRun',
+            fields=[
+                ('holder', models.UUIDField(editable=False, null=True)),
+                ('lease_until', models.DateTimeField(editable=False, null=True)),
+                ('wait_reason', models.TextField(blank=True, verbose_name='waits for')),
+                ('problem', console.reasons.ReasonField(blank=True, default=console.reasons.Reason, verbose_name='problem')),
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('state', models.CharField(choices=[('waiting', 'waiting'), ('running', 'running'), ('done', 'finished'), ('partial', 'failed in part'), ('failed', 'failed'), ('cancelled', 'cancelled'), ('dead', 'broken off')], default='waiting', max_length=10, verbose_name='state')),
+                ('open', models.BooleanField(default=True, editable=False, null=True)),
+                ('trigger', models.CharField(choices=[('nightly', 'every night'), ('page', 'by hand'), ('terminal', 'from a terminal')], max_length=10, verbose_name='started')),
+                ('asked_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='asked for')),
+                ('jobs', models.JSONField(default=list, verbose_name='jobs')),
+                ('since', models.DateTimeField(null=True, verbose_name='data since')),
+                ('until', models.DateTimeField(null=True, verbose_name='data until')),
+                ('master', models.CharField(max_length=300, verbose_name='Spark master')),
+                ('spawned_at', models.DateTimeField(editable=False, null=True)),
+                ('started_at', models.DateTimeField(null=True, verbose_name='started')),
+                ('ended_at', models.DateTimeField(null=True, verbose_name='ended')),
+                ('host', models.CharField(blank=True, max_length=255, verbose_name='host')),
+                ('pid', models.IntegerField(null=True, verbose_name='process id')),
+                ('process_started', models.CharField(blank=True, editable=False, max_length=80)),
+                ('heartbeat_at', models.DateTimeField(null=True, verbose_name='last sign of life')),
+                ('cancel_asked_at', models.DateTimeField(null=True, verbose_name='cancelling since')),
+                ('cancel_asked_by', models.CharField(blank=True, max_length=150, verbose_name='cancelled by')),
+                ('stages', models.JSONField(default=list, verbose_name='stages')),
+                ('window_from', models.DateTimeField(null=True, verbose_name='failures from')),
+                ('window_until', models.DateTimeField(null=True, verbose_name='data until')),
+                ('rows_loaded', models.BigIntegerField(default=0, verbose_name='rows of results')),
+                ('memory_peak_bytes', models.BigIntegerField(default=0, verbose_name='memory peak, bytes')),
+                ('versions', models.JSONField(default=dict, verbose_name='versions')),
+                ('folder', models.CharField(blank=True, max_length=500, verbose_name='folder')),
+                ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='by')),
+            ],
+            options={
+                'verbose_name': 'run of the pipeline',
+                'verbose_name_plural': 'runs of the pipeline',
+                'ordering': ('-asked_at', '-id'),
+                'permissions': [('can_run_pipeline', 'Can run the pipeline'), ('can_cancel_pipeline', 'Can cancel a run of the pipeline')],
+                'default_permissions': ('view',),
+            },
+        ),
+        migrations.CreateModel(
+            name='OddServer',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('server', models.CharField(max_length=63, verbose_name='server')),
+                ('handled', models.BigIntegerField(verbose_name='handled')),
+                ('failures', models.BigIntegerField(verbose_name='failures')),
+                ('rate', models.FloatField(verbose_name='rate')),
+                ('peers_rate', models.FloatField(null=True, verbose_name='rate of its peers')),
+                ('low', models.FloatField(null=True, verbose_name='low')),
+                ('high', models.FloatField(null=True, verbose_name='high')),
+                ('odd', models.BooleanField(verbose_name='odd')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'server beside its peers',
+                'verbose_name_plural': 'servers beside their peers',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='InsightTable',
+            fields=[
+                ('name', models.CharField(max_length=40, primary_key=True, serialize=False, verbose_name='table')),
+                ('rows', models.BigIntegerField(default=0, verbose_name='rows')),
+                ('computed_at', models.DateTimeField(verbose_name='computed')),
+                ('data_until', models.DateTimeField(null=True, verbose_name='data until')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'table of results',
+                'verbose_name_plural': 'tables of results',
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='FailureTrend',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('hour', models.DateTimeField(verbose_name='hour')),
+                ('server', models.CharField(max_length=63, verbose_name='server')),
+                ('fingerprint', models.CharField(max_length=64, verbose_name='fingerprint')),
+                ('count', models.BigIntegerField(verbose_name='failures')),
+                ('temporary', models.BigIntegerField(verbose_name='temporary')),
+                ('first_at', models.DateTimeField(verbose_name='first')),
+                ('last_at', models.DateTimeField(verbose_name='last')),
+                ('messages', models.BigIntegerField(verbose_name='messages')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'trend of failures',
+                'verbose_name_plural': 'trends of failures',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='FailureDay',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('day', models.DateField(verbose_name='day')),
+                ('fingerprint', models.CharField(max_length=64, verbose_name='fingerprint')),
+                ('count', models.BigIntegerField(verbose_name='failures')),
+                ('messages', models.BigIntegerField(verbose_name='messages')),
+                ('standing', models.CharField(choices=[('new', 'new'), ('returned', 'returned'), ('gone', 'gone'), ('same', 'as before')], max_length=10, verbose_name='standing')),
+                ('rank', models.IntegerField(null=True, verbose_name='rank')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'day of a fingerprint',
+                'verbose_name_plural': 'days of fingerprints',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='BreakerSuggestion',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('m_now', models.IntegerField(null=True, verbose_name='M now')),
+                ('m_suggested', models.IntegerField(verbose_name='suggested M')),
+                ('why', models.CharField(max_length=60, verbose_name='why')),
+                ('evidence', models.JSONField(default=dict, verbose_name='evidence')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'suggested limit',
+                'verbose_name_plural': 'suggested limits',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='BreakerBacktest',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('m', models.IntegerField(verbose_name='M')),
+                ('mode', models.CharField(max_length=4, verbose_name='mode')),
+                ('runs', models.BigIntegerField(verbose_name='runs')),
+                ('trips', models.BigIntegerField(verbose_name='trips')),
+                ('deliveries_saved', models.BigIntegerField(verbose_name='deliveries saved')),
+                ('false_trips', models.BigIntegerField(verbose_name='false trips')),
+                ('first_trip_at', models.DateTimeField(null=True, verbose_name='first trip')),
+                ('last_trip_at', models.DateTimeField(null=True, verbose_name='last trip')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'back-test of a limit',
+                'verbose_name_plural': 'back-tests of limits',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='ArchiveBlock',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(max_length=20, verbose_name='kind')),
+                ('number', models.PositiveIntegerField(verbose_name='number')),
+                ('day', models.DateField(verbose_name='day')),
+                ('first', models.DateTimeField(verbose_name='received from')),
+                ('last', models.DateTimeField(verbose_name='received before')),
+                ('splits', models.JSONField(default=list, editable=False)),
+                ('state', models.CharField(choices=[('planned', 'planned'), ('written', 'written'), ('verified', 'verified'), ('damaged', 'damaged'), ('replaced', 'replaced')], default='planned', max_length=10, verbose_name='state')),
+                ('late_of', models.PositiveIntegerField(null=True, verbose_name='adds to block')),
+                ('replaces', models.JSONField(default=list, verbose_name='takes the place of')),
+                ('compacts', models.BooleanField(default=False, editable=False)),
+                ('erases', models.BooleanField(default=False, editable=False)),
+                ('rows', models.BigIntegerField(null=True, verbose_name='rows')),
+                ('bytes', models.BigIntegerField(null=True, verbose_name='bytes')),
+                ('problem', models.TextField(blank=True, default='', verbose_name='problem')),
+                ('planned_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='planned')),
+                ('written_at', models.DateTimeField(null=True, verbose_name='written')),
+                ('verified_at', models.DateTimeField(null=True, verbose_name='verified')),
+                ('settled_at', models.DateTimeField(null=True, verbose_name='settled')),
+                ('computed', models.BooleanField(default=False, verbose_name='computed')),
+                ('check_asked', models.BooleanField(default=False, editable=False)),
+                ('computed_in', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='blocks', to='insights.pipelinerun', verbose_name='computed in')),
+            ],
+            options={
+                'verbose_name': 'block of the archive',
+                'verbose_name_plural': 'blocks of the archive',
+                'ordering': ('kind', 'number'),
+                'default_permissions': ('view',),
+            },
+        ),
+        migrations.CreateModel(
+            name='ActivationHealth',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('activation', models.UUIDField(unique=True, verbose_name='activation id')),
+                ('started_at', models.DateTimeField(verbose_name='started')),
+                ('ended_at', models.DateTimeField(null=True, verbose_name='ended')),
+                ('duration_seconds', models.FloatField(null=True, verbose_name='duration, s')),
+                ('handled', models.BigIntegerField(null=True, verbose_name='handled')),
+                ('failures', models.BigIntegerField(verbose_name='failures')),
+                ('failures_per_1000', models.FloatField(null=True, verbose_name='failures per 1,000')),
+                ('first_failure_at', models.DateTimeField(null=True, verbose_name='first failure')),
+                ('tripped_at', models.DateTimeField(null=True, verbose_name='tripped')),
+                ('seconds_to_trip', models.FloatField(null=True, verbose_name='first failure to trip, s')),
+                ('seconds_to_repair', models.FloatField(null=True, verbose_name='trip to first success, s')),
+                ('wasted_deliveries', models.BigIntegerField(verbose_name='wasted deliveries')),
+                ('temporary_share', models.FloatField(null=True, verbose_name='share of temporary')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'health of an activation',
+                'verbose_name_plural': 'health of activations',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='PoisonProfile',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('property', models.CharField(max_length=300, verbose_name='property')),
+                ('value_bucket', models.CharField(max_length=300, verbose_name='value')),
+                ('dead', models.BigIntegerField(verbose_name='dead')),
+                ('recovered', models.BigIntegerField(verbose_name='recovered')),
+                ('support', models.FloatField(verbose_name='support')),
+                ('lift', models.FloatField(verbose_name='lift')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'mark of poison messages',
+                'verbose_name_plural': 'marks of poison messages',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='ReplaySuccess',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('fingerprint', models.CharField(max_length=64, verbose_name='fingerprint')),
+                ('age_bucket', models.CharField(max_length=40, verbose_name='age of the letter')),
+                ('since_fix_bucket', models.CharField(max_length=40, verbose_name='since the fix')),
+                ('handled', models.BigIntegerField(verbose_name='handled')),
+                ('failed_again', models.BigIntegerField(verbose_name='failed again')),
+                ('dead_again', models.BigIntegerField(verbose_name='dead again')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'success of giving back',
+                'verbose_name_plural': 'success of giving back',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='RetentionPlan',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('setting_key', models.CharField(blank=True, max_length=200, verbose_name='setting key')),
+                ('day', models.DateField(verbose_name='day')),
+                ('rows_going', models.BigIntegerField(verbose_name='rows that go')),
+                ('bytes_going', models.BigIntegerField(verbose_name='bytes that go')),
+                ('archive_bytes', models.BigIntegerField(null=True, verbose_name='archive, bytes')),
+                ('database_bytes', models.BigIntegerField(null=True, verbose_name='database, bytes')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='run of the pipeline')),
+            ],
+            options={
+                'verbose_name': 'day of the plan of retention',
+                'verbose_name_plural': 'days of the plan of retention',
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.AddIndex(
+            model_name='pipelinerun',
+            index=models.Index(fields=['-asked_at', '-id'], name='pipeline_runs_by_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='pipelinerun',
+            constraint=models.UniqueConstraint(condition=models.Q(('open', True)), fields=('open',), name='one_pipeline_at_a_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='oddserver',
+            constraint=models.UniqueConstraint(fields=('setting_key', 'server'), name='odd_server_once'),
+        ),
+        migrations.AddIndex(
+            model_name='failuretrend',
+            index=models.Index(fields=['setting_key', 'hour'], name='trends_of_setting'),
+        ),
+        migrations.AddConstraint(
+            model_name='failuretrend',
+            constraint=models.UniqueConstraint(fields=('hour', 'setting_key', 'server', 'fingerprint'), name='trend_once'),
+        ),
+        migrations.AddIndex(
+            model_name='failureday',
+            index=models.Index(fields=['setting_key', 'day'], name='failure_days_of_setting'),
+        ),
+        migrations.AddConstraint(
+            model_name='failureday',
+            constraint=models.UniqueConstraint(fields=('day', 'setting_key', 'fingerprint'), name='failure_day_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='breakersuggestion',
+            constraint=models.UniqueConstraint(fields=('setting_key',), name='suggestion_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='breakerbacktest',
+            constraint=models.UniqueConstraint(fields=('setting_key', 'm', 'mode'), name='backtest_once'),
+        ),
+        migrations.AddIndex(
+            model_name='archiveblock',
+            index=models.Index(fields=['kind', 'last'], name='archive_blocks_by_end'),
+        ),
+        migrations.AddIndex(
+            model_name='archiveblock',
+            index=models.Index(condition=models.Q(('settled_at', None)), fields=['kind', 'first'], name='archive_unsettled'),
+        ),
+        migrations.AddConstraint(
+            model_name='archiveblock',
+            constraint=models.UniqueConstraint(fields=('kind', 'number'), name='archive_block_once'),
+        ),
+        migrations.AddIndex(
+            model_name='activationhealth',
+            index=models.Index(fields=['setting_key', '-started_at'], name='health_of_setting'),
+        ),
+        migrations.AddIndex(
+            model_name='activationhealth',
+            index=models.Index(fields=['-started_at', '-id'], name='health_by_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='poisonprofile',
+            constraint=models.UniqueConstraint(fields=('setting_key', 'property', 'value_bucket'), name='poison_profile_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='replaysuccess',
+            constraint=models.UniqueConstraint(fields=('setting_key', 'fingerprint', 'age_bucket', 'since_fix_bucket'), name='replay_success_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='retentionplan',
+            constraint=models.UniqueConstraint(fields=('day', 'setting_key'), name='retention_plan_once'),
+        ),
+    ]

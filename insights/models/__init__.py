@@ -1,0 +1,40 @@
+"""Rows of the insights app, one file per resource."""
+
+from insights.models.archive import ArchiveBlock, ArchiveErasure, BlockState, Recomputation
+from insights.models.pipeline_run import LOADED_RUNS, OPEN_RUNS, PipelineRun, PipelineState, PipelineTrigger
+from insights.models.results import (
+    ActivationHealth,
+    BreakerBacktest,
+    BreakerSuggestion,
+    FailureDay,
+    FailureTrend,
+    InsightTable,
+    OddServer,
+    PoisonProfile,
+    ReplaySuccess,
+    RetentionPlan,
+    Standing,
+)
+
+__all__ = [
+    "LOADED_RUNS",
+    "OPEN_RUNS",
+    "ActivationHealth",
+    "ArchiveBlock",
+    "ArchiveErasure",
+    "BlockState",
+    "BreakerBacktest",
+    "BreakerSuggestion",
+    "FailureDay",
+    "FailureTrend",
+    "InsightTable",
+    "OddServer",
+    "PipelineRun",
+    "PipelineState",
+    "PipelineTrigger",
+    "PoisonProfile",
+    "Recomputation",
+    "ReplaySuccess",
+    "RetentionPlan",
+    "Standing",
+]

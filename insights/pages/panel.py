@@ -1,0 +1,181 @@
+"""On a setting's page: which limit history suggests, and how healthy its last activations were."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
+
+from agents.models import LaunchSetting
+from console.ui.amounts import duration, number, size
+from console.ui.page import link
+from console.ui.panels import Panel
+from console.ui.text import visible
+from contract.names import HISTORY_KEY
+from failures.links import fingerprint_url
+from failures.pages.protocols import protocols_url
+from insights.models import ActivationHealth, BreakerSuggestion
+from insights.pages.charts import Bar, bar_chart
+from insights.pages.run import VIEW
+from insights.runs.queries import computed
+
+# Cells of the tables of insights: numbers that lead to the protocols behind them, and words for stable words.
+
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+NOTHING = SafeString('<span class="quiet">—</span>')
+
+
+def linked(text: Any, url: str) -> SafeString:
+    return format_html('<a href="{}">{}</a>', url, text)
+
+
+def behind(count: int, **wanted: Any) -> SafeString:
+    """A number of failures, linked to them."""
+    return linked(number(count), protocols_url(**wanted)) if count else SafeString("0")
+
+
+def in_hour(at: datetime) -> dict[str, str]:
+    return {"since": at.isoformat(), "until": (at + HOUR).isoformat()}
+
+
+def in_day(day: Any) -> dict[str, str]:
+    begin = datetime.combine(day, time(), tzinfo=UTC)
+    return {"since": begin.isoformat(), "until": (begin + DAY).isoformat()}
+
+
+def setting_cell(key: str) -> SafeString:
+    if key == HISTORY_KEY:
+        return format_html('{} <span class="tag">{}</span>', linked(key, link("setting", key)), _("made up"))
+    return linked(visible(key), link("setting", key)) if key and _is_key(key) else visible(key) or NOTHING
+
+
+def _is_key(key: str) -> bool:
+    return key.isascii() and key.replace("-", "").isalnum()
+
+
+def fingerprint_cell(fingerprint: str, names: dict[str, str]) -> SafeString:
+    """A group that the site does not know has no page: the demo's made-up ones, and those that went long
+    ago."""
+    name = names.get(fingerprint)
+    if not name:
+        return format_html('<span class="mono">{}</span>', fingerprint[:12])
+    return linked(visible(name, limit=80), fingerprint_url(fingerprint))
+
+
+def seconds_cell(value: float | None) -> Any:
+    return NOTHING if value is None else duration(value)
+
+
+def share_cell(value: float | None) -> Any:
+    return NOTHING if value is None else f"{number(100 * value, 1)}\N{NO-BREAK SPACE}%"
+
+
+def bytes_cell(value: int | None) -> Any:
+    return NOTHING if value is None else size(value)
+
+
+def what_if_cell(key: str, m: int) -> SafeString:
+    return (
+        linked(number(m), f"{link('setting_what_if', key)}?{urlencode({'m': m})}")
+        if _is_key(key)
+        else SafeString(m)
+    )
+
+
+def bucket(word: str) -> str:
+    """Of an age, or of a time since a fix."""
+    words = {
+        "unknown": pgettext("a time since a fix", "no fix known"),
+        "under_1h": pgettext("an age", "less than 1 h"),
+        "under_1d": pgettext("an age", "1 h to 1 day"),
+        "under_7d": pgettext("an age", "1 to 7 days"),
+        "under_30d": pgettext("an age", "7 to 30 days"),
+        "older": pgettext("an age", "older"),
+    }
+    return words.get(word, word)
+
+
+def why(word: str) -> str:
+    """Of a suggestion."""
+    words = {
+        "earlier_saves": pgettext("why a limit is suggested", "trips earlier and saves deliveries"),
+        "later_avoids_false": pgettext(
+            "why a limit is suggested", "trips less often where it got well by itself"
+        ),
+        "as_it_is": pgettext("why a limit is suggested", "nothing is better than what is set"),
+        "too_little": pgettext("why a limit is suggested", "too little happened to say"),
+    }
+    return words.get(word, word)
+
+
+SHOWN = 30
+# Whole numbers of the evidence, in the order of the sentence.
+FIGURES = ("trips", "deliveries_saved", "false_trips")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    suggestion: BreakerSuggestion
+    why: str
+    now: str
+    then: str
+    url: str
+
+
+def insight_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
+    """Nothing where the pipeline has never found anything of it."""
+    if not request.user.has_perm(VIEW):
+        return None
+    suggestion = BreakerSuggestion.objects.filter(setting_key=setting.key).first()
+    health = list(ActivationHealth.objects.filter(setting_key=setting.key).order_by("-started_at")[:SHOWN])
+    if suggestion is None and not health:
+        return None
+    done = computed()
+    context = {
+        "told": _told(suggestion, setting) if suggestion else None,
+        "setting": setting,
+        "chart": _chart(list(reversed(health))) if health else None,
+        "health": health[0] if health else None,
+        "computed": done.get("breaker_suggestions") or done.get("activation_health"),
+    }
+    return {"title": _("What history says"), "template": "insights/insight_panel.html", "context": context}
+
+
+def _told(suggestion: BreakerSuggestion, setting: LaunchSetting) -> Told:
+    evidence = suggestion.evidence if isinstance(suggestion.evidence, dict) else {}
+    url = f"{link('setting_what_if', setting.key)}?m={suggestion.m_suggested}"
+    now, then = (_sentence(evidence.get(name)) for name in ("now", "suggested"))
+    return Told(suggestion, why(suggestion.why), now, then, url)
+
+
+def _sentence(figures: Any) -> str:
+    """Empty where the evidence holds no such figures."""
+    if not isinstance(figures, dict) or not all(isinstance(figures.get(name), int) for name in FIGURES):
+        return ""
+    trips, saved, false = (figures[name] for name in FIGURES)
+    text = ngettext(
+        "it would have tripped %(n)s time, saved %(saved)s deliveries, %(false)s of the trips for nothing",
+        "it would have tripped %(n)s times, saved %(saved)s deliveries, %(false)s of the trips for nothing",
+        trips,
+    )
+    return text % {"n": number(trips), "saved": number(saved), "false": number(false)}
+
+
+def _chart(health: list[ActivationHealth]) -> Any:
+    bars = []
+    for row in health:
+        value = row.failures_per_1000 or 0.0
+        when = date_format(row.started_at, "DATETIME_FORMAT")
+        about = _("%(at)s: %(n)s of 1,000 failed") % {"at": when, "n": number(value, 1)}
+        part = value * (row.temporary_share or 0.0)
+        bars.append(
+            Bar(date_format(row.started_at, "j M"), value, about, link("activation", row.activation), part)
+        )
+    return bar_chart(bars, _("Failures per 1,000 deliveries, by activation"))

@@ -1,0 +1,257 @@
+"""The tables of insights: their columns, order and filters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import django_filters
+import django_tables2 as tables
+from django.db.models import Model, QuerySet
+from django.utils.formats import date_format
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+from console.filters import InstantFilter
+from console.templatetags.console import at
+from console.ui.amounts import number
+from console.ui.page import Text, link
+from console.ui.text import visible
+from failures.finding.filters import NamesFilter, server_names, setting_keys
+from failures.models import Fingerprint
+from insights.models import Standing
+from insights.pages import panel as cells
+from insights.runs.folder import TABLES
+
+NUM = {"td": {"class": "num"}, "th": {"class": "num"}}
+LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
+NUMBERS = (
+    "count", "temporary", "messages", "rank", "handled", "failures", "failures_per_1000", "wasted_deliveries",
+    "m",
+    "runs", "trips", "deliveries_saved", "false_trips", "m_now", "m_suggested", "failed_again", "dead_again",
+    "dead",
+    "recovered", "support", "lift", "rows_going",
+)  # fmt: skip
+SECONDS = ("duration_seconds", "seconds_to_trip", "seconds_to_repair")
+SHARES = ("temporary_share", "rate", "peers_rate", "low", "high")
+BYTES = ("bytes_going", "archive_bytes", "database_bytes")
+# Where the unit is told by each cell.
+HEADS = {
+    "duration_seconds": _("Lasted"),
+    "seconds_to_trip": _("First failure to trip"),
+    "seconds_to_repair": _("Trip to first success"),
+    "activation": _("Activation"),
+    "setting_key": _("Setting"),
+    "bytes_going": _("Bytes that go"),
+    "archive_bytes": _("Archive"),
+    "database_bytes": _("Database"),
+}
+INSTANTS = ("hour", "first_at", "last_at", "started_at", "tripped_at", "first_trip_at", "last_trip_at")
+
+
+class Cells(tables.Table):
+    """Every column is drawn by what it is; `names` of fingerprints are those of the page."""
+
+    names: Mapping[str, str] = {}
+
+    class Meta:
+        template_name = "ma/table.html"
+        attrs = {"class": "grid"}
+
+    def before_render(self, request: Any) -> None:
+        shown = {getattr(row.record, "fingerprint", "") for row in self.paginated_rows}
+        rows = Fingerprint.objects.filter(pk__in=shown - {""})
+        self.names = {
+            row.pk: f"{row.exception_type} · {row.place}" if row.place else row.exception_type for row in rows
+        }
+
+
+def _draw(name: str) -> Any:
+    def plain(self: Cells, value: Any) -> Any:
+        if name in SECONDS:
+            return cells.seconds_cell(value)
+        if name in SHARES:
+            return cells.share_cell(value)
+        if name in BYTES:
+            return cells.bytes_cell(value)
+        if name in INSTANTS:
+            return at(value)
+        if name == "day":
+            return date_format(value, "DATE_FORMAT")
+        return number(value, 1) if name in NUMBERS else visible(value)
+
+    def drawn(self: Cells, record: Any) -> Any:
+        return _SPECIAL[name](self, record)
+
+    return drawn if name in _SPECIAL else plain
+
+
+def _behind_failures(table: Cells, row: Any) -> SafeString:
+    if hasattr(row, "hour"):
+        wanted = {"server": row.server, "fingerprint": row.fingerprint, **cells.in_hour(row.hour)}
+    else:
+        wanted = {"fingerprint": row.fingerprint, **cells.in_day(row.day)}
+    return cells.behind(row.count, setting=row.setting_key, **wanted)
+
+
+def _failures(table: Cells, row: Any) -> SafeString:
+    more = {"activation": row.activation} if hasattr(row, "activation") else {"server": row.server}
+    return cells.behind(row.failures, setting=row.setting_key, **more)
+
+
+_SPECIAL: dict[str, Any] = {
+    "setting_key": lambda table, row: cells.setting_cell(row.setting_key),
+    "fingerprint": lambda table, row: cells.fingerprint_cell(row.fingerprint, table.names),
+    "count": _behind_failures,
+    "failures": _failures,
+    "activation": lambda table, row: cells.linked(
+        str(row.activation)[:8], link("activation", row.activation)
+    ),
+    "standing": lambda table, row: row.get_standing_display(),
+    "m": lambda table, row: cells.what_if_cell(row.setting_key, row.m),
+    "m_suggested": lambda table, row: cells.what_if_cell(row.setting_key, row.m_suggested),
+    "why": lambda table, row: cells.why(row.why),
+    "age_bucket": lambda table, row: cells.bucket(row.age_bucket),
+    "since_fix_bucket": lambda table, row: cells.bucket(row.since_fix_bucket),
+    "odd": lambda table, row: _odd(row.odd),
+}
+
+
+def _odd(odd: bool) -> Text:
+    return pgettext_lazy("a server", "odd") if odd else pgettext_lazy("a server", "usual")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """`order` ends with what makes it exact. `instant`: what `since` and `until` are asked of."""
+
+    name: str
+    label: Text
+    about: Text
+    columns: Sequence[str]
+    order: Sequence[str]
+    instant: str = ""
+    quiet: Sequence[str] = ()
+
+    @property
+    def model(self) -> type[Model]:
+        return TABLES[self.name]
+
+    def rows(self) -> QuerySet[Any]:
+        return self.model._default_manager.order_by(*self.order, "pk")
+
+    def table(self, rows: Any, order_by: Sequence[str] = ()) -> Cells:
+        # Django-tables2 hands no Meta on by inheritance.
+        columns: dict[str, Any] = {"Meta": Cells.Meta}
+        for name in self.columns:
+            field: Any = self.model._meta.get_field(name)
+            attrs = (NUM if name not in self.quiet else LESS) if _is_num(name) else {}
+            label = capfirst(HEADS.get(name, field.verbose_name))
+            columns[name] = tables.Column(verbose_name=label, attrs=attrs, default=cells.NOTHING)
+            columns[f"render_{name}"] = _draw(name)
+        kind: type[Cells] = type("InsightTable", (Cells,), columns)
+        made: Cells = kind(rows, order_by=order_by or None)
+        return made
+
+    def filters(self, query: Any) -> django_filters.FilterSet:
+        names = {field.name for field in self.model._meta.fields}
+        found: dict[str, Any] = {"setting": _names("setting_key", setting_keys, _("Setting"))}
+        if "server" in names:
+            found["server"] = _names("server", server_names, _("Server"))
+        if "fingerprint" in names:
+            found["fingerprint"] = django_filters.CharFilter(label=_("Fingerprint"), max_length=64)
+        if "standing" in names:
+            found["standing"] = django_filters.ChoiceFilter(
+                choices=Standing.choices, label=_("Standing"), empty_label=_("all")
+            )
+        if "odd" in names:
+            found["odd"] = django_filters.BooleanFilter(label=_("Only odd ones"))
+        if self.instant:
+            found["since"] = InstantFilter(field_name=self.instant, lookup_expr="gte", label=_("From"))
+            found["until"] = InstantFilter(field_name=self.instant, lookup_expr="lt", label=_("Before"))
+        meta = type("Meta", (), {"model": self.model, "fields": []})
+        kind = type(
+            "InsightFilter", (django_filters.FilterSet,), {**found, "Meta": meta, "quiet": ("fingerprint",)}
+        )
+        made: django_filters.FilterSet = kind(query, self.rows())
+        return made
+
+
+def _names(field: str, names: Any, label: Text) -> NamesFilter:
+    return NamesFilter(names, field_name=field, label=label, empty_label=_("all"))
+
+
+def _is_num(name: str) -> bool:
+    return name in NUMBERS or name in SECONDS or name in SHARES or name in BYTES
+
+
+SPECS = {
+    spec.name: spec
+    for spec in (
+        Spec(
+            "failure_trends", _("Failures by hour"),
+            _("Failures of each kind in each hour in which they occurred, by setting and server."),
+            ("hour", "setting_key", "server", "fingerprint", "count", "temporary", "messages"),
+            ("-hour", "-count"), "hour", ("temporary", "messages"),
+        ),
+        Spec(
+            "failure_days", _("Kinds of failures by day"),
+            _("What was new on a day, what returned, what is gone; the most frequent first."),
+            ("day", "setting_key", "fingerprint", "count", "messages", "standing", "rank"),
+            ("-day", "-count"), "", ("messages", "rank"),
+        ),
+        Spec(
+            "activation_health", _("Health of activations"),
+            _("How much of each ended activation failed, how soon its breaker tripped, and how "
+              "soon it worked again."),
+            (
+                "started_at", "setting_key", "activation", "duration_seconds", "handled", "failures",
+                "failures_per_1000", "seconds_to_trip", "seconds_to_repair", "wasted_deliveries",
+                "temporary_share",
+            ),
+            ("-started_at",), "started_at", ("duration_seconds", "seconds_to_repair", "temporary_share"),
+        ),
+        Spec(
+            "breaker_suggestions", _("Suggested limits"),
+            _("Which limit M would have served each setting best. Nothing is changed by it."),
+            ("setting_key", "m_now", "m_suggested", "why"), ("setting_key",),
+        ),
+        Spec(
+            "breaker_backtest", _("Limits on history"),
+            _("What each limit M would have done: how often it had tripped, what it had saved, how "
+              "often for nothing."),
+            ("setting_key", "mode", "m", "runs", "trips", "deliveries_saved", "false_trips", "first_trip_at"),
+            ("setting_key", "mode", "m"), "", ("runs",),
+        ),
+        Spec(
+            "replay_success", _("Success of giving back"),
+            _("What became of letters that were given back, by their age and by the time since the fix."),
+            (
+                "setting_key", "fingerprint", "age_bucket", "since_fix_bucket", "handled", "failed_again",
+                "dead_again",
+            ),
+            ("setting_key", "fingerprint", "age_bucket"),
+        ),
+        Spec(
+            "odd_servers", _("Servers beside their peers"),
+            _("Servers on which a setting fails more or less often than on the others, beyond chance."),
+            ("setting_key", "server", "handled", "failures", "rate", "peers_rate", "low", "high", "odd"),
+            ("-odd", "-rate"), "", ("low", "high"),
+        ),
+        Spec(
+            "poison_profile", _("Marks of poison messages"),
+            _("Properties and sizes that dead letters have more often than messages which failed "
+              "and recovered."),
+            ("setting_key", "property", "value_bucket", "dead", "recovered", "support", "lift"),
+            ("-lift", "-dead"),
+        ),
+        Spec(
+            "retention_plan", _("Plan of retention"),
+            _("What the rule of retention deletes in the next 30 days, and how large archive and "
+              "database get."),
+            ("day", "setting_key", "rows_going", "bytes_going", "archive_bytes", "database_bytes"),
+            ("day", "setting_key"),
+        ),
+    )
+}  # fmt: skip
