@@ -1,4 +1,4 @@
-"""What depends on the database: a lookup for many values, queries for somebody who waits."""
+"""What depends on the database: a lookup for many values, estimates, queries for somebody who waits."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from django.db import connection, models, transaction
-from django.db.models import Field, Lookup, UUIDField
+from django.db.models import Field, Lookup, QuerySet, UUIDField
 
 # Milliseconds after which PostgreSQL gives a statement up.
 PATIENCE = 5000
@@ -42,6 +42,14 @@ class Among(Lookup):
 
 def register_lookups() -> None:
     Field.register_lookup(Among)
+
+
+def estimated_rows(rows: QuerySet[Any]) -> int | None:
+    """How many PostgreSQL expects from its statistics; SQLite keeps none."""
+    if connection.vendor != "postgresql":
+        return None
+    plan = rows.order_by().explain(format="json")
+    return int(json.loads(plan)[0]["Plan"]["Plan Rows"])
 
 
 @contextmanager

@@ -1,9 +1,10 @@
-"""What a list is narrowed by: instants, spans, switches, which say what is wrong with them; a filter as of an
-address, and as people read it."""
+"""What a list is narrowed by: one filter for its page, for programs and under a name. Its fields are
+declared, each with a label; they, and the filter as a whole, say what is wrong with what is asked for."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
+from uuid import UUID
 
 import django_filters
 from django import forms
@@ -15,6 +16,11 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django_filters import rest_framework as rest_filters
+
+from contract.text import storable
+
+# -- fields --------------------------------------------------------------------------------------------------
+# REST describes each by its `kind` (a text unless said otherwise) and what it says `about` itself.
 
 
 class InstantInput(forms.DateTimeInput):
@@ -51,7 +57,52 @@ class InstantField(forms.Field):
 
 
 class InstantFilter(django_filters.Filter):
-    field_class = InstantField
+    field_class, kind = InstantField, datetime
+
+
+class IdFilter(django_filters.UUIDFilter):
+    kind = UUID
+
+
+class TextFilter(django_filters.CharFilter):
+    """`strip=False`: of links, which bring what is stored: it may begin or end with a blank."""
+
+    def __init__(self, label: Any, most: int, **options: Any) -> None:
+        super().__init__(label=label, max_length=most, **options)
+
+
+class OneOfFilter(django_filters.ChoiceFilter):
+    """One of the choices, or all."""
+
+    def __init__(self, label: Any, choices: Any, **options: Any) -> None:
+        super().__init__(label=label, choices=choices, **{"empty_label": gettext_lazy("all"), **options})
+
+
+class NameField(django_filters.fields.ChoiceField):
+    """Offers what an address names among the others, where that can be read."""
+
+    choices: Any
+
+    def valid_value(self, value: Any) -> bool:
+        return len(value) <= 200
+
+    def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
+        value, there = str(form.data.get(field_name, "")), dict(self.choices)
+        if value not in there and value.isprintable() and self.valid_value(value):
+            del there[""]  # which is put before them
+            self.choices = [*there.items(), (value, value)]
+        bound: forms.BoundField = super().get_bound_field(form, field_name)
+        return bound
+
+
+class NamesFilter(OneOfFilter):
+    """One of the names that there are, or another one that an address names: of what was deleted rows are
+    left."""
+
+    field_class = NameField
+
+    def __init__(self, label: Any, names: Callable[[], Iterable[str]], **options: Any) -> None:
+        super().__init__(label, lambda: [(name, name) for name in names()], **options)
 
 
 SPANS = {"1h": timedelta(hours=1), "1d": timedelta(days=1), "7d": timedelta(days=7)}
@@ -62,13 +113,11 @@ SPAN_LABELS = [
 ]
 
 
-class SpanFilter(django_filters.ChoiceFilter):
+class SpanFilter(OneOfFilter):
     """`?span=1h`: rows whose `field_name` is not older than that."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(
-            choices=SPAN_LABELS, empty_label=gettext_lazy("any time"), label=gettext_lazy("Time"), **options
-        )
+        super().__init__(gettext_lazy("Time"), SPAN_LABELS, empty_label=gettext_lazy("any time"), **options)
 
     def filter(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         if value not in SPANS:
@@ -92,40 +141,121 @@ class SwitchFilter(rest_filters.BooleanFilter):
         super().__init__(*args, **{"widget": forms.TextInput, **options})
 
 
-def filter_part(query: QueryDict, page_own: Collection[str]) -> QueryDict:
-    """What of an address is a filter: without what is empty and without what is of its page. A name that
-    nobody knows is kept: it is refused with what it may have meant."""
-    kept = query.copy()
-    for name, values in query.lists():
-        if name in page_own or not any(values):
-            del kept[name]
-    return kept
+# -- filters -------------------------------------------------------------------------------------------------
 
 
-def filter_words(form: forms.Form, holds_anyway: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Label and value of each field of a checked form that is set, as people read them."""
-    words = []
-    for name, value in form.cleaned_data.items():
-        if value in (None, "", []) or value == holds_anyway.get(name):
-            continue
-        field = form.fields[name]
-        labels = {str(key): str(label) for key, label in getattr(field, "choices", ())}
-        for each in value if isinstance(value, list) else [value]:
-            text = "=".join(each) if isinstance(each, tuple) else str(each)
-            words.append((str(field.label), labels.get(text, text)))
-    return words
+class ListFilter(django_filters.FilterSet):
+    """Of one list; see docs/architecture.md, "A filter of a list".
+
+    `quiet`: fields that are shown only where they are set: links lead there, nobody types them. `rarely`:
+    folded until one of them is set, or until somebody looks for more. `several`: fields that an address may
+    have more than once. `page_own`: parameters of an address that are of its page. `holds_anyway`: what the
+    list shows where nothing else is asked for."""
+
+    quiet: tuple[str, ...] = ()
+    rarely: tuple[str, ...] = ()
+    several: ClassVar[frozenset[str]] = frozenset()
+    page_own: ClassVar[frozenset[str]] = frozenset()
+    holds_anyway: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def part_of(cls, query: QueryDict) -> QueryDict:
+        """What of an address is the filter: without what is empty and without what is of its page. A name
+        that nobody knows is kept: it is refused with what it may have meant."""
+        kept = query.copy()
+        for name, values in query.lists():
+            if name in cls.page_own or not any(values):
+                del kept[name]
+        return kept
+
+    @classmethod
+    def unclear(cls, query: QueryDict) -> dict[str, str]:
+        """Problems of its fields: a value that is missing, as an empty variable of a script leaves it, or
+        twice. Where a program asks they are refused: a filter that is misunderstood must never find more than
+        was meant."""
+        problems = {}
+        for name, values in query.lists():
+            if name not in cls.base_filters:
+                continue
+            if not all(value.strip() for value in values):
+                problems[name] = _("It has no value: leave it out, or say what it is to find.")
+            elif len(values) > 1 and name not in cls.several:
+                problems[name] = _("It is there more than once; only one value can count.")
+        return problems
+
+    @property
+    def is_set(self) -> bool:
+        return any(value for name, value in self.data.items() if name in self.filters)
+
+    @property
+    def rare(self) -> list[str]:
+        return [name for name in self.rarely if name in self.form.fields]
+
+    @property
+    def rare_is_set(self) -> bool:
+        return any(self.form[name].value() for name in self.rare)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, in one line; empty: nothing."""
+        if self.is_valid():
+            return ""
+        labels = {name: str(field.label) for name, field in self.form.fields.items()}
+        return " ".join(
+            " ".join([f"{labels[name]}:" if name in labels else "", *map(str, problems)]).strip()
+            for name, problems in self.form.errors.items()
+        )
+
+    @property
+    def words(self) -> list[tuple[str, str]]:
+        """Label and value of each field that is set, as people read them; of a filter without a problem."""
+        found = []
+        for name, value in self.form.cleaned_data.items():
+            if value in (None, "", []) or value == self.holds_anyway.get(name):
+                continue
+            field = self.form.fields[name]
+            labels = {str(key): str(label) for key, label in getattr(field, "choices", ())}
+            for each in value if isinstance(value, list) else [value]:
+                text = "=".join(each) if isinstance(each, tuple) else str(each)
+                found.append((str(field.label), labels.get(text, text)))
+        return found
 
 
-def unclear(query: QueryDict, names: Collection[str], several: Collection[str] = ()) -> dict[str, str]:
-    """Problems of these names: a value that is missing, as an empty variable of a script leaves it, or twice.
-    `several`: of which more than one value counts. Where a program asks they are refused: a filter that is
-    misunderstood must never find more than was meant."""
-    problems = {}
-    for name, values in query.lists():
-        if name not in names:
-            continue
-        if not all(value.strip() for value in values):
-            problems[name] = _("It has no value: leave it out, or say what it is to find.")
-        elif len(values) > 1 and name not in several:
-            problems[name] = _("It is there more than once; only one value can count.")
-    return problems
+class SearchForm(forms.Form):
+    filters: "SearchFilter"
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        for name in self.data:
+            if name not in self.fields and name not in self.filters.page_own:
+                problem = _("There is no filter “%(name)s”.") % {"name": storable(str(name))[:50]}
+                self.add_error(None, ValidationError(problem))
+        for low, high in self.filters.ranges:
+            first, last = cleaned.get(low), cleaned.get(high)
+            if first is not None and last is not None and first > last:
+                self.add_error(high, ValidationError(_("This is before the begin.")))
+        if not self.errors:
+            self.filters.asked = self.filters.meaning(cleaned)
+        return cleaned
+
+
+class SearchFilter(ListFilter):
+    """Of a list that is looked through in bounded time, by a search of its own. It is checked as a whole:
+    what is misunderstood finds nothing. `asked` is what it means, once it is valid; `ranges` are pairs of
+    fields, of which the second is not before the first."""
+
+    ranges: ClassVar[tuple[tuple[str, str], ...]] = (("since", "until"),)
+    asked: Any
+
+    class Meta:
+        form = SearchForm
+
+    @property
+    def form(self) -> Any:
+        form = super().form
+        form.filters = self
+        return form
+
+    def meaning(self, cleaned: Mapping[str, Any]) -> Any:
+        """Raises ValidationError for what only the rows or the rights of the person tell to be wrong."""
+        raise NotImplementedError

@@ -5,7 +5,6 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from console.filters import filter_part
 from console.saved_filters.api import OneSavedFilter, SavedFilterList
 from console.saved_filters.models import SavedFilter
 from console.saved_filters.operations import SavedFilters
@@ -15,19 +14,12 @@ from dlq.api.letters import SeesLetters
 from dlq.dead_letters.masks import everybodys_masks
 from dlq.models import DeadLetter
 from dlq.pages.access import sees_letters
-from dlq.search.filter import HOLDS_ANYWAY, PAGE_OWN, LetterFilter
+from dlq.search.filter import LetterFilter
 from dlq.search.visibility import found
 
 
 class SavedFiltersOfLetters(SavedFilters):
-    word, holds_anyway = "dead_letters", HOLDS_ANYWAY
-
-    def filter_part(self, query: QueryDict) -> QueryDict:
-        kept = filter_part(query, PAGE_OWN)
-        for name, value in HOLDS_ANYWAY.items():
-            if kept.getlist(name) == [value]:
-                del kept[name]
-        return kept
+    word, filters = "dead_letters", LetterFilter
 
     def checked(self, query: QueryDict, by: Any) -> LetterFilter:
         return found(query, by)[0]
@@ -35,7 +27,7 @@ class SavedFiltersOfLetters(SavedFilters):
     def why_not_shared(self, query: str, by: Any) -> str:
         """What somebody may look for and others may not is not told to them by a filter."""
         filters = LetterFilter(QueryDict(query), DeadLetter.objects.none(), user=by)
-        filters.form.masks = everybodys_masks()
+        filters.masks = everybodys_masks()
         return filters.problem
 
     def url_of(self, saved: SavedFilter) -> str:

@@ -3,6 +3,7 @@ piece, and no statement and no transaction is longer than one piece takes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
@@ -12,11 +13,12 @@ from django.utils.translation import gettext as _
 from console.audit.log import attempt, record
 from console.audit.models import AuditResult
 from console.exports import Row, Stream, begin_of, cell, csv_line, json_line
+from console.lists.keyset import pieces
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
 from failures.finding.asked import Asked
-from failures.finding.filters import ProtocolFilter, filter_part
-from failures.finding.search import Place, count, older_than
+from failures.finding.filters import ProtocolFilter
+from failures.finding.search import count, older_than
 from failures.models import FailureProtocol
 
 log = structlog.get_logger(__name__)
@@ -63,7 +65,7 @@ def _too_many() -> str:
 
 
 def _told_query(filters: ProtocolFilter) -> str:
-    query = filter_part(filters.data)
+    query = filters.part_of(filters.data)
     for name in UNTOLD:
         if query.get(name):
             query[name] = "•••"
@@ -106,11 +108,9 @@ def _flat(value: Any) -> Any:
 
 def _rows(asked: Asked, columns: Iterable[str]) -> Iterator[Row]:
     """What was deleted meanwhile is not among them. Raises OverflowError past MOST."""
-    before: Place | None = None
     names, sent = list(columns), 0
-    while True:
-        found = older_than(asked, before, PIECE)
-        keys = [place.key for place in found.places]
+    for places in pieces(partial(older_than, asked), PIECE):
+        keys = [place.key for place in places]
         rows = {
             row["id"]: row for row in FailureProtocol.objects.filter(pk__in=keys).order_by().values(*names)
         }
@@ -120,9 +120,3 @@ def _rows(asked: Asked, columns: Iterable[str]) -> Iterator[Row]:
                 if sent > MOST:
                     raise OverflowError("more protocols than a file may have: it is not whole")
                 yield rows[key]
-        if found.stopped_at is not None:
-            before = found.stopped_at
-        elif len(keys) < PIECE:
-            return
-        else:
-            before = found.places[-1]

@@ -1,8 +1,5 @@
 """Filters of protocols under a name."""
 
-from typing import Any
-
-from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from console.saved_filters.api import OneSavedFilter, SavedFilterList
@@ -10,20 +7,14 @@ from console.saved_filters.models import SavedFilter
 from console.saved_filters.operations import SavedFilters
 from console.saved_filters.web import SavedFilterPages
 from console.ui.page import link, needs
-from failures.finding.filters import ProtocolFilter, filter_part
+from failures.finding.filters import ProtocolFilter
 
 VIEW = "failures.view_failureprotocol"
 MAY = dict.fromkeys(("get", "post", "patch", "delete"), (VIEW,))
 
 
 class SavedFiltersOfProtocols(SavedFilters):
-    word = "protocols"
-
-    def filter_part(self, query: QueryDict) -> QueryDict:
-        return filter_part(query)
-
-    def checked(self, query: QueryDict, by: Any) -> ProtocolFilter:
-        return ProtocolFilter(query)
+    word, filters = "protocols", ProtocolFilter
 
     def url_of(self, saved: SavedFilter) -> str:
         return f"{link('protocols')}?{saved.query}"

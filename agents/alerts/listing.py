@@ -3,6 +3,7 @@
 from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import LIVE_ALERTS, Alert, AlertState
+from console.lists.keyset import count_up_to
 
 # A badge that says more tells nothing more.
 MOST_COUNTED = 99
@@ -18,7 +19,7 @@ def closed_alerts() -> QuerySet[Alert]:
 
 def open_count() -> int:
     """Of those that nobody has snoozed; never reads more than `MOST_COUNTED` + 1 of them."""
-    return Alert.objects.filter(state=AlertState.OPEN).order_by()[: MOST_COUNTED + 1].count()
+    return count_up_to(Alert.objects.filter(state=AlertState.OPEN), MOST_COUNTED)
 
 
 def narrowed(rows: QuerySet[Alert], *, kind: str = "", pool: str = "") -> QuerySet[Alert]:

@@ -28,8 +28,9 @@ from console.audit.log import attempt
 from console.operations.operation import Operation, check_allowed
 from console.operations.rest import forbidding
 from console.reasons import NO_REASON, said
-from console.rest.defaults import KeysetPages, PersonPermissions
+from console.rest.defaults import PersonPermissions
 from console.rest.errors import ApiProblem, Forbidden
+from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from console.tokens.models import ApiToken
 from contract.acknowledgements import LONGEST_ID, Action, parse_action
@@ -124,10 +125,6 @@ class AcknowledgementQuery(QuerySerializer):
     )
 
 
-class Newest(KeysetPages):
-    ordering = ("-created_at", "-id")
-
-
 class Problem(ApiProblem):
     """Why a delivery was not answered. The body has `state` and `reason` too, as an answer has."""
 
@@ -167,7 +164,7 @@ PROBLEMS = {
 
 @extend_schema_view(list=extend_schema(parameters=[AcknowledgementQuery]))
 class AcknowledgementViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Acknowledgement]
+    ByKey, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Acknowledgement]
 ):
     """Newest first, in pages by key."""
 
@@ -178,8 +175,7 @@ class AcknowledgementViewSet(
     action_permissions = {"create": ("agents.view_acknowledgement",)}
     lookup_field = "acknowledgement"
     lookup_value_regex = r"[A-Za-z0-9_.-]{1,255}"
-    pagination_class = Newest
-    filter_backends = ()
+    ordering = ("-created_at", "-id")
 
     def get_throttles(self) -> list[BaseThrottle]:
         return [] if isinstance(self.request.user, AuthenticatedServer) else super().get_throttles()
@@ -188,9 +184,7 @@ class AcknowledgementViewSet(
         rows = super().get_queryset()
         if self.action != "list":
             return rows
-        query = AcknowledgementQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        wanted = dict(query.validated_data)
+        wanted = asked_in(self.request, AcknowledgementQuery)
         state = wanted.pop("state")
         rows = (
             rows.filter(ended_at=None, state__in=WAITING_STATES)

@@ -14,6 +14,7 @@ from agents.models import Activation, ActivationState, Run
 from agents.reasons import problems_of
 from console.operations.rest import OperationsMixin
 from console.rest.defaults import KeysetPages
+from console.rest.lists import asked_in
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 
 
@@ -129,9 +130,7 @@ class ActivationViewSet(
     operations = {StopActivation: None}
 
     def listed(self) -> Listed:
-        query = ActivationQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        return activations(**query.validated_data)
+        return activations(**asked_in(self.request, ActivationQuery))
 
     def get_queryset(self) -> QuerySet[Activation]:
         if self.action != "list":

@@ -13,7 +13,7 @@ from agents.alerts.listing import narrowed
 from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.models import LIVE_ALERTS, Alert, AlertState, AlertTransition, Severity
 from console.operations.rest import Answer, OperationsMixin
-from console.rest.defaults import KeysetPages
+from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import QuerySerializer
 
 MOST_ROWS = 200
@@ -111,14 +111,12 @@ class AlertQuery(QuerySerializer):
         return attrs
 
 
-class NewestAlerts(KeysetPages):
-    ordering = ("-opened_at", "-id")
-
-
 @extend_schema_view(
     list=extend_schema(parameters=[AlertQuery]), retrieve=extend_schema(responses=WholeAlertSerializer)
 )
-class AlertViewSet(OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Alert]):
+class AlertViewSet(
+    ByKey, OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Alert]
+):
     """Newest first, in pages by key."""
 
     queryset = (
@@ -128,8 +126,7 @@ class AlertViewSet(OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelM
     )
     serializer_class = AlertSerializer
     lookup_value_converter = "int"
-    pagination_class = NewestAlerts
-    filter_backends = ()
+    ordering = ("-opened_at", "-id")
     operations = dict.fromkeys((SnoozeAlert, CloseAlert), Answer(WholeAlertSerializer))
 
     def get_serializer_class(self) -> type[AlertSerializer]:
@@ -139,9 +136,7 @@ class AlertViewSet(OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelM
         rows = super().get_queryset()
         if self.action != "list":
             return rows
-        query = AlertQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        wanted = dict(query.validated_data)
+        wanted = asked_in(self.request, AlertQuery)
         is_open = wanted.pop("open")
         if is_open is not None:
             rows = rows.filter(state__in=LIVE_ALERTS) if is_open else rows.filter(state=AlertState.CLOSED)

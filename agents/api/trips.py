@@ -9,7 +9,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.alerts.targets import address_of_notice, effects_for
 from agents.models import BreakerTrip, Interruption, Notice
-from console.rest.defaults import KeysetPages
+from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import QuerySerializer
 
 MOST_ROWS = 200
@@ -134,20 +134,15 @@ class TripQuery(QuerySerializer):
     )
 
 
-class NewestTrips(KeysetPages):
-    ordering = ("-at", "-id")
-
-
 @extend_schema_view(
     list=extend_schema(parameters=[TripQuery]), retrieve=extend_schema(responses=WholeTripSerializer)
 )
-class TripViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[BreakerTrip]):
+class TripViewSet(ByKey, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[BreakerTrip]):
     """Newest first, in pages by key. It ends when a person enables the setting."""
 
     queryset = BreakerTrip.objects.select_related("setting", "group", "ended_by")
     lookup_value_converter = "int"
-    pagination_class = NewestTrips
-    filter_backends = ()
+    ordering = ("-at", "-id")
 
     def get_serializer_class(self) -> type[TripSerializer]:
         return WholeTripSerializer if self.action == "retrieve" else TripSerializer
@@ -156,9 +151,7 @@ class TripViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewS
         rows = super().get_queryset()
         if self.action != "list":
             return rows
-        query = TripQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        wanted = dict(query.validated_data)
+        wanted = asked_in(self.request, TripQuery)
         is_open = wanted.pop("open")
         if is_open is not None:
             wanted["ended_at__isnull"] = is_open

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import django_filters
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
@@ -14,12 +13,14 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Acknowledgement, AcknowledgementState, LaunchSetting, ServerState
 from agents.models.setting import AckMode
-from agents.pages.trips import setting_id
+from agents.pages.trips import OfSettingFilter
 from agents.pools.rights import why_not
-from console.lists.keyset import keyset_page
+from console.filters import ListFilter, OneOfFilter
+from console.lists.keyset import count_up_to, keyset_page, list_page
 from console.ui import amounts
+from console.ui.amounts import count_or_more
 from console.ui.labels import Shown
-from console.ui.page import link, needs, page
+from console.ui.page import link, needs
 from console.ui.panels import Panel
 
 VIEW = "agents.view_acknowledgement"
@@ -76,24 +77,14 @@ def choices() -> list[tuple[str, str]]:
     return [(key, key) for key in keys]
 
 
-class AnswerFilter(django_filters.FilterSet):
-    setting = django_filters.ChoiceFilter(
-        choices=choices, label=gettext_lazy("Setting"), empty_label=gettext_lazy("all"), method="of_setting"
-    )
-    state = django_filters.ChoiceFilter(
-        choices=[("ended", gettext_lazy("not any more"))],
-        label=gettext_lazy("Waits"),
+class AnswerFilter(ListFilter):
+    setting = OfSettingFilter(choices)
+    state = OneOfFilter(
+        gettext_lazy("Waits"),
+        [("ended", gettext_lazy("not any more"))],
         empty_label=gettext_lazy("still"),
         method="in_state",
     )
-    quiet = ()
-
-    class Meta:
-        model = Acknowledgement
-        fields: list[str] = []
-
-    def of_setting(self, rows: QuerySet[Acknowledgement], name: str, value: str) -> QuerySet[Acknowledgement]:
-        return rows.filter(setting=setting_id(value))
 
     def in_state(self, rows: QuerySet[Acknowledgement], name: str, value: str) -> QuerySet[Acknowledgement]:
         return rows  # the list has chosen its rows by it
@@ -110,18 +101,16 @@ def answer_list(request: HttpRequest) -> HttpResponseBase:
     filters = AnswerFilter(request.GET, rows)
     listed = keyset_page(request, filters.qs, "ended_at" if ended else "created_at")
     now = timezone.now()
-    return page(
+    return list_page(
         request,
         "agents/answers.html",
         title=_("Waiting for an answer"),
         section="activations",
         crumbs=[(_("Activations"), link("activations"))],
         filters=filters,
-        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         listed=listed,
         rows=[waiting(row, now, request.user) for row in listed.rows],
         ended=ended,
-        told="",
     )
 
 
@@ -129,8 +118,8 @@ def number_waiting(request: HttpRequest) -> str:
     """For the overview; empty: none, or not for this person."""
     if not request.user.has_perm(VIEW):
         return ""
-    found = _counted(Acknowledgement.objects.filter(ended_at=None))
-    return _number(found) if found else ""
+    found = count_up_to(Acknowledgement.objects.filter(ended_at=None), MOST_COUNTED)
+    return count_or_more(found, MOST_COUNTED) if found else ""
 
 
 def panel_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
@@ -138,20 +127,13 @@ def panel_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | No
     if not request.user.has_perm(VIEW):
         return None
     rows = Acknowledgement.objects.filter(setting=setting, ended_at=None)
-    found = _counted(rows)
+    found = count_up_to(rows, MOST_COUNTED)
     if not found and setting.mode != AckMode.CLIENT:
         return None
     oldest = rows.order_by("created_at", "id").first() if found else None
+    number = count_or_more(found, MOST_COUNTED)
     return {
         "title": _("Waiting for an answer"),
         "template": "agents/answers_panel.html",
-        "context": {"found": found, "number": _number(found), "oldest": oldest, "key": setting.key},
+        "context": {"found": found, "number": number, "oldest": oldest, "key": setting.key},
     }
-
-
-def _counted(rows: QuerySet[Acknowledgement]) -> int:
-    return rows.order_by()[: MOST_COUNTED + 1].count()
-
-
-def _number(found: int) -> str:
-    return f"{amounts.number(MOST_COUNTED)}+" if found > MOST_COUNTED else amounts.number(found)

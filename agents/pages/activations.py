@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-import django_filters
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -16,9 +14,9 @@ from agents.activations.rules.outcome import is_partial
 from agents.models import Activation, ActivationState, Run, Trigger
 from agents.pages.settings import failures_by_server
 from agents.pages.states import ACTIVATIONS, run_rows
-from agents.pages.trips import setting_choices, setting_id
-from console.filters import SpanFilter
-from console.lists.keyset import keyset_page
+from agents.pages.trips import OfSettingFilter
+from console.filters import ListFilter, OneOfFilter, SpanFilter
+from console.lists.keyset import keyset_page, list_page
 from console.ui import panels
 from console.ui.page import link, needs, page
 
@@ -85,28 +83,12 @@ def short(activation: Activation) -> str:
 # -- every activation of every setting, newest first: who started it and how it ended ------------------------
 
 
-class ActivationFilter(django_filters.FilterSet):
-    setting = django_filters.ChoiceFilter(
-        choices=setting_choices,
-        label=gettext_lazy("Setting"),
-        empty_label=gettext_lazy("all"),
-        method="of_setting",
-    )
-    state = django_filters.ChoiceFilter(
-        choices=ActivationState.choices, label=gettext_lazy("State"), empty_label=gettext_lazy("all")
-    )
-    trigger = django_filters.ChoiceFilter(
-        choices=Trigger.choices, label=gettext_lazy("Started through"), empty_label=gettext_lazy("all")
-    )
+class ActivationFilter(ListFilter):
+    setting = OfSettingFilter()
+    state = OneOfFilter(gettext_lazy("State"), ActivationState.choices)
+    trigger = OneOfFilter(gettext_lazy("Started through"), Trigger.choices)
     span = SpanFilter(field_name="started_at")
     quiet = ("trigger",)
-
-    class Meta:
-        model = Activation
-        fields: list[str] = []
-
-    def of_setting(self, rows: QuerySet[Activation], name: str, value: str) -> QuerySet[Activation]:
-        return rows.filter(setting=setting_id(value))
 
 
 @require_safe
@@ -116,17 +98,15 @@ def activation_list(request: HttpRequest) -> HttpResponseBase:
     filters = ActivationFilter(request.GET, rows.order_by("-started_at", "-id"))
     listed = keyset_page(request, filters.qs, "started_at")
     failed = failures_by_server(listed.rows)
-    return page(
+    return list_page(
         request,
         "agents/activations.html",
         title=_("Activations"),
         section="activations",
         filters=filters,
-        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         listed=listed,
         rows=[
             (activation, ACTIVATIONS[activation.state], failed.get(activation.pk))
             for activation in listed.rows
         ],
-        told="",
     )

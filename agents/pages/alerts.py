@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-import django_filters
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -18,7 +17,8 @@ from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.alerts.targets import address_of_notice
 from agents.models import Alert, AlertState, AlertTransition, Notice, NoticeState, Pool, Severity
 from agents.pages.trips import NOTICES
-from console.lists.keyset import keyset_page
+from console.filters import ListFilter, OneOfFilter
+from console.lists.keyset import keyset_page, list_page
 from console.operations.web import operation_buttons
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
@@ -89,18 +89,9 @@ def pool_choices() -> list[tuple[str, str]]:
     return [(name, name) for name in Pool.objects.values_list("name", flat=True)]
 
 
-class AlertFilter(django_filters.FilterSet):
-    kind = django_filters.ChoiceFilter(
-        choices=kind_choices, label=gettext_lazy("Kind"), empty_label=gettext_lazy("all"), method="nothing"
-    )
-    pool = django_filters.ChoiceFilter(
-        choices=pool_choices, label=gettext_lazy("Pool"), empty_label=gettext_lazy("all"), method="nothing"
-    )
-    quiet = ()
-
-    class Meta:
-        model = Alert
-        fields: list[str] = []
+class AlertFilter(ListFilter):
+    kind = OneOfFilter(gettext_lazy("Kind"), kind_choices, method="nothing")
+    pool = OneOfFilter(gettext_lazy("Pool"), pool_choices, method="nothing")
 
     def nothing(self, rows: object, name: str, value: str) -> object:
         """Both lists of the page are narrowed by `chosen`."""
@@ -120,18 +111,16 @@ def alert_list(request: HttpRequest) -> HttpResponseBase:
     found = list(narrowed(open_alerts(), **chosen)[: MOST_OPEN + 1])
     listed = keyset_page(request, narrowed(closed_alerts(), **chosen), "closed_at")
     snoozers = snoozers_of(found)
-    return page(
+    return list_page(
         request,
         "agents/alerts.html",
         title=_("Alerts"),
         section="alerts",
         filters=filters,
-        filtered=any(chosen.values()),
         open=[row_of(alert, snoozers.get(alert.pk, "")) for alert in found[:MOST_OPEN]],
         more_open=len(found) > MOST_OPEN,
         listed=listed,
         rows=[row_of(alert) for alert in listed.rows],
-        told="",
     )
 
 

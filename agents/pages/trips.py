@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import django_filters
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -18,8 +17,8 @@ from agents.alerts.targets import address_of_notice
 from agents.models import BreakerTrip, Interruption, LaunchSetting, NoticeState
 from agents.pages.trip_words import Done, effects, interruption_cause, quorum_text, trip_cause
 from agents.pools.rights import why_not
-from console.filters import SpanFilter
-from console.lists.keyset import keyset_page
+from console.filters import ListFilter, OneOfFilter, SpanFilter
+from console.lists.keyset import keyset_page, list_page
 from console.ui import panels
 from console.ui.labels import Shown
 from console.ui.page import link, needs, page
@@ -86,33 +85,28 @@ def setting_choices() -> list[tuple[str, str]]:
     return [(key, key) for key in LaunchSetting.objects.values_list("key", flat=True)]
 
 
-def setting_id(key: str) -> int:
-    """The id first: joined by key, PostgreSQL would not read the index in its order. 0 is nobody's."""
-    return LaunchSetting.objects.filter(key=key).values_list("pk", flat=True).first() or 0
+class OfSettingFilter(OneOfFilter):
+    """Of one setting, by its key."""
+
+    def __init__(self, choices: Any = setting_choices, **options: Any) -> None:
+        super().__init__(gettext_lazy("Setting"), choices, **options)
+
+    def filter(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        """The id first: joined by key, PostgreSQL would not read the index in its order. 0 is nobody's."""
+        if not value:
+            return rows
+        number = LaunchSetting.objects.filter(key=value).values_list("pk", flat=True).first()
+        return rows.filter(setting=number or 0)
 
 
-class TripFilter(django_filters.FilterSet):
-    setting = django_filters.ChoiceFilter(
-        choices=setting_choices,
-        label=gettext_lazy("Setting"),
-        empty_label=gettext_lazy("all"),
-        method="of_setting",
-    )
-    state = django_filters.ChoiceFilter(
-        choices=[("open", gettext_lazy("still off")), ("ended", gettext_lazy("switched on again"))],
-        label=gettext_lazy("State"),
-        empty_label=gettext_lazy("all"),
+class TripFilter(ListFilter):
+    setting = OfSettingFilter()
+    state = OneOfFilter(
+        gettext_lazy("State"),
+        [("open", gettext_lazy("still off")), ("ended", gettext_lazy("switched on again"))],
         method="in_state",
     )
     span = SpanFilter(field_name="at")
-    quiet = ()
-
-    class Meta:
-        model = BreakerTrip
-        fields: list[str] = []
-
-    def of_setting(self, rows: QuerySet[BreakerTrip], name: str, value: str) -> QuerySet[BreakerTrip]:
-        return rows.filter(setting=setting_id(value))
 
     def in_state(self, rows: QuerySet[BreakerTrip], name: str, value: str) -> QuerySet[BreakerTrip]:
         return rows.filter(ended_at__isnull=value == "open")
@@ -125,19 +119,17 @@ def trip_list(request: HttpRequest) -> HttpResponseBase:
     filters = TripFilter(request.GET, rows.prefetch_related("interruptions__server"))
     listed = keyset_page(request, filters.qs, "at")
     takers = panels.takers_of(request, listed.rows)
-    return page(
+    return list_page(
         request,
         "agents/trips.html",
         title=_("Trips"),
         section="trips",
         filters=filters,
-        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         listed=listed,
         rows=[
             (trip, shown(trip), trip_cause(trip, list(trip.interruptions.all())), takers.get(trip.pk, ""))
             for trip in listed.rows
         ],
-        told="",
     )
 
 

@@ -11,7 +11,7 @@ from rest_framework import generics, serializers
 from console.audit.filter import AuditFilter
 from console.audit.models import AuditEntry
 from console.audit.text import ACTIONS
-from console.rest.defaults import KeysetPages
+from console.rest.lists import ByKey
 
 
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
@@ -25,10 +25,6 @@ class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
             "reason",
             "counts", "detail",
         )  # fmt: skip
-
-
-class NewestEntries(KeysetPages):
-    ordering = "-id"
 
 
 class AuditSchema(AutoSchema):
@@ -56,13 +52,11 @@ class AuditSchema(AutoSchema):
         ]
 
 
-class Audit(generics.ListAPIView[AuditEntry]):
+class Audit(ByKey, generics.ListAPIView[AuditEntry]):
     """The letters of an entry with an `operation` are those of that replay."""
 
     queryset = AuditEntry.objects.all()
     serializer_class = AuditSerializer
-    pagination_class = NewestEntries
-    filter_backends = ()
     schema = AuditSchema()
 
     def get_queryset(self) -> QuerySet[AuditEntry]:

@@ -10,9 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from console import hooks
 from console.audit.models import AuditEntry, AuditResult
 from console.audit.text import ACTIONS, codes_of, listed_actions
-from console.filters import SpanFilter
-
-BIGGEST = 2**63 - 1
+from console.filters import IdFilter, ListFilter, OneOfFilter, SpanFilter, TextFilter
+from console.lists.keyset import BIGGEST_KEY
 
 
 class ActionField(django_filters.fields.ChoiceField):
@@ -22,7 +21,7 @@ class ActionField(django_filters.fields.ChoiceField):
         return value in ACTIONS
 
 
-class ActionFilter(django_filters.ChoiceFilter):
+class ActionFilter(OneOfFilter):
     """What was done, with the attempts at it that have a code of their own."""
 
     field_class = ActionField
@@ -31,25 +30,20 @@ class ActionFilter(django_filters.ChoiceFilter):
         return rows.filter(action__in=codes_of(value)) if value else rows
 
 
-class AuditFilter(django_filters.FilterSet):
-    person = django_filters.CharFilter(field_name="by_name", label=_("Person (exactly)"), max_length=150)
-    action = ActionFilter(choices=listed_actions, label=_("Action"), empty_label=_("all"))
-    setting = django_filters.CharFilter(field_name="setting_key", label=_("Setting (exactly)"), max_length=61)
-    result = django_filters.ChoiceFilter(choices=AuditResult.choices, label=_("Result"), empty_label=_("all"))
+class AuditFilter(ListFilter):
+    person = TextFilter(_("Person (exactly)"), 150, field_name="by_name")
+    action = ActionFilter(_("Action"), listed_actions)
+    setting = TextFilter(_("Setting (exactly)"), 61, field_name="setting_key")
+    result = OneOfFilter(_("Result"), AuditResult.choices)
     span = SpanFilter(field_name="at")
-    operation = django_filters.UUIDFilter(label=_("Operation"))
+    operation = IdFilter(label=_("Operation"))
     letter = django_filters.NumberFilter(
-        label=_("Dead letter"), method="of_letter", min_value=1, max_value=BIGGEST, decimal_places=0
+        label=_("Dead letter"), method="of_letter", min_value=1, max_value=BIGGEST_KEY, decimal_places=0
     )
-    target = django_filters.CharFilter(label=_("Target"), max_length=300)
+    target = TextFilter(_("Target"), 300)
     since = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte", label=_("Since"))
     until = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt", label=_("Before"))
-    # Shown in the form only when a link has set them.
     quiet = ("operation", "letter", "target", "since", "until")
-
-    class Meta:
-        model = AuditEntry
-        fields: list[str] = []
 
     def of_letter(self, rows: QuerySet[AuditEntry], name: str, value: Any) -> QuerySet[AuditEntry]:
         """What was done to this letter alone, and with the operations that it was part of."""

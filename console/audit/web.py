@@ -13,9 +13,9 @@ from console.audit.filter import AuditFilter
 from console.audit.models import AuditEntry, AuditResult
 from console.audit.saves import change_words
 from console.audit.text import PAGES, Text, action_words, count_words, detail_words, first_code, scope_words
-from console.lists.keyset import BEFORE, BIGGEST_KEY, PAGE, counted, page_of
+from console.lists.keyset import counted, list_page, numbered_page
 from console.ui.labels import Shown
-from console.ui.page import link_to, needs, page
+from console.ui.page import link_to, needs
 
 VIEW = "console.view_auditentry"
 
@@ -46,23 +46,16 @@ class Row:
 def audit_page(request: HttpRequest) -> HttpResponseBase:
     filters = AuditFilter(request.GET, AuditEntry.objects.all())
     entries = filters.qs
-    before = request.GET.get(BEFORE, "")
-    rows = entries
-    if before.isascii() and before.isdecimal() and 0 < int(before) <= BIGGEST_KEY:
-        rows = entries.filter(pk__lt=int(before))
-    listed = page_of(
-        request, list(rows.select_related("by").order_by("-pk")[: PAGE + 1]), lambda row: str(row.pk)
-    )
-    return page(
+    listed = numbered_page(request, entries.select_related("by"))
+    return list_page(
         request,
         "console/audit.html",
         title=_("Audit"),
         section="audit",
         filters=filters,
-        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         listed=listed,
         rows=[row_of(entry) for entry in listed.rows],
-        total=counted(entries),
+        told=_("%(total)s in this list") % {"total": counted(entries)},
     )
 
 

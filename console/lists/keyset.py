@@ -1,26 +1,92 @@
-"""Long lists: pages by an instant and a key instead of by number, so that an index answers however long they
-are, and counts that stop early."""
+"""Long lists: pages by an instant and a key, or by a number, so that an index answers however long they are;
+counts that stop early."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
 
-from console.ui.amounts import number
+from console.ui.amounts import count_or_more
+from console.ui.page import page
 
 COUNTED = 10_000
 PAGE = 50
 BEFORE = "before"
 BIGGEST_KEY = 2**63 - 1
+P = TypeVar("P")
+
+
+def count_up_to(rows: QuerySet[Any], most: int) -> int:
+    """How many rows, never reading more than one more than `most` of them."""
+    return rows.order_by()[: most + 1].count()
 
 
 def counted(rows: QuerySet[Any]) -> str:
-    """How many rows, never reading more than COUNTED of them: `1,234` or `10,000+`."""
-    found = rows.order_by()[: COUNTED + 1].count()
-    return f"{number(COUNTED)}+" if found > COUNTED else number(found)
+    """`1,234` or `10,000+`."""
+    return count_or_more(count_up_to(rows, COUNTED), COUNTED)
+
+
+# -- what a search finds -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Found(Generic[P]):
+    """`places` of a page, newest first. `stopped_at`: in the time there was, no further was looked."""
+
+    places: list[P] = field(default_factory=list)
+    stopped_at: P | None = None
+
+
+def pieces(step: Callable[[P | None, int], Found[P]], size: int) -> Iterator[list[P]]:
+    """All that is found, newest first: `step` is asked for what lies below a place until nothing is left."""
+    before: P | None = None
+    while True:
+        found = step(before, size)
+        yield found.places
+        if found.stopped_at is None and len(found.places) < size:
+            return
+        before = found.places[-1] if found.stopped_at is None else found.stopped_at
+
+
+# -- places in a list, as texts of an address ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Between two rows in the order of an instant: what is older lies below. The key orders what happened at
+    one instant."""
+
+    at: datetime
+    key: Any
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}_{self.key}"
+
+
+def place_in(text: str, model: type[Model]) -> Place | None:
+    """What `str` wrote. None for anything else: the list begins at its end."""
+    instant, _separator, key = text.rpartition("_")
+    assert model._meta.pk is not None
+    try:
+        at, known = datetime.fromisoformat(instant), model._meta.pk.to_python(key)
+    except (ValueError, ValidationError):
+        return None
+    if at.tzinfo is None or (isinstance(known, int) and not 0 < known <= BIGGEST_KEY):
+        return None
+    return Place(at, known)
+
+
+def number_in(text: str) -> int | None:
+    """The number of a row; None for anything else."""
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+    return number if 0 < number <= BIGGEST_KEY else None
+
+
+# -- pages ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +99,25 @@ class Page:
     newer: str = ""
 
 
-def page_of(request: HttpRequest, rows: list[Any], cursor: Any, size: int = PAGE) -> Page:
+def page_of(
+    request: HttpRequest,
+    rows: list[Any],
+    cursor: Callable[[Any], Any],
+    size: int = PAGE,
+    *,
+    stopped_at: Any = None,
+) -> Page:
     """A page of `rows`, of which there may be one more than `size`: then there are older ones.
 
-    `cursor` makes the text of `?before=` from the last row of the page.
+    `cursor` tells the place of the last row of the page, for `?before=`; or `stopped_at` is the place where
+    the next page goes on.
     """
     shown, query = rows[:size], request.GET.copy()
     older = newest = ""
-    if len(rows) > size:
-        query[BEFORE] = cursor(shown[-1])
+    if stopped_at is None and len(rows) > size:
+        stopped_at = cursor(shown[-1])
+    if stopped_at is not None:
+        query[BEFORE] = str(stopped_at)
         older = query.urlencode()
     if BEFORE in request.GET:
         query.pop(BEFORE, None)
@@ -52,21 +128,22 @@ def page_of(request: HttpRequest, rows: list[Any], cursor: Any, size: int = PAGE
 def keyset_page(request: HttpRequest, rows: QuerySet[Any], instant: str, size: int = PAGE) -> Page:
     """A page of `rows`, which are ordered by (`-instant`, `-pk`). A cursor that nobody wrote begins at the
     newest."""
-    if cursor := _read(request.GET.get(BEFORE, ""), rows.model):
-        at, key = cursor
-        rows = rows.filter(**{f"{instant}__lte": at}).filter(Q(**{f"{instant}__lt": at}) | Q(pk__lt=key))
-    return page_of(
-        request, list(rows[: size + 1]), lambda row: f"{getattr(row, instant).isoformat()}_{row.pk}", size
-    )
+    if place := place_in(request.GET.get(BEFORE, ""), rows.model):
+        older = Q(**{f"{instant}__lt": place.at}) | Q(pk__lt=place.key)
+        rows = rows.filter(**{f"{instant}__lte": place.at}).filter(older)
+    return page_of(request, list(rows[: size + 1]), lambda row: Place(getattr(row, instant), row.pk), size)
 
 
-def _read(text: str, model: type[Model]) -> tuple[datetime, Any] | None:
-    instant, _separator, key = text.rpartition("_")
-    assert model._meta.pk is not None
-    try:
-        parsed, known = datetime.fromisoformat(instant), model._meta.pk.to_python(key)
-    except (ValueError, ValidationError):
-        return None
-    if parsed.tzinfo is None or (isinstance(known, int) and not 0 < known <= BIGGEST_KEY):
-        return None
-    return parsed, known
+def numbered_page(request: HttpRequest, rows: QuerySet[Any], *, oldest_first: bool = False) -> Page:
+    """A page of `rows` by their numbers, the newest first unless said otherwise."""
+    if number := number_in(request.GET.get(BEFORE, "")):
+        rows = rows.filter(**{"pk__gt" if oldest_first else "pk__lt": number})
+    ordered = rows.order_by("pk" if oldest_first else "-pk")
+    return page_of(request, list(ordered[: PAGE + 1]), lambda row: row.pk)
+
+
+def list_page(
+    request: HttpRequest, template: str, *, filters: Any, listed: Page, **context: Any
+) -> HttpResponseBase:
+    """A page of the site with a list that `filters`, a `ListFilter`, narrow; `ma/list.html` is its frame."""
+    return page(request, template, filters=filters, filtered=filters.is_set, listed=listed, **context)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db.models import QuerySet
 from rest_framework.pagination import CursorPagination, PageNumberPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -17,11 +18,15 @@ class Pages(PageNumberPagination):
 
 
 class KeysetPages(CursorPagination):
-    """The cost of a page does not grow with its number, and a row that comes in between moves nothing."""
+    """The cost of a page does not grow with its number, and a row that comes in between moves nothing. In the
+    `ordering` of the view."""
 
     page_size = 100
     page_size_query_param = "page_size"
     max_page_size = 500
+
+    def get_ordering(self, request: Request, queryset: QuerySet[Any], view: Any) -> tuple[str, ...]:
+        return tuple(getattr(view, "ordering", self.ordering))
 
 
 # -- who may do what: Django's model permissions, one per action, reading included ---------------------------

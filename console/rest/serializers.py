@@ -1,18 +1,16 @@
 """Serializers that keep the rules of the model: the API refuses exactly what the form of the admin refuses.
 Reasons: their text, their code and their parameters."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import ManyToManyField, Model
-from django.http import QueryDict
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from console.filters import unclear
 from console.reasons import Reason
 from console.rest.defaults import KeysetPages
 
@@ -40,12 +38,6 @@ class QuerySerializer(serializers.Serializer[Any]):
                 {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
             )
         return attrs
-
-
-def check_clear(query: QueryDict, names: Collection[str], several: Collection[str] = ()) -> None:
-    """Raises ValidationError. Of a filter in an address: see `console.filters`."""
-    if problems := unclear(query, names, several):
-        raise serializers.ValidationError(problems)
 
 
 class NoBody(BodySerializer):

@@ -3,7 +3,7 @@ they may see themselves, nothing more."""
 
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from console.audit import text as words
-from console.filters import filter_words
+from console.filters import ListFilter
 from console.operations.inputs import Flag, OtherText, TextInput
 from console.operations.operation import Act, Done, Operation
 from console.operations.refusals import Refused, WronglyAsked
@@ -30,24 +30,27 @@ words.DETAILS.declare({"shared": gettext_lazy("for all")})
 
 
 class SavedFilters(ABC):
-    """Those of one list. `word` names it in their rows; `holds_anyway` is what it shows where nothing else is
-    asked for."""
+    """Those of one list, whose filter is `filters`. `word` names it in their rows."""
 
     word: ClassVar[str]
-    holds_anyway: ClassVar[Mapping[str, str]] = {}
+    filters: ClassVar[type[ListFilter]]
 
     @staticmethod
     def of(saved: SavedFilter) -> "SavedFilters":
         """Those of its list."""
         return next(each for each in SavedFilters.__subclasses__() if each.word == saved.list)()
 
-    @abstractmethod
     def filter_part(self, query: QueryDict) -> QueryDict:
-        """What of an address is a filter, without what is empty and what holds anyway."""
+        """What of an address is the filter, without what holds anyway."""
+        kept = self.filters.part_of(query)
+        for name, value in self.filters.holds_anyway.items():
+            if kept.getlist(name) == [value]:
+                del kept[name]
+        return kept
 
-    @abstractmethod
-    def checked(self, query: QueryDict, by: Any) -> Any:
-        """The list's filter with its `form` and its `problem`, as this person may use it."""
+    def checked(self, query: QueryDict, by: Any) -> ListFilter:
+        """As this person may use it."""
+        return self.filters(query)
 
     @abstractmethod
     def url_of(self, saved: SavedFilter) -> str:
@@ -65,8 +68,8 @@ class SavedFilters(ABC):
     def words(self, saved: SavedFilter, user: Any) -> tuple[list[tuple[str, str]], str]:
         """Label and value of each field that is set; why it finds nothing any more, empty where it does."""
         filters = self.checked(QueryDict(saved.query), user)
-        problem: str = filters.problem
-        return [] if problem else filter_words(filters.form, self.holds_anyway), problem
+        problem = filters.problem
+        return [] if problem else filters.words, problem
 
     def query(self, query: str, by: Any) -> str:
         """As it is kept. Raises WronglyAsked."""

@@ -28,6 +28,20 @@ def number(value: int | float, decimals: int = 0) -> str:
     return str(number_format(rounded, digits, use_l10n=True, force_grouping=True))
 
 
+def two_digits(estimate: int) -> int:
+    """More would be a lie."""
+    return round(estimate, -max(0, len(str(estimate)) - 2))
+
+
+def about(estimate: int) -> str:
+    return _("about %(n)s") % {"n": number(two_digits(estimate))}
+
+
+def count_or_more(count: int, most: int) -> str:
+    """Of what was counted as far as `most` and one: `1,234` or `10,000+`."""
+    return number(count) if count <= most else f"{number(most)}+"
+
+
 def duration(value: timedelta | float) -> str:
     """The two largest parts: `2 d 3 h`, `4 min 10 s`, `12 s`, `4.25 s`, `35 ms`."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)

@@ -20,13 +20,13 @@ from console.operations.operation import check_allowed, perform
 from console.operations.refusals import Refused
 from console.operations.rest import as_problems
 from console.rest.errors import Conflict
-from console.rest.serializers import check_clear
+from console.rest.lists import asked_in, check_clear
 from dlq.exports.files import EXPORT
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import LARGEST, parcel_of
 from dlq.pages.letters.export import export_response, filter_in
 from dlq.rights import SEE
-from dlq.search.filter import SEVERAL, LetterFilter
+from dlq.search.filter import LetterFilter
 from dlq.subscriptions.operations import settings_seen
 
 
@@ -50,10 +50,8 @@ class ExportLetters(Audited, APIView):
     def get(self, request: Request) -> StreamingHttpResponse:
         if not may_anywhere(request.user, SEE):
             raise PermissionDenied
-        asked = ExportQuery(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        wanted = asked.validated_data
-        check_clear(request.query_params, LetterFilter.base_filters, SEVERAL)
+        wanted = asked_in(request, ExportQuery)
+        check_clear(request.query_params, LetterFilter)
         query = filter_in(request.query_params)
         try:
             return export_response(

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from console.rest.lists import asked_in
 from dlq.api.letters import SeesLetters
 from dlq.dead_letters.masks import masks_for
 from dlq.groups.facts import Facts, facts_of, key_of
@@ -80,9 +81,7 @@ class DeadLetterGroups(SeesLetters, APIView):
         """The largest first, days the latest first. What lies in the bin is not among them. They are counted
         over whole queues: of the filter of the list only setting, destination and queue hold, anything else
         is refused."""
-        asked = GroupsQuery(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        wanted = asked.validated_data
+        wanted = asked_in(request, GroupsQuery)
         some = narrowed(request.query_params, request.user, dead_queues_for(request.user))
         found = groups_of(KINDS[wanted["by"]], some.queues)
         shown = found.found[: wanted["limit"]]

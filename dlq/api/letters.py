@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers
 from rest_framework.request import Request
@@ -18,10 +17,9 @@ from agents.pools.rights import may_anywhere
 from broker.amqp.codec import decode
 from broker.port import BrokerError, MessageUndecodable
 from console.broker import management
-from console.filters import InstantFilter
-from console.lists.keyset import COUNTED
+from console.lists.keyset import BIGGEST_KEY, COUNTED, count_up_to
 from console.rest.errors import Forbidden
-from console.rest.serializers import check_clear
+from console.rest.lists import check_filter, number_asked, parameters_of
 from contract.names import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
@@ -30,8 +28,7 @@ from dlq.dead_letters.masks import Masks, masks_for
 from dlq.dead_letters.rules.body import body_of, told
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
 from dlq.models.content import with_heads
-from dlq.search.conditions import PairsFilter, WholeNumberFilter
-from dlq.search.filter import SEVERAL, LetterFilter
+from dlq.search.filter import LetterFilter
 from dlq.search.visibility import found, letters_for, newest_found, queues_for
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
@@ -93,25 +90,6 @@ class Masked:
         return context | {"masks": masks_for(context["request"].user)}
 
 
-def _parameters() -> list[OpenApiParameter]:
-    """The filter of the pages, field by field."""
-    kinds: dict[type, Any] = {WholeNumberFilter: int, InstantFilter: OpenApiTypes.DATETIME}
-    found = []
-    for name, each in LetterFilter.base_filters.items():
-        choices = [str(value) for value, _label in each.extra.get("choices", ())]
-        found.append(
-            OpenApiParameter(
-                name,
-                kinds.get(type(each), str),
-                many=isinstance(each, PairsFilter),
-                enum=choices or None,
-                description="`name=value`; again for more." if isinstance(each, PairsFilter) else "",
-            )
-        )
-    paging = [OpenApiParameter("before", int, description="Letters below this number; `next` says it.")]
-    return [*found, *paging, OpenApiParameter("page_size", int, description=f"1 to {LARGEST_PAGE}.")]
-
-
 class LetterPageSerializer(serializers.Serializer[Any]):
     """`count` letters match, or (`more`) at least so many, of which there may be `about` as many."""
 
@@ -129,7 +107,11 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
 
     @extend_schema(
         operation_id="dead_letters_list",
-        parameters=_parameters(),
+        parameters=parameters_of(
+            LetterFilter,
+            OpenApiParameter("before", int, description="Letters below this number; `next` says it."),
+            largest_page=LARGEST_PAGE,
+        ),
         responses=LetterPageSerializer,
         description="Newest first. All filters hold together; `state` is `dead` unless said "
         "otherwise, `every` is all "
@@ -140,18 +122,14 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
         "how many the broker counts now (null with `broker_problem` when it is away).",
     )
     def get(self, request: Request) -> Response:
-        check_clear(request.query_params, LetterFilter.base_filters, SEVERAL)
         filters, _rows = found(request.query_params, request.user)
-        before, size = (
-            _number(request, "before", 2**63 - 1),
-            _number(request, "page_size", LARGEST_PAGE) or PAGE_SIZE,
-        )
-        if not filters.is_valid():
-            raise serializers.ValidationError(filters.form.errors)
+        check_filter(request.query_params, filters)
+        before = number_asked(request, "before", BIGGEST_KEY)
+        size = number_asked(request, "page_size", LARGEST_PAGE) or PAGE_SIZE
         some = newest_found(filters, request.user, before=before, size=size + 1)
-        rows = {row.pk: row for row in self.get_queryset().filter(pk__in=some.numbers[:size])}
-        letters = [rows[number] for number in some.numbers[:size] if number in rows]
-        older = some.numbers[size - 1] if len(some.numbers) > size else some.stopped_at
+        rows = {row.pk: row for row in self.get_queryset().filter(pk__in=some.places[:size])}
+        letters = [rows[number] for number in some.places[:size] if number in rows]
+        older = some.places[size - 1] if len(some.places) > size else some.stopped_at
         answer = {
             "next": replace_query_param(request.build_absolute_uri(), "before", older)
             if older is not None
@@ -168,18 +146,8 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
         return Response(answer)
 
 
-def _number(request: Request, name: str, most: int) -> int | None:
-    """Raises ValidationError; None where it is not said."""
-    text = request.query_params.get(name, "")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and 1 <= int(text) <= most):
-        raise serializers.ValidationError({name: f"A number from 1 to {most}."})
-    return int(text)
-
-
 def figures_of(queue: str) -> dict[str, Any]:
-    known = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD).order_by()[: COUNTED + 1].count()
+    known = count_up_to(DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD), COUNTED)
     told = {"indexed": min(known, COUNTED), "indexed_more": known > COUNTED}
     try:
         count = int(management().attribute(f"queue.{queue}", "MessageCount"))

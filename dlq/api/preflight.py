@@ -15,14 +15,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.models import LaunchSetting
-from console.filters import unclear
 from console.operations.rest import as_problems, forbidding
 from dlq.models import Action, Scope
 from dlq.replay.creation import LARGEST_SELECTION, MOST_PER_SECOND, Options
 from dlq.replay.preflight.rules import CODES, Flight
 from dlq.replay.preflight.text import reason, sentence
 from dlq.replay.requests import Wish, check, listed_scope
-from dlq.search.filter import SEVERAL, LetterFilter
+from dlq.search.filter import LetterFilter
 
 # What a body asks for: an action on letters of one setting, which of them, how, and what is acknowledged.
 
@@ -99,8 +98,7 @@ def _check_query(query: str) -> None:
     """Raises ValidationError: an empty one, or an empty part of it, would choose everything."""
     if not query.strip():
         raise serializers.ValidationError({"query": "It is empty. For everything say all: true."})
-    problems = unclear(QueryDict(query), LetterFilter.base_filters, SEVERAL)
-    if problems:
+    if problems := LetterFilter.unclear(QueryDict(query)):
         raise serializers.ValidationError(
             {"query": [f"{name}: {problem}" for name, problem in problems.items()]}
         )

@@ -16,7 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents.models import LaunchSetting
 from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems
-from console.rest.defaults import KeysetPages
+from console.rest.lists import ByKey, asked_in
 from contract.names import dead_letter_queue
 from dlq.annotations.operations import (
     LONGEST,
@@ -145,15 +145,9 @@ class TakingSerializer(serializers.ModelSerializer[Taking]):
         fields = (*WHO, "trip", "text", "ended_at", "handed_to")
 
 
-class NewestRemarks(KeysetPages):
-    ordering = "-id"
-
-
-class _Remarks(OperationsMixin, mixins.ListModelMixin, GenericViewSet[AnyRemark]):
+class _Remarks(ByKey, OperationsMixin, mixins.ListModelMixin, GenericViewSet[AnyRemark]):
     """`ask` says what a new one is about."""
 
-    pagination_class = NewestRemarks
-    filter_backends = ()
     # Asked for the setting: a pool may grant what no permission does.
     action_permissions: ClassVar[dict[str, tuple[str, ...]]] = {"list": (), "create": ()}
     ask: ClassVar[type[AboutSerializer]]
@@ -163,9 +157,7 @@ class _Remarks(OperationsMixin, mixins.ListModelMixin, GenericViewSet[AnyRemark]
         rows = readable(super().get_queryset(), self.request.user)
         if self.action != "list":
             return rows
-        query = self.query(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        wanted = dict(query.validated_data)
+        wanted = asked_in(self.request, self.query)
         is_open = wanted.pop("open", None)
         rows = rows.filter(**wanted)
         return rows if is_open is None else self.only(rows, is_open)

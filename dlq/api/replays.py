@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from console.audit.refusals import Audited
 from console.operations.rest import OperationsMixin
-from console.rest.defaults import KeysetPages
+from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.preflight import AskSerializer, refusing, wish_of
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
@@ -96,28 +96,21 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         }
 
 
-class NewestReplays(KeysetPages):
-    ordering = ("-created_at", "-id")
-
-
 class ReplayQuery(serializers.Serializer[Any]):
     setting = serializers.CharField(required=False, source="setting_key")
     state = serializers.CharField(required=False)
     action = serializers.CharField(required=False)
 
 
-class Replays(Audited, generics.ListAPIView[ReplayJob]):
+class Replays(ByKey, Audited, generics.ListAPIView[ReplayJob]):
     queryset = ReplayJob.objects.all()
     serializer_class = ReplaySerializer
-    pagination_class = NewestReplays
-    filter_backends = ()
+    ordering = ("-created_at", "-id")
     action_permissions = ANYBODY
     audit_action = CODES[Action.GIVE_BACK]
 
     def get_queryset(self) -> QuerySet[ReplayJob]:
-        query = ReplayQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        return jobs_for(self.request.user).filter(**query.validated_data)
+        return jobs_for(self.request.user).filter(**asked_in(self.request, ReplayQuery))
 
     @extend_schema(parameters=[ReplayQuery])
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -141,17 +134,12 @@ class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):
         fields = ("id", "letter", "state", "state_at", "why", "outcome", "outcome_at", "died_as")
 
 
-class OldestItems(KeysetPages):
-    ordering = "id"
-
-
-class ReplayItems(generics.ListAPIView[ReplayItem]):
+class ReplayItems(ByKey, generics.ListAPIView[ReplayItem]):
     """The letters of one replay, each with what became of it."""
 
     queryset = ReplayItem.objects.all()
     serializer_class = ReplayItemSerializer
-    pagination_class = OldestItems
-    filter_backends = ()
+    ordering = ("id",)
     action_permissions = ANYBODY
 
     def get_queryset(self) -> QuerySet[ReplayItem]:

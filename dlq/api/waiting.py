@@ -16,7 +16,7 @@ from console.audit.refusals import Audited
 from console.broker import management
 from console.operations.operation import check_allowed, perform
 from console.operations.rest import as_problems
-from console.rest.defaults import KeysetPages
+from console.rest.lists import ByKey, asked_in
 from contract.messages import BlockedMessage
 from dlq.api.waiting_bodies import (
     WaitingActionSerializer,
@@ -50,12 +50,9 @@ class Waiting(Audited, APIView):
     def get(self, request: Request, key: str) -> Response:
         """One part of them: `told` says of how many the broker tells at all (null: they are too many), `next`
         where the next page begins."""
-        query = LookQuery(data=request.query_params)
-        query.is_valid(raise_exception=True)
+        wanted = asked_in(request, LookQuery)
         setting, masks = get_object_or_404(MESSAGES.rows_for(request.user), key=key), masks_for(request.user)
-        told_by = ask_broker(
-            management(), setting, query.validated_data["part"], query.validated_data["start"]
-        )
+        told_by = ask_broker(management(), setting, wanted["part"], wanted["start"])
         found = look(told_by, setting, masks, bodies_of(told_by, setting, heads_for(masks)))
         return Response(WaitingLookSerializer(told(found)).data)
 
@@ -78,26 +75,19 @@ class Waiting(Audited, APIView):
 # -- actions -------------------------------------------------------------------------------------------------
 
 
-class NewestActions(KeysetPages):
-    ordering = ("-created_at", "-id")
-
-
 class ActionQuery(serializers.Serializer[Any]):
     setting = serializers.CharField(required=False, source="setting_key")
     state = serializers.ChoiceField(WaitingState.choices, required=False)
 
 
-class WaitingActions(generics.ListAPIView[WaitingAction]):
+class WaitingActions(ByKey, generics.ListAPIView[WaitingAction]):
     queryset = WaitingAction.objects.all()
     serializer_class = WaitingActionSerializer
-    pagination_class = NewestActions
-    filter_backends = ()
+    ordering = ("-created_at", "-id")
     action_permissions = ANYBODY
 
     def get_queryset(self) -> QuerySet[WaitingAction]:
-        query = ActionQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        return MESSAGE_ACTIONS.rows_for(self.request.user).filter(**query.validated_data)
+        return MESSAGE_ACTIONS.rows_for(self.request.user).filter(**asked_in(self.request, ActionQuery))
 
     @extend_schema(parameters=[ActionQuery])
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -113,17 +103,12 @@ class OneWaitingAction(generics.RetrieveAPIView[WaitingAction]):
         return MESSAGE_ACTIONS.rows_for(self.request.user)
 
 
-class OldestItems(KeysetPages):
-    ordering = "id"
-
-
-class WaitingItems(generics.ListAPIView[WaitingItem]):
+class WaitingItems(ByKey, generics.ListAPIView[WaitingItem]):
     """The messages of one action, each with what became of it."""
 
     queryset = WaitingItem.objects.all()
     serializer_class = WaitingItemSerializer
-    pagination_class = OldestItems
-    filter_backends = ()
+    ordering = ("id",)
     action_permissions = ANYBODY
 
     def get_queryset(self) -> QuerySet[WaitingItem]:

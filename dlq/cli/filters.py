@@ -13,13 +13,12 @@ from django.core.management.base import CommandError, CommandParser
 from django.http import QueryDict
 
 from agents.models import LaunchSetting
-from console.filters import unclear
 from contract.names import dead_letter_queue
 from dlq.cli.ask import person_named
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.exports import files
 from dlq.models import DeadLetter, LetterState
-from dlq.search.filter import SEVERAL, LetterFilter
+from dlq.search.filter import LetterFilter
 from dlq.search.newest import newest
 from dlq.search.visibility import letters_for
 
@@ -72,7 +71,7 @@ class Chosen:
         found: list[int] = []
         while True:
             some = self.step(before, most - len(found))
-            found += some.numbers
+            found += some.places
             if some.stopped_at is None or len(found) >= most:
                 return found
             before = some.stopped_at
@@ -98,11 +97,10 @@ def chosen(options: dict[str, Any]) -> Chosen:
     filters = LetterFilter(asked, rows, user=person or AnonymousUser())
     if not filters.is_valid():
         raise CommandError("; ".join(_problems(filters)))
-    filters.filter_queryset(rows)  # only then it knows what it asks for
     key = str(data.get("setting") or "")
     if key and not _is_known(key):
         raise CommandError(f"There is no setting {key!r}; ./ma manage settings list shows them.")
-    return Chosen(data.urlencode(), key, person, filters.form.masks, _step(filters, person))
+    return Chosen(data.urlencode(), key, person, filters.masks, _step(filters, person))
 
 
 def _is_known(key: str) -> bool:
@@ -121,7 +119,7 @@ def said(options: dict[str, Any]) -> QueryDict:
         if name in data:
             raise CommandError(f"{name}: in --{WHOLE} and as --{name.replace('_', '-')}; say it once.")
         data.setlist(name, value if isinstance(value, list) else [value])
-    for name, problem in unclear(data, LetterFilter.base_filters, SEVERAL).items():
+    for name, problem in LetterFilter.unclear(data).items():
         raise CommandError(f"{name}: {problem}")
     return data
 

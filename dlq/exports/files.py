@@ -18,6 +18,7 @@ from console.audit.log import Person, record
 from console.audit.models import AuditResult
 from console.database import quick
 from console.exports import Row, Stream
+from console.lists.keyset import Found, count_up_to, pieces
 from console.operations.refusals import Refused
 from console.ui.amounts import number
 from contract.typed import to_json
@@ -27,7 +28,6 @@ from dlq.dead_letters.rules.parsing import typed_list
 from dlq.exports.rows import EXPORTED, HEAD, with_head
 from dlq.models import DeadLetter
 from dlq.search.filter import LetterFilter, query_for_all
-from dlq.search.newest import Newest
 from dlq.search.visibility import newest_found
 
 # Letters of one piece; whole ones have up to 1 MB each.
@@ -36,7 +36,7 @@ HEAD_OF_CONTENT = "content__body_text"
 # Of the message itself, beside its properties; only where it was set.
 TEXTS = ("subject", "reply_to", "content_type", "content_encoding", "group_id", "reply_to_group_id")
 
-Step = Callable[[int | None, int], Newest]
+Step = Callable[[int | None, int], Found[int]]
 
 
 def of_filter(filters: LetterFilter, user: Any) -> Step:
@@ -47,9 +47,9 @@ def of_filter(filters: LetterFilter, user: Any) -> Step:
 def of_rows(letters: QuerySet[DeadLetter]) -> Step:
     """Letters of which a simple index knows the order."""
 
-    def step(before: int | None, size: int) -> Newest:
+    def step(before: int | None, size: int) -> Found[int]:
         rows = letters if before is None else letters.filter(pk__lt=before)
-        return Newest(numbers=list(rows.order_by("-pk").values_list("pk", flat=True)[:size]))
+        return Found(list(rows.order_by("-pk").values_list("pk", flat=True)[:size]))
 
     return step
 
@@ -58,17 +58,8 @@ def rows(step: Step, masks: Masks, *, bodies: bool) -> Iterator[Row]:
     """For `dlq.exports.rows.lines`: heads of bodies, or (`bodies`) whole letters with `body`, and with
     `message`, from which an import makes the message again."""
     size = WHOLE_PIECE if bodies else PIECE
-    before: int | None = None
-    while True:
-        found = step(before, size)
-        if found.numbers:
-            yield from _piece(found.numbers, masks, bodies)
-        if found.stopped_at is not None:
-            before = found.stopped_at
-        elif len(found.numbers) < size:
-            return
-        else:
-            before = found.numbers[-1]
+    for numbers in filter(None, pieces(step, size)):
+        yield from _piece(numbers, masks, bodies)
 
 
 def _piece(numbers: Sequence[int], masks: Masks, bodies: bool) -> Iterator[Row]:
@@ -155,7 +146,7 @@ def checked_count(letters: QuerySet[DeadLetter], *, bodies: bool) -> int:
     """How many there are. Raises Refused."""
     limit = most(bodies=bodies)
     with quick():
-        count = letters.order_by()[: limit + 1].count()
+        count = count_up_to(letters, limit)
     if count > limit:
         text = _(
             "More than %(n)s letters: narrow the filter, or let the command line write the file: %(command)s"

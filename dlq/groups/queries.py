@@ -6,11 +6,10 @@ from datetime import date
 from typing import Any
 
 from django.db import connection
-from django.utils.translation import gettext as _
 
 from console.database import quick
 from console.lists import keyset
-from console.ui.amounts import number
+from console.ui.amounts import about, number, two_digits
 from dlq.dead_letters.queries import days
 from dlq.dead_letters.queries import ranges as loose
 from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, WHOLE, Counted, given_rows, type_of
@@ -78,15 +77,6 @@ def _read(wide: Sequence[tuple[int, Range, int, int]], column: str, known: bool)
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return [(*where, *map(int, read.split())) for *where, read in cursor.fetchall() if read]
-
-
-def two_digits(count: int) -> int:
-    """It is an estimate, so more would be a lie."""
-    return round(count, -max(0, len(str(count)) - 2))
-
-
-def about(count: int) -> str:
-    return _("about %(n)s") % {"n": number(two_digits(count))}
 
 
 # -- the groups of what is dead, the largest first, in bounded time ------------------------------------------

@@ -15,7 +15,6 @@ from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
 from agents.provisioning.queue_counts import figures_of
-from console.filters import filter_words
 from console.operations.refusals import Refused
 from console.ui.amounts import number
 from console.ui.page import Text, View, link, page
@@ -30,7 +29,6 @@ from dlq.replay.creation import second_above
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import Flight
 from dlq.replay.scopes import LISTED, place
-from dlq.search.filter import HOLDS_ANYWAY
 from dlq.search.visibility import found
 
 ASKED = ["GET", "HEAD", "POST"]
@@ -164,7 +162,7 @@ def _shown(
         unticked=unticked,
         second=second_above(wish.action, flight.at_most),
         form=form,
-        filters=_filter_words(request, what.query) if what.query else [],
+        filters=found(what.query, request.user)[0].words if what.query else [],
         figures=figures_of(setting),
         running=_running(setting) if what.scope == Scope.ALL else None,
         back=_list(setting, wish.action, what),
@@ -189,11 +187,6 @@ def _letters(ids: Sequence[int]) -> list[DeadLetter]:
 def _running(setting: LaunchSetting) -> ReplayJob | None:
     jobs = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS)
     return jobs.first()
-
-
-def _filter_words(request: HttpRequest, query: str) -> list[tuple[str, str]]:
-    filters, _rows = found(query, request.user)
-    return filter_words(filters.form, HOLDS_ANYWAY)
 
 
 @dataclass(frozen=True, slots=True)

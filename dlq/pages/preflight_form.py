@@ -11,7 +11,6 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
 from agents.pools.rights import settings_for
-from console.filters import filter_part
 from console.operations.inputs import StorableField
 from console.ui.amounts import number
 from dlq import rights
@@ -21,7 +20,7 @@ from dlq.replay.creation import LARGEST_SELECTION, MOST_PER_SECOND, Options
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import Flight
 from dlq.replay.requests import listed_scope
-from dlq.search.filter import PAGE_OWN
+from dlq.search.filter import LetterFilter
 
 LONGEST_REASON = 2000
 
@@ -169,4 +168,4 @@ def numbers(texts: list[str]) -> list[int]:
 
 
 def filter_of(query: QueryDict) -> str:
-    return filter_part(query, PAGE_OWN).urlencode()
+    return LetterFilter.part_of(query).urlencode()

@@ -7,8 +7,6 @@ from datetime import datetime
 from math import floor, log10
 from uuid import UUID
 
-import django_filters
-from django import forms
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -17,9 +15,9 @@ from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from console.filters import SpanFilter
+from console.filters import ListFilter, OneOfFilter, SpanFilter, TextFilter
 from console.jobs.worker import ANOTHER
-from console.lists.keyset import BEFORE, PAGE, keyset_page, page_of
+from console.lists.keyset import keyset_page, list_page, numbered_page
 from console.operations.web import operation_buttons
 from console.ui.amounts import number
 from console.ui.labels import Button, Shown
@@ -154,10 +152,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     items = _items(job, show)
     if why:
         items = items.filter(why=why)
-    before = request.GET.get(BEFORE, "")
-    if before.isdecimal() and len(before) < 19:
-        items = items.filter(pk__gt=int(before))
-    listed = page_of(request, list(items.order_by("pk")[: PAGE + 1]), lambda item: str(item.pk))
+    listed = numbered_page(request, items, oldest_first=True)
     counts, masks = words.counts_of(job), masks_for(request.user)
     to_come = words.unsettled(job, counts)
     goes = _pace(job, words.to_move(job, counts), now)
@@ -261,26 +256,16 @@ def _outcome(item: ReplayItem) -> Shown | None:
 UNFINISHED = "unfinished"
 
 
-class ReplayFilter(django_filters.FilterSet):
-    setting = django_filters.CharFilter(
-        field_name="setting_key", label=gettext_lazy("Setting"), max_length=61, widget=forms.TextInput()
-    )
-    action = django_filters.ChoiceFilter(
-        choices=Action.choices, label=gettext_lazy("What"), empty_label=gettext_lazy("all")
-    )
-    state = django_filters.ChoiceFilter(
-        choices=[(UNFINISHED, gettext_lazy("not over yet")), *JobState.choices],
-        label=gettext_lazy("State"),
-        empty_label=gettext_lazy("all"),
+class ReplayFilter(ListFilter):
+    setting = TextFilter(gettext_lazy("Setting"), 61, field_name="setting_key")
+    action = OneOfFilter(gettext_lazy("What"), Action.choices)
+    state = OneOfFilter(
+        gettext_lazy("State"),
+        [(UNFINISHED, gettext_lazy("not over yet")), *JobState.choices],
         method="in_state",
     )
-    by = django_filters.CharFilter(field_name="by__username", label=gettext_lazy("By"), max_length=150)
+    by = TextFilter(gettext_lazy("By"), 150, field_name="by__username")
     span = SpanFilter(field_name="created_at")
-    quiet = ()
-
-    class Meta:
-        model = ReplayJob
-        fields: list[str] = []
 
     def in_state(self, rows: QuerySet[ReplayJob], name: str, value: str) -> QuerySet[ReplayJob]:
         return rows.filter(state__in=UNFINISHED_JOBS) if value == UNFINISHED else rows.filter(state=value)
@@ -291,15 +276,13 @@ def replay_list(request: HttpRequest) -> HttpResponseBase:
     rows = jobs_for(request.user).order_by("-created_at", "-id")
     filters = ReplayFilter(request.GET, rows)
     listed = keyset_page(request, filters.qs, "created_at")
-    return page(
+    return list_page(
         request,
         "dlq/replays.html",
         title=gettext("Replays"),
         section="replays",
         filters=filters,
-        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         rows=[(job, JOBS[job.state], words.bars(job, words.counts_of(job))) for job in listed.rows],
         columns=("given_back", "handled", "failed_again", "dead_again", "waiting"),
         listed=listed,
-        told="",
     )

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from agents.models import LaunchSetting
 from agents.pools.rights import why_not
 from agents.provisioning.queue_counts import message_count
-from console.lists.keyset import BEFORE, PAGE, Page, page_of
+from console.lists.keyset import BEFORE, PAGE, number_in, page_of
 from console.templatetags.console import ago_tag
 from console.ui.labels import kept_tag
 from console.ui.page import link, page
@@ -124,11 +124,8 @@ def _page(request: HttpRequest, setting: LaunchSetting | None, key: str) -> Http
     for name in NOT_HERE:
         filters.form.fields.pop(name, None)
     some = _newest(request, filters, key) if filters.is_valid() else Newest()
-    listed = page_of(request, _rows_of(request, some.numbers), lambda row: str(row.letter.pk))
-    if some.stopped_at is not None:
-        older = request.GET.copy()
-        older[BEFORE] = str(some.stopped_at)
-        listed = Page(listed.rows, older.urlencode(), listed.newest)
+    rows = _rows_of(request, some.places)
+    listed = page_of(request, rows, lambda row: row.letter.pk, stopped_at=some.stopped_at)
     query = filter_of(request.GET)
     why = _("Its setting is gone.") if key and setting is None else ""
     return page(
@@ -155,11 +152,10 @@ def _page(request: HttpRequest, setting: LaunchSetting | None, key: str) -> Http
 
 
 def _newest(request: HttpRequest, filters: Any, key: str) -> Newest:
-    before = request.GET.get(BEFORE, "")
-    last = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
     rows = letters_for(request.user).filter(queue=BIN_QUEUE, state=LetterState.DEAD)
     rows = rows.filter(setting_key=key) if key else rows
-    return newest(rows, filters.asked, before=last, size=PAGE + 1)
+    before = number_in(request.GET.get(BEFORE, ""))
+    return newest(rows, filters.asked, before=before, size=PAGE + 1)
 
 
 def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:

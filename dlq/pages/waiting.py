@@ -18,7 +18,7 @@ from agents.provisioning.queue_counts import figures_of
 from broker.management import waiting_messages
 from broker.port import AddressUnknown, BrokerError
 from console.broker import bounded, management
-from console.lists.keyset import BEFORE, PAGE, page_of
+from console.lists.keyset import numbered_page
 from console.operations.operation import Operation
 from console.ui.page import Text, link, page
 from contract.names import dead_letter_queue
@@ -166,10 +166,7 @@ def waiting_action_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     refused = CancelAction().refusal(action, timezone.now())
     show = request.GET.get("show", "")
     items = action.items.filter(fate=show) if show in Fate.values else action.items.all()
-    before = request.GET.get(BEFORE, "")
-    if before.isdecimal() and len(before) < 19:
-        items = items.filter(pk__gt=int(before))
-    listed = page_of(request, list(items.order_by("pk")[: PAGE + 1]), lambda item: str(item.pk))
+    listed = numbered_page(request, items, oldest_first=True)
     sees, letters = request.user.has_perm(SEE_PROTOCOLS), _letters(request, action, listed.rows)
     return page(
         request,

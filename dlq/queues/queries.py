@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from agents.models import BreakerTrip, LaunchSetting
 from agents.provisioning.queue_counts import Figures, broker_away_since, figures_for, message_count
 from console.lists.keyset import COUNTED
-from console.ui.amounts import Spark, number, spark
+from console.ui.amounts import Spark, count_or_more, number, spark
 from console.ui.labels import Shown
 from console.ui.page import link
 from contract.names import BIN, UNKNOWN, dead_letter_queue
@@ -224,9 +224,9 @@ class QueueRow:
     def indexed(self) -> str:
         """What our rows know, as people read it: what the sweep counted where the page does not count so
         far."""
-        if self.facts.count <= self.facts.bound:
-            return number(self.facts.count)
-        return f"{number(self.facts.bound)}+" if self._kept_count is None else number(self._kept_count)
+        if self._kept_count is not None:
+            return number(self._kept_count)
+        return count_or_more(self.facts.count, self.facts.bound)
 
     @property
     def _kept_count(self) -> int | None:
@@ -250,9 +250,7 @@ class QueueRow:
 
 
 def _words(count: int) -> str:
-    if count > COUNTED:
-        return f"{number(COUNTED)}+"
-    return number(count) if count else ""
+    return count_or_more(count, COUNTED) if count else ""
 
 
 def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:

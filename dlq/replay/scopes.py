@@ -53,10 +53,10 @@ def matching(
     if scope == Scope.ALL:
         return letters
     # They ask for what is outstanding, as this package does.
-    from dlq.search.filter import PAGE_OWN
+    from dlq.search.filter import LetterFilter
     from dlq.search.visibility import found
 
-    if names := sorted(PAGE_OWN.intersection(QueryDict(query))):
+    if names := sorted(LetterFilter.page_own.intersection(QueryDict(query))):
         # On a page they choose the letters, or the part of a list that is shown; as a filter they would find
         # all.
         raise WronglyAsked(

@@ -1,15 +1,15 @@
 """What the fields of the filter mean for the rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import django_filters
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, Q
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
@@ -21,10 +21,6 @@ from dlq.models import LetterState
 from dlq.models.remark import fault_of_row
 from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words
 from dlq.search.storing import left_out
-
-if TYPE_CHECKING:
-    from dlq.search.filter import LetterForm
-
 
 # What a filter of dead letters asks for, as conditions that pages, counts and jobs use alike.
 
@@ -83,27 +79,36 @@ LIMITS = {
     "delivered_to": "delivery_count__lte",
 }
 DEAD = (LetterState.DEAD.value,)
+# Problems by field.
+Wrong = dict[str, list[str]]
 
 
-def asked_for(form: "LetterForm", cleaned: dict[str, Any]) -> Asked:
-    """Adds errors to `form` for what only the rows or the rights of the person tell to be wrong."""
-    queues = _queues(cleaned, form.queue)
+def asked_for(cleaned: Mapping[str, Any], masks: Masks, *, queue: str = "", at: datetime) -> Asked:
+    """What a person with these masks asked for at this instant, of one queue or of every one. Raises
+    ValidationError for what only the rows or the rights of the person tell to be wrong."""
+    wrong: Wrong = defaultdict(list)
+    queues = _queues(cleaned, queue)
     states = None if cleaned.get("state") == "every" else (cleaned.get("state") or LetterState.DEAD.value,)
-    conditions = [*_plain(cleaned, states, form.at or timezone.now())]
+    conditions = [*_plain(cleaned, states, at)]
     if part := cleaned.get("exception"):
         conditions.append(
-            _kinds_with(form, part, queues)
+            _kinds_with(wrong, part, queues)
             if states == DEAD
             else Condition(Q(exception_type__icontains=part))
         )
-    words = [*_pairs(form, cleaned.get("prop") or (), queues), *_words(form, cleaned.get("text") or "")]
+    words = [
+        *_pairs(wrong, masks, cleaned.get("prop") or (), queues),
+        *_words(wrong, cleaned.get("text") or ""),
+    ]
     if words:
         conditions.append(Condition(Q(HasWords(words)), wanted=tuple(words)))
-    conditions += _unmasked(form.masks, cleaned)
+    conditions += _unmasked(masks, cleaned)
+    if wrong:
+        raise ValidationError(wrong)
     return Asked(queues, states, tuple(conditions))
 
 
-def _queues(cleaned: dict[str, Any], only: str) -> tuple[str, ...] | None:
+def _queues(cleaned: Mapping[str, Any], only: str) -> tuple[str, ...] | None:
     """Those that setting, queue and destination leave; None: every one."""
     sets: list[set[str]] = [{only}] if only else []
     if key := cleaned.get("setting"):
@@ -116,7 +121,7 @@ def _queues(cleaned: dict[str, Any], only: str) -> tuple[str, ...] | None:
     return tuple(sorted(set.intersection(*sets))) if sets else None
 
 
-def _plain(cleaned: dict[str, Any], states: tuple[str, ...] | None, at: datetime) -> Iterator[Condition]:
+def _plain(cleaned: Mapping[str, Any], states: tuple[str, ...] | None, at: datetime) -> Iterator[Condition]:
     """Most indexes hold only what is dead; one of times holds every state."""
     dead = states == DEAD
     for name, column in EXACT.items():
@@ -153,11 +158,11 @@ def _replays(least: int | None, most: int | None, dead: bool) -> Iterator[Condit
         yield Condition(where, by_index=dead and returned)
 
 
-def _kinds_with(form: "LetterForm", part: str, queues: Iterable[str] | None) -> Condition:
+def _kinds_with(wrong: Wrong, part: str, queues: Iterable[str] | None) -> Condition:
     """The exceptions with `part` in their names, looked for among the distinct ones: their names are few."""
     there = ranges.distinct_in(ranges.queues() if queues is None else queues, "exception_type", MOST_KINDS)
     if len(there) > MOST_KINDS:
-        form.add_error("exception", ValidationError(_("There are too many kinds: choose a setting as well.")))
+        wrong["exception"].append(_("There are too many kinds: choose a setting as well."))
     wanted = part.casefold()
     return Condition(
         Q(exception_type__in=sorted(kind for kind in there if kind and wanted in kind.casefold())),
@@ -165,7 +170,7 @@ def _kinds_with(form: "LetterForm", part: str, queues: Iterable[str] | None) -> 
     )
 
 
-def _words(form: "LetterForm", text: str) -> list[Wanted]:
+def _words(wrong: Wrong, text: str) -> list[Wanted]:
     if not text:
         return []
     try:
@@ -176,21 +181,21 @@ def _words(form: "LetterForm", text: str) -> list[Wanted]:
             "too_many": _("These are too many words."),
             "too_short": _("The begin of a word needs three characters before the *."),
         }
-        form.add_error("text", ValidationError(texts[error.code]))
+        wrong["text"].append(texts[error.code])
         return []
 
 
 def _pairs(
-    form: "LetterForm", pairs: Iterable[tuple[str, str]], queues: tuple[str, ...] | None
+    wrong: Wrong, masks: Masks, pairs: Iterable[tuple[str, str]], queues: tuple[str, ...] | None
 ) -> list[Wanted]:
     keys = [queue.removeprefix(DEAD_LETTER_PREFIX) for queue in queues or ()]
     for name, _value in pairs:
-        if why := form.masks.refusal(name, keys):
-            form.add_error("prop", ValidationError(why))
+        if why := masks.refusal(name, keys):
+            wrong["prop"].append(why)
     return wanted_pairs(pairs)
 
 
-def _unmasked(masks: Masks, cleaned: dict[str, Any]) -> Iterator[Condition]:
+def _unmasked(masks: Masks, cleaned: Mapping[str, Any]) -> Iterator[Condition]:
     """For who may not see everything: only letters in whose words nothing is that tells what they may not
     see."""
     if not masks.any:
@@ -264,11 +269,11 @@ class PairsField(forms.Field):
 
 
 class PairsFilter(django_filters.Filter):
-    field_class = PairsField
+    field_class, about = PairsField, "`name=value`; again for more."
 
 
 class WholeNumberFilter(django_filters.Filter):
-    field_class = forms.IntegerField
+    field_class, kind = forms.IntegerField, int
 
     def __init__(self, **options: Any) -> None:
         super().__init__(min_value=0, max_value=2**31 - 1, **options)

@@ -8,14 +8,14 @@ page is full, or for BUDGET seconds: then the page says how far it got, and the 
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
-from django.utils.translation import gettext as _
 
 from console.database import quick
 from console.lists import keyset
-from console.ui.amounts import number
+from console.lists.keyset import Found
+from console.ui.amounts import about, number
 from dlq.models import DeadLetter, LetterState
 from dlq.search import matching
 from dlq.search.conditions import Asked, Condition
@@ -29,16 +29,13 @@ BUDGET = 0.15  # seconds
 
 
 @dataclass(slots=True)
-class Newest:
-    """`numbers` are those of the page, newest first. `count` of all that match, exact or (`more`) at least so
-    many, of which `about` there may be. `stopped_at`: what is below this number was not looked at for the
-    page."""
+class Newest(Found[int]):
+    """Numbers of letters. `count` of all that match, exact or (`more`) at least so many, of which `about`
+    there may be."""
 
-    numbers: list[int] = field(default_factory=list)
     count: int = 0
     more: bool = False
     about: int | None = None
-    stopped_at: int | None = None
 
     @property
     def words(self) -> str:
@@ -46,7 +43,7 @@ class Newest:
         if not self.more:
             return number(self.count)
         if self.about is not None:
-            return _("about %(n)s") % {"n": number(_rounded(self.about))}
+            return about(self.about)
         return f"{number(min(self.count, keyset.COUNTED))}+"
 
 
@@ -83,8 +80,8 @@ class _Search:
 
     def _unfiltered(self) -> Newest:
         rows = self._places if self._before is None else self._places.filter(pk__lt=self._before)
-        self._found.numbers = list(rows.order_by("-pk").values_list("pk", flat=True)[: self._size])
-        self._found.count = self._places[: keyset.COUNTED + 1].count()
+        self._found.places = list(rows.order_by("-pk").values_list("pk", flat=True)[: self._size])
+        self._found.count = keyset.count_up_to(self._places, keyset.COUNTED)
         self._found.more = self._found.count > keyset.COUNTED
         return self._found
 
@@ -122,7 +119,7 @@ class _Search:
                 self._matching(batch, rest) if batch is not None else self._matching_between(lo, hi, plain)
             )
             looked_at, hi = lo, lo
-            full = self._before is not None and len(self._found.numbers) >= self._size
+            full = self._before is not None and len(self._found.places) >= self._size
             if full or self._found.count > keyset.COUNTED or time.monotonic() > self._end:
                 break
         if looked_at > bottom:
@@ -136,13 +133,13 @@ class _Search:
         rows = rows if self._before is None else rows.filter(pk__lt=self._before)
         hi = self._before or self._ends()[0] + 1
         width, bottom = WINDOW, self._ends()[1]
-        while len(self._found.numbers) < self._size and hi > bottom:
+        while len(self._found.places) < self._size and hi > bottom:
             lo = self._lower(hi, width, bottom)
-            wanted = self._size - len(self._found.numbers)
+            wanted = self._size - len(self._found.places)
             window = rows.filter(pk__gte=lo, pk__lt=hi).order_by("-pk")
-            self._found.numbers += window.values_list("pk", flat=True)[:wanted]
+            self._found.places += window.values_list("pk", flat=True)[:wanted]
             hi, width = lo, min(width * 4, WIDEST)
-            if time.monotonic() > self._end and len(self._found.numbers) < self._size and hi > bottom:
+            if time.monotonic() > self._end and len(self._found.places) < self._size and hi > bottom:
                 self._found.stopped_at = hi
                 break
         return self._found
@@ -206,18 +203,18 @@ class _Search:
     def _take(self, matching_ones: Sequence[int]) -> None:
         """Counts all of them; those of the page are the newest below `before`."""
         self._found.count += len(matching_ones)
-        room = self._size - len(self._found.numbers)
+        room = self._size - len(self._found.places)
         page = (
             matching_ones if self._before is None else [each for each in matching_ones if each < self._before]
         )
-        self._found.numbers += page[: max(room, 0)]
+        self._found.places += page[: max(room, 0)]
 
     def _stopped(self, top: int, looked_at: int, bottom: int) -> None:
         found = self._found
         found.more = True
         if self._before is None:
             found.about = round(found.count * (top - bottom + 1) / max(1, top - looked_at + 1))
-        if len(found.numbers) < self._size:
+        if len(found.places) < self._size:
             found.stopped_at = looked_at
 
 
@@ -228,12 +225,6 @@ def _with_index(asked: Asked) -> Asked:
         return asked
     state = Condition(Q(state__in=asked.states))
     return replace(asked, states=None, conditions=(state, *asked.conditions))
-
-
-def _rounded(about: int) -> int:
-    """To two digits: it is an estimate."""
-    digits = max(0, len(str(about)) - 2)
-    return round(about, -digits)
 
 
 def _batches(numbers: Sequence[int]) -> Iterator[Sequence[int]]:

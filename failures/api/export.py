@@ -13,7 +13,7 @@ from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
 from console.exports import FORMATS, file_response
 from console.operations.refusals import Refused
 from console.rest.errors import Conflict
-from console.rest.serializers import check_clear
+from console.rest.lists import asked_in, check_filter
 from failures.exporting import EXPORT, stream_of
 from failures.finding.filters import ProtocolFilter
 
@@ -35,12 +35,8 @@ class ExportProtocols(Audited, APIView):
 
     @extend_schema(parameters=[ProtocolExportQuery], responses={(200, "text/csv"): OpenApiTypes.STR})
     def get(self, request: Request) -> StreamingHttpResponse:
-        asked = ProtocolExportQuery(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        check_clear(request.query_params, ProtocolFilter.base_filters)
-        filters, form = ProtocolFilter(request.query_params), asked.validated_data["file"]
-        if not filters.is_valid():
-            raise serializers.ValidationError(filters.form.errors)
+        form, filters = asked_in(request, ProtocolExportQuery)["file"], ProtocolFilter(request.query_params)
+        check_filter(request.query_params, filters)
         try:
             stream = stream_of(filters, form, request.user)
         except Refused as refused:

@@ -10,7 +10,7 @@ from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
 from console.operations.rest import OperationsMixin
-from console.rest.defaults import KeysetPages
+from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import QuerySerializer
 from failures.error_groups import merges
 from failures.error_groups.operations import FINGERPRINT_OPERATIONS, FINGERPRINTS
@@ -98,13 +98,9 @@ class FingerprintQuery(QuerySerializer):
     merged = serializers.BooleanField(required=False, default=False, help_text="Merged ones too.")
 
 
-class MostRecent(KeysetPages):
-    ordering = ("-recent_at", "-fingerprint")
-
-
 @extend_schema_view(list=extend_schema(parameters=[FingerprintQuery]))
 class FingerprintViewSet(
-    OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Fingerprint]
+    ByKey, OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Fingerprint]
 ):
     """The most recent first, in pages by key."""
 
@@ -112,8 +108,7 @@ class FingerprintViewSet(
     serializer_class = WholeFingerprintSerializer
     operations = dict.fromkeys(FINGERPRINT_OPERATIONS)
     lookup_value_regex = "[^/]+"
-    pagination_class = MostRecent
-    filter_backends = ()
+    ordering = ("-recent_at", "-fingerprint")
 
     def get_serializer_class(self) -> type[FingerprintSerializer]:
         return FingerprintSerializer if self.action == "list" else WholeFingerprintSerializer
@@ -122,9 +117,7 @@ class FingerprintViewSet(
         rows = super().get_queryset()
         if self.action != "list":
             return rows
-        query = FingerprintQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        wanted = query.validated_data
+        wanted = asked_in(self.request, FingerprintQuery)
         if not wanted["merged"]:
             rows = rows.filter(merged_into=None)
         if exception := wanted.get("exception"):

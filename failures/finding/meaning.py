@@ -1,7 +1,7 @@
 """What the fields of the filter mean for the rows."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.backends.signals import connection_created
@@ -9,6 +9,7 @@ from django.db.models import CharField, Q, TextField
 from django.db.models.lookups import IContains
 
 from agents.models import LaunchSetting, Server
+from console.filters import SPANS
 from contract.outcomes import Outcome
 from failures.finding.asked import Asked, Start, Way, read_as
 from failures.models import FailureProtocol
@@ -32,7 +33,7 @@ FLAGS = {
 }
 
 
-def asked_for(cleaned: Mapping[str, Any], now: datetime, spans: Mapping[str, timedelta]) -> Asked:
+def asked_for(cleaned: Mapping[str, Any], now: datetime) -> Asked:
     """Of a valid form."""
     conditions = {
         name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))
@@ -43,7 +44,7 @@ def asked_for(cleaned: Mapping[str, Any], now: datetime, spans: Mapping[str, tim
     conditions |= {name: means[value] for name, means in FLAGS.items() if (value := cleaned.get(name))}
     since = cleaned.get("since")
     if span := cleaned.get("span"):
-        since = max(filter(None, (since, begin := now - spans[span])))
+        since = max(filter(None, (since, begin := now - SPANS[span])))
         # What has not occurred yet has a clock that is ahead: then the receipt counts.
         conditions["span"] = Q(occurred_at__lte=now) | Q(received_at__gte=begin)
     return Asked(

@@ -9,45 +9,22 @@ comes in, see docs/protocols.md.
 """
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q
 
 from console.database import quick
-from console.lists.keyset import COUNTED
+from console.lists.keyset import COUNTED, Found, Place
 from failures.finding.asked import BY_TIME, Asked, Way
 from failures.models import FailureProtocol
 
-# -- places in the list of protocols, as texts of an address -------------------------------------------------
-
-
+# Keys beyond any other.
 LOWEST, HIGHEST = UUID(int=0), UUID(int=2**128 - 1)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """Between two protocols: what is older lies below. The key orders what happened at one instant."""
-
-    at: datetime
-    key: UUID
-
-    def __str__(self) -> str:
-        return f"{self.at.isoformat()}_{self.key}"
-
-
-def place_in(text: str) -> Place | None:
-    """What `str` wrote. None for anything else: the list begins at its end."""
-    instant, _separator, key = text.rpartition("_")
-    try:
-        at, known = datetime.fromisoformat(instant), UUID(key)
-    except ValueError:
-        return None
-    return Place(at, known) if at.tzinfo else None
-
-
+# Long, and of one protocol only: not in lists.
+WHOLE_ONLY = ("traceback", "properties")
 # Rows of the first window, and of the largest.
 WINDOW, WIDEST = 500, 16_000
 # A message has few protocols; each of so many is looked at.
@@ -56,14 +33,6 @@ BATCH = 500
 # Seconds of one walk. The newest page takes one, any other two: one for its rows and one for the number of
 # all.
 BUDGET = 0.07
-
-
-@dataclass(slots=True)
-class Found:
-    """`places` of the page, newest first. `stopped_at`: what lies beyond was not looked at for this page."""
-
-    places: list[Place] = field(default_factory=list)
-    stopped_at: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +59,15 @@ OLDER = _Direction("-", "lt", "gte", LOWEST)
 NEWER = _Direction("", "gt", "lte", HIGHEST)
 
 
-def newest(asked: Asked, size: int, most: int = COUNTED) -> tuple[Found, Count]:
+def newest(asked: Asked, size: int, most: int = COUNTED) -> tuple[Found[Place], Count]:
     """The newest `size`, which is no more than `most`, and how many match in all as `count` tells it: one
     walk."""
     with quick():
         known = _few(asked)
         if known is not None:
             return Found(sorted(known, reverse=True)[:size]), _bounded(len(known), most)
-        found, total, back_to = Found(), 0, None
+        found: Found[Place] = Found()
+        total, back_to = 0, None
         for window in _windows(asked, None, OLDER):
             missing = size - len(found.places)
             there = _places(window, missing, OLDER) if missing else []
@@ -113,12 +83,12 @@ def newest(asked: Asked, size: int, most: int = COUNTED) -> tuple[Found, Count]:
         return found, _bounded(total, most, back_to)
 
 
-def older_than(asked: Asked, place: Place | None, size: int) -> Found:
+def older_than(asked: Asked, place: Place | None, size: int) -> Found[Place]:
     """The newest `size` below `place`; None: of all."""
     return _page(asked, place, size, OLDER)
 
 
-def newer_than(asked: Asked, place: Place, size: int) -> Found:
+def newer_than(asked: Asked, place: Place, size: int) -> Found[Place]:
     """The `size` next above `place`."""
     found = _page(asked, place, size, NEWER)
     found.places.reverse()
@@ -148,7 +118,7 @@ def _bounded(total: int, most: int, back_to: datetime | None = None) -> Count:
     return Count(total, more=back_to is not None, back_to=back_to)
 
 
-def _page(asked: Asked, place: Place | None, size: int, direction: _Direction) -> Found:
+def _page(asked: Asked, place: Place | None, size: int, direction: _Direction) -> Found[Place]:
     with quick():
         known = _few(asked)
         if known is not None:
@@ -158,7 +128,7 @@ def _page(asked: Asked, place: Place | None, size: int, direction: _Direction) -
                 if place is None or (each < place if direction is OLDER else each > place)
             ]
             return Found(sorted(there, reverse=direction is OLDER)[:size])
-        found = Found()
+        found: Found[Place] = Found()
         for window in _windows(asked, place, direction):
             found.places += _places(window, size - len(found.places), direction)
             if len(found.places) >= size:
@@ -199,6 +169,56 @@ def _few(asked: Asked) -> list[Place] | None:
     return [
         each for each in found if (since is None or each.at >= since) and (until is None or each.at < until)
     ]
+
+
+# -- the list page by page, to what is older and back to what is newer --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`places` newest first. What is older lies below `older`, what is newer above `newer`; None: nothing
+    does. `stopped_at`: so far was looked, in the time there was."""
+
+    places: Sequence[Place]
+    older: Place | None = None
+    newer: Place | None = None
+    stopped_at: Place | None = None
+
+
+def listed(asked: Asked, *, before: Place | None, after: Place | None, size: int) -> tuple[Part, Count]:
+    """`part_of`, and how many match in all."""
+    if before is None and after is None:
+        found, counted = newest(asked, size + 1)
+        return _downwards(found, None, size), counted
+    return part_of(asked, before=before, after=after, size=size), count(asked)
+
+
+def part_of(asked: Asked, *, before: Place | None = None, after: Place | None = None, size: int) -> Part:
+    """What is above `after` where there is enough of it, else what is below `before`, else the newest."""
+    if after is not None:
+        found = newer_than(asked, after, size + 1)
+        if len(found.places) > size:
+            places = found.places[-size:]
+            return Part(places, older=places[-1], newer=places[0])
+        if found.stopped_at is not None:
+            older = found.places[-1] if found.places else after
+            return Part(found.places, older=older, newer=found.stopped_at, stopped_at=found.stopped_at)
+        before = None
+    return _downwards(older_than(asked, before, size + 1), before, size)
+
+
+def _downwards(found: Found[Place], before: Place | None, size: int) -> Part:
+    """`found`: one more than `size`, where there is one."""
+    places = found.places[:size]
+    older_end = places[-1] if len(found.places) > size else found.stopped_at
+    newer_end = (places[0] if places else before) if before is not None else None
+    return Part(places, older=older_end, newer=newer_end, stopped_at=found.stopped_at)
+
+
+def protocols_at(places: Sequence[Place]) -> list[FailureProtocol]:
+    """Without what is long, in the order of `places`. What was deleted meanwhile is not among them."""
+    rows = FailureProtocol.objects.defer(*WHOLE_ONLY).in_bulk([place.key for place in places])
+    return [rows[place.key] for place in places if place.key in rows]
 
 
 # -- windows -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from console.exports import FORMATS, file_response
 from console.operations.refusals import Refused
 from console.ui.page import link, needs
 from failures.exporting import stream_of
-from failures.finding.filters import ProtocolFilter, filter_part
+from failures.finding.filters import ProtocolFilter
 from failures.pages.protocols import EXPORT, VIEW
 
 
@@ -19,7 +19,7 @@ def export_page(request: HttpRequest) -> HttpResponseBase:
     form = request.GET.get("file", "csv")
     if form not in FORMATS:
         raise Http404
-    query = filter_part(request.GET)
+    query = ProtocolFilter.part_of(request.GET)
     try:
         return file_response(stream_of(ProtocolFilter(query), form, request.user), form, "protocols")
     except Refused as refused:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import django_filters
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
@@ -15,10 +14,10 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.pages.trips import setting_choices
-from console.filters import SpanFilter
-from console.lists.keyset import keyset_page
+from console.filters import ListFilter, OneOfFilter, SpanFilter, TextFilter
+from console.lists.keyset import keyset_page, list_page
 from console.ui.amounts import Spark, number, spark
-from console.ui.page import needs, page
+from console.ui.page import needs
 from failures.error_groups.merges import in_setting
 from failures.error_groups.queries import Total, hours_of, totals_of
 from failures.links import fingerprint_url
@@ -32,39 +31,24 @@ NEW = timedelta(days=1)
 STALE = timedelta(minutes=1)
 
 
-class FingerprintFilter(django_filters.FilterSet):
-    setting = django_filters.ChoiceFilter(
-        choices=setting_choices,
-        label=gettext_lazy("Setting"),
-        empty_label=gettext_lazy("all"),
-        method="of_setting",
+class FingerprintFilter(ListFilter):
+    setting = OneOfFilter(gettext_lazy("Setting"), setting_choices, method="of_setting")
+    exception = TextFilter(
+        gettext_lazy("Exception contains"), 255, field_name="exception_type", lookup_expr="icontains"
     )
-    exception = django_filters.CharFilter(
-        field_name="exception_type",
-        lookup_expr="icontains",
-        label=gettext_lazy("Exception contains"),
-        max_length=255,
-    )
-    place = django_filters.CharFilter(
-        lookup_expr="icontains", label=gettext_lazy("Place contains"), max_length=300
-    )
-    book = django_filters.ChoiceFilter(
-        choices=[
+    place = TextFilter(gettext_lazy("Place contains"), 300, lookup_expr="icontains")
+    book = OneOfFilter(
+        gettext_lazy("What is known"),
+        [
             ("unknown", gettext_lazy("nobody wrote anything")),
             ("known", gettext_lazy("in the book")),
             ("returned", gettext_lazy("returned after its fix")),
             ("new", gettext_lazy("new in the last 24 hours")),
         ],
-        label=gettext_lazy("What is known"),
-        empty_label=gettext_lazy("all"),
         method="of_book",
     )
     span = SpanFilter(field_name="recent_at")
     quiet = ("place",)
-
-    class Meta:
-        model = Fingerprint
-        fields: list[str] = []
 
     def of_setting(self, rows: QuerySet[Fingerprint], name: str, value: str) -> QuerySet[Fingerprint]:
         return in_setting(rows, value)
@@ -103,17 +87,15 @@ def fingerprint_list(request: HttpRequest) -> HttpResponseBase:
     found = filters.qs if filters.is_valid() else rows.none()
     listed = keyset_page(request, found, "recent_at", SHOWN)
     folded_at = FoldMark.objects.values_list("folded_at", flat=True).first()
-    return page(
+    return list_page(
         request,
         "failures/fingerprints.html",
         title=_("Fingerprints"),
         section="fingerprints",
         filters=filters,
-        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         listed=listed,
         rows=_told(listed.rows, now),
         stale_since=folded_at if folded_at and folded_at < now - STALE else None,
-        told="",
     )
 
 

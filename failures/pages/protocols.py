@@ -12,14 +12,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
-from console.lists.keyset import BEFORE, PAGE, Page
-from console.ui.amounts import number
+from console.database import estimated_rows
+from console.lists.keyset import BEFORE, PAGE, Page, Place, place_in
+from console.ui.amounts import about, number
 from console.ui.page import Text, link, needs, page
-from failures.finding.about import words_of
 from failures.finding.asked import Asked
-from failures.finding.filters import ProtocolFilter, filter_part
-from failures.finding.pages import Part, listed, protocols_at
-from failures.finding.search import HIGHEST, LOWEST, Count, Place, count, older_than, place_in
+from failures.finding.filters import ProtocolFilter
+from failures.finding.search import HIGHEST, LOWEST, Count, Part, count, listed, older_than, protocols_at
+from failures.models import FailureProtocol
 from failures.pages.protocol_table import ProtocolTable, heading_of
 from failures.saved_filters import pages
 
@@ -33,9 +33,9 @@ MOST_NEW = 999
 @require_safe
 @needs(VIEW)
 def protocol_list(request: HttpRequest) -> HttpResponseBase:
-    filters, query = ProtocolFilter(request.GET), filter_part(request.GET)
+    filters, query = ProtocolFilter(request.GET), ProtocolFilter.part_of(request.GET)
     problem = filters.problem
-    before, after = (place_in(request.GET.get(name, "")) for name in (BEFORE, AFTER))
+    before, after = (place_in(request.GET.get(name, ""), FailureProtocol) for name in (BEFORE, AFTER))
     part, counted = Part(()), Count(0)
     if not problem:
         part, counted = listed(filters.asked, before=before, after=after, size=PAGE)
@@ -53,7 +53,7 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
         table=ProtocolTable(shown.rows),
         listed=shown,
         stopped_at=part.stopped_at,
-        total="" if problem else words_of(counted, filters.asked),
+        total="" if problem else _total(counted, filters.asked),
         news_url=""
         if problem or part.newer
         else _news_url(query, _top(filters.asked, part, shown_at), shown_at),
@@ -76,10 +76,10 @@ def protocol_news(request: HttpRequest) -> HttpResponseBase:
 
 
 def _news(asked: Asked, query: QueryDict) -> Count:
-    shown = place_in(f"{query.get(SHOWN, '')}_{LOWEST}")
+    shown = place_in(f"{query.get(SHOWN, '')}_{LOWEST}", FailureProtocol)
     if shown is not None:
         asked = asked.came_after(shown.at)
-    return count(asked, above=place_in(query.get(TOP, "")), most=MOST_NEW)
+    return count(asked, above=place_in(query.get(TOP, ""), FailureProtocol), most=MOST_NEW)
 
 
 def _top(asked: Asked, part: Part, now: datetime) -> Place | None:
@@ -103,6 +103,17 @@ def _news_url(query: QueryDict, top: Place | None, shown_at: datetime) -> str:
     if top is not None:
         asked[TOP] = str(top)
     return f"{link('protocol_news')}?{asked.urlencode()}"
+
+
+def _total(counted: Count, asked: Asked) -> str:
+    """As far as they were counted; beyond `about 1,200,000` where the database estimates it."""
+    if not counted.more:
+        return number(counted.count)
+    rows = FailureProtocol.objects.filter(asked.rest, asked.times)
+    estimate = estimated_rows(rows) if counted.back_to is None else None
+    if estimate is None or estimate <= counted.count:
+        return f"{number(counted.count)}+"
+    return about(estimate)
 
 
 def _files(query: QueryDict) -> list[tuple[str, str, Text]]:

@@ -189,7 +189,7 @@ def insight_table(request: HttpRequest, name: str) -> HttpResponseBase:
         spec=spec,
         table=table,
         filters=filters,
-        filtered=any(value for key, value in request.GET.items() if key in filters.filters),
+        filtered=filters.is_set,
         computed=done.get(name),
         number=current,
         more=more and current < MOST_PAGES,

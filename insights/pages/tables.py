@@ -13,12 +13,12 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.filters import InstantFilter
+from console.filters import InstantFilter, ListFilter, NamesFilter, OneOfFilter, TextFilter
 from console.templatetags.console import at
 from console.ui.amounts import number
 from console.ui.page import Text, link
 from console.ui.text import visible
-from failures.finding.filters import NamesFilter, server_names, setting_keys
+from failures.finding.filters import server_names, setting_keys
 from failures.models import Fingerprint
 from insights.models import Standing
 from insights.pages import panel as cells
@@ -154,32 +154,23 @@ class Spec:
         made: Cells = kind(rows, order_by=order_by or None)
         return made
 
-    def filters(self, query: Any) -> django_filters.FilterSet:
+    def filters(self, query: Any) -> ListFilter:
         names = {field.name for field in self.model._meta.fields}
-        found: dict[str, Any] = {"setting": _names("setting_key", setting_keys, _("Setting"))}
+        found: dict[str, Any] = {"setting": NamesFilter(_("Setting"), setting_keys, field_name="setting_key")}
         if "server" in names:
-            found["server"] = _names("server", server_names, _("Server"))
+            found["server"] = NamesFilter(_("Server"), server_names)
         if "fingerprint" in names:
-            found["fingerprint"] = django_filters.CharFilter(label=_("Fingerprint"), max_length=64)
+            found["fingerprint"] = TextFilter(_("Fingerprint"), 64)
         if "standing" in names:
-            found["standing"] = django_filters.ChoiceFilter(
-                choices=Standing.choices, label=_("Standing"), empty_label=_("all")
-            )
+            found["standing"] = OneOfFilter(_("Standing"), Standing.choices)
         if "odd" in names:
             found["odd"] = django_filters.BooleanFilter(label=_("Only odd ones"))
         if self.instant:
             found["since"] = InstantFilter(field_name=self.instant, lookup_expr="gte", label=_("From"))
             found["until"] = InstantFilter(field_name=self.instant, lookup_expr="lt", label=_("Before"))
-        meta = type("Meta", (), {"model": self.model, "fields": []})
-        kind = type(
-            "InsightFilter", (django_filters.FilterSet,), {**found, "Meta": meta, "quiet": ("fingerprint",)}
-        )
-        made: django_filters.FilterSet = kind(query, self.rows())
+        kind = type("InsightFilter", (ListFilter,), {**found, "quiet": ("fingerprint",)})
+        made: ListFilter = kind(query, self.rows())
         return made
-
-
-def _names(field: str, names: Any, label: Text) -> NamesFilter:
-    return NamesFilter(names, field_name=field, label=label, empty_label=_("all"))
 
 
 def _is_num(name: str) -> bool:

@@ -110,7 +110,7 @@ def pages(asked: Asked) -> list[Newest]:
     before: int | None = None
     while True:
         some.append(newest(Row.objects.all(), asked, before=before, size=SIZE))
-        after = some[-1].numbers[-1] if len(some[-1].numbers) == SIZE else some[-1].stopped_at
+        after = some[-1].places[-1] if len(some[-1].places) == SIZE else some[-1].stopped_at
         if after is None:
             return some
         assert before is None or after < before, "it goes on"
@@ -124,9 +124,9 @@ def test_every_page_together_is_what_matches(pace: str) -> None:
 
         some = pages(asked_for(query))
 
-        assert [number for page in some for number in page.numbers] == expected, query
+        assert [number for page in some for number in page.places] == expected, query
         if pace != "many, without time":
-            assert all(len(page.numbers) == SIZE for page in some[:-1]), query
+            assert all(len(page.places) == SIZE for page in some[:-1]), query
 
 
 def test_the_newest_page_is_counted_or_says_that_there_are_more(pace: str) -> None:
@@ -140,7 +140,7 @@ def test_the_newest_page_is_counted_or_says_that_there_are_more(pace: str) -> No
         if pace == "few":
             assert not page.more and page.stopped_at is None, query
         if page.stopped_at is not None:
-            assert page.more and page.numbers == [
+            assert page.more and page.places == [
                 number for number in expected if number >= page.stopped_at
             ], query
 
@@ -150,8 +150,7 @@ def test_no_page_holds_a_letter_twice_where_letters_come_meanwhile(pace: str) ->
     first = pages(asked_for("text=order"))
     stored(20, first=150)
     for page, after in pairwise(first):
-        below = page.numbers[-1] if len(page.numbers) == SIZE else page.stopped_at
+        below = page.places[-1] if len(page.places) == SIZE else page.stopped_at
         assert (
-            newest(Row.objects.all(), asked_for("text=order"), before=below, size=SIZE).numbers
-            == after.numbers
+            newest(Row.objects.all(), asked_for("text=order"), before=below, size=SIZE).places == after.places
         )

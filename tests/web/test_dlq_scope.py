@@ -25,7 +25,7 @@ from dlq.replay.rules.pacing import rate_allows
 from dlq.replay.scopes import frozen
 from dlq.replay.worker import endings
 from dlq.replay.worker.step import ReplayWorker
-from dlq.search.filter import PAGE_OWN
+from dlq.search.filter import LetterFilter
 from tests.dlq.jobs import run_replay
 from tests.web import letters, reports
 
@@ -47,7 +47,7 @@ def asked(setting: LaunchSetting, by: User, query: str, **how: Any) -> ReplayJob
     return create_job(setting, by=by, query=query, **wish)
 
 
-@pytest.mark.parametrize("name", sorted(PAGE_OWN))
+@pytest.mark.parametrize("name", sorted(LetterFilter.page_own))
 def test_what_is_of_a_page_chooses_no_letters(orders: LaunchSetting, root: User, name: str) -> None:
     """`letters=7,8` is of the address of a page; as a filter it would have found everything."""
     letters.dead("orders", 10)

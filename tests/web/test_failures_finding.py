@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Server
+from console.lists.keyset import Place, place_in
 from failures.finding import search
 from failures.finding.filters import ProtocolFilter
-from failures.finding.pages import listed, part_of, protocols_at
-from failures.finding.search import Count, Place, count, newest, place_in
+from failures.finding.search import Count, count, listed, newest, part_of, protocols_at
 from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.reports import AT
@@ -311,6 +311,14 @@ def test_what_is_not_understood_finds_nothing_and_says_why(query: str) -> None:
     assert ProtocolFilter(QueryDict(query)).problem
 
 
+def test_what_was_deleted_is_offered_once_while_an_address_names_it() -> None:
+    reports.setting("orders")
+
+    choices = [value for value, _label in found_by("setting=gone").form["setting"].field.choices]
+
+    assert choices == ["", "orders", "gone"]
+
+
 def test_the_later_of_two_begins_holds() -> None:
     asked = found_by("span=1h&since=2099-01-01T00:00:00Z").asked
 
@@ -321,10 +329,10 @@ def test_the_later_of_two_begins_holds() -> None:
     "text", ["", "x", "_", f"2026-03-01T12:00:00_{UUID(int=1)}", "2026-03-01T12:00:00+00:00_7"]
 )
 def test_a_place_that_nobody_wrote_is_none(text: str) -> None:
-    assert place_in(text) is None
+    assert place_in(text, Row) is None
 
 
 def test_a_place_is_read_as_it_was_written() -> None:
     place = Place(AT, uuid4())
 
-    assert place_in(str(place)) == place
+    assert place_in(str(place), Row) == place

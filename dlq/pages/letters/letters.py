@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
 from agents.pools.rights import may
-from console.lists.keyset import BEFORE, PAGE, Page, page_of
+from console.lists.keyset import BEFORE, PAGE, Page, number_in, page_of
 from console.templatetags.console import ago_tag, state
 from console.ui import amounts
 from console.ui.labels import kept_tag
@@ -252,7 +252,9 @@ class Listed:
             "filtered": bool(self.query),
             "filter_query": self.query,
             # One setting: said above. Several: nothing can be done with a selection of them.
-            "table": LetterTable(self.page.rows, exclude=("setting",) if self.filters.queue else ("tick",)),
+            "table": LetterTable(
+                self.page.rows, exclude=("setting",) if self.filters.of_queue else ("tick",)
+            ),
             "listed": self.page,
             "total": self.found.words,
             "stopped": self.found.stopped_at is not None,
@@ -267,14 +269,12 @@ def words_missing() -> bool:
 
 def _listed(request: HttpRequest, queue: str = "") -> Listed:
     filters, _rows = found(request.GET, request.user, queue=queue, request=request)
-    before = request.GET.get(BEFORE, "")
-    last = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
-    some = newest_found(filters, request.user, before=last, size=PAGE + 1) if filters.is_valid() else Newest()
-    shown = page_of(request, _rows_of(request, some.numbers), lambda row: str(row.letter.pk))
-    if some.stopped_at is not None:
-        older = request.GET.copy()
-        older[BEFORE] = str(some.stopped_at)
-        shown = Page(shown.rows, older.urlencode(), shown.newest)
+    before = number_in(request.GET.get(BEFORE, ""))
+    some = (
+        newest_found(filters, request.user, before=before, size=PAGE + 1) if filters.is_valid() else Newest()
+    )
+    rows = _rows_of(request, some.places)
+    shown = page_of(request, rows, lambda row: row.letter.pk, stopped_at=some.stopped_at)
     own = filter_query(request.GET)
     return Listed(filters, some, shown, own if QueryDict(own).dict() != {"state": "dead"} else "")
 
