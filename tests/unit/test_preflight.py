@@ -185,6 +185,12 @@ def test_what_goes_into_the_bin_is_not_judged_by_where_it_came_from() -> None:
 def test_more_than_were_looked_at_are_told_by_their_share() -> None:
     found = flight(GOOD, GOOD._replace(pk=2, number=-1), total=50_000)
     assert (found.about, found.total, found.going, found.seen, found.typed) == (True, 50_000, 25_000, 2, True)
+    assert found.at_most == 50_000
+
+
+def test_of_those_that_were_all_looked_at_no_more_can_go_than_go() -> None:
+    found = flight(GOOD, GOOD._replace(pk=2, number=-1), total=None)
+    assert (found.about, found.total, found.going, found.at_most) == (False, 2, 1, 1)
 
 
 @given(st.lists(st.builds(
