@@ -44,8 +44,10 @@ def _content(file: str) -> str:
 
 
 def _in_sqlite(file: str) -> bool:
+    """Where no process has it open, nor has left pages in a log, no file is made beside it."""
+    how = "mode=ro" if Path(f"{file}-wal").exists() else "immutable=1"
     try:
-        with closing(sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"file:{quote(file)}?{how}", uri=True)) as connection:
             return connection.execute(ASKED).fetchone() is not None
     except sqlite3.Error:
         return False

@@ -31,6 +31,7 @@ def sqlite(folder: Path, name: str = OF_BEFORE) -> Path:
     file = folder / "a % b" / "db.sqlite3"
     file.parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(TABLE)
         connection.execute(ROW.format(name=name))
     return file
@@ -50,6 +51,19 @@ def test_one_in_sqlite_is_told_with_its_place(tmp_path: Path) -> None:
     told = history.refusal({"MA_DATABASE_URL": f"sqlite://{file}".replace(" % ", "%20%25%20")})
     assert told.startswith(f"{file} was made by a version before 0.9.0")
     assert f"move db.sqlite3, with -wal and -shm where they are there, out of {file.parent}" in told
+    assert [*file.parent.iterdir()] == [file], "nothing is made beside it"
+
+
+def test_one_whose_site_was_killed_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "db.sqlite3"
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(TABLE)
+        connection.execute(ROW.format(name=OF_BEFORE))
+        connection.commit()
+        for each in (file, Path(f"{file}-wal")):
+            (tmp_path / f"of-{each.name}").write_bytes(each.read_bytes())
+    assert history.refusal({"MA_DATABASE_URL": f"sqlite://{tmp_path}/of-db.sqlite3"})
 
 
 def test_one_in_postgresql_is_told_without_its_password(database: str, tmp_path: Path) -> None:
