@@ -103,6 +103,10 @@ class _Reader:
             self.problems.append(f"{name}_FILE names an empty file: {path}")
         return value
 
+    def option(self, name: str, parse: Callable[[str], T], default: str) -> T:
+        """What may be left out."""
+        return self.parsed(name, self.text(name, default), parse, parse(default))
+
     def parsed(self, name: str, text: str, parse: Callable[[str], T], fallback: T) -> T:
         """`parse` raises ValueError with the reason. What is missing was already reported."""
         if not text:
@@ -130,111 +134,47 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         base_url=reader.parsed("MA_BASE_URL", reader.text("MA_BASE_URL"), _http_url, ""),
         data=Path(reader.text("MA_DATA")).absolute(),
-        debug=reader.parsed("MA_DEBUG", reader.text("MA_DEBUG", "0"), _switch, False),
-        lost_after_seconds=reader.parsed(
-            "MA_LOST_AFTER_SECONDS", reader.text("MA_LOST_AFTER_SECONDS", "15"), _seconds, 15.0
-        ),
-        log_level=reader.parsed("MA_LOG_LEVEL", reader.text("MA_LOG_LEVEL", "INFO"), _log_level, "INFO"),
+        debug=reader.option("MA_DEBUG", _switch, "0"),
+        lost_after_seconds=reader.option("MA_LOST_AFTER_SECONDS", _seconds, "15"),
+        log_level=reader.option("MA_LOG_LEVEL", _log_level, "INFO"),
         dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
         email=reader.parsed("MA_EMAIL_URL", reader.secret("MA_EMAIL_URL", ""), parse_email, None),
         trusted_proxies=reader.parsed(
             "MA_TRUSTED_PROXIES", reader.text("MA_TRUSTED_PROXIES", ""), _networks, ()
         ),
-        schema_signed_in=reader.parsed(
-            "MA_SCHEMA_SIGNED_IN", reader.text("MA_SCHEMA_SIGNED_IN", "0"), _switch, False
+        schema_signed_in=reader.option("MA_SCHEMA_SIGNED_IN", _switch, "0"),
+        second_person_above=reader.option("MA_SECOND_PERSON_ABOVE", _whole(0, 2_000_000_000), "0"),
+        given_back_often=reader.option("MA_GIVEN_BACK_OFTEN", _whole(1, 1_000_000), "5"),
+        bin_days=reader.option("MA_BIN_DAYS", _whole(1, 36_500), "30"),
+        retention_days=reader.option("MA_RETENTION_DAYS", _whole(0, 36_500), "30"),
+        retention_silent_days=reader.option("MA_RETENTION_SILENT_DAYS", _whole(0, 36_500), "90"),
+        intake_rows_per_minute=reader.option("MA_INTAKE_ROWS_PER_MINUTE", _whole(1, 2_000_000_000), "600000"),
+        intake_mb_per_minute=reader.option("MA_INTAKE_MB_PER_MINUTE", _whole(1, 1_000_000_000), "6000"),
+        keep_activations_days=reader.option("MA_KEEP_ACTIVATIONS_DAYS", _whole(0, 36_500), "365"),
+        keep_runs_days=reader.option("MA_KEEP_RUNS_DAYS", _whole(0, 36_500), "180"),
+        keep_audit_days=reader.option("MA_KEEP_AUDIT_DAYS", _whole(0, 36_500), "0"),
+        keep_replays_days=reader.option("MA_KEEP_REPLAYS_DAYS", _whole(0, 36_500), "365"),
+        keep_alerts_days=reader.option("MA_KEEP_ALERTS_DAYS", _whole(0, 36_500), "365"),
+        keep_answers_days=reader.option("MA_KEEP_ANSWERS_DAYS", _whole(0, 36_500), "30"),
+        keep_dead_letters_days=reader.option("MA_KEEP_DEAD_LETTERS_DAYS", _whole(0, 36_500), "180"),
+        keep_dead_letter_bodies_days=reader.option(
+            "MA_KEEP_DEAD_LETTER_BODIES_DAYS", _whole(0, 36_500), "30"
         ),
-        second_person_above=reader.parsed(
-            "MA_SECOND_PERSON_ABOVE", reader.text("MA_SECOND_PERSON_ABOVE", "0"), _whole(0, 2_000_000_000), 0
-        ),
-        given_back_often=reader.parsed(
-            "MA_GIVEN_BACK_OFTEN", reader.text("MA_GIVEN_BACK_OFTEN", "5"), _whole(1, 1_000_000), 5
-        ),
-        bin_days=reader.parsed("MA_BIN_DAYS", reader.text("MA_BIN_DAYS", "30"), _whole(1, 36_500), 30),
-        retention_days=reader.parsed(
-            "MA_RETENTION_DAYS", reader.text("MA_RETENTION_DAYS", "30"), _whole(0, 36_500), 30
-        ),
-        retention_silent_days=reader.parsed(
-            "MA_RETENTION_SILENT_DAYS", reader.text("MA_RETENTION_SILENT_DAYS", "90"), _whole(0, 36_500), 90
-        ),
-        intake_rows_per_minute=reader.parsed(
-            "MA_INTAKE_ROWS_PER_MINUTE",
-            reader.text("MA_INTAKE_ROWS_PER_MINUTE", "600000"),
-            _whole(1, 2_000_000_000),
-            600_000,
-        ),
-        intake_mb_per_minute=reader.parsed(
-            "MA_INTAKE_MB_PER_MINUTE",
-            reader.text("MA_INTAKE_MB_PER_MINUTE", "6000"),
-            _whole(1, 1_000_000_000),
-            6000,
-        ),
-        keep_activations_days=reader.parsed(
-            "MA_KEEP_ACTIVATIONS_DAYS", reader.text("MA_KEEP_ACTIVATIONS_DAYS", "365"), _whole(0, 36_500), 365
-        ),
-        keep_runs_days=reader.parsed(
-            "MA_KEEP_RUNS_DAYS", reader.text("MA_KEEP_RUNS_DAYS", "180"), _whole(0, 36_500), 180
-        ),
-        keep_audit_days=reader.parsed(
-            "MA_KEEP_AUDIT_DAYS", reader.text("MA_KEEP_AUDIT_DAYS", "0"), _whole(0, 36_500), 0
-        ),
-        keep_replays_days=reader.parsed(
-            "MA_KEEP_REPLAYS_DAYS", reader.text("MA_KEEP_REPLAYS_DAYS", "365"), _whole(0, 36_500), 365
-        ),
-        keep_alerts_days=reader.parsed(
-            "MA_KEEP_ALERTS_DAYS", reader.text("MA_KEEP_ALERTS_DAYS", "365"), _whole(0, 36_500), 365
-        ),
-        keep_answers_days=reader.parsed(
-            "MA_KEEP_ANSWERS_DAYS", reader.text("MA_KEEP_ANSWERS_DAYS", "30"), _whole(0, 36_500), 30
-        ),
-        keep_dead_letters_days=reader.parsed(
-            "MA_KEEP_DEAD_LETTERS_DAYS",
-            reader.text("MA_KEEP_DEAD_LETTERS_DAYS", "180"),
-            _whole(0, 36_500),
-            180,
-        ),
-        keep_dead_letter_bodies_days=reader.parsed(
-            "MA_KEEP_DEAD_LETTER_BODIES_DAYS",
-            reader.text("MA_KEEP_DEAD_LETTER_BODIES_DAYS", "30"),
-            _whole(0, 36_500),
-            30,
-        ),
-        keep_refused_days=reader.parsed(
-            "MA_KEEP_REFUSED_DAYS", reader.text("MA_KEEP_REFUSED_DAYS", "180"), _whole(0, 36_500), 180
-        ),
+        keep_refused_days=reader.option("MA_KEEP_REFUSED_DAYS", _whole(0, 36_500), "180"),
         pipeline=reader.parsed("MA_PIPELINE", reader.text("MA_PIPELINE", ""), _pipeline, ""),
         archive_url=reader.parsed("MA_ARCHIVE_URL", reader.text("MA_ARCHIVE_URL", ""), _location, ""),
-        archive_bodies=reader.parsed(
-            "MA_ARCHIVE_BODIES", reader.text("MA_ARCHIVE_BODIES", "0"), _switch, False
-        ),
+        archive_bodies=reader.option("MA_ARCHIVE_BODIES", _switch, "0"),
         pipeline_drivers=tuple(
             path.strip() for path in reader.text("MA_PIPELINE_DRIVERS", "").split(",") if path.strip()
         ),
-        pipeline_master=reader.parsed(
-            "MA_PIPELINE_MASTER", reader.text("MA_PIPELINE_MASTER", "local[*]"), _spark_master, "local[*]"
-        ),
+        pipeline_master=reader.option("MA_PIPELINE_MASTER", _spark_master, "local[*]"),
         pipeline_submit=reader.text("MA_PIPELINE_SUBMIT", ""),
         pipeline_properties=reader.text("MA_PIPELINE_PROPERTIES", ""),
-        pipeline_memory_mb=reader.parsed(
-            "MA_PIPELINE_MEMORY_MB",
-            reader.text("MA_PIPELINE_MEMORY_MB", "4096"),
-            _whole(1024, 10_000_000),
-            4096,
-        ),
-        pipeline_hours=reader.parsed(
-            "MA_PIPELINE_HOURS", reader.text("MA_PIPELINE_HOURS", "4"), _whole(1, 1000), 4
-        ),
-        pipeline_at=reader.parsed(
-            "MA_PIPELINE_AT", reader.text("MA_PIPELINE_AT", "02:30"), _time_of_day, None
-        ),
-        keep_pipeline_runs_days=reader.parsed(
-            "MA_KEEP_PIPELINE_RUNS_DAYS",
-            reader.text("MA_KEEP_PIPELINE_RUNS_DAYS", "90"),
-            _whole(1, 36_500),
-            90,
-        ),
-        retention_keep_dead=reader.parsed(
-            "MA_RETENTION_KEEP_DEAD", reader.text("MA_RETENTION_KEEP_DEAD", "0"), _switch, False
-        ),
+        pipeline_memory_mb=reader.option("MA_PIPELINE_MEMORY_MB", _whole(1024, 10_000_000), "4096"),
+        pipeline_hours=reader.option("MA_PIPELINE_HOURS", _whole(1, 1000), "4"),
+        pipeline_at=reader.option("MA_PIPELINE_AT", _time_of_day, "02:30"),
+        keep_pipeline_runs_days=reader.option("MA_KEEP_PIPELINE_RUNS_DAYS", _whole(1, 36_500), "90"),
+        retention_keep_dead=reader.option("MA_RETENTION_KEEP_DEAD", _switch, "0"),
     )
     _refuse(reader.problems)
     return result
