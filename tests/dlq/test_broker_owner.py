@@ -312,7 +312,7 @@ def test_a_running_site_whose_broker_was_taken_over_takes_no_letter_any_more_and
 
 DIES_BETWEEN = """
 import os, signal
-from broker import site_claim
+from broker.management import site_claim
 site_claim.claim = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
 from django.core.management import call_command
 call_command("claim_broker", "--adopt")

@@ -36,7 +36,7 @@ from django.utils import timezone
 from console.processes import NamedLock
 from console.broker import management
 from console.operations.operation import perform
-from broker import waiting
+from broker.management import waiting_messages
 from broker.port import ManagementFailed
 from dlq.models import WaitingAction
 from dlq.models.waiting import OPEN_ACTIONS
@@ -46,7 +46,7 @@ from tests.dlq.jobs import run_waiting
 from tests.web import reports
 
 key, kind, part, places, most, listed = {arguments!r}
-waiting.LISTED = listed
+waiting_messages.LISTED = listed
 setting = reports.setting(key)
 
 def count(queue, attribute="MessageCount"):

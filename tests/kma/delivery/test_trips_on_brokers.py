@@ -75,7 +75,7 @@ def test_a_permanent_failure_spends_few_deliveries_and_no_message_dies_of_the_tr
 
 KILLER = """
 import os, signal
-from contract.messages import Interruption
+from contract.records import Interruption
 from kma.spool.records import Spool
 
 real = Spool.append
