@@ -106,8 +106,8 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_step: return 0 -> return None": "it is only asked whether there is a step",
     },
     "kma/delivery/breaker.py": {
-        "Counting.__init__: 0 -> -1": "a run that handled less than 0 has proved as little",
-        "Counting.succeeded: self.counts.any -> True": "where nothing counts there is nothing to forget",
+        "RunBreaker.__init__: 0 -> -1": "a run that handled less than 0 has proved as little",
+        "RunBreaker.succeeded: self.counts.any -> True": "where nothing counts there is nothing to forget",
     },
     "dlq/replay/preflight/rules.py": {
         "_warnings: policy.one -> True": "a letter that goes has a doubt only where it was named alone",

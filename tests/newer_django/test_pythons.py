@@ -64,10 +64,10 @@ def test_where_apt_has_none_it_is_said_and_nothing_goes_on(
         asked.extend(need.packages[0] for need in needs if not need.found())
         raise DeployError("apt-get install failed with exit code 100")
 
-    monkeypatch.setattr(system_packages, "ensure", refuse)
+    monkeypatch.setattr(system_packages, "ensure_installed", refuse)
     with pytest.raises(DeployError, match=r"needs Python 3\.12 or newer.*Debian 12 has 3\.11 only"):
         pythons.ensure(machine / "log")
     assert asked == ["python3.12-venv", "python3.12-dev"]
-    monkeypatch.setattr(system_packages, "ensure", lambda *_: None)
+    monkeypatch.setattr(system_packages, "ensure_installed", lambda *_: None)
     with pytest.raises(DeployError, match="Install one"):
         pythons.ensure(machine / "log")

@@ -111,7 +111,7 @@ def test_bodies_are_told_only_of_messages_of_which_it_is_certain(
     messages = [line.message for line in seen(house, "waiting").lines]
     heads = Heads(house.management, house.browser, Masks())
     assert list(heads.of(house.setting, "waiting", messages, 50).values()) == ["first", "second", "third"]
-    monkeypatch.setattr("dlq.subscriptions.queries.waiting.first_waiting", lambda *_: [])
+    monkeypatch.setattr("broker.management.waiting_messages.first_waiting", lambda *_: [])
     assert heads.of(house.setting, "waiting", messages, 50) == {messages[2].number: "third"}
 
 
