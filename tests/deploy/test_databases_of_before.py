@@ -20,8 +20,6 @@ from deploy.console import DeployError
 from deploy.layout import Layout
 from deploy.services.postgres import Cluster
 
-pytestmark = pytest.mark.process
-
 TABLE = "CREATE TABLE django_migrations (id integer, app varchar(255), name varchar(255))"
 ROW = "INSERT INTO django_migrations VALUES (1, 'agents', '{name}')"
 OF_BEFORE, OF_TODAY = "0002_launch_control", "0001_initial"
@@ -96,6 +94,7 @@ def test_one_of_today_is_not_refused(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.process
 def test_a_start_is_refused_with_the_same_words(tmp_path: Path) -> None:
     config = configuration.read({"MA_DATA": str(tmp_path)})
     manage.refuse_database_of_before(config, Layout(tmp_path))
@@ -106,6 +105,7 @@ def test_a_start_is_refused_with_the_same_words(tmp_path: Path) -> None:
     assert str(refused.value) == told != ""
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", [["migrate"], ["prepare", "database"]], ids=" ".join)
 def test_nothing_migrates_it(command: list[str], tmp_path: Path) -> None:
     file = sqlite(tmp_path).rename(tmp_path / "db.sqlite3")
