@@ -8,7 +8,3 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents import audit_codes, reasons  # noqa: F401 - codes must be known before a row is shown
-        from agents.alerts import sources, subscription_sources
-
-        sources.register_kinds()
-        subscription_sources.register_kinds()

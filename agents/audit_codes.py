@@ -4,12 +4,9 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from agents.alerts.kinds import kind_of
 from agents.models import (
-    AlertRule,
     Destination,
     LaunchSetting,
-    NoticeTarget,
     Pool,
     PoolGrant,
     Schedule,
@@ -19,7 +16,6 @@ from agents.models import (
 from agents.models.schedule import Missed
 from console.audit import text
 from console.audit.saves import RowKind
-from console.ui.text import masked
 
 text.COUNTS.declare(
     {
@@ -53,25 +49,15 @@ def _scheduled(owner: LaunchSetting | ScheduledGroup) -> dict[str, Any]:
     return {"schedule": str(schedule), "missed": schedule.missed} if schedule else {}
 
 
-def _kind(name: str) -> text.Text:
-    kind = kind_of(name)
-    return kind.label if kind else name
-
-
 def _allowed(agents: Any) -> text.Text:
     return _("every agent of its servers") if agents is None else agents or _("no agent")
 
 
 SCHEDULE_WORDS = {"missed": lambda value: dict(Missed.choices).get(str(value), "—")}
-RowKind("alert_rule", AlertRule, _("Alert rules"), page="agents_alertrule_change", about=("kind", "pool"),
-        words={"kind": _kind})  # fmt: skip
 RowKind("destination", Destination, _("Destinations"), about=("name",))
 RowKind("grant", PoolGrant, _("Rights in pools"), page="agents_poolgrant_change", about=("pool", "group"))
 RowKind("group", ScheduledGroup, _("Groups"), key="name", removed_by="group.delete",
         many={"members": ("setting__key",)}, more=_scheduled, words=SCHEDULE_WORDS)  # fmt: skip
-RowKind("notice_target", NoticeTarget, _("Who is told of trips"), removed_by="notice_target.delete",
-        about=("address",), shown={"address": masked},
-        setting_key=lambda target: target.setting.key if target.setting else "")  # fmt: skip
 RowKind("pool", Pool, _("Pools"), key="name", many={"servers": ("name",)}, words={"allowed_agents": _allowed})
 RowKind("server", Server, _("Servers"), key="name", removed_by="server.remove")
 RowKind("setting", LaunchSetting, _("Settings"), key="key", removed_by="setting.remove", more=_scheduled,

@@ -4,7 +4,7 @@ Rows of this app are typed as `Any` here: models ask too (`key_taken`), and woul
 import.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -24,11 +24,12 @@ class Referrer:
     are let go a few at a time. `of_setting` and `of_runs` (the keys of at most AT_ONCE) take a step, a
     transaction of its own of at most AT_ONCE rows, each time they are asked for the next one, and end where
     no row refers to these any more. A step answers how many rows it let go. `model` is what refers: nobody
-    else touches its rows."""
+    else touches its rows. `goes_with_the_row`: few of a setting, which are deleted with it, not before."""
 
     model: type[Any]
     of_setting: Callable[[Any], Iterator[int]]
     of_runs: Callable[[Collection[int]], Iterator[int]]
+    goes_with_the_row: bool = False
 
 
 referrers: Hook[[], Referrer] = Hook()
@@ -45,3 +46,11 @@ key_taken: Hook[[str], str | Promise | None] = Hook()
 # After the commit of each end of an activation. It may be lost to a kill in between: what must follow is
 # healed by `agents.tend`.
 activation_ended: Hook[[Any, datetime], None] = Hook()
+# In the transaction of a trip, also of one that is opened again: what was done because of it, for its
+# effects.
+breaker_tripped: Hook[[Any, datetime], Sequence[dict[str, str]]] = Hook()
+# (the context of the serializer, a trip): who was told of it, as REST says it.
+trip_notices: Hook[[Mapping[str, Any], Any], Sequence[Any]] = Hook()
+# With each heartbeat, and by the process that follows the dead letters: while Redis, beat or the worker is
+# away whoever is asked does in their place what is his. It must not keep the caller waiting.
+stand_in: Hook[[datetime], object] = Hook()

@@ -1,20 +1,16 @@
 """Every few seconds: what time alone changes. Each part may run twice and in any process."""
 
-import threading
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError
 
 from agents.acknowledgements.answers import lose_redelivered
 from agents.activations.drains import watch_drains
 from agents.activations.enable import forget_old_windows
 from agents.activations.end import end_activations, lose_unreachable_runs
 from agents.activations.plan import plan_open_activations
-from agents.alerts.evaluating import evaluate
-from agents.alerts.notices import ask_if_due, send_due
 from agents.breaker.trip import evaluate_open
 from agents.groups.enable import advance_groups
 from agents.isolation import isolated
@@ -53,7 +49,6 @@ def tend(now: datetime) -> None:
     record_heartbeat("beat", now)
     keep_up(now)
     rest: tuple[tuple[str, Callable[[datetime], object]], ...] = (
-        ("notices", ask_if_due),
         ("old windows", forget_old_windows),
         ("removals", finish_removals),
         ("provisioning", provision_due),
@@ -91,21 +86,13 @@ def keep_up(now: datetime) -> None:
         log.info("tended", **told)
 
 
-# While Redis, beat or the worker is away nobody does the steps that ask the broker, and nobody looks at the
-# alerts.
-#
-# The process that follows the dead letters needs none of the three and has a connection to the broker: it
-# does both meanwhile. Alerts are looked at by the site, too, for as long as a KMA sends heartbeats.
+# While Redis, beat or the worker is away nobody does the steps that ask the broker. The process that follows
+# the dead letters needs none of the three and has a connection to the broker: it does them meanwhile.
 
 
 # As often as beat asks for the first of them.
 STAND_IN_EVERY = timedelta(seconds=2)
-ALERTS_EVERY = timedelta(seconds=10)
-
-# Held by the look under way in this process: an address that does not answer may hold it for long.
-_looking = threading.Lock()
-# By the monotonic clock: before, this process asks no row whether beat is away.
-_next_question = 0.0
+WATCH_EVERY = timedelta(seconds=10)
 
 
 def stand_in_at_broker(now: datetime) -> bool:
@@ -116,42 +103,9 @@ def stand_in_at_broker(now: datetime) -> bool:
             return False
         watch_drains(now)
         provision_due(now)
-        if once_per("watch subscriptions", ALERTS_EVERY, now):
+        if once_per("watch subscriptions", WATCH_EVERY, now):
             watch_subscriptions(now)
     except (DatabaseError, InterfaceError) as error:
         log.warning("standing in waits", reason=str(error))
         return False
     return True
-
-
-def stand_in_for_alerts(now: datetime) -> threading.Thread | None:
-    """The look that was begun, in a thread of its own: notices may take long, and who calls has other things
-    to do. Beside a worker that comes back it does no harm: one process looks at a time, each notice is
-    claimed."""
-    global _next_question
-    if time.monotonic() < _next_question:
-        return None
-    _next_question = time.monotonic() + ALERTS_EVERY.total_seconds() / 2
-    try:
-        if not beat_is_away(now) or not once_per("alerts", ALERTS_EVERY, now):
-            return None
-    except (DatabaseError, InterfaceError) as error:
-        log.warning("standing in waits", reason=str(error))
-        return None
-    thread = threading.Thread(target=_look_at_alerts, args=(now,), name="alerts", daemon=True)
-    thread.start()
-    return thread
-
-
-def _look_at_alerts(now: datetime) -> None:
-    if not _looking.acquire(blocking=False):
-        return
-    try:
-        evaluate(now)
-        send_due(now)
-    except Exception:
-        # Nobody waits for this thread: the next look tries again.
-        log.exception("alerts not evaluated")
-    finally:
-        connection.close()
-        _looking.release()

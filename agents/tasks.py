@@ -4,8 +4,6 @@ from celery import shared_task
 from django.utils import timezone
 
 from agents.activations.drains import watch_drains
-from agents.alerts.evaluating import evaluate
-from agents.alerts.notices import send_due
 from agents.destinations.policies import watch_policies
 from agents.provisioning.provision import provision_setting
 from agents.provisioning.subscriptions import watch_subscriptions
@@ -42,13 +40,3 @@ def provision(setting_id: int) -> None:
 def tick_task(schedule_id: int) -> None:
     """When a window begins: the look at all schedules would find it some seconds late."""
     tick(schedule_id, timezone.now())
-
-
-@shared_task(name="agents.send_notices")
-def send_notices() -> None:
-    send_due(timezone.now())
-
-
-@shared_task(name="agents.evaluate_alerts")
-def evaluate_alerts() -> None:
-    evaluate(timezone.now())

@@ -9,7 +9,6 @@ class DlqConfig(AppConfig):
     def ready(self) -> None:
         from agents import hooks
         from dlq import (
-            alert_sources,
             audit_codes,  # noqa: F401 - words of what entries hold
             rights,
             tasks,  # noqa: F401 - workers of its jobs
@@ -25,14 +24,11 @@ class DlqConfig(AppConfig):
             indexed_before,
             of_dead_letters,
         )
-        from dlq.subscriptions import alerts
         from failures.hooks import protocols_stored, record_kinds
         from failures.protocols.messages import register_endings, register_returned
         from failures.retention import aged, counts, keepers, turns
         from failures.retention.activations import register_referred
 
-        alert_sources.register_kinds()
-        alerts.register_kinds()
         rights.register()
         editing.register()
         hooks.key_taken.implement(key_problem)

@@ -11,8 +11,6 @@ class FailuresConfig(AppConfig):
         from failures import (
             audit_codes,  # noqa: F401 - words of what entries hold
         )
-        from failures.alerts import foreign_reports
-        from failures.alerts import kinds as alerts
         from failures.finding import meaning
         from failures.intake.spools import stored_up_to
         from failures.protocols import referrer
@@ -21,8 +19,6 @@ class FailuresConfig(AppConfig):
         from failures.retention.keepers import attempts_are_counted_since, counted_attempts
 
         meaning.register()
-        alerts.register_kinds()
-        foreign_reports.register_kind()
         hooks.known_attempts.implement(known_attempts)
         hooks.unresolved_messages.implement(unresolved)
         hooks.stored_less.implement(stored_up_to)

@@ -10,13 +10,11 @@ class InsightsConfig(AppConfig):
         from failures import erasing
         from failures.retention import keepers
         from insights import (
-            alerts,
             audit_codes,  # noqa: F401 - words of what entries hold
         )
         from insights.archive import erasing as in_archive
         from insights.archive import kinds, statements
 
-        alerts.register_kinds()
         statements.register_kinds()
         erasing.register_archive(in_archive.erase)
         erasing.register_remembering(in_archive.remember)

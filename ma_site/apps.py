@@ -35,8 +35,5 @@ class MaSiteConfig(AppConfig):
     def ready(self) -> None:
         from ma_site import (
             audit_codes,  # noqa: F401  # words of what entries hold
-            component_alerts,
         )
         from ma_site.requests import sign_in  # noqa: F401  # its receivers
-
-        component_alerts.register_kinds()

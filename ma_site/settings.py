@@ -78,6 +78,7 @@ INSTALLED_APPS = [
     "failures",
     "dlq",
     "insights",
+    "alerts",
     "ma_site",
 ]
 
@@ -243,7 +244,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     # Where two fields of one name have other codes each.
     "ENUM_NAME_OVERRIDES": {
-        "AlertStateEnum": "agents.models.alert.AlertState",
+        "AlertStateEnum": "alerts.models.alert.AlertState",
         "LetterStateEnum": "dlq.models.letter.LetterState",
         "OutcomeEnum": "failures.models.protocol.OUTCOME_CHOICES",
         "WaitingPartEnum": "dlq.models.waiting.WaitingPart",
@@ -295,10 +296,11 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 60},
     },
     "evaluate alerts": {
-        "task": "agents.evaluate_alerts",
+        "task": "alerts.evaluate",
         "schedule": schedule(10.0),
         "options": {"expires": 10},
     },
+    "send notices": {"task": "alerts.send_notices", "schedule": schedule(5.0), "options": {"expires": 5}},
     "start jobs": {"task": "console.start_jobs", "schedule": schedule(3.0), "options": {"expires": 3}},
     "empty bin": {"task": "dlq.empty_bin", "schedule": schedule(60.0), "options": {"expires": 60}},
     "end overdue outcomes": {

@@ -3,8 +3,8 @@
 from celery import shared_task
 from django.utils import timezone
 
+from agents.site.components import measure
 from agents.site.sign_ins import forget_old_counters
-from ma_site.measuring import measure
 
 
 @shared_task(name="ma_site.measure")

@@ -28,6 +28,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("failures.api.urls")),
     path("api/v1/", include("dlq.api.urls")),
+    path("api/v1/", include("alerts.api.urls")),
     path("api/v1/", include("insights.api")),
     re_path(r"^api/(?P<path>.*)$", unknown_address),
     path("", admin.site.urls),

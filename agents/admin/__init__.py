@@ -1,5 +1,5 @@
 """Forms and lists of this app's rows in the admin."""
 
-from agents.admin import activations, alert_rules, destinations, groups, notices, places, settings
+from agents.admin import activations, destinations, groups, places, settings
 
-__all__ = ["activations", "alert_rules", "destinations", "groups", "notices", "places", "settings"]
+__all__ = ["activations", "destinations", "groups", "places", "settings"]

@@ -7,9 +7,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from agents import hooks
 from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
 from agents.heartbeat.heartbeats import WrongServer, accept_heartbeat, refuse_version
-from agents.reconciler import stand_in_for_alerts
 from console.rest.errors import Forbidden
 from contract import version_3, wire
 from contract.messages import Heartbeat
@@ -40,6 +40,6 @@ class HeartbeatView(APIView):
                 where="server",
                 what_to_do="Give each KMA the token of its own server.",
             ) from error
-        stand_in_for_alerts(now)
+        hooks.stand_in(now)
         answer = wire.dump(reply)
         return Response(version_3.reply(answer) if older else answer)

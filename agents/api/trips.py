@@ -7,8 +7,9 @@ from drf_spectacular.utils import extend_schema, extend_schema_field, extend_sch
 from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
-from agents.alerts.targets import address_of_notice, effects_for
-from agents.models import BreakerTrip, Interruption, Notice
+from agents import hooks
+from agents.models import BreakerTrip, Interruption
+from agents.pages.trip_words import effects_for
 from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import QuerySerializer
 
@@ -39,29 +40,6 @@ class InterruptionSerializer(serializers.ModelSerializer[Interruption]):
             "received_at",
         )
         read_only_fields = fields
-
-
-class NoticeSerializer(serializers.ModelSerializer[Notice]):
-    class Meta:
-        model = Notice
-        fields = (
-            "id",
-            "channel",
-            "address",
-            "state",
-            "attempts",
-            "next_at",
-            "problem",
-            "created_at",
-            "sent_at",
-        )
-        read_only_fields = fields
-
-    def to_representation(self, notice: Notice) -> dict[str, Any]:
-        """Of a webhook only the host, for who may not edit the setting."""
-        setting = notice.trip.setting if notice.trip else None
-        shown = super().to_representation(notice)
-        return shown | {"address": address_of_notice(self.context["request"].user, notice, setting)}
 
 
 class TripSerializer(serializers.ModelSerializer[BreakerTrip]):
@@ -114,10 +92,9 @@ class WholeTripSerializer(TripSerializer):
         rows = trip.interruptions.select_related("server").order_by("-received_at")[:MOST_ROWS]
         return InterruptionSerializer(rows, many=True).data
 
-    @extend_schema_field(NoticeSerializer(many=True))
+    @extend_schema_field({"type": "array", "items": {"$ref": "#/components/schemas/Notice"}})
     def get_notices(self, trip: BreakerTrip) -> Any:
-        rows = trip.notices.select_related("target__setting", "trip__setting").order_by("-pk")[:MOST_ROWS]
-        return NoticeSerializer(rows, many=True, context=self.context).data
+        return [row for rows in hooks.trip_notices(self.context, trip) for row in rows]
 
 
 class TripQuery(QuerySerializer):

@@ -5,10 +5,8 @@ from rest_framework.routers import SimpleRouter
 
 from agents.api.acknowledgements import AcknowledgementViewSet
 from agents.api.activations import ActivationViewSet
-from agents.api.alerts import AlertViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
-from agents.api.notice_targets import TargetViewSet
 from agents.api.places import DestinationViewSet, PoolViewSet, ServerTokenViewSet, ServerViewSet
 from agents.api.pools import GrantViewSet
 from agents.api.settings import QueueView, SettingViewSet
@@ -25,8 +23,6 @@ router.register("server-tokens", ServerTokenViewSet, basename="api-server-token"
 router.register("activations", ActivationViewSet, basename="api-activation")
 router.register("acknowledgements", AcknowledgementViewSet, basename="api-acknowledgement")
 router.register("trips", TripViewSet, basename="api-trip")
-router.register("alerts", AlertViewSet, basename="api-alert")
-router.register("notice-targets", TargetViewSet, basename="api-notice-target")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("heartbeat/", HeartbeatView.as_view(), name="api-heartbeat"),

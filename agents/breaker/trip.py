@@ -10,10 +10,10 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
+from agents import hooks
 from agents.activations.enable import reopen_trip, switch_off
 from agents.activations.end import end_activations
 from agents.activations.queries import interrupted_now
-from agents.alerts.notices import create_notices
 from agents.breaker.rules import ALONE_AFTER, Facts, Other, Quorum, decide, live
 from agents.groups.enable import disable_group
 from agents.isolation import isolated
@@ -167,7 +167,7 @@ def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
             setting=setting, activation=activation, group=group, reason=reason, exception_type=exception_type,
             quorum=quorum.as_json(), at=now,
         )  # fmt: skip
-    effects += [{"what": "notice", "name": notice.address} for notice in create_notices(trip, now)]
+    effects += [effect for done in hooks.breaker_tripped(trip, now) for effect in done]
     BreakerTrip.objects.filter(pk=trip.pk).update(effects=[*trip.effects, *effects])
     trip.refresh_from_db()
     Interruption.objects.filter(run__in=runs, trip=None).update(trip=trip)

@@ -11,18 +11,8 @@ from agents.models.activation import (
     Trigger,
     Withheld,
 )
-from agents.models.alert import (
-    LIVE_ALERTS,
-    Alert,
-    AlertEvaluation,
-    AlertRule,
-    AlertState,
-    AlertTransition,
-    Severity,
-)
 from agents.models.destination import Destination, FoundPolicy, SubscriptionState
 from agents.models.group import GroupActivation, GroupActivationState, GroupMember, ScheduledGroup
-from agents.models.notice import Channel, Notice, NoticeState, NoticeTarget
 from agents.models.poison import PoisonPolicy
 from agents.models.pool import Pool, PoolGrant
 from agents.models.schedule import Missed, Schedule, Timing, Window, WindowResult
@@ -32,20 +22,13 @@ from agents.models.site import ComponentCondition, ComponentState, SignInCounter
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
 __all__ = [
-    "LIVE_ALERTS",
     "WAITING_STATES",
     "Acknowledgement",
     "AcknowledgementState",
     "Activation",
     "ActivationState",
-    "Alert",
-    "AlertEvaluation",
-    "AlertRule",
-    "AlertState",
-    "AlertTransition",
     "BreakReason",
     "BreakerTrip",
-    "Channel",
     "ComponentCondition",
     "ComponentState",
     "Destination",
@@ -59,9 +42,6 @@ __all__ = [
     "Kind",
     "LaunchSetting",
     "Missed",
-    "Notice",
-    "NoticeState",
-    "NoticeTarget",
     "OfferedAgent",
     "PoisonPolicy",
     "Pool",
@@ -74,7 +54,6 @@ __all__ = [
     "Server",
     "ServerState",
     "ServerToken",
-    "Severity",
     "SignInCounter",
     "SiteIdentity",
     "Spread",

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.functional import Promise
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
@@ -21,9 +21,7 @@ from agents.groups.enable import group_of
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run, Withheld
 from agents.models.parameters import DEEPEST_PARAMETERS
 from agents.pages import setting_fields
-from agents.pages.notices import told_of
 from agents.pages.states import ACTIVATIONS, PROVISIONED, facts_of, run_rows, setting_shown, stopping_shown
-from agents.pages.subscription_notes import stopping_note, subscription_alerts
 from agents.pools.rights import may
 from agents.provisioning.queue_counts import figures_of
 from agents.schedules.queries import scheduled
@@ -151,13 +149,12 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         buttons=operation_buttons(
             request.user, setting, EnableSetting, RetryMessage, StopSetting, RunSetting, DisableSetting
         ),
-        told=told_of(request, setting),
         group=group_of(setting),
         schedule=scheduled(setting, now),
         pending=pending_reason(current),
         withheld=withheld,
         stopping=stopping_note(setting, figures.consumers),
-        alerts=subscription_alerts(setting),
+        notes=panels.render("setting_notes", request, setting),
         trip=setting.trips.filter(ended_at=None).first() if not setting.enabled else None,
         live_panels=panels.render("setting_live", request, setting),
         whole_panels=panels.render("setting_whole", request, setting),
@@ -184,3 +181,20 @@ def pending_reason(activation: Activation | None) -> Reason:
         return NO_REASON
     reason: Reason = activation.reason
     return reason
+
+
+def stopping_note(setting: LaunchSetting, consumers: int | None) -> str:
+    """What a disabled setting waits for; empty where nothing consumes."""
+    if setting.enabled or not consumers:
+        return ""
+    text = ngettext(
+        "Disabled, but %(n)s consumer of its subscription is still open and may process messages. A run that "
+        "is still "
+        "ending is listed below with its server; where none is, the consumer belongs to another client.",
+        "Disabled, but %(n)s consumers of its subscription are still open and may process messages. Runs "
+        "that are "
+        "still ending are listed below with their servers; where none is, the consumers belong to another "
+        "client.",
+        consumers,
+    )
+    return text % {"n": number(consumers)}

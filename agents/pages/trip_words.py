@@ -7,10 +7,11 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.alerts.targets import effects_for
 from agents.models import BreakerTrip, Interruption
+from agents.pools.rights import may
 from console.ui.amounts import number
 from console.ui.page import link
+from console.ui.text import masked
 from contract.breaker import TripReason
 
 
@@ -102,3 +103,11 @@ def interruption_cause(interruption: Interruption) -> str:
         interruption.any_count,
         [interruption.server.name],
     )
+
+
+def effects_for(user: Any, trip: BreakerTrip) -> list[dict[str, Any]]:
+    """What was done, told notices among it. What is no list of objects is left out."""
+    kept = [each for each in trip.effects if isinstance(each, dict)] if isinstance(trip.effects, list) else []
+    if may(user, "edit", trip.setting):
+        return kept
+    return [each | {"name": masked(str(each.get("name", "")))} if "name" in each else each for each in kept]

@@ -12,9 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.alerts.notices import untold
-from agents.alerts.targets import address_of_notice
-from agents.models import BreakerTrip, Interruption, LaunchSetting, NoticeState
+from agents.models import BreakerTrip, Interruption, LaunchSetting
 from agents.pages.trip_words import Done, effects, interruption_cause, quorum_text, trip_cause
 from agents.pools.rights import why_not
 from console.filters import ListFilter, OneOfFilter, SpanFilter
@@ -74,11 +72,6 @@ MOST_ROWS = 100
 
 OPEN = Shown(gettext_lazy("off"), "bad", "off")
 ENDED = Shown(gettext_lazy("switched on again"), "off", "ok")
-NOTICES: dict[str, Shown] = {
-    NoticeState.PENDING: Shown(NoticeState.PENDING.label, "info", "wait"),
-    NoticeState.SENT: Shown(NoticeState.SENT.label, "ok", "ok"),
-    NoticeState.FAILED: Shown(NoticeState.FAILED.label, "bad", "bad"),
-}
 
 
 def setting_choices() -> list[tuple[str, str]]:
@@ -144,7 +137,6 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     trip = get_object_or_404(rows, pk=pk)
     interruptions = list(trip.interruptions.select_related("server").order_by("received_at")[:MOST_ROWS])
     told = [(each, interruption_cause(each)) for each in interruptions]
-    notices = trip.notices.select_related("target__setting").order_by("pk")[:MOST_ROWS]
     return page(
         request,
         "agents/trip.html",
@@ -158,11 +150,7 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         quorum=trip.quorum if isinstance(trip.quorum, dict) else {},
         story=trip_story(trip, told, request.user),
         interruptions=told,
-        notices=[
-            (notice, address_of_notice(request.user, notice, trip.setting), NOTICES[notice.state])
-            for notice in notices
-        ],
-        untold=len(untold(trip)),
         panels=panels.render("trip", request, trip),
+        side_panels=panels.render("trip_side", request, trip),
         why_not_enable=why_not(request.user, "enable", trip.setting),
     )

@@ -3,21 +3,9 @@
 from django.utils.translation import gettext_lazy as _
 
 from agents.acknowledgements.operations import Commit, RollBack
-from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup
-from agents.notices.operations import SendTest
-from agents.pages import (
-    acknowledgements,
-    activations,
-    alerts,
-    groups,
-    notices,
-    previews,
-    servers,
-    settings,
-    trips,
-)
+from agents.pages import acknowledgements, activations, groups, previews, servers, settings, trips
 from agents.pages import previews as pool_agents
 from agents.servers.operations import Cordon, Drain, RemoveServer, RevokeServerToken, Uncordon
 from agents.settings.operations import (
@@ -29,7 +17,6 @@ from agents.settings.operations import (
     RunSetting,
     StopSetting,
 )
-from console.audit.refusals import audited
 from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
@@ -49,15 +36,7 @@ def register() -> None:
     add_tab(Tab("groups", _("Groups"), "admin:groups", 25, groups.VIEW))
     add_tab(Tab("activations", _("Activations"), "admin:activations", 50, activations.VIEW))
     add_tab(Tab("trips", _("Trips"), "admin:trips", 55, trips.VIEW))
-    add_tab(Tab("alerts", _("Alerts"), "admin:alerts", 15, alerts.VIEW, badge=alerts.badge))
-    add_page("alerts/", alerts.alert_list, "alerts")
-    add_page("alerts/<int:pk>/", alerts.alert_page, "alert")
     add_page("settings/<slug:key>/", settings.setting_page, "setting")
-    add_page(
-        "settings/<slug:key>/notices/<int:pk>/test/",
-        audited(SendTest.code)(notices.test_page),
-        "notice_test",
-    )
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
     add_page("previews/pool/<int:pk>/", pool_agents.pool_preview, "pool_preview")
     add_page("previews/setting/", previews.setting_preview, "setting_preview")
@@ -74,7 +53,6 @@ def register() -> None:
     add_operations(
         EnableSetting, DisableSetting, RunSetting, StopSetting, RetryMessage, ResumeRun, RemoveSetting
     )
-    add_operations(SnoozeAlert, CloseAlert)
     add_operations(ApplyPolicy, AdoptPolicy)
     add_operations(Commit, RollBack)
     add_operations(EnableGroup, DisableGroup, RunGroup, MoveMember, DeleteGroup)

@@ -29,8 +29,6 @@ from agents.models import (
     GroupMember,
     Interruption,
     LaunchSetting,
-    Notice,
-    NoticeTarget,
     ProvisionState,
     Run,
     Schedule,
@@ -67,7 +65,7 @@ log = structlog.get_logger(__name__)
 
 
 # Few of a setting: they go with its row.
-WITH_THE_ROW = (GroupMember, NoticeTarget, Schedule)
+WITH_THE_ROW = (GroupMember, Schedule)
 
 
 def let_go(setting: LaunchSetting) -> Iterator[int]:
@@ -79,7 +77,6 @@ def let_go(setting: LaunchSetting) -> Iterator[int]:
         yield from _emptied(
             relation.related_model._default_manager.filter(**{relation.field.name: setting}), relation
         )
-    yield from _notices(setting)
     windows = Window.objects.filter(schedule__setting=setting)
     # A trip is deleted after the interruptions that speak of it, for which the collector would look.
     for model in (Interruption, StateChange, Acknowledgement):
@@ -111,15 +108,8 @@ def _relations(*on_delete: Any) -> list[Any]:
 
 
 def _registered_relations() -> list[Any]:
-    registered = {each.model for each in hooks.referrers()}
+    registered = {each.model for each in hooks.referrers() if not each.goes_with_the_row}
     return [each for each in _all_relations() if each.related_model in registered]
-
-
-def _notices(setting: LaunchSetting) -> Iterator[int]:
-    """They stay, with the address; the targets go with the row."""
-    rows = Notice.objects.filter(target__setting=setting)
-    while some := _keys(rows):
-        yield Notice.objects.filter(pk__in=some).update(target=None)
 
 
 def _emptied(rows: QuerySet[Any], relation: Any) -> Iterator[int]:

@@ -1,14 +1,20 @@
 """Keeps what was measured of a component. Two workers may measure at once: the later measurement stays."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import redis
+import structlog
+from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
 from agents.models import ComponentCondition, ComponentState
+from broker.port import BrokerError
+from console.broker import bounded, management
 from console.client_address import is_trusted, unknown_proxy
+from contract import redis_url
 
 
 def note_state(name: str, state: str, now: datetime, details: Mapping[str, Any] | None = None) -> None:
@@ -46,3 +52,51 @@ def unknown_proxy_seen(now: datetime) -> str:
     row = ComponentState.objects.filter(name=PROXY, measured_at__gt=now - KNOWN_FOR).first()
     address = str(row.details.get("address", "")) if row else ""
     return "" if is_trusted(address) else address
+
+
+# Asks the broker and Redis whether they are there, for everybody: pages and /healthz/ read what is stored.
+
+
+log = structlog.get_logger(__name__)
+LONGEST_REASON = 300
+
+
+TIMEOUT_SECONDS = 1.0
+
+
+def ping(url: str) -> None:
+    """Raises OSError when it does not answer, or not us."""
+    address = redis_url.parse(url)
+    client = redis.Redis.from_url(
+        address.url, socket_connect_timeout=TIMEOUT_SECONDS, socket_timeout=TIMEOUT_SECONDS, **address.tls
+    )
+    try:
+        client.ping()
+    except redis.RedisError as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+    finally:
+        client.close()
+
+
+def measure(now: datetime) -> None:
+    """One after the other: a broker that is frozen costs 1.5 s, Redis 1 s."""
+    for name, ask in (("broker", _ask_broker), ("redis", _ask_redis)):
+        _measure_one(name, ask, now)
+
+
+def _measure_one(name: str, ask: Callable[[], None], now: datetime) -> None:
+    try:
+        ask()
+    except (BrokerError, OSError) as error:
+        log.info("component is away", component=name, reason=str(error))
+        note_state(name, ComponentCondition.DOWN, now, {"reason": str(error)[:LONGEST_REASON]})
+    else:
+        note_state(name, ComponentCondition.OK, now)
+
+
+def _ask_broker() -> None:
+    bounded(lambda: management().attribute("broker", "Started"))
+
+
+def _ask_redis() -> None:
+    ping(settings.MA_REDIS_URL)

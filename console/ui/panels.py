@@ -9,7 +9,16 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 Page = Literal[
-    "setting", "setting_live", "setting_whole", "activation", "overview", "server", "trip", "fingerprint"
+    "setting",
+    "setting_notes",
+    "setting_live",
+    "setting_whole",
+    "activation",
+    "overview",
+    "server",
+    "trip",
+    "trip_side",
+    "fingerprint",
 ]
 
 

@@ -7,9 +7,8 @@ from rest_framework import serializers
 from console.audit.log import LONGEST_REASON
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
-from dlq.subscriptions.alerts import counts_of
 from dlq.subscriptions.queries import PARTS, PER_PAGE, Line, Look
-from dlq.subscriptions.requests import LARGEST_SELECTION
+from dlq.subscriptions.requests import LARGEST_SELECTION, counts_of
 
 
 class WaitingCountsSerializer(serializers.Serializer[Any]):

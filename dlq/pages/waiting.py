@@ -26,7 +26,6 @@ from dlq.dead_letters.masks import Masks, masks_for
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
 from dlq.pages.heads import SEE_PROTOCOLS, case_url
 from dlq.search.visibility import letters_for
-from dlq.subscriptions.alerts import counts_of
 from dlq.subscriptions.blocked import blocking_of
 from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction, GiveUpBlocked
 from dlq.subscriptions.queries import (
@@ -39,7 +38,7 @@ from dlq.subscriptions.queries import (
     heads_for,
     look,
 )
-from dlq.subscriptions.requests import POSSIBLE
+from dlq.subscriptions.requests import POSSIBLE, counts_of
 from dlq.subscriptions.text import PARTS, STATES, bars, fate_shown
 
 log = structlog.get_logger(__name__)

@@ -1,13 +1,14 @@
 """Asking for something to be done with waiting messages: written down before anything is done, a worker does
 it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import Count
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
@@ -215,3 +216,13 @@ def stop(action: WaitingAction, act: Act) -> None:
         if not stopped.update(stopping=True):
             raise Refused("over", _("It is over, or being stopped already."))
         act.record(about=entry_of(action))
+
+
+def counts_of(action: WaitingAction) -> Mapping[str, int]:
+    """By fate; counted while it is under way, then kept with it. `missing`: not there any more when it was
+    asked."""
+    kept = {name: int(count) for name, count in action.counts.items() if isinstance(count, int)}
+    if action.state not in OPEN_ACTIONS or action.whole:
+        return kept
+    rows = action.items.order_by().values_list("fate").annotate(Count("pk"))
+    return kept | {fate: int(count) for fate, count in rows}

@@ -10,7 +10,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
-from agents.models import Acknowledgement, Alert, AlertState, Notice, NoticeState
+from agents.models import Acknowledgement
+from alerts.models import Alert, AlertState, Notice, NoticeState
 from failures.models import RecordConflict, RefusedRecord
 from failures.retention.aging import before, delete_all
 from failures.retention.chunks import Chunks

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -11,33 +10,13 @@ from django.utils import timezone
 
 from agents.models import ComponentCondition
 from agents.site.broker_owner import ForeignBroker, note_owner
-from agents.site.components import note_state
+from agents.site.components import note_state, ping
 from broker.amqp.browser import AmqpBrowser
 from broker.port import AccessRefused, BrokerError
 from console.broker import management
-from contract import redis_url
 from contract.names import UNKNOWN, dead_letter_queue
 from ma_site.checks.finding import Finding, bad, good, register_check
 from ma_site.checks.host import folder_of_sqlite, problem_at
-
-# -- asks Redis whether it is there --------------------------------------------------------------------------
-
-
-TIMEOUT_SECONDS = 1.0
-
-
-def ping(url: str) -> None:
-    """Raises OSError when it does not answer, or not us."""
-    address = redis_url.parse(url)
-    client = redis.Redis.from_url(
-        address.url, socket_connect_timeout=TIMEOUT_SECONDS, socket_timeout=TIMEOUT_SECONDS, **address.tls
-    )
-    try:
-        client.ping()
-    except redis.RedisError as error:
-        raise OSError(f"{type(error).__name__}: {error}") from error
-    finally:
-        client.close()
 
 
 @register_check("redis", 30)

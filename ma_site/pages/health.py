@@ -13,12 +13,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
-from agents.alerts.evaluating import late_kinds
 from agents.destinations.policies import drifting
 from agents.liveness import expected_servers
 from agents.models import LaunchSetting, ProvisionState, Server, ServerState
 from agents.pages.servers import ServerNote, note_of, runs_without_broker
 from agents.provisioning.queue_counts import broker_away_since, message_count, note_away
+from agents.site.components import ping
+from alerts.evaluation import late_kinds
 from broker.management.wanted import UNREADABLE
 from broker.port import BrokerError, BrokerUnavailable
 from console.broker import bounded, management
@@ -29,7 +30,6 @@ from contract.names import FEED, UNKNOWN, dead_letter_queue
 from dlq.index.undelivered import by_queue
 from failures.models import RefusedRecord, RetentionRun, RetentionState
 from failures.retention.turns import EVERY as RETENTION_EVERY
-from ma_site.checks.services import ping
 from ma_site.pages.parts import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part, archive_parts, pipeline_part
 
 VIEW = "agents.view_server"

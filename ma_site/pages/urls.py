@@ -5,6 +5,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 import agents.pages.urls
+import alerts.pages.urls
 import console.urls
 import dlq.pages.urls
 import failures.pages.urls
@@ -33,6 +34,7 @@ PAGES = (
     agents.pages.urls,
     failures.pages.urls,
     dlq.pages.urls,
+    alerts.pages.urls,
     insights.pages.urls,
 )
 

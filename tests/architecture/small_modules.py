@@ -7,7 +7,7 @@ NAMES = frozenset(
         "rights", "tasks", "urls", "wsgi",
     }
 )  # fmt: skip
-PACKAGES = ("agents/", "console/", "dlq/", "ma_site/")
+PACKAGES = ("agents/", "alerts/", "console/", "dlq/", "ma_site/")
 FOLDERS = ("management/commands", "templatetags")
 
 RULE = "a pure rule, tested by itself"
@@ -17,13 +17,11 @@ EARLY = "read before Django is there"
 
 REASONS = {
     "agents/activations/operations.py": VERBS,
-    "agents/alerts/listing.py": "the lists of alerts, for the page and REST",
     "agents/api/heartbeat.py": "the one route of a KMA: what it needs no other route loads",
     "agents/groups/rules.py": RULE,
     "agents/history.py": SEAM,
     "agents/isolation.py": SEAM,
-    "agents/pages/subscription_notes.py": "what alerts say on the page of a setting",
-    "agents/site/components.py": "what was measured of a component, for whoever measures",
+    "alerts/queries.py": "the lists of alerts, for the page and REST",
     "console/audit/filter.py": "one filter of the page and of REST",
     "console/client_address.py": EARLY,
     "console/jobs/crash.py": "a place of its own, which tests replace",
@@ -37,5 +35,4 @@ REASONS = {
     "dlq/replay/rules/speed.py": RULE,
     "dlq/search/words.py": RULE,
     "ma_site/checks/finding.py": "what every check gives, and where it registers",
-    "ma_site/measuring.py": "asks the broker and Redis, which apps below must not",
 }

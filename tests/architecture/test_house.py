@@ -13,6 +13,7 @@ from tests.architecture.figures import SHORT
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = (
     "agents",
+    "alerts",
     "broker",
     "console",
     "contract",

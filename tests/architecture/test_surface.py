@@ -15,7 +15,9 @@ from tests.architecture.approval import assert_approved
 ROOT = Path(__file__).resolve().parent.parent.parent
 METHODS = ("get", "post", "put", "patch", "delete")
 # Django's own six addresses of each kind of row.
-OF_ROWS = re.compile(r"^(agents|auth|console|dlq|failures)/\w+/(add/|<path:object_id>/.*|<id>/password/)?$")
+OF_ROWS = re.compile(
+    r"^(agents|alerts|auth|console|dlq|failures)/\w+/(add/|<path:object_id>/.*|<id>/password/)?$"
+)
 
 
 def routes(patterns: Any, prefix: str = "") -> Iterator[str]:

@@ -17,7 +17,8 @@ django.setup()
 from django.contrib.auth.models import User  # noqa: E402
 from django.test import Client  # noqa: E402
 
-from agents.models import Alert, BreakerTrip, LaunchSetting, Pool, ScheduledGroup, Server  # noqa: E402
+from agents.models import BreakerTrip, LaunchSetting, Pool, ScheduledGroup, Server  # noqa: E402
+from alerts.models import Alert  # noqa: E402
 from dlq.models import DeadLetter, ReplayJob  # noqa: E402
 from failures.models import FailureProtocol  # noqa: E402
 from insights.models import PipelineRun  # noqa: E402
@@ -44,13 +45,13 @@ def pages() -> dict[str, str]:
         "what-if": f"/settings/{setting}/what-if/?m=6",
         "activations": "/activations/",
         "alerts": "/alerts/",
-        "alert-rules": "/agents/alertrule/",
+        "alert-rules": "/alerts/alertrule/",
         "fingerprints": "/fingerprints/",
         "trips": "/trips/",
         "groups": "/groups/",
         "form": "/agents/launchsetting/add/",
         "destinations": "/agents/destination/",
-        "notice-targets": "/agents/noticetarget/",
+        "notice-targets": "/alerts/noticetarget/",
         "pool": f"/agents/pool/{pool.pk}/change/" if pool else "/agents/pool/add/",
         "servers": "/servers/",
         "server": f"/servers/{server}/",

@@ -277,7 +277,7 @@ def letters_of(site: Site, key: str) -> str:
 
 ALERTS = """
 from django.utils import timezone
-from agents.alerts.evaluating import evaluate
+from alerts.evaluation import evaluate
 from agents.models import Alert
 evaluate(timezone.now())
 print([alert.kind for alert in Alert.objects.filter(state="open")])

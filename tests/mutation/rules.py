@@ -29,7 +29,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "agents/breaker/rules.py": ("test_quorum",),
     "agents/schedules/windows.py": ("test_windows",),
     "agents/schedules/text.py": ("test_schedule_words",),
-    "agents/alerts/deciding.py": ("test_alert_deciding",),
+    "alerts/rules.py": ("test_alert_deciding",),
     "dlq/replay/preflight/rules.py": ("test_preflight",),
     "kma/delivery/breaker.py": ("delivery/test_counting",),
     "contract/typed.py": ("test_typed",),

@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.alerts.deciding import (
-    Decision,
-    Phase,
-    State,
-    Step,
-    Thresholds,
-    closed_by_person,
-    decide,
-    snoozed,
-)
+from alerts.rules import Decision, Phase, State, Step, Thresholds, closed_by_person, decide, snoozed
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

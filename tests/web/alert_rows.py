@@ -3,7 +3,8 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from agents.models import Alert, AlertTransition, Notice, NoticeState, Pool, Severity
+from agents.models import Pool
+from alerts.models import Alert, AlertTransition, Notice, NoticeState, Severity
 
 if TYPE_CHECKING:
     from tests.web.factories import World

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from agents.alerts import kinds
-from agents.alerts.deciding import Thresholds
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import Kind, Observation
-from agents.models import Pool, Severity
+from agents.models import Pool
+from alerts.evaluation import evaluate_kind
+from alerts.kinds import Kind, Observation
+from alerts.models import Severity
+from alerts.rules import Thresholds
+from alerts.sources import KINDS
 
 LIMITS = Thresholds(80.0, 60.0, open_after=timedelta(minutes=2), close_after=timedelta(minutes=3))
 
@@ -34,7 +35,7 @@ class Heat:
 
 @contextmanager
 def heat(pool: Pool | None = None, limits: Thresholds = LIMITS, **options: Any) -> Iterator[Heat]:
-    """Registered as the kind `heat` while it lasts."""
+    """It is the kind `heat` while it lasts."""
     made: list[Heat] = []
     kind = Kind(
         name="heat",
@@ -50,10 +51,8 @@ def heat(pool: Pool | None = None, limits: Thresholds = LIMITS, **options: Any) 
         **options,
     )
     made.append(Heat(kind, pools=frozenset([pool.pk]) if pool else frozenset()))
-    before = dict(kinds._kinds)
-    kinds.register(kind)
+    KINDS[kind.name] = kind
     try:
         yield made[0]
     finally:
-        kinds._kinds.clear()
-        kinds._kinds.update(before)
+        del KINDS[kind.name]

@@ -8,24 +8,19 @@ from django.utils import timezone
 from agents.acknowledgements.operations import Commit, RollBack
 from agents.activations.operations import StopActivation
 from agents.activations.start import run_now
-from agents.alerts.operations import CloseAlert, SnoozeAlert
 from agents.groups.enable import enable_group, run_group_now
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup, StopGroup
 from agents.models import (
     Acknowledgement,
     Activation,
-    Alert,
-    AlertState,
     Duty,
     LaunchSetting,
-    NoticeTarget,
     OfferedAgent,
     Pool,
     Run,
     ScheduledGroup,
     Server,
 )
-from agents.notices.operations import DeleteTarget, RenewSecret, SendTest
 from agents.servers.admission import issue_server_token
 from agents.servers.duty import set_duty
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
@@ -39,6 +34,9 @@ from agents.settings.operations import (
     RunSetting,
     StopSetting,
 )
+from alerts.models import Alert, AlertState, NoticeTarget
+from alerts.notices.operations import DeleteTarget, RenewSecret, SendTest
+from alerts.operations import CloseAlert, SnoozeAlert
 from tests.web.launching import group_of
 from tests.web.operation_case import Case
 from tests.web.rows import make_setting
@@ -179,10 +177,10 @@ CASES = (
     Case(
         SnoozeAlert,
         alert,
-        "agents.can_handle_alerts",
+        "alerts.can_handle_alerts",
         lambda pool: {"reason": "known", "until": timezone.now() + timedelta(hours=1)},
     ),
-    Case(CloseAlert, alert, "agents.can_handle_alerts", {"reason": "known"}),
+    Case(CloseAlert, alert, "alerts.can_handle_alerts", {"reason": "known"}),
     Case(SendTest, webhook, "agents.change_launchsetting", detail=HOOK | {"begun": True}),
     Case(RenewSecret, webhook, "agents.change_launchsetting", detail=HOOK),
     Case(DeleteTarget, webhook, "agents.change_launchsetting", detail=HOOK),

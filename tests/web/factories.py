@@ -14,7 +14,6 @@ from django.utils import timezone
 from agents.models import (
     Activation,
     ActivationState,
-    Alert,
     Destination,
     LaunchSetting,
     OfferedAgent,
@@ -26,6 +25,7 @@ from agents.models import (
     StateChange,
 )
 from agents.reasons import EPOCH
+from alerts.models import Alert
 from broker.amqp.codec import encode
 from broker.port import BodyKind, Message
 from console.processes import record_heartbeat

@@ -18,8 +18,6 @@ from agents.models import (
     GroupMember,
     Interruption,
     LaunchSetting,
-    Notice,
-    NoticeState,
     OfferedAgent,
     Pool,
     ProvisionState,
@@ -31,6 +29,7 @@ from agents.models import (
     Window,
 )
 from agents.reasons import MEMBER_ENDED, NOT_ENDED, SAME_TYPE_IN_A_ROW
+from alerts.models import Notice, NoticeState
 
 if TYPE_CHECKING:
     from tests.web.factories import World

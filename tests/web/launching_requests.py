@@ -17,17 +17,16 @@ from agents.acknowledgements import answers
 from agents.models import (
     Acknowledgement,
     Activation,
-    AlertRule,
     Destination,
     Duty,
     LaunchSetting,
-    NoticeTarget,
     Pool,
     PoolGrant,
     ScheduledGroup,
     Server,
     ServerToken,
 )
+from alerts.models import AlertRule, NoticeTarget
 from broker.management.topology import apply
 from broker.management.wanted import setting_topology
 from broker.port import Management

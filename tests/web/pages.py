@@ -45,7 +45,7 @@ def every_page(world: World) -> dict[str, str]:
         "alert": f"/alerts/{world.alert.pk}/",
         "snooze alert": f"/alerts/{world.alert.pk}/snooze/",
         "close alert": f"/alerts/{world.alert.pk}/close/",
-        "alert rules": reverse("admin:agents_alertrule_changelist"),
+        "alert rules": reverse("admin:alerts_alertrule_changelist"),
         "trips": "/trips/",
         "filtered trips": f"/trips/?setting={trip.setting.key}&state=open",
         "trip": f"/trips/{trip.pk}/",

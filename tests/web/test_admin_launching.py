@@ -25,7 +25,7 @@ def delayed(pool: Pool) -> LaunchSetting:
 
 
 def change_url(row: Any) -> str:
-    return reverse(f"admin:agents_{row._meta.model_name}_change", args=[row.pk])
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
 
 
 def problems(answer: Any) -> dict[str, str]:
@@ -240,7 +240,7 @@ def test_grants_are_for_administrators_only(operator: User, pool: Pool) -> None:
 
 def test_the_secret_of_a_webhook_is_shown_once(operator: User, pool: Pool) -> None:
     client = signed_in(operator)
-    url = reverse("admin:agents_noticetarget_add")
+    url = reverse("admin:alerts_noticetarget_add")
     wish = {"pool": pool.pk, "setting": "", "channel": "webhook", "address": "https://example.org/hook"}
     assert "address" in problems(client.post(url, wish | {"address": "no address"}))
 

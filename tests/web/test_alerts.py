@@ -12,13 +12,22 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.alerts import evaluating, notices, operations, recording
-from agents.alerts.deciding import REMINDERS, SAME, Thresholds
-from agents.alerts.evaluating import MOST_OPENED, evaluate, late_kinds
-from agents.alerts.kinds import MORE
-from agents.alerts.listing import closed_alerts, narrowed, open_alerts, open_count
-from agents.alerts.notices import PAUSES, send_due
-from agents.models import Alert, AlertEvaluation, AlertRule, AlertTransition, Notice, NoticeTarget, Pool
+from agents.models import Pool
+from alerts import evaluation, operations, recording
+from alerts.evaluation import MOST_OPENED, evaluate, late_kinds
+from alerts.kinds import MORE
+from alerts.models import (
+    Alert,
+    AlertEvaluation,
+    AlertRule,
+    AlertTransition,
+    Notice,
+    NoticeTarget,
+)
+from alerts.notices import delivery
+from alerts.notices.delivery import PAUSES, send_due
+from alerts.queries import closed_alerts, narrowed, open_alerts, open_count
+from alerts.rules import REMINDERS, SAME, Thresholds
 from console.operations.refusals import Refused
 from tests.web.alerts import Heat, heat
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox
@@ -293,13 +302,13 @@ def test_a_kill_before_the_commit_decided_nothing_and_after_it_the_notices_wait(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
-        dying.setattr(recording, "tell", killed)
+        dying.setattr(recording, "notify", killed)
         quick.look(NOW)
     assert (Alert.objects.count(), AlertTransition.objects.count()) == (0, 0)
 
     quick.look(NOW)
     with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
-        dying.setattr(notices, "deliver", killed)
+        dying.setattr(delivery, "deliver", killed)
         send_due(NOW)
     assert (send_due(NOW), send_due(NOW + PAUSES[0]), send_due(NOW + timedelta(days=1))) == (0, 1, 0)
     assert [each["step"] for each in heard(hook)] == ["opened"]
@@ -349,7 +358,7 @@ def test_a_source_that_breaks_hinders_no_other_one(
 
     quick.values = {"oven": 90}
     monkeypatch.setattr(
-        evaluating, "every_kind", lambda: [replace(quick.kind, name="broken", observe=broken), quick.kind]
+        evaluation, "every_kind", lambda: [replace(quick.kind, name="broken", observe=broken), quick.kind]
     )
     assert evaluate(NOW) == 1
     assert steps() == ["opened"]
@@ -371,9 +380,9 @@ def test_a_look_ends_when_its_time_is_over_and_the_next_begins_where_it_ended(
 
         return replace(quick.kind, name=name, observe=observe)
 
-    monkeypatch.setattr(evaluating, "BUDGET_SECONDS", 0.0)
+    monkeypatch.setattr(evaluation, "BUDGET_SECONDS", 0.0)
     kinds = [kind(name) for name in ("a", "b", "c")]
-    monkeypatch.setattr(evaluating, "every_kind", lambda: kinds)
+    monkeypatch.setattr(evaluation, "every_kind", lambda: kinds)
     for minute in range(6):
         evaluate(NOW + minute * MINUTE)
     assert looked == ["a", "b", "c", "a", "b", "c"]
@@ -410,7 +419,7 @@ def test_closed_alerts_are_never_looked_through(quick: Heat, pool: Pool) -> None
             list(closed_alerts()[:50])
         plans = []
         for query in asked.captured_queries:
-            if query["sql"].startswith("SELECT") and 'FROM "agents_alert"' in query["sql"]:
+            if query["sql"].startswith("SELECT") and 'FROM "alerts_alert"' in query["sql"]:
                 cursor.execute(
                     ("EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN ") + query["sql"]
                 )
@@ -418,7 +427,7 @@ def test_closed_alerts_are_never_looked_through(quick: Heat, pool: Pool) -> None
     assert len(plans) >= 7
     for plan in plans:
         assert "alerts_" in plan or "one_open_alert_per_cause" in plan, plan
-        assert "SCAN agents_alert'" not in plan and "Seq Scan on agents_alert " not in plan, plan
+        assert "SCAN alerts_alert'" not in plan and "Seq Scan on alerts_alert " not in plan, plan
 
 
 def test_an_alert_of_two_pools_is_one_row_of_each(quick: Heat, pool: Pool) -> None:

@@ -11,11 +11,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.alerts import words
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import kind_of
-from agents.models import Alert, AlertTransition, LaunchSetting, Pool
-from failures.alerts.observing import LEAST
+from agents.models import LaunchSetting, Pool
+from alerts import text as alerts_text
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert, AlertTransition
+from alerts.sources import kind_of
+from alerts.sources.error_groups import LEAST
 from failures.error_groups import known_errors, merges
 from failures.error_groups.rollup import fold_all
 from failures.models import FailureDelta, Fingerprint, FingerprintHour
@@ -62,9 +63,14 @@ def test_a_new_kind_is_one_alert_wherever_it_comes(pool: Pool, grown_up: LaunchS
     look("fingerprint_new")
     alert = Alert.objects.get()
     assert (alert.subject, alert.setting, list(alert.pools.all())) == ("v1:a", grown_up, [pool])
-    assert words.says(alert) == "Never seen before: builtins.KeyError · orders.py:handle, 3 times in orders."
-    assert words.about(alert) == "/fingerprint/?of=v1%3Aa"
-    assert words.label(alert) == "New kind of failure" and "Look at its protocols" in words.what_to_do(alert)
+    assert (
+        alerts_text.says(alert)
+        == "Never seen before: builtins.KeyError · orders.py:handle, 3 times in orders."
+    )
+    assert alerts_text.about(alert) == "/fingerprint/?of=v1%3Aa"
+    assert alerts_text.label(
+        alert
+    ) == "New kind of failure" and "Look at its protocols" in alerts_text.what_to_do(alert)
 
     other = Pool.objects.create(name="other")
     make_setting(other, "invoices", address="t.invoices")
@@ -73,7 +79,7 @@ def test_a_new_kind_is_one_alert_wherever_it_comes(pool: Pool, grown_up: LaunchS
     look("fingerprint_new", NOW + MINUTE)
     alert.refresh_from_db()
     assert (Alert.objects.count(), alert.setting, alert.value) == (1, None, 7.0)
-    assert words.says(alert).endswith("7 times in invoices, orders.")
+    assert alerts_text.says(alert).endswith("7 times in invoices, orders.")
 
 
 def test_a_new_kind_is_over_a_day_later_or_when_it_is_in_the_book_or_merged(operator: User) -> None:
@@ -97,14 +103,14 @@ def test_the_first_hours_of_a_setting_are_one_alert_also_when_they_are_over(pool
         failed(f"v1:{number}", key="young")
     look("fingerprint_new")
     alert = Alert.objects.get()
-    assert (alert.subject, words.says(alert)) == (
+    assert (alert.subject, alerts_text.says(alert)) == (
         "setting:young", "30 kinds of failures in the first hours of young.",
     )  # fmt: skip
-    assert words.about(alert) == "/settings/young/"
-    assert words.label(alert) == "New kinds of failures"
-    assert "on the page of the setting" in words.what_to_do(
+    assert alerts_text.about(alert) == "/settings/young/"
+    assert alerts_text.label(alert) == "New kinds of failures"
+    assert "on the page of the setting" in alerts_text.what_to_do(
         alert
-    ) and "its protocols" not in words.what_to_do(alert)
+    ) and "its protocols" not in alerts_text.what_to_do(alert)
     look("fingerprint_new", NOW + 10 * HOUR)
     assert opened("fingerprint_new") == ["setting:young"]
     failed("v1:later", NOW + 10 * HOUR, key="young")
@@ -128,7 +134,7 @@ def test_a_storm_of_new_kinds_is_ten_and_one() -> None:
     assert len(subjects) == 11
     # Those that came most have one of their own.
     assert {f"v1:{number}" for number in range(40, 50)} | {""} == set(subjects)
-    assert words.says(Alert.objects.get(subject="")) == "and 40 more of this kind"
+    assert alerts_text.says(Alert.objects.get(subject="")) == "and 40 more of this kind"
     look("fingerprint_new", NOW + 2 * HOUR)
     assert opened("fingerprint_new") == subjects
 
@@ -144,11 +150,11 @@ def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(
     failed("v1:a", NOW - MINUTE)
     look("fingerprint_returned")
     alert = Alert.objects.get()
-    assert words.says(alert) == (
+    assert alerts_text.says(alert) == (
         "It was said to be fixed and came again: builtins.KeyError · orders.py:handle in orders. (OPS-17)"
     )
-    assert words.measured(alert) == ""
-    assert "Value" not in words.letter_of(alert.transitions.get())[1]
+    assert alerts_text.measured(alert) == ""
+    assert "Value" not in alerts_text.letter_of(alert.transitions.get())[1]
     client.force_login(viewer)
     assert "Value" not in client.get(f"/alerts/{alert.pk}/").content.decode()
     assert 'data-label="Value">—</td>' in client.get("/alerts/").content.decode()
@@ -193,7 +199,7 @@ def test_a_kind_that_comes_three_times_as_often_as_an_hour_ago_is_an_alert() -> 
     look("fingerprint_growing", NOW + 61 * timedelta(seconds=1))
     alert = Alert.objects.get(kind="fingerprint_growing")
     assert (alert.state, alert.subject) == ("open", "v1:a")
-    assert "in orders." in words.says(alert) and alert.value >= 3
+    assert "in orders." in alerts_text.says(alert) and alert.value >= 3
     # An hour later nothing comes any more.
     for minute in (70, 81):
         look("fingerprint_growing", NOW + minute * MINUTE)
@@ -230,8 +236,8 @@ def test_a_hostile_type_is_one_line_and_no_text_of_a_failure_is_told() -> None:
     failed("v1:a", exception_type="Bad\r\nSubject: x", place="p" * 300, headline="card 4111 of Anna")
     look("fingerprint_new")
     row = AlertTransition.objects.get()
-    subject, text = words.letter_of(row)
-    told = json.dumps(words.content_of(row)) + subject + text
+    subject, text = alerts_text.letter_of(row)
+    told = json.dumps(alerts_text.content_of(row)) + subject + text
     assert "\n" not in subject and "\r" not in text and "Anna" not in told and len(subject) <= 200
 
 

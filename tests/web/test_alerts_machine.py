@@ -19,11 +19,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from agents.alerts import notices, operations, recording
-from agents.alerts.channels import Undelivered
-from agents.alerts.deciding import SAME
-from agents.alerts.notices import send_due
-from agents.models import Alert, AlertTransition, Notice, NoticeTarget, Pool
+from agents.models import Pool
+from alerts import operations, recording
+from alerts.models import Alert, AlertTransition, Notice, NoticeTarget
+from alerts.notices import delivery
+from alerts.notices.channels import Undelivered
+from alerts.notices.delivery import send_due
+from alerts.rules import SAME
 from console.operations.refusals import Refused
 from tests.web.alerts import LIMITS, heat
 from tests.web.rows import NOW
@@ -93,7 +95,7 @@ class Alerting(RuleBasedStateMachine):
             self._watch()
             self.oven.look(self.now)
 
-    @rule(at=st.sampled_from(("tell", "add_transition")))
+    @rule(at=st.sampled_from(("notify", "add_transition")))
     def a_beat_dies_before_it_commits(self, at: str) -> None:
         self._watch()
         before = self._rows_now()
@@ -144,8 +146,8 @@ class Alerting(RuleBasedStateMachine):
                 raise Killed
 
         with (
-            patch.object(notices, "deliver", deliver),
-            patch.object(notices, "lock", _free),
+            patch.object(delivery, "deliver", deliver),
+            patch.object(delivery, "lock", _free),
             suppress(Killed),
         ):
             send_due(self.now)

@@ -11,10 +11,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.alerts import operations
-from agents.alerts.deciding import Thresholds
-from agents.alerts.kinds import every_kind
-from agents.models import Alert, AlertRule, AlertTransition, Pool
+from agents.models import Pool
+from alerts import operations
+from alerts.models import Alert, AlertRule, AlertTransition
+from alerts.rules import Thresholds
+from alerts.sources import every_kind
 from tests.web.alerts import Heat, heat
 from tests.web.pages import Elements
 from tests.web.rows import api_client
@@ -84,7 +85,7 @@ def test_the_badge_counts_what_is_open_and_not_snoozed_for_who_may_see_it(
     )
     with CaptureQueriesContext(connection) as asked:
         assert "Alerts 99+" in seen(client_of(viewer), "/trips/").text
-    (counting,) = [query["sql"] for query in asked if "agents_alert" in query["sql"]]
+    (counting,) = [query["sql"] for query in asked if "alerts_alert" in query["sql"]]
     assert "LIMIT 100" in counting
 
 
@@ -247,7 +248,7 @@ def test_over_rest_an_alert_is_snoozed_and_closed(alert: Alert, operator: User) 
 
 
 def test_bounds_are_changed_in_the_admin_and_crossed_ones_are_refused(pool: Pool, operator: User) -> None:
-    client, path = client_of(operator), "/agents/alertrule/add/"
+    client, path = client_of(operator), "/alerts/alertrule/add/"
     assert "Silent server" in client.get(path).content.decode()
     fields = {"kind": "spool_filling", "pool": pool.pk, "watched": "on"}
     assert (
@@ -256,7 +257,7 @@ def test_bounds_are_changed_in_the_admin_and_crossed_ones_are_refused(pool: Pool
     client.post(path, {**fields, "upper": "50"})
     assert (AlertRule.objects.get().upper, AlertRule.objects.get().pool) == (50.0, pool)
     assert "such a rule already" in client.post(path, {**fields, "upper": "60"}).content.decode()
-    assert client.get("/agents/alertrule/").status_code == 200
+    assert client.get("/alerts/alertrule/").status_code == 200
 
 
 def test_an_alert_of_a_kind_that_is_gone_is_shown_all_the_same(viewer: User) -> None:

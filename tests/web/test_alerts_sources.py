@@ -11,29 +11,21 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
 from django.utils import translation
 
-from agents.alerts import words
-from agents.alerts.deciding import REMINDERS
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import every_kind, kind_of
-from agents.alerts.notices import send_due
-from agents.models import (
-    Alert,
-    AlertTransition,
-    BreakerTrip,
-    LaunchSetting,
-    Notice,
-    Pool,
-    Server,
-)
+from agents.models import BreakerTrip, LaunchSetting, Pool, Server
 from agents.settings.enable import enable_setting
 from agents.site.components import note_state
+from alerts import text as alerts_text
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert, AlertTransition, Notice
+from alerts.notices.delivery import send_due
+from alerts.rules import REMINDERS
+from alerts.sources import components, every_kind, kind_of
+from alerts.sources.dead_letters import LEAST
 from console.processes import record_heartbeat
 from contract.names import dead_letter_queue
-from dlq.alert_sources import LEAST
 from dlq.index.queries import FEED_QUEUE, feed_counted
 from dlq.models import DeadLetter, LetterQueue, LetterState
 from dlq.models.letter import BIN_QUEUE
-from ma_site import component_alerts
 from tests.web.listeners import Hook, listening_hook
 from tests.web.rows import NOW, make_alive
 from tests.web.test_breaker_trips import give_up, started
@@ -91,7 +83,7 @@ def test_a_server_that_stays_silent_opens_one_alert_that_closes_when_it_is_heard
         server,
         [pool],
     )
-    assert words.says(alert) == "The server srv-1 is silent for 2 min."
+    assert alerts_text.says(alert) == "The server srv-1 is silent for 2 min."
     make_alive(server, second_server, now=NOW + 3 * MINUTE)
     looks("server_silent", 3)
     make_alive(server, second_server, now=NOW + 4 * MINUTE)
@@ -127,7 +119,7 @@ def test_a_spool_that_fills_opens_and_closes_with_room_between_the_bounds(server
     assert not Alert.objects.exists()
     fill(85)
     looks("spool_filling", 2, 3)
-    assert words.says(Alert.objects.get()) == "The spool of the server srv-1 is 85 % full (850 bytes)."
+    assert alerts_text.says(Alert.objects.get()) == "The spool of the server srv-1 is 85 % full (850 bytes)."
     fill(70)
     looks("spool_filling", 4, 5, 6)
     assert open_subjects("spool_filling") == ["srv-1"]
@@ -150,7 +142,7 @@ def test_a_trip_is_one_alert_and_its_opening_is_told_once_by_its_own_notice(
     assert [headers["MA-Event"] for _path, headers, _body in hook.heard] == ["trip"]
     alert = Alert.objects.get()
     assert (alert.subject, alert.setting, alert.state) == (str(trip.pk), setting, "open")
-    assert words.about(alert) == f"/trips/{trip.pk}/"
+    assert alerts_text.about(alert) == f"/trips/{trip.pk}/"
 
     later = NOW + MINUTE + REMINDERS[0]
     looks("trip", 0, begin=later)
@@ -176,8 +168,8 @@ def test_dead_letters_that_grow_open_an_alert_of_their_setting(setting: LaunchSe
     looks("dead_letters_growing", 3, 5)
     alert = Alert.objects.get()
     assert (alert.subject, alert.setting, alert.value) == (queue, setting, 3.13)
-    assert words.says(alert) == f"94 letters died in {queue} within an hour, 30 in the hour before."
-    assert words.about(alert) == "/dead-letters/orders/"
+    assert alerts_text.says(alert) == f"94 letters died in {queue} within an hour, 30 in the hour before."
+    assert alerts_text.about(alert) == "/dead-letters/orders/"
 
 
 def test_a_few_letters_are_no_growth_nor_are_those_of_a_queue_that_is_new(setting: LaunchSetting) -> None:
@@ -235,7 +227,7 @@ def test_a_feed_that_is_behind_is_one_cause_and_one_that_stands_still_another() 
         looks("feed_behind", minute)
         looks("feed_silent", minute)
     assert (open_subjects("feed_behind"), open_subjects("feed_silent")) == (["feed"], [])
-    assert words.says(Alert.objects.get()) == "5,000 dead letters are not indexed yet."
+    assert alerts_text.says(Alert.objects.get()) == "5,000 dead letters are not indexed yet."
     # It died: how far it is behind nobody knows now.
     looks("feed_behind", 6, 8, 20)
     looks("feed_silent", 6, 8, 20)
@@ -251,10 +243,10 @@ def test_an_empty_house_has_no_alerts(pool: Pool, monkeypatch: pytest.MonkeyPatc
     """Its broker and its Redis answer."""
 
     def measured(now: datetime) -> None:
-        for name in component_alerts.SILENT:
+        for name in components.SILENT:
             note_state(name, "ok", now)
 
-    monkeypatch.setattr(component_alerts, "measure", measured)
+    monkeypatch.setattr(components, "measure", measured)
     for kind in every_kind():
         evaluate_kind(kind, NOW)
         evaluate_kind(kind, NOW + HOUR)

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from agents.alerts import words
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import kind_of
-from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
+from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server
 from agents.provisioning import subscriptions
 from agents.provisioning.provision import provision_setting
 from agents.provisioning.queue_counts import queue_figures
 from agents.provisioning.subscriptions import watch_subscriptions
 from agents.provisioning.topology import save_destination, save_setting
 from agents.settings.enable import enable_setting
+from alerts import text
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert
+from alerts.sources import kind_of
 from broker.amqp.consumer import AmqpConsumer
 from broker.port import Account, BrokerUnavailable, Message, Outgoing, Settle
 from broker.stomp.client import StompPublisher
@@ -105,7 +106,7 @@ def test_a_subscription_that_is_fed_and_acknowledges_nothing_opens_an_alert_unti
     subscription.until(waiting=2, in_delivery=1, consumers=1)
     assert over("subscription_stalled", range(0, 300, 10)) == []
     assert over("subscription_stalled", range(300, 330, 10)) == [subscription.setting.key]
-    said = words.says(Alert.objects.get())
+    said = text.says(Alert.objects.get())
     assert said == (
         f"“{subscription.setting.key}”: messages waiting: 2, consumers: 1, and nothing was acknowledged for "
         f"5 min 20 s."
@@ -197,7 +198,7 @@ def test_a_kma_that_is_heard_and_has_lost_its_broker_opens_an_alert(
     assert reporting(0, connected=True) == []
     assert reporting(10, connected=False) == reporting(60, connected=False) == []
     assert reporting(71, connected=False) == ["srv-1"]
-    assert words.says(Alert.objects.get()) == (
+    assert text.says(Alert.objects.get()) == (
         "The KMA of srv-1 is not connected to the broker: 1 instance gets no messages."
     )
     reporting(80, connected=True)

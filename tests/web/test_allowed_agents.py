@@ -246,8 +246,8 @@ def test_who_may_only_look_at_a_pool_sees_its_list(house: Pool, viewer: User) ->
 
 
 def test_the_alert_opens_and_closes_by_itself(house: Pool, chief: User, server: Server) -> None:
-    from agents.alerts.evaluating import evaluate
-    from agents.models import Alert, AlertEvaluation
+    from alerts.evaluation import evaluate
+    from alerts.models import Alert, AlertEvaluation
 
     def look(seconds: int) -> list[str]:
         AlertEvaluation.objects.all().delete()

@@ -9,11 +9,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone, translation
 
-from agents.alerts import words
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import kind_of
 from agents.heartbeat.desired import desired_state
-from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Server, StateChange
+from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
+from alerts import text as alerts_text
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert
+from alerts.sources import kind_of
 from console.audit.models import AuditEntry, AuditResult
 from console.reasons import Reason
 from contract.messages import BlockedMessage, GiveUpRequest
@@ -200,10 +201,10 @@ def test_an_alert_tells_that_it_waits_for_a_person(setting: LaunchSetting, serve
     assert look(0) == [] and look(50) == []
     assert look(70) == ["row"]
     alert = Alert.objects.get(kind=kind.name, state="open")
-    assert "attempt 3 of its first message failed" in words.says(alert) and KEY not in str(alert.facts)
-    assert words.about(alert) == WAITING
+    assert "attempt 3 of its first message failed" in alerts_text.says(alert) and KEY not in str(alert.facts)
+    assert alerts_text.about(alert) == WAITING
     with translation.override("ru"):
-        assert "стоит" in words.says(alert)
+        assert "стоит" in alerts_text.says(alert)
     # Tried again by itself, it waits for nobody; nor does a setting that is off.
     Run.objects.update(blocked=dump(BlockedMessage(KEY, 3, 5.0)))
     assert look(80) == ["row"] and look(120) == []

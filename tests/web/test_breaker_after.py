@@ -19,7 +19,6 @@ from agents.models import (
     BreakerTrip,
     GroupMember,
     LaunchSetting,
-    NoticeTarget,
     Pool,
     Run,
     ScheduledGroup,
@@ -29,6 +28,7 @@ from agents.models import (
 )
 from agents.reconciler import tend
 from agents.settings.enable import disable_setting, enable_setting
+from alerts.models import NoticeTarget
 from console.operations.refusals import Refused
 from console.reasons import said
 from contract.messages import RunReport

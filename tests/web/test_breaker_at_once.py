@@ -7,8 +7,9 @@ import pytest
 
 from agents.breaker.resume import resume_on_server
 from agents.breaker.trip import evaluate
-from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget, Pool, Run, Server, StateChange
+from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server, StateChange
 from agents.settings.enable import disable_setting
+from alerts.models import Notice, NoticeTarget
 from console.operations.refusals import Refused
 from console.reasons import said
 from failures.intake.batch import accept_batch

@@ -10,8 +10,9 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from agents.alerts.evaluating import evaluate
-from agents.models import Activation, Alert, LaunchSetting, Pool
+from agents.models import Activation, LaunchSetting, Pool
+from alerts.evaluation import evaluate
+from alerts.models import Alert
 from contract.names import HISTORY_KEY
 from failures.error_groups.rollup import fold_all
 from failures.models import FailureDelta, FailureProtocol, Fingerprint, FingerprintHour, RecoveredMessage

@@ -12,13 +12,14 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agents.alerts import words
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import kind_of
 from agents.destinations import policies
 from agents.destinations.policies import watch_policies
-from agents.models import Alert, Destination, LaunchSetting, Pool, StateChange
+from agents.models import Destination, LaunchSetting, Pool, StateChange
 from agents.provisioning.provision import provision_due
+from alerts import text as alerts_text
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert
+from alerts.sources import kind_of
 from broker.management.topology import apply
 from broker.memory.broker import MemoryBroker
 from broker.port import Account, BrokerError, BrokerTimeout
@@ -377,11 +378,11 @@ def test_what_was_changed_on_the_broker_is_told_by_rest_health_and_an_alert_unti
     watch_policies(start + timedelta(seconds=170))
     evaluate_kind(kind, start + timedelta(seconds=185))
     alert = Alert.objects.get(state="open")
-    assert words.says(alert) == (
+    assert alerts_text.says(alert) == (
         f"The broker has other settings for the address {destination.name} than wanted: "
         "maxDeliveryAttempts, redeliveryDelay."
     )
-    assert words.about(alert) == f"/agents/destination/{destination.pk}/change/"
+    assert alerts_text.about(alert) == f"/agents/destination/{destination.pk}/change/"
 
     signed_in(operator).post(url(destination, "apply"), seen(signed_in(operator), destination, "apply"))
     evaluate_kind(kind, timezone.now() + timedelta(seconds=1))

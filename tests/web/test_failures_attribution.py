@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.alerts.evaluating import evaluate
-from agents.models import Alert, LaunchSetting, Run, Server
+from agents.models import LaunchSetting, Run, Server
+from alerts.evaluation import evaluate
+from alerts.models import Alert
 from contract.records import RecordRun
 from dlq.models import ReplayJob
 from failures.intake import rows

@@ -7,8 +7,8 @@ import pytest
 
 from agents.pages.acknowledgements import AnswerFilter
 from agents.pages.activations import ActivationFilter
-from agents.pages.alerts import AlertFilter
 from agents.pages.trips import TripFilter
+from alerts.pages.alerts import AlertFilter
 from console.audit.filter import AuditFilter
 from console.filters import ListFilter, SearchFilter
 from console.lists.keyset import BIGGEST_KEY, Found, number_in, pieces

@@ -10,13 +10,14 @@ from django.utils import timezone
 from agents.activations.end import lose_unreachable_runs
 from agents.activations.plan import plan_open_activations
 from agents.activations.rules.placement import Candidate, Current, plan_any, plan_many
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import kind_of
 from agents.breaker.trip import others_of
 from agents.heartbeat import heartbeats
 from agents.heartbeat.heartbeats import accept_heartbeat
-from agents.models import Alert, LaunchSetting, Pool, Run, Server
+from agents.models import LaunchSetting, Pool, Run, Server
 from agents.settings.enable import disable_setting, enable_setting
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert
+from alerts.sources import kind_of
 from console.reasons import said
 from ma_site.checks.finding import Finding, run_checks
 from tests.web.rows import heartbeat, make_setting

@@ -7,10 +7,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agents.alerts import words
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import kind_of
-from agents.models import Alert, Pool, Server
+from agents.models import Pool, Server
+from alerts import text
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert
+from alerts.sources import kind_of
 from contract.messages import OLDEST_VERSION, VERSION
 from ma_site.checks import run_checks
 from tests.web.pages import looked_at
@@ -47,7 +48,7 @@ def test_one_that_is_too_old_is_said_to_be_that_until_it_is_upgraded(
     for seconds in (0, 30):
         evaluate_kind(kind, timezone.now() + timedelta(seconds=seconds))
     alert = Alert.objects.get(kind="server_silent", subject="srv-1")
-    assert problem in words.says(alert) and "Upgrade that KMA" in words.what_to_do(alert)
+    assert problem in text.says(alert) and "Upgrade that KMA" in text.what_to_do(alert)
 
     assert beat(server, VERSION) == 200
     assert "too old" not in page_of(viewer, "/servers/srv-1/") + page_of(viewer, "/health/")

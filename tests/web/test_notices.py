@@ -13,11 +13,13 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection
 
-from agents.alerts import notices
-from agents.alerts.channels import deliver
-from agents.alerts.notices import MOST_ATTEMPTS, PAUSES, create_notices, send_due, send_test
-from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget, Pool
-from agents.notices.operations import save_target
+from agents.models import BreakerTrip, LaunchSetting, Pool
+from alerts.models import Notice, NoticeTarget
+from alerts.notices import delivery
+from alerts.notices.channels import deliver
+from alerts.notices.delivery import MOST_ATTEMPTS, PAUSES, send_due, send_test
+from alerts.notices.operations import save_target
+from alerts.notices.recipients import create_notices
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox
 from tests.web.rows import NOW
 from tests.web.test_failures_intake_at_once import at_once, insistent
@@ -136,7 +138,7 @@ def test_two_workers_that_found_the_same_notice_do_not_send_it_twice(
 
     def attempt_together() -> bool:
         both_found_it.wait(30)
-        return insistent(lambda: notices._attempt(notice, NOW)) is True
+        return insistent(lambda: delivery._attempt(notice, NOW)) is True
 
     sent = at_once(*[attempt_together] * 2)
 
@@ -153,7 +155,7 @@ def test_a_worker_that_is_killed_while_sending_costs_a_pause_not_the_notice(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
-        dying.setattr(notices, "deliver", killed)
+        dying.setattr(delivery, "deliver", killed)
         send_due(NOW)
 
     assert send_due(NOW) == 0
@@ -235,6 +237,6 @@ def test_a_slow_address_holds_no_locks(
         seen.append(connection.in_atomic_block)
         deliver(notice, now)
 
-    monkeypatch.setattr(notices, "deliver", watched)
+    monkeypatch.setattr(delivery, "deliver", watched)
     send_due(NOW)
     assert seen == [False]

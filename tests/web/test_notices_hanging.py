@@ -8,10 +8,11 @@ from datetime import timedelta
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents.alerts import channels, notices
-from agents.alerts.notices import PAUSES, send_due
-from agents.models import LaunchSetting, Notice, NoticeTarget, Pool
-from agents.models.notice import MOST_TARGETS
+from agents.models import LaunchSetting, Pool
+from alerts.models import Notice, NoticeTarget
+from alerts.models.notice import MOST_TARGETS
+from alerts.notices import channels, delivery
+from alerts.notices.delivery import PAUSES, send_due
 from console.processes import lock
 from tests.web.listeners import Hook, listening_hook
 from tests.web.rows import NOW
@@ -79,7 +80,7 @@ def test_an_address_that_just_hung_comes_after_the_others(
     trip.save()
     target_of(setting, hook.url)
     tripped(setting)
-    monkeypatch.setattr(notices, "BUDGET_SECONDS", 0.05)
+    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 0.05)
 
     send_due(NOW + PAUSES[0] / 2)
 
@@ -92,7 +93,7 @@ def test_a_call_ends_when_its_time_is_over(
     for number in range(MOST_TARGETS):
         target_of(setting, f"{hole}{number}")
     tripped(setting)
-    monkeypatch.setattr(notices, "BUDGET_SECONDS", 0.15)
+    monkeypatch.setattr(delivery, "BUDGET_SECONDS", 0.15)
 
     send_due(NOW)
 

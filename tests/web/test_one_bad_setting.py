@@ -9,9 +9,10 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from agents.alerts.evaluating import evaluate
-from agents.models import Alert, AlertEvaluation, LaunchSetting, Pool, Run, Server
+from agents.models import LaunchSetting, Pool, Run, Server
 from agents.settings.enable import disable_setting, enable_setting
+from alerts.evaluation import evaluate
+from alerts.models import Alert, AlertEvaluation
 from console.operations.refusals import Refused
 from console.reasons import said
 from failures.api.intake import DEEPEST_BATCH

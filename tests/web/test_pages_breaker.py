@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from agents.models import BreakerTrip, Interruption, LaunchSetting, Notice, NoticeTarget, Run, RunPhase
+from agents.models import BreakerTrip, Interruption, LaunchSetting, Run, RunPhase
+from alerts.models import Notice, NoticeTarget
 from failures.models import FailureProtocol
 from failures.pages import breaker as breaker_pages
 from failures.pages import what_if as what_if_pages

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Server
-from insights.alerts import ARCHIVE, PIPELINE
+from alerts.sources.pipeline import ARCHIVE, PIPELINE
 from insights.archive import readiness as archive
 from insights.archive.readiness import readiness
 from insights.models import ArchiveBlock, FailureTrend, InsightTable, PipelineRun

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agents.alerts.evaluating import evaluate
 from agents.liveness import heard_for, note_hearing_again
 from agents.models import ComponentState, Server
+from alerts.evaluation import evaluate
 from console.processes import last_heartbeat, lock, once_per, record_heartbeat, seconds_since
 from ma_site.checks import services
 from ma_site.relocation import ALIVE, running_processes

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agents.site.components import ping
 from deploy.config import LOOPBACK
 from deploy.services.ports import free_ports
-from ma_site.checks.services import ping
 from tests import environment
 from tests.kma.fakes import eventually
 from tests.tls import Authority

@@ -12,7 +12,8 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Alert, AlertState, AlertTransition, Notice, NoticeState, Pool, Server
+from agents.models import Pool, Server
+from alerts.models import Alert, AlertState, AlertTransition, Notice, NoticeState
 from failures.models import RecordConflict, RefusedRecord, RetentionRun
 from failures.retention import aged, chunks, pace, running
 from failures.retention.turns import work

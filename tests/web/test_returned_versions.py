@@ -11,9 +11,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import kind_of
-from agents.models import Alert, Run
+from agents.models import Run
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert
+from alerts.sources import kind_of
 from contract.records import Protocol
 from failures.error_groups import known_errors, merges, splits
 from failures.error_groups.rollup import fold_all

@@ -17,16 +17,8 @@ from django.utils.translation import override
 from agents.manifests.apply import apply
 from agents.manifests.document import document_of
 from agents.manifests.yaml_text import Rejected
-from agents.models import (
-    AlertRule,
-    Destination,
-    LaunchSetting,
-    NoticeTarget,
-    Pool,
-    PoolGrant,
-    ScheduledGroup,
-    Server,
-)
+from agents.models import Destination, LaunchSetting, Pool, PoolGrant, ScheduledGroup, Server
+from alerts.models import AlertRule, NoticeTarget
 from console.audit.log import account
 from console.audit.models import AuditEntry
 from console.audit.saves import LONGEST, MOST, RowKind, change_words, saving
@@ -157,7 +149,7 @@ def test_what_an_operation_deletes_has_the_entry_of_the_operation_alone(
     setting: LaunchSetting, browser: Client
 ) -> None:
     target = NoticeTarget.objects.create(setting=setting, channel="webhook", address=HOOK)
-    assert browser.post(f"/agents/noticetarget/{target.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert browser.post(f"/alerts/noticetarget/{target.pk}/delete/", {"post": "yes"}).status_code == 302
     assert entries() == [("notice_target.delete", f"notice_target:{target.pk}", "done", "chief")]
 
 
@@ -204,7 +196,7 @@ def test_of_a_webhook_the_audit_has_the_host_only(
 ) -> None:
     said = {"setting": setting.key, "channel": "webhook", "address": HOOK}
     made = api_client(chief).post("/api/v1/notice-targets/", said, "json").json()
-    save(browser, f"/agents/noticetarget/{made['id']}/change/", address=HOOK + "1")
+    save(browser, f"/alerts/noticetarget/{made['id']}/change/", address=HOOK + "1")
     told = json.dumps([entry.detail for entry in AuditEntry.objects.all()])
     assert "q1w2e3" not in told and "team-7" not in told and made["secret"] not in told
     assert detail()["changes"] == {"address": dict.fromkeys(("old", "new"), "https://alerts.example.org/…")}

@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from agents.alerts import channels
-from agents.models import BreakerTrip, LaunchSetting, NoticeTarget, Pool, Server
+from agents.models import BreakerTrip, LaunchSetting, Pool, Server
+from alerts.models import NoticeTarget
+from alerts.notices import channels
 from console.ui.text import masked
 from tests.web.rows import NOW, api_client, make_alive
 from tests.web.teams import teammate
@@ -92,13 +93,13 @@ def test_pages_show_the_whole_address_to_editors_only(
     pages = [
         reverse("admin:setting", args=["orders"]),
         reverse("admin:trip", args=[trip.pk]),
-        reverse("admin:agents_noticetarget_change", args=[target.pk]),
+        reverse("admin:alerts_noticetarget_change", args=[target.pk]),
     ]
     client.force_login(viewer)
-    for page in (*pages, reverse("admin:agents_noticetarget_changelist")):
+    for page in (*pages, reverse("admin:alerts_noticetarget_changelist")):
         told = client.get(page).content.decode()
         assert SEEN in told and "team-7" not in told and "q1w2e3" not in told, page
-    assert SEEN in client.get(reverse("admin:agents_noticetarget_changelist") + "?q=q1w2e3").content.decode()
+    assert SEEN in client.get(reverse("admin:alerts_noticetarget_changelist") + "?q=q1w2e3").content.decode()
     client.force_login(operator)
     for page in pages:
         assert "team-7/hook?key=q1w2e3" in client.get(page).content.decode(), page

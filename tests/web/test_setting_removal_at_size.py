@@ -13,9 +13,19 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Schedule, StateChange, Timing, Window
+from agents.models import (
+    Activation,
+    LaunchSetting,
+    Pool,
+    Run,
+    Schedule,
+    StateChange,
+    Timing,
+    Window,
+)
 from agents.settings import removal
 from agents.settings.removal import finish_removals, remove_setting
+from alerts.models import Alert
 from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
 from failures.intake.batch import accept_batch

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.models import ComponentState, Pool, Server
 from agents.servers.admission import issue_server_token
-from agents.site.components import note_state
+from agents.site.components import measure, note_state
 from console.processes import record_heartbeat
 from console.tokens.models import ApiToken
 from deploy import config as configuration
@@ -20,7 +20,6 @@ from deploy.processes import readiness
 from ma_site import env, health
 from ma_site.database_url import parse_database
 from ma_site.logs import drop_forbidden
-from ma_site.measuring import measure
 from tests import environment
 from tests.web.rows import make_person, make_roles
 

@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
-from agents.models import LaunchSetting, NoticeTarget, Server, StateChange
+from agents.models import LaunchSetting, Server, StateChange
+from alerts.models import NoticeTarget
 from tests.web.launching import delayed, group_of
 from tests.web.rows import api_client
 

@@ -14,12 +14,13 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from agents.alerts.evaluating import evaluate_kind
-from agents.alerts.kinds import every_kind
 from agents.destinations import policies
-from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
+from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server
 from agents.provisioning.provision import provision_due
 from agents.settings.enable import enable_setting
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert
+from alerts.sources import every_kind
 from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
 from contract.messages import RunReport

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget, Pool, Server
+from agents.models import BreakerTrip, LaunchSetting, Pool, Server
 from agents.settings.enable import enable_setting
+from alerts.models import Notice, NoticeTarget
 from tests.web.rows import NOW, api_client, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, started
 

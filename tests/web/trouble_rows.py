@@ -11,17 +11,15 @@ from uuid import UUID
 from django.urls import reverse
 
 from agents.models import (
-    Alert,
-    AlertTransition,
     ComponentCondition,
     ComponentState,
     FoundPolicy,
     LaunchSetting,
     Pool,
     Server,
-    Severity,
     SubscriptionState,
 )
+from alerts.models import Alert, AlertTransition, Severity
 from broker.amqp.codec import encode
 from console.reasons import Reason
 from contract.messages import OLDEST_VERSION, VERSION

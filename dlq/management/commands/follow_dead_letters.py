@@ -10,7 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
-from agents.reconciler import stand_in_at_broker, stand_in_for_alerts
+from agents import hooks
+from agents.reconciler import stand_in_at_broker
 from agents.site.broker_owner import ForeignBroker, OwnerWatch, note_owner, require_own_broker
 from broker.amqp.browser import AmqpBrowser
 from broker.amqp.consumer import AmqpConsumer
@@ -67,7 +68,7 @@ class Command(BaseCommand):
 
     def _stand_in(self) -> None:
         stand_in_at_broker(timezone.now())
-        stand_in_for_alerts(timezone.now())
+        hooks.stand_in(timezone.now())
 
     def _wait_until_given_back(self, stopping: threading.Event) -> None:
         """Nothing is taken from the broker meanwhile, and nothing done there; people are told."""
@@ -77,7 +78,7 @@ class Command(BaseCommand):
                 note_owner(management(), timezone.now())
                 return
             except (ForeignBroker, BrokerError, OperationalError, InterfaceError):
-                stand_in_for_alerts(timezone.now())
+                hooks.stand_in(timezone.now())
 
     def _wait_for_own_broker(self, stopping: threading.Event) -> None:
         """Before the first dead letter is taken: one that another site's feed should have would be lost to
@@ -91,5 +92,5 @@ class Command(BaseCommand):
                 raise CommandError(str(foreign)) from foreign
             except (BrokerError, OperationalError, InterfaceError) as error:
                 log.warning("feed waits: nobody can say whose broker it is", reason=str(error))
-                stand_in_for_alerts(timezone.now())
+                hooks.stand_in(timezone.now())
                 stopping.wait(ASK_AGAIN_SECONDS)

@@ -1,2 +1,0 @@
-"""One engine for what people must know: sources observe, a pure rule decides, each transition is a row that
-is told."""

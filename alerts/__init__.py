@@ -1,0 +1,1 @@
+"""Who must know what: sources observe, a pure rule decides, each transition is a row that is told."""

@@ -1,0 +1,162 @@
+"""Bounds of alerts that differ from the built-in ones, and who is told of trips."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from alerts.kinds import Kind
+from alerts.models import AlertRule, NoticeTarget
+from alerts.notices.operations import DeleteTarget, save_target
+from alerts.sources import every_kind, kind_of
+from console.audit.forms import RecordedAdmin
+from console.operations.operation import Act
+from console.ui.text import masked
+
+
+def defaults_of(kind: Kind) -> str:
+    """What is built in, in one line."""
+    limits = kind.limits
+    return _("%(unit)s: opens at %(upper)s after %(open)s s, closes below %(lower)s after %(close)s s") % {
+        "unit": kind.unit,
+        "upper": f"{limits.upper:g}",
+        "lower": f"{limits.lower:g}",
+        "open": f"{limits.open_after.total_seconds():g}",
+        "close": f"{limits.close_after.total_seconds():g}",
+    }
+
+
+class AlertRuleForm(forms.ModelForm):
+    kind = forms.ChoiceField(label=gettext_lazy("Kind"))
+
+    class Meta:
+        model = AlertRule
+        fields = ("kind", "pool", "watched", "upper", "lower", "open_after_seconds", "close_after_seconds")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        kinds = self.fields.get("kind")
+        if isinstance(kinds, forms.ChoiceField):
+            kinds.choices = [(kind.name, kind.label) for kind in every_kind()]
+
+
+@admin.register(AlertRule)
+class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
+    form = AlertRuleForm
+    list_display = (
+        "kind_label",
+        "pool",
+        "watched",
+        "upper",
+        "lower",
+        "open_after_seconds",
+        "close_after_seconds",
+    )
+    list_select_related = ("pool",)
+    list_filter = ("pool",)
+    list_per_page = 50
+    readonly_fields = ("built_in",)
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    "kind",
+                    "pool",
+                    "watched",
+                    "upper",
+                    "lower",
+                    "open_after_seconds",
+                    "close_after_seconds",
+                ),
+                "description": gettext_lazy(
+                    "Without a pool it holds for the whole site. An empty field: as the rule of the site "
+                    "says, else as "
+                    "built in."
+                ),
+            },
+        ),
+        (gettext_lazy("Built in"), {"fields": ("built_in",)}),
+    )
+
+    @admin.display(description=gettext_lazy("kind"), ordering="kind")
+    def kind_label(self, obj: AlertRule) -> str:
+        kind = kind_of(obj.kind)
+        return str(kind.label) if kind else obj.kind
+
+    @admin.display(description=gettext_lazy("Bounds"))
+    def built_in(self, obj: AlertRule | None) -> SafeString:
+        rows = [(kind.label, defaults_of(kind)) for kind in every_kind()]
+        return format_html_join("", "<p>{}: {}</p>", rows)
+
+
+# -- who is told of trips ------------------------------------------------------------------------------------
+
+
+@admin.register(NoticeTarget)
+class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
+    list_display = ("channel", "seen_address", "setting", "pool", "created_at")
+    list_select_related = ("setting", "pool")
+    list_filter = ("channel", "pool")
+    list_per_page = 50
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("setting", "pool"),
+                "description": gettext_lazy(
+                    "Of one setting, or of every setting of a pool: choose one of the two."
+                ),
+            },
+        ),
+        (
+            gettext_lazy("Told through"),
+            {
+                "fields": ("channel", "address"),
+                "description": gettext_lazy(
+                    "An e-mail address, or the address of a webhook. The secret that signs a webhook's body "
+                    "is shown "
+                    "once, when the target is saved."
+                ),
+            },
+        ),
+    )
+
+    def get_fieldsets(self, request: HttpRequest, obj: NoticeTarget | None = None) -> Any:
+        """Who may only look sees of a webhook no more than its host."""
+        if obj is None or self.has_change_permission(request, obj):
+            return self.fieldsets
+        owner, (title, rest) = self.fieldsets
+        return owner, (title, {**rest, "fields": ("channel", "seen_address")})
+
+    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        """Nobody finds out by searching what is not shown."""
+        return ("address",) if request.user.has_perm("alerts.change_noticetarget") else ()
+
+    def get_readonly_fields(self, request: HttpRequest, obj: NoticeTarget | None = None) -> tuple[str, ...]:
+        return () if obj is None or self.has_change_permission(request, obj) else ("seen_address",)
+
+    @admin.display(description=gettext_lazy("address"))
+    def seen_address(self, obj: NoticeTarget) -> str:
+        return masked(obj.address)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """By the operation, which leaves the entry."""
+        deletion = DeleteTarget()
+        deletion.run(obj, Act(deletion, obj, request.user, timezone.now(), {}))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[NoticeTarget]) -> None:
+        for target in queryset:
+            self.delete_model(request, target)
+
+    def save_model(self, request: HttpRequest, obj: NoticeTarget, form: Any, change: bool) -> None:
+        if secret := save_target(obj):
+            text = _("The secret that signs the webhook, shown now and never again: %(secret)s")
+            messages.warning(request, text % {"secret": secret})

@@ -1,0 +1,135 @@
+"""/api/v1/notice-targets/: addresses that are told when a breaker trips, of one setting or of a whole
+pool."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from agents import hooks
+from agents.api.pools import check_edit_in, check_right
+from agents.models import BreakerTrip, LaunchSetting, Pool
+from alerts.models import Notice, NoticeTarget
+from alerts.notices.operations import DeleteTarget, RenewSecret, SendTest, save_target
+from alerts.notices.recipients import address_of_notice, address_of_target
+from console.audit.forms import RecordedRows
+from console.audit.saves import saving
+from console.operations.operation import perform
+from console.operations.rest import Answer, OperationsMixin, as_problems
+from console.rest.serializers import CheckedModelSerializer
+
+# Of one trip.
+MOST_ROWS = 200
+
+
+class NoticeSerializer(serializers.ModelSerializer[Notice]):
+    class Meta:
+        model = Notice
+        fields = (
+            "id",
+            "channel",
+            "address",
+            "state",
+            "attempts",
+            "next_at",
+            "problem",
+            "created_at",
+            "sent_at",
+        )
+        read_only_fields = fields
+
+    def to_representation(self, notice: Notice) -> dict[str, Any]:
+        """Of a webhook only the host, for who may not edit the setting."""
+        setting = notice.trip.setting if notice.trip else None
+        shown = super().to_representation(notice)
+        return shown | {"address": address_of_notice(self.context["request"].user, notice, setting)}
+
+
+@hooks.trip_notices.implement
+def rows_of_trip(context: Mapping[str, Any], trip: BreakerTrip) -> list[Any]:
+    rows = trip.notices.select_related("target__setting", "trip__setting").order_by("-pk")[:MOST_ROWS]
+    return list(NoticeSerializer(rows, many=True, context=dict(context)).data)
+
+
+class TargetSerializer(CheckedModelSerializer[NoticeTarget]):
+    """Exactly one of `setting` and `pool`."""
+
+    setting = serializers.SlugRelatedField(
+        slug_field="key", queryset=LaunchSetting.objects.all(), required=False, allow_null=True, default=None
+    )
+    pool = serializers.SlugRelatedField(
+        slug_field="name", queryset=Pool.objects.all(), required=False, allow_null=True, default=None
+    )
+
+    class Meta:
+        model = NoticeTarget
+        fields: tuple[str, ...] = ("id", "setting", "pool", "channel", "address", "created_at")
+        read_only_fields: tuple[str, ...] = ("id", "created_at")
+
+    def to_representation(self, target: NoticeTarget) -> dict[str, Any]:
+        """Of a webhook only the host, for who may not edit what it belongs to."""
+        shown = super().to_representation(target)
+        return shown | {"address": address_of_target(self.context["request"].user, target)}
+
+
+class SecretSerializer(TargetSerializer):
+    """`secret` signs what a webhook gets. It is in this answer and in no other; empty for e-mail."""
+
+    secret = serializers.CharField(read_only=True)
+
+    class Meta(TargetSerializer.Meta):
+        fields = (*TargetSerializer.Meta.fields, "secret")
+        read_only_fields = ("id", "created_at", "secret")
+
+
+class TargetViewSet(
+    RecordedRows,
+    OperationsMixin,
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    mixins.DestroyModelMixin,
+    GenericViewSet[NoticeTarget],
+):
+    """Made and removed by who may edit the setting, or the settings of the pool. To change one, make
+    another."""
+
+    queryset = NoticeTarget.objects.select_related("setting__pool", "pool").order_by("pk")
+    serializer_class = TargetSerializer
+    filterset_fields = ("setting__key", "pool__name", "channel")
+    lookup_value_converter = "int"
+    http_method_names = ["get", "post", "delete", "head", "options"]
+    # Whoever sees targets may ask; the right to edit decides by setting and pool.
+    action_permissions = dict.fromkeys(("create", "destroy"), ("alerts.view_noticetarget",))
+    removal = DeleteTarget
+    operations = {SendTest: Answer(NoticeSerializer), RenewSecret: Answer(SecretSerializer)}
+
+    @extend_schema(request=TargetSerializer, responses={201: SecretSerializer})
+    @transaction.atomic
+    def create(self, request: Request) -> Response:
+        """The answer holds the secret of a webhook, this once."""
+        given = TargetSerializer(data=request.data, context=self.get_serializer_context())
+        given.is_valid(raise_exception=True)
+        target = NoticeTarget(**given.validated_data)
+        self._check(target)
+        with saving(target, request.user):
+            save_target(target)
+        return Response(self._with_secret(target), status=status.HTTP_201_CREATED)
+
+    def perform_destroy(self, instance: NoticeTarget) -> None:
+        with as_problems(f"notice-targets/{instance.pk}"):
+            perform(DeleteTarget, instance, self.request.user)
+
+    def _with_secret(self, target: NoticeTarget) -> dict[str, Any]:
+        return dict(SecretSerializer(target, context=self.get_serializer_context()).data)
+
+    def _check(self, target: NoticeTarget) -> None:
+        request: Any = self.request
+        if target.setting is not None:
+            check_right(request, "edit", target.setting)
+        elif target.pool is not None:
+            check_edit_in(request, target.pool)

@@ -1,0 +1,128 @@
+"""What people do with an alert: snooze it, close it. Both are kept with their name and their reason."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from django.db import transaction
+from django.db.models import F
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from alerts import text
+from alerts.models import LIVE_ALERTS, Alert, AlertState
+from alerts.recording import add_transition, fields_of, state_of
+from alerts.rules import State, Step, closed_by_person, snoozed
+from alerts.sources import kind_of
+from console.operations.inputs import REASON, Until
+from console.operations.operation import Act, Done, ModelPermission, Operation, Question
+from console.operations.refusals import Refused
+from console.operations.resource import Resource
+from console.ui.page import Text
+
+LONGEST_SNOOZE = timedelta(days=92)
+
+ALERTS = Resource(
+    name="alert",
+    rows=lambda: Alert.objects.exclude(state=AlertState.CALM),
+    key="pk",
+    route="alerts/<int:pk>/",
+    view="alerts.view_alert",
+    list_page="alerts",
+    title=_("Alerts"),
+    setting_key=lambda alert: alert.setting.key if alert.setting else "",
+    label=text.label,
+)
+
+
+class _HandlesAlert(Operation[Alert]):
+    on = ALERTS
+    permission = ModelPermission("alerts.can_handle_alerts", _("Can snooze and close alerts"))
+    asks: ClassVar[Text]
+    explained: ClassVar[Text]
+
+    def offered(self, alert: Alert) -> bool:
+        return alert.state in LIVE_ALERTS
+
+    def refusal(self, alert: Alert, now: datetime) -> Refused | None:
+        return None if alert.state in LIVE_ALERTS else _closed_already()
+
+    def question(self, alert: Alert, by: Any, **named: Any) -> Question:
+        return Question(self.asks, [text.says(alert), self.explained])
+
+
+class SnoozeAlert(_HandlesAlert):
+    """Nobody is reminded until `until`; if it lasts longer, people are told again."""
+
+    code, label, icon = "alert.snooze", _("Snooze"), "pause"
+    inputs = {"until": Until(("1h", "4h", "1d"), required=True), "reason": REASON}
+    asks = _("Snooze this alert?")
+    explained = _(
+        "It stays in the list, and nobody is reminded of it. If it lasts longer, people are told again."
+    )
+
+    @transaction.atomic
+    def run(self, alert: Alert, act: Act, *, until: datetime, **inputs: Any) -> Done:
+        snoozed = snooze(alert, until, act.by, act.reason, act.now)
+        act.record()
+        return Done(_("Snoozed: nobody is reminded until then."), snoozed)
+
+
+class CloseAlert(_HandlesAlert):
+    """It stays closed while its cause lasts."""
+
+    code, label, icon, quiet, inputs = "alert.close", _("Close"), "ok", True, {"reason": REASON}
+    asks = _("Close this alert?")
+    explained = _(
+        "It stays closed while its cause lasts. When the cause has gone and comes back, a new alert opens."
+    )
+
+    @transaction.atomic
+    def run(self, alert: Alert, act: Act, **inputs: Any) -> Done:
+        closed = close(alert, act.by, act.reason, act.now)
+        act.record()
+        return Done(_("Closed."), closed)
+
+
+def snooze(alert: Alert, until: datetime, by: Any, reason: str, now: datetime) -> Alert:
+    """No reminders until then; also for an alert that is snoozed already. Raises Refused."""
+    if until <= now:
+        raise Refused("until_is_past", gettext("The end is in the past."), gettext("Choose a later instant."))
+    if until > now + LONGEST_SNOOZE:
+        raise Refused(
+            "until_is_too_far", gettext("That is too long."), gettext("Choose an end within three months.")
+        )
+    return _change(alert, lambda state: snoozed(state, until), Step.SNOOZED, by, reason, now, until=until)
+
+
+def close(alert: Alert, by: Any, reason: str, now: datetime) -> Alert:
+    """It stays closed until its cause has gone once; then a new one opens when it comes back. Raises
+    Refused."""
+    return _change(alert, lambda state: closed_by_person(state, now), Step.CLOSED, by, reason, now)
+
+
+def _change(
+    alert: Alert,
+    change: Callable[[State], State],
+    step: Step,
+    by: Any,
+    reason: str,
+    now: datetime,
+    *,
+    until: datetime | None = None,
+) -> Alert:
+    """With the row locked; the look that decided on it at the same moment finds another revision and writes
+    nothing."""
+    with transaction.atomic():
+        current = Alert.objects.select_for_update(no_key=True).get(pk=alert.pk)
+        if current.state not in LIVE_ALERTS:
+            raise _closed_already()
+        values = fields_of(change(state_of(current)))
+        Alert.objects.filter(pk=current.pk).update(revision=F("revision") + 1, **values)
+        current.refresh_from_db()
+        add_transition(current, step, kind_of(current.kind), now, by=by, reason=reason, until=until)
+    return current
+
+
+def _closed_already() -> Refused:
+    return Refused("alert_is_closed", gettext("It is closed already."), gettext("Nothing is to be done."))

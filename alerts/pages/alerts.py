@@ -1,0 +1,210 @@
+"""Alerts: what people must know now, what was, and one with everything that happened to it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
+
+from agents.models import LaunchSetting, Pool
+from alerts import text
+from alerts.models import (
+    LIVE_ALERTS,
+    Alert,
+    AlertState,
+    AlertTransition,
+    Notice,
+    NoticeState,
+    Severity,
+)
+from alerts.notices.recipients import address_of_notice
+from alerts.operations import CloseAlert, SnoozeAlert
+from alerts.queries import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
+from alerts.sources import every_kind
+from alerts.sources.subscriptions import STALLED, UNFED
+from console.filters import ListFilter, OneOfFilter
+from console.lists.keyset import keyset_page, list_page
+from console.operations.web import operation_buttons
+from console.ui.labels import Shown
+from console.ui.page import link, needs, page
+from console.ui.panels import Panel
+
+VIEW = "alerts.view_alert"
+MOST_OPEN = 200
+MOST_ROWS = 100
+
+STATES: dict[str, Shown] = {
+    AlertState.CALM: Shown(AlertState.CALM.label, "off", "wait"),
+    AlertState.OPEN: Shown(AlertState.OPEN.label, "bad", "warn"),
+    AlertState.SNOOZED: Shown(AlertState.SNOOZED.label, "info", "pause"),
+    AlertState.CLOSED: Shown(AlertState.CLOSED.label, "off", "ok"),
+}
+SEVERITIES: dict[int, Shown] = {
+    Severity.WARNING: Shown(Severity.WARNING.label, "warn", "warn"),
+    Severity.BAD: Shown(Severity.BAD.label, "bad", "bad"),
+}
+NOTICES: dict[str, Shown] = {
+    NoticeState.PENDING: Shown(NoticeState.PENDING.label, "info", "wait"),
+    NoticeState.SENT: Shown(NoticeState.SENT.label, "ok", "ok"),
+    NoticeState.FAILED: Shown(NoticeState.FAILED.label, "bad", "bad"),
+}
+
+
+TONES = {"opened": "bad", "repeated": "warn", "reopened": "bad", "snoozed": "", "closed": "ok"}
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow:
+    alert: Alert
+    state: Shown
+    severity: Shown
+    kind: str
+    says: str
+    value: str
+    what_to_do: str
+    about: str
+    snoozed_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    step: AlertTransition
+    word: str
+    tone: str
+    value: str
+
+
+def row_of(alert: Alert, snoozed_by: str = "") -> AlertRow:
+    return AlertRow(
+        alert=alert,
+        state=STATES[alert.state],
+        severity=SEVERITIES[alert.severity],
+        kind=text.label(alert),
+        says=text.says(alert),
+        value=text.measured(alert),
+        what_to_do=text.what_to_do(alert),
+        about=text.about(alert),
+        snoozed_by=snoozed_by,
+    )
+
+
+def badge(request: HttpRequest) -> str:
+    """How many are open, beside the tab; empty: none."""
+    found = open_count()
+    return f"{MOST_COUNTED}+" if found > MOST_COUNTED else str(found or "")
+
+
+def kind_choices() -> list[tuple[str, str]]:
+    return [(kind.name, str(kind.label)) for kind in every_kind()]
+
+
+def pool_choices() -> list[tuple[str, str]]:
+    return [(name, name) for name in Pool.objects.values_list("name", flat=True)]
+
+
+class AlertFilter(ListFilter):
+    kind = OneOfFilter(gettext_lazy("Kind"), kind_choices, method="nothing")
+    pool = OneOfFilter(gettext_lazy("Pool"), pool_choices, method="nothing")
+
+    def nothing(self, rows: object, name: str, value: str) -> object:
+        """Both lists of the page are narrowed by `chosen`."""
+        return rows
+
+    def chosen(self) -> dict[str, str]:
+        """Raises nothing: what is no choice narrows to nothing."""
+        data = self.form.cleaned_data if self.is_valid() else self.data
+        return {name: str(data.get(name) or "") for name in ("kind", "pool")}
+
+
+@require_safe
+@needs(VIEW)
+def alert_list(request: HttpRequest) -> HttpResponseBase:
+    filters = AlertFilter(request.GET, Alert.objects.none())
+    chosen = filters.chosen()
+    found = list(narrowed(open_alerts(), **chosen)[: MOST_OPEN + 1])
+    listed = keyset_page(request, narrowed(closed_alerts(), **chosen), "closed_at")
+    snoozers = snoozers_of(found)
+    return list_page(
+        request,
+        "alerts/alerts.html",
+        title=_("Alerts"),
+        section="alerts",
+        filters=filters,
+        open=[row_of(alert, snoozers.get(alert.pk, "")) for alert in found[:MOST_OPEN]],
+        more_open=len(found) > MOST_OPEN,
+        listed=listed,
+        rows=[row_of(alert) for alert in listed.rows],
+    )
+
+
+def snoozers_of(alerts: list[Alert]) -> dict[int, str]:
+    """Who snoozed those that are snoozed; one query."""
+    asleep = [alert.pk for alert in alerts if alert.state == AlertState.SNOOZED]
+    steps = (
+        AlertTransition.objects.filter(alert__in=asleep, step="snoozed").select_related("by").order_by("id")
+    )
+    return {step.alert_id: step.by.get_username() if step.by else "" for step in steps}
+
+
+@require_safe
+@needs(VIEW)
+def alert_page(request: HttpRequest, pk: int) -> HttpResponseBase:
+    alert = get_object_or_404(
+        Alert.objects.exclude(state=AlertState.CALM)
+        .select_related("setting", "server")
+        .prefetch_related("pools"),
+        pk=pk,
+    )
+    steps = reversed(alert.transitions.select_related("by").order_by("-id")[:MOST_ROWS])
+    notices = _notices(request, alert)
+    return page(
+        request,
+        "alerts/alert.html",
+        title=text.says(alert),
+        section="alerts",
+        crumbs=[(_("Alerts"), link("alerts"))],
+        row=row_of(alert, snoozers_of([alert]).get(alert.pk, "")),
+        steps=[_step(alert, step) for step in steps],
+        notices=notices,
+        buttons=operation_buttons(request.user, alert, SnoozeAlert, CloseAlert),
+        lasted=_end(alert) - alert.opened_at if alert.opened_at else None,
+    )
+
+
+def _end(alert: Alert) -> datetime:
+    return alert.closed_at or timezone.now()
+
+
+def _step(alert: Alert, step: AlertTransition) -> StepRow:
+    word = text.STEPS.get(step.step, step.step)
+    return StepRow(step, str(word), TONES.get(step.step, ""), text.measured(alert, step.value))
+
+
+def _notices(request: HttpRequest, alert: Alert) -> list[tuple[object, ...]]:
+    """Each with the step that it tells of, its address as this person may see it, and its state."""
+    rows = Notice.objects.filter(transition__alert=alert).select_related(
+        "target__setting", "target__pool", "transition"
+    )
+    return [
+        (
+            notice,
+            text.STEPS.get(notice.transition.step if notice.transition else "", ""),
+            address_of_notice(request.user, notice, alert.setting),
+            NOTICES[notice.state],
+            notice.state == NoticeState.PENDING and not notice.attempts,
+        )
+        for notice in rows.order_by("-pk")[:MOST_ROWS]
+    ]
+
+
+def notes_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
+    """What is wrong with its subscription, on the page where an alert of it leads: those that are open, in
+    the words that people were notified with."""
+    kinds = (STALLED.name, UNFED.name)
+    alerts = Alert.objects.filter(setting=setting, kind__in=kinds, state__in=LIVE_ALERTS).order_by("-pk")
+    rows = [row_of(alert) for alert in alerts]
+    return {"title": "", "template": "alerts/notes.html", "context": {"rows": rows}} if rows else None

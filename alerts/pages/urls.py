@@ -1,0 +1,26 @@
+"""Registers the pages of this app, and its panels on pages of the one below."""
+
+from django.utils.translation import gettext_lazy as _
+
+from alerts.notices.operations import SendTest
+from alerts.operations import CloseAlert, SnoozeAlert
+from alerts.pages import alerts, notices
+from console.audit.refusals import audited
+from console.operations.web import add_operations
+from console.ui import panels
+from console.ui.page import Tab, add_page, add_tab
+
+
+def register() -> None:
+    add_tab(Tab("alerts", _("Alerts"), "admin:alerts", 15, alerts.VIEW, badge=alerts.badge))
+    add_page("alerts/", alerts.alert_list, "alerts")
+    add_page("alerts/<int:pk>/", alerts.alert_page, "alert")
+    add_page(
+        "settings/<slug:key>/notices/<int:pk>/test/",
+        audited(SendTest.code)(notices.test_page),
+        "notice_test",
+    )
+    add_operations(SnoozeAlert, CloseAlert)
+    panels.register("setting_notes", 10, alerts.notes_of_setting)
+    panels.register("setting", 90, notices.panel_of_setting)
+    panels.register("trip_side", 10, notices.panel_of_trip)

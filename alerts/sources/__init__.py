@@ -1,0 +1,25 @@
+"""Every kind of alert."""
+
+from collections.abc import Sequence
+
+from alerts.kinds import Kind
+from alerts.sources import components, dead_letters, error_groups, pipeline, servers, subscriptions
+
+SOURCES = (
+    servers.KINDS,
+    subscriptions.KINDS,
+    error_groups.KINDS,
+    pipeline.KINDS,
+    dead_letters.KINDS,
+    components.KINDS,
+)
+KINDS = {kind.name: kind for kinds in SOURCES for kind in kinds}
+
+
+def every_kind() -> Sequence[Kind]:
+    return sorted(KINDS.values(), key=lambda kind: kind.name)
+
+
+def kind_of(name: str) -> Kind | None:
+    """None for one that nobody knows any more."""
+    return KINDS.get(name)

@@ -1,0 +1,113 @@
+"""Watches the broker and Redis, by what was measured of them, and whose broker it is.
+
+A worker measures every few seconds; with Redis it goes, too. Then whoever stands in for it measures here.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from agents.models import ComponentCondition, ComponentState
+from agents.site.broker_owner import OWNER
+from agents.site.components import measure
+from alerts.kinds import Kind, Observation, Observe
+from alerts.models import Severity
+from alerts.rules import Thresholds
+from console.ui.amounts import duration
+
+# An older row tells of nobody who measures.
+FRESH = timedelta(seconds=20)
+# Its own sentence for each: a name that is put into a sentence begins it in small letters.
+SILENT = {
+    "broker": gettext_lazy("The broker has not answered for %(time)s."),
+    "redis": gettext_lazy("Redis has not answered for %(time)s."),
+}
+
+
+def _away(name: str) -> Observe:
+    def observe(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+        if not ComponentState.objects.filter(name=name, measured_at__gt=now - FRESH).exists():
+            measure(now)
+        row = ComponentState.objects.filter(name=name).first()
+        if row is not None and row.state == ComponentCondition.DOWN:
+            seconds = max(0.0, (now - row.since).total_seconds())
+            yield Observation(name, seconds, facts={"component": name})
+
+    return observe
+
+
+def _says(facts: Mapping[str, Any], value: float) -> str:
+    return str(SILENT[facts["component"]]) % {"time": duration(round(value))}
+
+
+def _kind(name: str, component: str, label: Any, what_to_do: Any) -> Kind:
+    return Kind(
+        name=name,
+        label=label,
+        severity=Severity.BAD,
+        limits=Thresholds(30.0, 30.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
+        unit=gettext_lazy("seconds without an answer"),
+        says=_says,
+        measure=lambda value: duration(round(value)),
+        what_to_do=what_to_do,
+        url=lambda facts: reverse("admin:health"),
+        observe=_away(component),
+    )
+
+
+BROKER = _kind(
+    "broker_away",
+    "broker",
+    gettext_lazy("Broker away"),
+    gettext_lazy(
+        "No message is lost: they are on its disk, and servers connect again by themselves. Start it: ./ma "
+        "status, "
+        "./ma logs artemis."
+    ),
+)
+REDIS = _kind(
+    "redis_away",
+    "redis",
+    gettext_lazy("Redis away"),
+    gettext_lazy(
+        "Agents go on; replays, retention, schedules and provisioning wait, and servers hear of changes only "
+        "when they "
+        "ask (every 2 s). Start it: ./ma status, ./ma logs redis."
+    ),
+)
+
+
+def _adopted(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Whoever noticed it has stopped, so nobody may measure it again: the row holds until somebody does."""
+    row = ComponentState.objects.filter(name=OWNER, state=ComponentCondition.DOWN).first()
+    if row is not None:
+        yield Observation("broker", 1.0, facts={"owner": row.details.get("owner", "")})
+
+
+ADOPTED = Kind(
+    name="broker_adopted",
+    label=gettext_lazy("Broker taken over"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(), close_after=timedelta()),
+    unit=gettext_lazy("1 while it is another site's"),
+    says=lambda facts, value: (
+        _(
+            "The broker belongs to another site now (%(owner)s): this one takes no dead letters and moves no "
+            "messages."
+        )
+        % {"owner": facts["owner"]}
+    ),
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "If that was on purpose, stop this site: ./ma down. To take the broker back: ./ma down, then "
+        "./ma up --adopt-broker."
+    ),
+    url=lambda facts: reverse("admin:health"),
+    observe=_adopted,
+)
+
+KINDS = (BROKER, REDIS, ADOPTED)

@@ -1,0 +1,197 @@
+"""What is watched of dead letters: queues where more die than before, letters that nobody looks after, the
+feed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from agents.models import LaunchSetting
+from alerts.kinds import Kind, Observation
+from alerts.models import Severity
+from alerts.rules import Thresholds
+from console.processes import seconds_since
+from console.ui.amounts import duration, number
+from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
+from dlq.dead_letters.queries.tallies import Tally, ends, tallies
+from dlq.index.queries import FEED_QUEUE, feed_lag
+from dlq.models import DeadLetter, LetterQueue
+from dlq.models.letter import BIN_QUEUE
+
+HOUR = timedelta(hours=1)
+# What an hour is compared with at least: from nothing to three is no growth that wakes anybody.
+LEAST = 20
+# Deaths of an hour that are counted of one queue.
+MOST_COUNTED = 10_000
+MOST_QUEUES = 2000
+
+
+def growing_queues(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Deaths of the last hour against those of the hour before. Not of a queue that is followed for less than
+    that: the letters that it brought seem to have died when they were first seen."""
+    queues = [row.queue for row in _holding() if row.added_at <= now - HOUR]
+    last = tallies([Tally(queue, now - HOUR, ever=True) for queue in queues], MOST_COUNTED)
+    before = tallies([Tally(queue, now - 2 * HOUR, now - HOUR, ever=True) for queue in queues], MOST_COUNTED)
+    whose = _settings_of(queues)
+    found = []
+    for queue, dead, earlier in zip(queues, last, before, strict=True):
+        facts = {"queue": queue, "dead": dead, "before": earlier, "capped": dead >= MOST_COUNTED}
+        found.append(_of_queue(queue, round(dead / max(earlier, LEAST), 2), facts, whose))
+    yield from sorted(found, key=lambda seen: -(seen.value or 0.0))
+
+
+def old_queues(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """The oldest letter of each queue that holds one."""
+    queues = [row.queue for row in _holding()]
+    oldest = {queue: first for queue, (first, _newest) in ends(queues).items()}
+    rows = DeadLetter.objects.filter(pk__in=oldest.values(), seen_at__isnull=False).order_by()
+    since = dict(rows.values_list("pk", "seen_at"))
+    whose = _settings_of(queues)
+    for queue, first in sorted(oldest.items(), key=lambda pair: since.get(pair[1], now)):
+        if first in since:
+            seconds = max(0.0, (now - since[first]).total_seconds())
+            yield _of_queue(queue, seconds, {"queue": queue, "since": since[first].isoformat()}, whose)
+
+
+def behind(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Unknown while nobody counts: that the feed stands still is another cause."""
+    lag = feed_lag(now)
+    yield Observation(
+        "feed", None if lag is None else float(lag), facts={} if lag is None else {"waiting": lag}
+    )
+
+
+def standing_still(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Nothing of a feed that never was: the installation is being made."""
+    seconds = seconds_since("feed", now)
+    if seconds is not None:
+        yield Observation("feed", max(0.0, seconds), facts={"process": "feed"})
+
+
+def _holding() -> Sequence[LetterQueue]:
+    """Queues with letters, as the process of the feed counted them last; not the bin, whose letters
+    expire."""
+    rows = LetterQueue.objects.filter(broker_count__gt=0).exclude(queue__in=(FEED_QUEUE, BIN_QUEUE))
+    return list(rows.order_by("-broker_count")[:MOST_QUEUES])
+
+
+def _settings_of(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Setting and pool by queue, of the queues that are a setting's."""
+    wanted = set(queues)
+    rows = LaunchSetting.objects.values_list("key", "pk", "pool_id")
+    return {queue: (pk, pool) for key, pk, pool in rows if (queue := dead_letter_queue(key)) in wanted}
+
+
+def _of_queue(
+    queue: str, value: float, facts: Mapping[str, Any], whose: Mapping[str, tuple[int, int]]
+) -> Observation:
+    setting, pool = whose.get(queue, (None, None))
+    pools = frozenset() if pool is None else frozenset([pool])
+    return Observation(queue, value, setting=setting, pools=pools, facts=facts)
+
+
+def _queue_url(facts: Mapping[str, Any]) -> str:
+    queue = str(facts["queue"])
+    if not queue.startswith(DEAD_LETTER_PREFIX):
+        return reverse("admin:dead_letters")
+    return reverse("admin:dead_letters_of", args=[queue.removeprefix(DEAD_LETTER_PREFIX)])
+
+
+def _grew(facts: Mapping[str, Any], value: float) -> str:
+    count = int(facts["dead"])
+    text = ngettext(
+        "%(n)s%(more)s letter died in %(queue)s within an hour, %(before)s in the hour before.",
+        "%(n)s%(more)s letters died in %(queue)s within an hour, %(before)s in the hour before.",
+        count,
+    )
+    more = "+" if facts.get("capped") else ""
+    return text % {
+        "n": number(count),
+        "more": more,
+        "queue": facts["queue"],
+        "before": number(facts["before"]),
+    }
+
+
+def _lies(facts: Mapping[str, Any], value: float) -> str:
+    text = _("The oldest dead letter of %(queue)s has been there for %(time)s.")
+    return text % {"queue": facts["queue"], "time": duration(round(value))}
+
+
+def _waits(facts: Mapping[str, Any], value: float) -> str:
+    count = round(value)
+    text = ngettext("%(n)s dead letter is not indexed yet.", "%(n)s dead letters are not indexed yet.", count)
+    return text % {"n": number(count)}
+
+
+def _times(value: float) -> str:
+    return f"×{number(value, 1)}"
+
+
+GROWING = Kind(
+    name="dead_letters_growing",
+    label=gettext_lazy("Dead letters growing"),
+    severity=Severity.BAD,
+    limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=60), close_after=timedelta(minutes=10)),
+    unit=gettext_lazy("deaths of an hour against those of the hour before, 20 at least"),
+    says=_grew,
+    measure=_times,
+    what_to_do=gettext_lazy(
+        "See in the groups of dead letters what most of them died of, and mend that first; then give them "
+        "back."
+    ),
+    url=_queue_url,
+    observe=growing_queues,
+)
+OLD = Kind(
+    name="dead_letters_old",
+    label=gettext_lazy("Old dead letters"),
+    severity=Severity.WARNING,
+    limits=Thresholds(
+        86_400.0, 86_400.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=60)
+    ),
+    unit=gettext_lazy("seconds since the oldest died"),
+    says=_lies,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy("Give them back, or discard what nobody needs any more."),
+    url=_queue_url,
+    observe=old_queues,
+)
+BEHIND = Kind(
+    name="feed_behind",
+    label=gettext_lazy("Feed behind"),
+    severity=Severity.WARNING,
+    limits=Thresholds(1000.0, 200.0, open_after=timedelta(minutes=2), close_after=timedelta(minutes=1)),
+    unit=gettext_lazy("letters not indexed yet"),
+    says=_waits,
+    measure=number,
+    what_to_do=gettext_lazy(
+        "It catches up by itself while the feed runs; the letters are safe on the broker. If it grows, look "
+        "at "
+        "./ma logs feed and at the database."
+    ),
+    url=lambda facts: reverse("admin:health"),
+    observe=behind,
+)
+STANDS_STILL = Kind(
+    name="feed_silent",
+    label=gettext_lazy("Feed stands still"),
+    severity=Severity.BAD,
+    limits=Thresholds(60.0, 30.0, open_after=timedelta(seconds=30), close_after=timedelta(seconds=60)),
+    unit=gettext_lazy("seconds since its last sign of life"),
+    says=lambda facts, value: (
+        _("The feed of dead letters gives no sign for %(time)s.") % {"time": duration(round(value))}
+    ),
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Dead letters are safe on the broker, but our lists do not show new ones. "
+        "Start it: ./ma status, ./ma logs feed."
+    ),
+    url=lambda facts: reverse("admin:health"),
+    observe=standing_still,
+)
+
+KINDS = (GROWING, OLD, BEHIND, STANDS_STILL)

@@ -1,0 +1,301 @@
+"""What is watched of servers: silent ones, spools that fill, settings that their breaker switched off, and
+reports about runs that a server never had."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from agents.activations.queries import settings_not_allowed, withheld_runs
+from agents.liveness import expected_servers
+from agents.models import BreakerTrip, Server, Withheld
+from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
+from agents.servers.admission import version_advice, version_problem
+from alerts.kinds import Kind, Observation, Text
+from alerts.models import Severity
+from alerts.rules import Step, Thresholds
+from console.processes import seconds_since
+from console.ui.amounts import duration, number, size
+from console.ui.page import link
+from failures.models import SpoolMark
+
+MOST = 2000
+
+
+def silent_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Of those that somebody counts on, and that were heard once."""
+    servers = expected_servers().filter(last_seen_at__isnull=False).order_by("last_seen_at")
+    for server in servers.prefetch_related("pools")[:MOST]:
+        assert server.last_seen_at is not None
+        seconds = max(0.0, (now - server.last_seen_at).total_seconds())
+        facts = {
+            "server": server.name,
+            "last_seen_at": server.last_seen_at.isoformat(),
+            **_refused_version(server),
+        }
+        yield _of_server(server, seconds, facts)
+
+
+def disobeying_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Of those that are heard: of a silent one the other kind tells."""
+    servers = expected_servers().filter(last_seen_at__gt=lost_before(now)).order_by("desired_state_taken_at")
+    for server in servers.prefetch_related("pools")[:MOST]:
+        yield _of_server(server, server.seconds_disobeying(now), {"server": server.name})
+
+
+def withheld_settings(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """One for each setting, however many servers should run it."""
+    runs = (
+        withheld_runs()
+        .order_by("activation__setting__key", "pk")
+        .values_list(
+            "activation__setting", "activation__setting__key", "activation__setting__pool", "withheld_because"
+        )
+    )
+    told = set()
+    # Also those of which no run is wanted now, such as one that waits for its schedule.
+    kept = [
+        (one.pk, one.key, one.pool_id, Withheld.AGENT_NOT_ALLOWED.value) for one in settings_not_allowed()
+    ]
+    for setting, key, pool, because in [*runs[:MOST], *kept[:MOST]]:
+        if setting not in told:
+            told.add(setting)
+            facts = {"setting": key, "because": because}
+            yield Observation(key, 1.0, setting=setting, pools=frozenset([pool]), facts=facts)
+
+
+def filling_spools(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """As each server said last: the spool of one that is silent is as full as it was."""
+    servers = expected_servers().filter(spool_limit_bytes__gt=0).order_by("-spool_full", "-spool_bytes")
+    for server in servers.prefetch_related("pools")[:MOST]:
+        percent = 100.0 if server.spool_full else 100.0 * server.spool_bytes / server.spool_limit_bytes
+        facts = {"server": server.name, "bytes": server.spool_bytes, "rows": server.spool_rows}
+        yield _of_server(server, round(percent, 1), facts)
+
+
+def silent_beat(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Its sign goes through Redis and the worker: one of the three is away, and whoever stands in for them
+    looks."""
+    seconds = seconds_since("beat", now)
+    if seconds is not None:
+        yield Observation("beat", max(0.0, seconds), facts={"process": "beat"})
+
+
+def _of_server(server: Server, value: float, facts: Mapping[str, Any]) -> Observation:
+    pools = frozenset(pool.pk for pool in server.pools.all())
+    return Observation(server.name, value, server=server.pk, pools=pools, facts=facts)
+
+
+def open_trips(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """The opening is told by the notices that are written in the transaction of the trip itself."""
+    for trip in BreakerTrip.objects.filter(ended_at=None).select_related("setting").order_by("-at")[:MOST]:
+        facts = {"setting": trip.setting.key, "trip": trip.pk, "type": trip.exception_type}
+        pools = frozenset([trip.setting.pool_id])
+        yield Observation(str(trip.pk), 1.0, setting=trip.setting_id, pools=pools, facts=facts)
+
+
+def _refused_version(server: Server) -> dict[str, int]:
+    return {} if server.refused_version is None else {"refused_version": server.refused_version}
+
+
+def _server_url(facts: Mapping[str, Any]) -> str:
+    return reverse("admin:server", args=[facts["server"]])
+
+
+def _silent(facts: Mapping[str, Any], value: float) -> str:
+    if (version := facts.get("refused_version")) is not None:
+        return version_problem(facts["server"], version)
+    return _("The server %(server)s is silent for %(time)s.") % {
+        "server": facts["server"],
+        "time": duration(round(value)),
+    }
+
+
+def _silent_advice(facts: Mapping[str, Any]) -> Text:
+    version = facts.get("refused_version")
+    return SILENT.what_to_do if version is None else version_advice(version)
+
+
+def _disobeying(facts: Mapping[str, Any], value: float) -> str:
+    text = _("The server %(server)s is heard but has not taken the desired state for %(time)s.")
+    return text % {"server": facts["server"], "time": duration(round(value))}
+
+
+def _withheld(facts: Mapping[str, Any], value: float) -> str:
+    text = _("“%(key)s” is enabled but is not sent to its servers: %(why)s.")
+    return text % {"key": facts["setting"], "why": _why(facts["because"])}
+
+
+def _why(code: str) -> str:
+    return str(Withheld(code).label) if code in Withheld.values else code
+
+
+def _spool(facts: Mapping[str, Any], value: float) -> str:
+    text = _("The spool of the server %(server)s is %(percent)s %% full (%(size)s).")
+    return text % {"server": facts["server"], "percent": number(value), "size": size(facts["bytes"])}
+
+
+def _tripped(facts: Mapping[str, Any], value: float) -> str:
+    if not facts["type"]:
+        return _("The breaker switched “%(key)s” off.") % {"key": facts["setting"]}
+    text = _("The breaker switched “%(key)s” off: %(type)s.")
+    return text % {"key": facts["setting"], "type": facts["type"]}
+
+
+SILENT = Kind(
+    name="server_silent",
+    label=gettext_lazy("Silent server"),
+    severity=Severity.BAD,
+    # After a pause of the MA itself every server seems silent, until it is heard a moment later.
+    limits=Thresholds(60.0, 15.0, open_after=timedelta(seconds=20), close_after=timedelta(seconds=60)),
+    unit=gettext_lazy("seconds since it was heard"),
+    says=_silent,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Look whether its KMA runs and reaches the MA (./ma status, ./ma logs). It keeps its records "
+        "meanwhile; "
+        "settings that run on one server only go on elsewhere in their pool. If it is gone for good, delete "
+        "the server."
+    ),
+    url=_server_url,
+    observe=silent_servers,
+    advice=_silent_advice,
+)
+DISOBEYING = Kind(
+    name="server_disobeying",
+    label=gettext_lazy("Server does not obey"),
+    severity=Severity.BAD,
+    limits=Thresholds(
+        DISOBEYS_AFTER_SECONDS, 15.0, open_after=timedelta(seconds=20), close_after=timedelta(seconds=30)
+    ),
+    unit=gettext_lazy("seconds since it took the desired state"),
+    says=_disobeying,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "What is enabled or disabled has no effect there. The log of the site says whether its heartbeats "
+        "fail "
+        "(./ma logs web), that of the KMA whether its disk is full (./ma logs kma-NAME). Stop the KMA if "
+        "something "
+        "there has to end now."
+    ),
+    url=_server_url,
+    observe=disobeying_servers,
+)
+WITHHELD = Kind(
+    name="setting_withheld",
+    label=gettext_lazy("Setting not sent to its servers"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=10)),
+    unit=gettext_lazy("1 while it is not sent"),
+    says=_withheld,
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "Its page says what to correct. It runs nowhere meanwhile and its messages wait; all other settings "
+        "go on."
+    ),
+    url=lambda facts: reverse("admin:setting", args=[facts["setting"]]),
+    observe=withheld_settings,
+)
+SPOOL = Kind(
+    name="spool_filling",
+    label=gettext_lazy("Spool filling"),
+    severity=Severity.BAD,
+    limits=Thresholds(80.0, 60.0, open_after=timedelta(seconds=30), close_after=timedelta(seconds=60)),
+    unit=gettext_lazy("per cent of its limit"),
+    says=_spool,
+    measure=lambda value: f"{number(value)}\N{NO-BREAK SPACE}%",
+    what_to_do=gettext_lazy(
+        "A full spool takes no more messages. See why the MA does not take its records: the health page, and "
+        "the KMA's "
+        "log; then enlarge the spool's limit or its disk."
+    ),
+    url=_server_url,
+    observe=filling_spools,
+)
+TRIP = Kind(
+    name="trip",
+    label=gettext_lazy("Trip"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0),
+    unit=gettext_lazy("1 while it is off"),
+    says=_tripped,
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "Read the trip's evidence, mend the cause, then switch the setting on. Until then its messages wait."
+    ),
+    url=lambda facts: reverse("admin:trip", args=[facts["trip"]]),
+    observe=open_trips,
+    told=frozenset({Step.REPEATED, Step.CLOSED}),
+)
+BEAT = Kind(
+    name="beat_silent",
+    label=gettext_lazy("Scheduler stopped"),
+    severity=Severity.BAD,
+    limits=Thresholds(60.0, 30.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=60)),
+    unit=gettext_lazy("seconds since its last heartbeat"),
+    says=lambda facts, value: (
+        _("Beat, the worker or Redis is down: no scheduled work for %(time)s.")
+        % {"time": duration(round(value))}
+    ),
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Replays, retention, schedules and notices wait; agents go on. Start what is down: ./ma status, "
+        "./ma logs redis, ./ma logs beat, ./ma logs worker."
+    ),
+    url=lambda facts: reverse("admin:health"),
+    observe=silent_beat,
+)
+
+
+# -- the alert about servers that report of runs which they never had ----------------------------------------
+
+
+QUIET_REPORTS = timedelta(hours=24)
+MOST_REPORTS = 500
+
+
+def foreign_reports(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Of each server whose reports were set aside lately: how many, of the spools that brought them."""
+    rows = SpoolMark.objects.filter(set_aside__gt=0, set_aside_at__gt=now - QUIET_REPORTS).order_by(
+        "-set_aside_at"
+    )
+    counts: dict[str, int] = {}
+    servers: dict[str, int] = {}
+    for name, pk, count in rows.values_list("server__name", "server", "set_aside")[:MOST_REPORTS]:
+        counts[name], servers[name] = counts.get(name, 0) + count, pk
+    for name, count in counts.items():
+        yield Observation(name, float(count), server=servers[name], facts={"server": name})
+
+
+def _set_aside(facts: Mapping[str, Any], value: float) -> str:
+    text = ngettext(
+        "%(server)s sent %(n)s report about a run that it never had.",
+        "%(server)s sent %(n)s reports about runs that it never had.",
+        round(value),
+    )
+    return text % {"server": facts["server"], "n": number(round(value))}
+
+
+SET_ASIDE = Kind(
+    name="reports_set_aside",
+    label=gettext_lazy("Reports about other servers' runs"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0),
+    unit=gettext_lazy("reports set aside"),
+    says=_set_aside,
+    measure=number,
+    what_to_do=gettext_lazy(
+        "Somebody may use this server's token. Check which host sends with it; if in doubt, revoke the token "
+        "and issue "
+        "a new one. The reports changed nothing; the server's page lists them. The alert closes after a day "
+        "without "
+        "another one."
+    ),
+    url=lambda facts: link("server", facts["server"]),
+    observe=foreign_reports,
+)
+
+KINDS = (SILENT, DISOBEYING, WITHHELD, SPOOL, TRIP, BEAT, SET_ASIDE)

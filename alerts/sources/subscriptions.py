@@ -1,0 +1,223 @@
+"""What is watched of subscriptions: those that nobody consumes, that stand still though they are fed, or that
+wait for a person; KMAs that are heard and have lost their broker; address settings that somebody changed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from agents.destinations.policies import drifting
+from agents.destinations.policies import is_known as is_policy_known
+from agents.liveness import servers_without_broker
+from agents.models import Destination, LaunchSetting, SubscriptionState
+from agents.provisioning.subscriptions import fresh_states, is_known
+from alerts.kinds import Kind, Observation
+from alerts.models import Severity
+from alerts.rules import Thresholds
+from console.ui.amounts import duration, number
+from dlq.subscriptions.blocked import blocked_settings
+
+MOST = 2000
+MOST_NAMED = 8
+
+
+def _observe(since_of: Callable[[SubscriptionState], datetime | None]) -> Any:
+    def observe(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+        if not is_known(now):
+            # Nobody asks the broker at the moment: what was wrong may be so still, where the setting is on.
+            on = LaunchSetting.objects.filter(key__in=live, enabled=True).values_list("key", flat=True)
+            yield from (Observation(subject, None) for subject in on)
+            return
+        for row in fresh_states(now)[:MOST]:
+            if (since := since_of(row)) is not None:
+                facts = {"setting": row.setting.key, "waiting": row.waiting, "consumers": row.consumers}
+                pools = frozenset([row.setting.pool_id])
+                seconds = max(0.0, (now - since).total_seconds())
+                yield Observation(row.setting.key, seconds, setting=row.setting_id, pools=pools, facts=facts)
+
+    return observe
+
+
+def without_broker(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    for server, runs in servers_without_broker(now):
+        pools = frozenset(pool.pk for pool in server.pools.all())
+        facts = {"server": server.name, "runs": runs}
+        yield Observation(server.name, 1.0, server=server.pk, pools=pools, facts=facts)
+
+
+def drifting_policies(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    if not is_policy_known(now):
+        yield from (Observation(subject, None) for subject in live)
+        return
+    rows = drifting(now)[:MOST]
+    pools: dict[str, set[int]] = {}
+    places = LaunchSetting.objects.filter(destination__name__in=[row.address for row in rows])
+    for address, pool in places.values_list("destination__name", "pool"):
+        pools.setdefault(address, set()).add(pool)
+    for row in rows:
+        assert row.differs_since is not None
+        seconds = max(0.0, (now - row.differs_since).total_seconds())
+        facts = {"address": row.address, "differing": row.differing[:MOST_NAMED]}
+        yield Observation(row.address, seconds, pools=frozenset(pools.get(row.address, ())), facts=facts)
+
+
+def _drifts(facts: Mapping[str, Any], value: float) -> str:
+    text = _("The broker has other settings for the address %(address)s than wanted: %(names)s.")
+    return text % {"address": facts["address"], "names": ", ".join(facts["differing"])}
+
+
+def _destination_url(facts: Mapping[str, Any]) -> str:
+    destination = Destination.objects.filter(name=facts["address"]).first()
+    if destination is None:
+        return reverse("admin:health")
+    return reverse("admin:agents_destination_change", args=[destination.pk])
+
+
+def _stalled(facts: Mapping[str, Any], value: float) -> str:
+    text = _(
+        "“%(key)s”: messages waiting: %(n)s, consumers: %(consumers)s, and nothing was acknowledged for "
+        "%(time)s."
+    )
+    return text % {
+        "key": facts["setting"],
+        "n": number(facts["waiting"]),
+        "consumers": number(facts["consumers"]),
+        "time": duration(round(value)),
+    }
+
+
+def _unfed(facts: Mapping[str, Any], value: float) -> str:
+    text = _(
+        "“%(key)s” is enabled, and its subscription has had no consumer for %(time)s; messages waiting: "
+        "%(n)s."
+    )
+    return text % {"key": facts["setting"], "time": duration(round(value)), "n": number(facts["waiting"])}
+
+
+def _without_broker(facts: Mapping[str, Any], value: float) -> str:
+    count = int(facts["runs"])
+    text = ngettext(
+        "The KMA of %(server)s is not connected to the broker: %(n)s instance gets no messages.",
+        "The KMA of %(server)s is not connected to the broker: %(n)s instances get no messages.",
+        count,
+    )
+    return text % {"server": facts["server"], "n": number(count)}
+
+
+def _setting_url(facts: Mapping[str, Any]) -> str:
+    return reverse("admin:setting", args=[facts["setting"]])
+
+
+STALLED = Kind(
+    name="subscription_stalled",
+    label=gettext_lazy("Subscription stalled"),
+    severity=Severity.BAD,
+    limits=Thresholds(300.0, 300.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
+    unit=gettext_lazy("seconds without an acknowledgement while messages wait"),
+    says=_stalled,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Open the setting. If its servers are processing one long message, wait, or give the alert rule of "
+        "its pool a "
+        "longer time. If nothing is in progress, disable and enable the setting: its servers then open new "
+        "links."
+    ),
+    url=_setting_url,
+    observe=_observe(lambda row: row.still_since),
+)
+UNFED = Kind(
+    name="subscription_without_consumer",
+    label=gettext_lazy("Subscription without a consumer"),
+    severity=Severity.BAD,
+    # A takeover takes up to half a minute.
+    limits=Thresholds(120.0, 120.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
+    unit=gettext_lazy("seconds without a consumer"),
+    says=_unfed,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Its messages wait and are not lost. Open the setting: is a server of its pool in service, does it "
+        "offer the "
+        "agent, and is its KMA connected to the broker?"
+    ),
+    url=_setting_url,
+    observe=_observe(lambda row: row.unfed_since),
+)
+WITHOUT_BROKER = Kind(
+    name="kma_without_broker",
+    label=gettext_lazy("KMA without its broker"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=30)),
+    unit=gettext_lazy("1 while it is not connected"),
+    says=_without_broker,
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "Check the address in KMA_AMQP_URL and the network between this server and the broker; the KMA's log "
+        "says why "
+        "the connection fails. Messages wait on the broker meanwhile."
+    ),
+    url=lambda facts: reverse("admin:server", args=[facts["server"]]),
+    observe=without_broker,
+)
+DRIFT = Kind(
+    name="policy_drift",
+    label=gettext_lazy("Changed on the broker"),
+    severity=Severity.WARNING,
+    # Saved wishes reach the broker within seconds.
+    limits=Thresholds(120.0, 120.0, open_after=timedelta(), close_after=timedelta()),
+    unit=gettext_lazy("seconds since the difference was seen"),
+    says=_drifts,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Open the destination: it shows wanted and found values side by side. Write the wanted ones to the "
+        "broker, or "
+        "adopt what the broker has. For an address of the MA itself: ./ma manage provision."
+    ),
+    url=_destination_url,
+    observe=drifting_policies,
+)
+
+
+# Watches ordered subscriptions that stand still until a person decides: nobody else will try that message
+# again.
+
+
+def waiting_for_a_person(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Of settings that are on. The message is not named: alerts outlive it."""
+    for setting, blocking in blocked_settings(MOST):
+        if blocking.blocked.retry_seconds is None:
+            facts = {"setting": setting.key, "attempt": blocking.blocked.attempt, "server": blocking.server}
+            yield Observation(
+                setting.key, 1.0, setting=setting.pk, pools=frozenset([setting.pool_id]), facts=facts
+            )
+
+
+def _stands(facts: Mapping[str, Any], value: float) -> str:
+    text = _(
+        "“%(key)s” stands still: attempt %(n)s of its first message failed, and only a person has it tried "
+        "again."
+    )
+    return text % {"key": facts["setting"], "n": number(facts["attempt"])}
+
+
+WAITS = Kind(
+    name="waits_for_person",
+    label=gettext_lazy("Waits for a person"),
+    severity=Severity.BAD,
+    # While somebody has it tried again it does not block.
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=30)),
+    unit=gettext_lazy("1 while it waits"),
+    says=_stands,
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "See in its protocols why the message failed. Mend that and have it tried again, or send it to the "
+        "dead "
+        "letters."
+    ),
+    url=lambda facts: reverse("admin:waiting", args=[facts["setting"]]),
+    observe=waiting_for_a_person,
+)
+
+KINDS = (STALLED, UNFED, WITHOUT_BROKER, DRIFT, WAITS)

@@ -1,0 +1,161 @@
+"""What an alert says: on pages in the reader's language, in e-mail and webhook in that of the installation.
+
+Names and types of exceptions come from hostile places: here they become one bounded line. No bodies, no
+secrets.
+"""
+
+from typing import Any
+
+from django.conf import settings
+from django.urls import NoReverseMatch, reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext, pgettext_lazy
+
+from alerts.kinds import MORE, Kind, Text
+from alerts.models import Alert, AlertTransition, Severity
+from alerts.rules import Step
+from alerts.sources import kind_of
+from console.ui.amounts import instant, number
+from contract.text import storable
+
+VERSION = 1
+EVENT = "alert"
+LONGEST = 300
+# Facts that another version of the kind wrote down.
+UNREADABLE = (KeyError, TypeError, ValueError, NoReverseMatch)
+
+STEPS: dict[str, Text] = {
+    Step.OPENED: pgettext_lazy("an alert", "opened"),
+    Step.REPEATED: pgettext_lazy("an alert", "still open"),
+    Step.REOPENED: pgettext_lazy("an alert", "came back at once"),
+    Step.SNOOZED: pgettext_lazy("an alert", "snoozed"),
+    Step.CLOSED: pgettext_lazy("an alert", "closed"),
+}
+
+
+def one_line(text: object, limit: int = LONGEST) -> str:
+    """`text` without line ends and what else does not print, cut to `limit` characters."""
+    plain = "".join(character if character.isprintable() else " " for character in storable(str(text)))
+    plain = " ".join(plain.split())
+    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+
+
+def label(alert: Alert) -> str:
+    kind = kind_of(alert.kind)
+    if kind is None:
+        return alert.kind
+    if kind.head is None or alert.subject == MORE:
+        return str(kind.label)
+    try:
+        return str(kind.head(alert.facts, alert.value))
+    except UNREADABLE:
+        return str(kind.label)
+
+
+def says(alert: Alert) -> str:
+    """One sentence: what is wrong, and where."""
+    kind = kind_of(alert.kind)
+    if kind is None:
+        return one_line(alert.subject)
+    if alert.subject == MORE:
+        count = round(alert.value)
+        text = ngettext("and %(n)s more of this kind", "and %(n)s more of this kind", count)
+        return text % {"n": number(count)}
+    try:
+        return one_line(kind.says(alert.facts, alert.value))
+    except UNREADABLE:
+        return one_line(alert.subject)
+
+
+def measured(alert: Alert, value: float | None = None) -> str:
+    """The value with its unit; empty where the value says nothing."""
+    kind, shown = kind_of(alert.kind), alert.value if value is None else value
+    return number(shown) if kind is None or alert.subject == MORE else kind.measure(shown)
+
+
+def what_to_do(alert: Alert) -> str:
+    kind = kind_of(alert.kind)
+    if kind is None:
+        return ""
+    if kind.advice is None or alert.subject == MORE:
+        return str(kind.what_to_do)
+    try:
+        return str(kind.advice(alert.facts))
+    except UNREADABLE:
+        return str(kind.what_to_do)
+
+
+def about(alert: Alert) -> str:
+    """The path of the page of what it is about; the list of alerts for the one that stands for many."""
+    kind = kind_of(alert.kind)
+    if kind is None or alert.subject == MORE:
+        return reverse("admin:alerts")
+    try:
+        return kind.url(alert.facts)
+    except UNREADABLE:
+        return reverse("admin:alerts")
+
+
+def content_of(row: AlertTransition) -> dict[str, Any]:
+    """The body of a webhook. `transition` is the same in each repetition: who knows it has nothing to do."""
+    alert = row.alert
+    with translation.override(settings.LANGUAGE_CODE):
+        return {
+            "version": VERSION,
+            "event": EVENT,
+            "alert": alert.pk,
+            "transition": row.pk,
+            "step": row.step,
+            "kind": alert.kind,
+            "subject": one_line(alert.subject),
+            "severity": Severity(alert.severity).name.lower(),
+            "setting": alert.setting.key if alert.setting else None,
+            "server": alert.server.name if alert.server else None,
+            "pools": sorted(pool.name for pool in alert.pools.all()),
+            "value": row.value,
+            "says": says(alert),
+            "what_to_do": what_to_do(alert),
+            "opened_at": alert.opened_at.isoformat() if alert.opened_at else None,
+            "at": row.at.isoformat(),
+            "by": row.by.get_username() if row.by else None,
+            "link": settings.MA_BASE_URL + reverse("admin:alert", args=[alert.pk]),
+            "about": settings.MA_BASE_URL + about(alert),
+        }
+
+
+def letter_of(row: AlertTransition) -> tuple[str, str]:
+    """(subject, text) of an e-mail, in the language that is in force."""
+    alert, kind = row.alert, kind_of(row.alert.kind)
+    heads = {
+        Step.REPEATED.value: _("Still open: %(what)s"),
+        Step.CLOSED.value: _("Over: %(what)s"),
+    }
+    head = heads.get(row.step, "%(what)s") % {"what": f"{label(alert)}: {says(alert)}"}
+    lines = [says(alert), "", *_facts(row, kind)]
+    if row.step != Step.CLOSED:
+        lines += ["", _("What to do: %(text)s") % {"text": what_to_do(alert)}]
+    lines += [
+        "",
+        _("Look: %(url)s") % {"url": settings.MA_BASE_URL + about(alert)},
+        _("Snooze or close: %(url)s")
+        % {"url": settings.MA_BASE_URL + reverse("admin:alert", args=[alert.pk])},
+    ]
+    return one_line(head, 200), "\n".join(lines)
+
+
+def _facts(row: AlertTransition, kind: Kind | None) -> list[str]:
+    alert = row.alert
+    value = measured(alert, row.value) if kind else ""
+    pools = ", ".join(sorted(pool.name for pool in alert.pools.all()))
+    facts = [
+        _("Kind: %(kind)s (%(severity)s)") % {"kind": label(alert), "severity": alert.get_severity_display()},
+        _("Value: %(value)s") % {"value": value} if value else "",
+        _("Open since: %(at)s") % {"at": instant(alert.opened_at)} if alert.opened_at else "",
+        _("Pools: %(names)s") % {"names": pools} if pools else "",
+    ]
+    if row.step == Step.CLOSED:
+        who = row.by.get_username() if row.by else pgettext("an alert", "by itself")
+        facts.append(_("Closed: %(at)s, %(who)s") % {"at": instant(row.at), "who": who})
+        facts.append(_("Reason: %(reason)s") % {"reason": one_line(row.reason)} if row.reason else "")
+    return [fact for fact in facts if fact]
