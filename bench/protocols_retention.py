@@ -77,8 +77,8 @@ def _retention() -> tuple[int, float, float]:
     from structlog.testing import capture_logs
 
     from console.processes import record_heartbeat
-    from failures.models import RetentionState
-    from failures.retention.turns import work
+    from retention.models import RetentionState
+    from retention.worker import work
 
     began = time.perf_counter()
     with capture_logs() as told:
@@ -89,7 +89,7 @@ def _retention() -> tuple[int, float, float]:
                 break
     lasted = time.perf_counter() - began
     assert run is not None
-    longest = max(each["longest_chunk_seconds"] for each in told if each["event"] == "retention turn")
+    longest = max(each["longest_chunk_seconds"] for each in told if each["event"] == "retention step")
     return run.deleted, lasted, longest
 
 

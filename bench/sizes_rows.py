@@ -38,7 +38,7 @@ from dlq.models import (
 from failures.error_groups.rollup import fold
 from failures.intake.batch import accept_batch
 from failures.models import FailureGroup, FingerprintHour
-from failures.retention.turns import work
+from retention.worker import work
 
 SPAN = timedelta(days=30)
 SERVERS, KINDS = 20, 20

@@ -16,8 +16,6 @@ WAITING = "handle_waiting"
 IMPORT = "import_letters"
 # In every pool.
 GIVE_BACK_EVERYWHERE = "dlq.give_back"
-# Of nobody by a pool: what is erased may be of every setting.
-ERASE = "dlq.erase_personal"
 
 
 def register() -> None:

@@ -8,7 +8,6 @@ from failures.exporting import EXPORT
 text.ACTIONS.declare(
     {
         EXPORT: _("export of protocols"),
-        "retention.apply": _("apply retention now"),
     }
 )
 text.COUNTS.declare({"protocols": _("protocols")})

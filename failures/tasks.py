@@ -5,7 +5,6 @@ from django.utils import timezone
 
 from failures.error_groups.returns import forget_versions
 from failures.error_groups.rollup import fold_all, forget_hours
-from failures.retention.turns import work
 
 
 @shared_task(name="failures.fold")
@@ -13,9 +12,3 @@ def fold_task() -> None:
     fold_all(timezone.now())
     forget_hours(timezone.now())
     forget_versions(timezone.now())
-
-
-@shared_task(name="failures.retention")
-def retention_task() -> None:
-    """Beat asks often; mostly there is nothing to do yet."""
-    work(timezone.now())

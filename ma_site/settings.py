@@ -79,6 +79,7 @@ INSTALLED_APPS = [
     "dlq",
     "insights",
     "alerts",
+    "retention",
     "ma_site",
 ]
 
@@ -309,7 +310,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 60},
     },
     "put words": {"task": "dlq.put_words", "schedule": schedule(10.0), "options": {"expires": 10}},
-    "retention": {"task": "failures.retention", "schedule": schedule(25.0), "options": {"expires": 25}},
+    "retention": {"task": "retention.run", "schedule": schedule(25.0), "options": {"expires": 25}},
     "fold failures": {"task": "failures.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
     "settle archive": {"task": "insights.settle", "schedule": schedule(25.0), "options": {"expires": 25}},
     "tend pipeline": {"task": "insights.pipeline", "schedule": schedule(10.0), "options": {"expires": 10}},

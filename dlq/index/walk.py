@@ -5,7 +5,7 @@ one whose id the index does not know is read whole and stored. What the index kn
 than the walk and was not seen is gone, once the walk was whole.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,9 +27,9 @@ from dlq.index import store
 from dlq.index.queries import UNKNOWN_QUEUE
 from dlq.index.store import uncollected
 from dlq.index.walk_ids import Known, Numbers, Seen, Telling
-from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
+from dlq.models import DeadLetter, ItemState, LetterContent, LetterState, ReplayItem
 from dlq.models.letter import BIN_QUEUE
-from dlq.retention import letter_ages
+from dlq.search import rebuild
 
 # Rows that are compared with what was seen at a time.
 PAGE = 2000
@@ -128,7 +128,7 @@ class Walk:
         )
         if found := list(bodyless.select_related("content")):
             by_pk = dict(locked)
-            letter_ages.bring_back(found, {row.pk: self._read(letters[by_pk[row.pk]]) for row in found})
+            bring_back(found, {row.pk: self._read(letters[by_pk[row.pk]]) for row in found})
 
     def _read(self, seen: Seen) -> DeadLetter:
         return seen.row or self._row(seen.encoded)
@@ -267,3 +267,17 @@ def index_queue(queue: str, address: str = "") -> Walked:
     finally:
         one.close()
     return one.done
+
+
+def bring_back(letters: Sequence[DeadLetter], fresh: Mapping[int, DeadLetter]) -> None:
+    """Bodies of letters that lie in their queue all the same; `letters` are locked and with their content,
+    `fresh` are their rows as they were just read, by their keys. In the transaction that says that they are
+    dead."""
+    rebuild.forget(letters)
+    for letter in letters:
+        read = fresh[letter.pk]
+        content = {"encoded": read.encoded, "body_text": read.body_text}
+        LetterContent.objects.filter(pk=letter.pk).update(**content)
+        DeadLetter.objects.filter(pk=letter.pk).update(body_deleted_at=None)
+        letter.encoded, letter.body_text, letter.body_deleted_at = read.encoded, read.body_text, None
+    rebuild.put_words(letters)

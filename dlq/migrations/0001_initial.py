@@ -72,7 +72,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'dead letter',
                 'verbose_name_plural': 'dead letters',
                 'ordering': ('-id',),
-                'permissions': [('give_back', 'Can give dead letters back to their setting'), ('can_see_masked', 'Can see masked properties of dead letters'), ('edit_letters', 'Can edit dead letters and give them back'), ('redirect', 'Can redirect dead letters to another setting'), ('discard', 'Can discard dead letters'), ('approve', 'Can approve what another person asks for'), ('manage_foreign', 'Can manage foreign dead-letter queues'), ('handle_waiting', 'Can handle waiting messages'), ('import_letters', 'Can send imported messages to a setting'), ('erase_personal', 'Can erase what is kept of messages')],
+                'permissions': [('give_back', 'Can give dead letters back to their setting'), ('can_see_masked', 'Can see masked properties of dead letters'), ('edit_letters', 'Can edit dead letters and give them back'), ('redirect', 'Can redirect dead letters to another setting'), ('discard', 'Can discard dead letters'), ('approve', 'Can approve what another person asks for'), ('manage_foreign', 'Can manage foreign dead-letter queues'), ('handle_waiting', 'Can handle waiting messages'), ('import_letters', 'Can send imported messages to a setting')],
                 'default_permissions': ('view',),
             },
         ),

@@ -101,7 +101,6 @@ class DeadLetter(models.Model):
             ("manage_foreign", _("Can manage foreign dead-letter queues")),
             ("handle_waiting", _("Can handle waiting messages")),
             ("import_letters", _("Can send imported messages to a setting")),
-            ("erase_personal", _("Can erase what is kept of messages")),
         ]
         constraints = [
             models.UniqueConstraint(

@@ -157,3 +157,10 @@ def merge() -> None:
 
 # Pages of the index that one step writes.
 STEP = 500
+
+
+def put_words(letters: Sequence[DeadLetter]) -> None:
+    """Of those whose words were taken out. Of what is not in the index yet `catch_up` or a rebuild puts them
+    in."""
+    waiting = pending(letters)
+    put([letter for letter in letters if letter.words_without and letter.pk not in waiting])

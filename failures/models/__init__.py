@@ -2,7 +2,6 @@
 
 from failures.models.known_error import Advice, FingerprintAct, FingerprintChange, KnownError
 from failures.models.protocol import FailureProtocol, RecoveredMessage
-from failures.models.retention import RetentionFigure, RetentionRun, RetentionState
 from failures.models.spool import IntakeDebt, RecordConflict, RefusedRecord, SetAside, SpoolMark
 from failures.models.tally import (
     FailureDelta,
@@ -29,9 +28,6 @@ __all__ = [
     "RecordConflict",
     "RecoveredMessage",
     "RefusedRecord",
-    "RetentionFigure",
-    "RetentionRun",
-    "RetentionState",
     "SetAside",
     "SpoolMark",
 ]

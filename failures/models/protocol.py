@@ -140,7 +140,7 @@ class FailureProtocol(models.Model):
 
     @property
     def is_erased(self) -> bool:
-        """What it held of a person was erased (`failures.erasing`)."""
+        """What it held of a person was erased (`retention.erasure.protocols`)."""
         return self.message_key.startswith(ERASED)
 
     def __str__(self) -> str:

@@ -18,7 +18,6 @@ from failures.pages.groups import activation_panel, failures_of_server, latest_o
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
 from failures.pages.reports import server_panel
-from failures.pages.retention import retention_page
 from failures.pages.what_if import what_if_page, what_if_panel
 from failures.saved_filters import pages as saved_filter_pages
 
@@ -34,7 +33,6 @@ def register() -> None:
     add_page("protocols/export/", audited(EXPORT, LOOKS_BESIDE_FILES)(export_page), "export_protocols")
     saved_filter_pages.register()
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
-    add_page("retention/", retention_page, "retention")
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")
     panels.register("setting_live", 10, breaker_panel)
     panels.register("setting_whole", 10, what_if_panel)

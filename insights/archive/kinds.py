@@ -1,15 +1,13 @@
 """What is archived: each kind by the statement that reads it. Apps above this one register their own."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import connection
 from django.db.models import Max, Min, QuerySet
 
-from failures.retention.keepers import Picked
 from insights.archive.readiness import is_on
 from insights.models.archive import IN_LINE, ArchiveBlock
 
@@ -90,31 +88,7 @@ def json_value(column: str, name: str, kind: str = "text") -> str:
     return f"CAST({column} ->> '{name}' AS {kind})"
 
 
-# -- with the archive on, retention deletes only what is in settled blocks of it -----------------------------
-
-
 LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
-
-
-def not_archived(picked: Sequence[Picked], now: datetime) -> Collection[UUID]:
-    if not is_on():
-        return ()
-    line = ArchiveBlock.objects.filter(kind="protocols").aggregate(first=Min("first"), last=Max("last"))
-    if line["first"] is None:
-        return {each.id for each in picked}
-    unsettled = list(_unsettled("protocols").values_list("first", "last"))
-
-    def is_kept(at: datetime) -> bool:
-        if not line["first"] <= at < line["last"]:
-            return True
-        return any(first <= at < last for first, last in unsettled)
-
-    return {each.id for each in picked if is_kept(each.received_at)}
-
-
-def protocols_archived_before(now: datetime) -> datetime | None:
-    """Of protocols that were received before it none is kept."""
-    return archived_before("protocols", now) or now
 
 
 def archived_before(kind: str, now: datetime) -> datetime | None:
@@ -125,14 +99,14 @@ def archived_before(kind: str, now: datetime) -> datetime | None:
     line = ArchiveBlock.objects.filter(IN_LINE, kind=kind).aggregate(first=Min("first"), last=Max("last"))
     if line["first"] is None:
         return LONG_AGO
-    open_from = _unsettled(kind).aggregate(first=Min("first"))["first"]
+    open_from = unsettled_blocks(kind).aggregate(first=Min("first"))["first"]
     before: datetime = line["last"] if open_from is None else min(open_from, line["last"])
     earliest = kinds()[kind].earliest()
     # Before the first block there may be rows of a clock that was set back.
     return LONG_AGO if earliest is not None and earliest < line["first"] else before
 
 
-def _unsettled(kind: str) -> QuerySet[ArchiveBlock]:
+def unsettled_blocks(kind: str) -> QuerySet[ArchiveBlock]:
     """With those that were read from the database anew or add to others, until these are verified."""
     open_still = ArchiveBlock.objects.filter(kind=kind, settled_at=None)
     return open_still.exclude(late_of__isnull=False, verified_at__isnull=False)

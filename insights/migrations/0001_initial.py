@@ -31,23 +31,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ArchiveErasure',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('digest', models.CharField(max_length=24)),
-                ('name', models.CharField(blank=True, max_length=300)),
-                ('setting_key', models.CharField(blank=True, max_length=200)),
-                ('cases', models.JSONField(default=list)),
-                ('asked_at', models.DateTimeField(default=django.utils.timezone.now)),
-            ],
-            options={
-                'verbose_name': 'erasure in the archive',
-                'verbose_name_plural': 'erasures in the archive',
-                'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('digest', 'name', 'setting_key'), name='archive_erasure_once')],
-            },
-        ),
-        migrations.CreateModel(
             name='PipelineRun',
             fields=[
                 ('holder', models.UUIDField(editable=False, null=True)),

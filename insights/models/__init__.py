@@ -1,6 +1,6 @@
 """Rows of the insights app, one file per resource."""
 
-from insights.models.archive import ArchiveBlock, ArchiveErasure, BlockState, Recomputation
+from insights.models.archive import ArchiveBlock, BlockState, Recomputation
 from insights.models.pipeline_run import LOADED_RUNS, OPEN_RUNS, PipelineRun, PipelineState, PipelineTrigger
 from insights.models.results import (
     ActivationHealth,
@@ -21,7 +21,6 @@ __all__ = [
     "OPEN_RUNS",
     "ActivationHealth",
     "ArchiveBlock",
-    "ArchiveErasure",
     "BlockState",
     "BreakerBacktest",
     "BreakerSuggestion",

@@ -70,28 +70,6 @@ class ArchiveBlock(models.Model):
         return f"{self.kind} {self.number}"
 
 
-class ArchiveErasure(models.Model):
-    """What is still to be taken out of the archive; it holds what is to be nowhere, so it goes when that is
-    done. `cases`: [[setting key, message key]], of messages that the database knows."""
-
-    digest = models.CharField(max_length=24)
-    name = models.CharField(max_length=300, blank=True)
-    setting_key = models.CharField(max_length=200, blank=True)
-    cases = models.JSONField(default=list)
-    asked_at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        verbose_name = _("erasure in the archive")
-        verbose_name_plural = _("erasures in the archive")
-        default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(fields=["digest", "name", "setting_key"], name="archive_erasure_once")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.digest} {self.asked_at:%Y-%m-%d %H:%M}"
-
-
 class Recomputation(models.Model):
     """Somebody wants the next run to compute everything once more."""
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 
 from agents.models import LaunchSetting, Spread
-from failures.models import RetentionRun
+from console.processes import last_heartbeat
 from insights.models import PipelineRun
 from insights.runs import loader
 from insights.runs.folder import JOBS, RunFolder
@@ -61,7 +61,7 @@ def _settings() -> list[dict[str, Any]]:
 
 
 def _retention() -> dict[str, Any]:
-    last = RetentionRun.objects.order_by("-id").values_list("started_at", flat=True).first()
+    last = last_heartbeat("retention")
     return {
         "days": settings.MA_RETENTION_DAYS,
         "silent_days": settings.MA_RETENTION_SILENT_DAYS or None,

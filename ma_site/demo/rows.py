@@ -140,7 +140,7 @@ def _setting(key: str, pool: Pool) -> LaunchSetting:
 
 
 # Apps whose rows people may see. Tokens are nobody's to look at but an administrator's.
-SEEN_APPS = ("console", "agents", "failures", "dlq", "insights", "alerts")
+SEEN_APPS = ("console", "agents", "failures", "dlq", "insights", "alerts", "retention")
 SECRET_MODELS = ("servertoken", "apitoken")
 CHANGED_BY_OPERATORS = (
     "launchsetting",

@@ -28,9 +28,10 @@ from console.ui.amounts import coarse, number
 from console.ui.page import link, needs, page
 from contract.names import FEED, UNKNOWN, dead_letter_queue
 from dlq.index.undelivered import by_queue
-from failures.models import RefusedRecord, RetentionRun, RetentionState
-from failures.retention.turns import EVERY as RETENTION_EVERY
+from failures.models import RefusedRecord
 from ma_site.pages.parts import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part, archive_parts, pipeline_part
+from retention.models import RetentionRun, RetentionState
+from retention.worker import EVERY as RETENTION_EVERY
 
 VIEW = "agents.view_server"
 # Beat and feed give a sign every few seconds: past this one of them stands still.

@@ -10,6 +10,7 @@ import console.urls
 import dlq.pages.urls
 import failures.pages.urls
 import insights.pages.urls
+import retention.pages
 from console.ui.page import Tab, add_page, add_tab
 from ma_site.pages import health, overview
 
@@ -35,6 +36,7 @@ PAGES = (
     failures.pages.urls,
     dlq.pages.urls,
     alerts.pages.urls,
+    retention.pages,
     insights.pages.urls,
 )
 

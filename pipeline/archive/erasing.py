@@ -83,7 +83,7 @@ def rewrite(
 
 
 def substitute(message_key: str, key: str) -> str:
-    """The same that the MA puts in its place (`failures.erasing`)."""
+    """The same that the MA puts in its place (`retention.erasure.protocols`)."""
     return "erased:" + hmac.new(bytes.fromhex(key), message_key.encode(), "sha256").hexdigest()[:24]
 
 

@@ -3,7 +3,7 @@ projection.
 
 By days, not by rows, and taken that each setting goes on as in the last weeks: as many failures a day as in
 the last GROWTH_DAYS, and, where an activation of it finished in the last ACTIVE_DAYS, one that finishes each
-day as the last one did. failures.retention.rule has the rule itself.
+day as the last one did. retention.rules has the rule itself.
 """
 
 from dataclasses import dataclass

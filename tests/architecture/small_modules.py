@@ -7,7 +7,7 @@ NAMES = frozenset(
         "rights", "tasks", "urls", "wsgi",
     }
 )  # fmt: skip
-PACKAGES = ("agents/", "alerts/", "console/", "dlq/", "ma_site/")
+PACKAGES = ("agents/", "alerts/", "console/", "dlq/", "ma_site/", "retention/")
 FOLDERS = ("management/commands", "templatetags")
 
 RULE = "a pure rule, tested by itself"

@@ -24,6 +24,7 @@ PACKAGES = (
     "kma",
     "ma_site",
     "pipeline",
+    "retention",
 )
 NAMELESS = {"utils", "helpers", "common", "base", "misc", "manager2"}
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 METHODS = ("get", "post", "put", "patch", "delete")
 # Django's own six addresses of each kind of row.
 OF_ROWS = re.compile(
-    r"^(agents|alerts|auth|console|dlq|failures)/\w+/(add/|<path:object_id>/.*|<id>/password/)?$"
+    r"^(agents|alerts|auth|console|dlq|failures|retention)/\w+/(add/|<path:object_id>/.*|<id>/password/)?$"
 )
 
 

@@ -14,7 +14,7 @@ from dlq.index.sweep import Sweep
 from dlq.index.walk import Walk, Walked, WalkIncomplete
 from dlq.models import DeadLetter, LetterContent, LetterQueue
 from dlq.search import matching
-from failures.retention.turns import work
+from retention.worker import work
 from tests.dlq.processes import Processes
 from tests.dlq.stage import DLA, Stage
 from tests.dlq.sweeping import sweep_until

@@ -27,7 +27,6 @@ from console.operations.operation import perform
 from console.operations.refusals import Refused
 from console.tasks import start_jobs
 from dlq import tasks
-from dlq.erasure import erasing
 from dlq.index import sweep
 from dlq.index.broker import letter_queues
 from dlq.index.feed import Feed, Inbox
@@ -45,7 +44,8 @@ from dlq.replay.requests import Wish, begin
 from dlq.replay.rules import slices
 from dlq.replay.worker import mover, planner
 from dlq.search.matching import TABLE
-from failures.erasing import Wanted
+from retention.erasure import operations
+from retention.erasure.protocols import ErasureTarget
 from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Seen
 
@@ -316,8 +316,8 @@ def erase(key: str, message_key: str) -> dict[str, Any]:
     """As the command does. `found`: whether it is in the database afterwards; the audit has it nowhere
     either."""
     by = User.objects.get(username="operator")
-    erased = erasing.erase(
-        Wanted(message_key=message_key), letter_queues(), by=by, reason="asked for", operation=uuid4(),
+    erased = operations.erase(
+        ErasureTarget(message_key=message_key), letter_queues(), by=by, reason="asked for", operation=uuid4(),
         now=timezone.now(), seen=lambda rows: None,
     )  # fmt: skip
     counts = {kind: number for kind, number in erased.counts.items() if number}

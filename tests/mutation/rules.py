@@ -4,7 +4,7 @@ folder."""
 from tests.mutation.processes import REPOSITORY, Rule
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "failures/retention/rule.py": ("test_retention_rule",),
+    "retention/rules.py": ("test_retention_rule",),
     "dlq/replay/rules/slices.py": ("test_replay_planning",),
     "dlq/replay/rules/ladder.py": ("test_ladder",),
     "dlq/outcomes/rules.py": ("test_replay_outcomes",),

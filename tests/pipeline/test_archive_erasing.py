@@ -10,17 +10,18 @@ from uuid import uuid4
 
 import pytest
 
-from failures.erasing import NotInArchive, Wanted, substitute
 from failures.models import FailureProtocol
 from insights.archive import planning
 from insights.archive import planning as anew
 from insights.archive.cuts import Cut
-from insights.archive.erasing import _planned, _put_down, erase, remember
-from insights.models import ArchiveBlock, ArchiveErasure, PoisonProfile
+from insights.models import ArchiveBlock, PoisonProfile
 from pipeline import crash
 from pipeline.archive.erasing import find
 from pipeline.archive.erasing import substitute as in_archive
 from pipeline.archive.reading import Archive
+from retention.erasure.archive import _planned, _put_down, erase_in_archive, remember
+from retention.erasure.protocols import ArchiveNotErased, ErasureTarget, substitute
+from retention.models import ArchiveErasure
 from tests.pipeline import classes
 from tests.pipeline.conftest import SETTINGS
 from tests.pipeline.test_archive_of_the_ma import HOUR, archived
@@ -63,7 +64,7 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
     count = FailureProtocol.objects.filter(message_key=key, setting_key=setting).count()
     archive, _ = archived(session, world.now + HOUR)
     rows = archive.rows("protocols").count()
-    wanted = Wanted(name="customer", value=SECRET)
+    wanted = ErasureTarget(name="customer", value=SECRET)
     summed_up = Path(archive_url) / "derived/poison_counts/000001-run.json"
     summed_up.parent.mkdir(parents=True)
     summed_up.write_text(SECRET)
@@ -72,14 +73,14 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
             run_id=uuid4(), setting_key=setting, property="customer", value_bucket=value, dead=5, recovered=0,
             support=1.0, lift=2.0,
         )  # fmt: skip
-    assert erase(wanted, dry=True)["rows of the archive"] >= count
+    assert erase_in_archive(wanted, dry=True)["rows of the archive"] >= count
     assert summed_up.exists() and not anew.asked()
 
     remember(wanted, [(setting, key)])
     monkeypatch.setitem(os.environ, crash.ASKED, "archive: after the manifest")
     monkeypatch.setitem(os.environ, crash.ALLOWED, "1")
-    with pytest.raises(NotInArchive):
-        erase(wanted, dry=False)
+    with pytest.raises(ArchiveNotErased):
+        erase_in_archive(wanted, dry=False)
     archive.forget()
     assert archive.rows("protocols").count() == rows
     assert (
@@ -87,7 +88,7 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
     )
 
     monkeypatch.delitem(os.environ, crash.ASKED)
-    erase(wanted, dry=False)
+    erase_in_archive(wanted, dry=False)
     archive.forget()
     found = archive.rows("protocols").collect()
     assert len(found) == rows
@@ -122,10 +123,10 @@ def test_damage_hinders_no_erasing_and_what_lies_aside_is_told_or_goes(
     other = next(each for each in archive.manifests("protocols").values() if each.files)
     broken = folder / damaged.path(damaged.files[0])
     broken.write_bytes(b"no Parquet")
-    wanted = Wanted(message_key=key)
+    wanted = ErasureTarget(message_key=key)
     remember(wanted, [(setting, key)])
-    with pytest.raises(NotInArchive, match=broken.name) as told:
-        erase(wanted, dry=False)
+    with pytest.raises(ArchiveNotErased, match=broken.name) as told:
+        erase_in_archive(wanted, dry=False)
 
     assert told.value.counts["rows of the archive"] > 0
     archive.forget()
@@ -142,7 +143,7 @@ def test_damage_hinders_no_erasing_and_what_lies_aside_is_told_or_goes(
         replaces=[block.number],
         state="verified", verified_at=world.now, rows=0,
     )  # fmt: skip
-    assert erase(wanted, dry=False)["unreadable files of the archive"] == 1
+    assert erase_in_archive(wanted, dry=False)["unreadable files of the archive"] == 1
     assert not list((folder / "quarantine").rglob("*.parquet"))
 
 
@@ -153,10 +154,10 @@ def test_a_damaged_block_that_is_to_be_read_anew_is_waited_for_and_stays_damaged
     old = planning.add("protocols", Cut(now - HOUR, now), now, state="damaged", rows=9, problem="gone")
     again = planning.add("protocols", Cut(now - HOUR, now), now, replaces=[old.number])
     found = [{"kind": "protocols", "block": old.number, "rows": 1}]
-    with pytest.raises(NotInArchive, match="let the pipeline run"):
-        _planned(found, [], Wanted(name="customer", value="4711"), now)
+    with pytest.raises(ArchiveNotErased, match="let the pipeline run"):
+        _planned(found, [], ErasureTarget(name="customer", value="4711"), now)
     again.delete()
-    (block,) = _planned(found, [], Wanted(name="customer", value="4711"), now)
+    (block,) = _planned(found, [], ErasureTarget(name="customer", value="4711"), now)
     _put_down([{"kind": "protocols", "block": block.number, "rows": 4, "files": [{"bytes": 7}]}], now)
     block.refresh_from_db()
     assert (block.state, block.rows, block.problem, block.settled_at) == ("damaged", 9, "gone", None)

@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failures.retention.rule import (
-    ActivationFact,
-    Range,
-    Rule,
-    last_finished,
-    nobodys,
-    none_finished,
-    what_goes,
-)
+from retention.rules import ActivationFact, Range, Rule, last_finished, nobodys, none_finished, what_goes
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

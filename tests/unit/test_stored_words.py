@@ -3,9 +3,9 @@
 import pytest
 from django.conf import settings
 
-from failures.erasing import digest_of
 from insights.archive.kinds import kinds
 from insights.runs.folder import JOBS, TABLES
+from retention.erasure.protocols import digest_of
 
 
 def test_kinds_of_the_archive_are_its_folders() -> None:

@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Pool, Run, Server
 from console.jobs.worker import claim
-from failures.models import FailureProtocol, RecoveredMessage, RetentionRun
-from failures.retention import chunks
-from failures.retention.running import Turn, open_run
-from failures.retention.turns import RetentionWorker
+from failures.models import FailureProtocol, RecoveredMessage
+from retention import batches
+from retention.ledger import Claim, open_run
+from retention.models import RetentionRun
+from retention.worker import RetentionWorker
 from tests.web.rows import make_setting
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -110,7 +111,7 @@ def after_the_first(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
         if len(seen) == 1:
             act()
 
-    monkeypatch.setattr(chunks, "_let_others_in", let_in)
+    monkeypatch.setattr(batches, "_let_others_in", let_in)
 
 
 def told(run: RetentionRun) -> dict[tuple[str, str, str], int]:
@@ -118,8 +119,8 @@ def told(run: RetentionRun) -> dict[tuple[str, str, str], int]:
     return {(row.what, row.setting_key, row.rule): row.deleted for row in run.figures.all()}
 
 
-def take_turn(now: datetime) -> Turn | None:
+def take_turn(now: datetime) -> Claim | None:
     """A worker's hold on the run, which begins if there is none."""
     run = open_run(now, every=timedelta(0))
     taken = claim(RetentionWorker(now, 20.0), run.pk, now) if run else None
-    return Turn(taken) if taken else None
+    return Claim(taken) if taken else None

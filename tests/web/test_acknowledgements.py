@@ -28,7 +28,7 @@ from contract.records import (
     RecordRun,
 )
 from failures.intake.batch import accept_batch
-from failures.retention.aged import AGED, ANSWERS
+from retention.ages.limits import AGE_LIMITS, ANSWERS
 from tests.web.rows import api_client, heartbeat, make_alive, make_person, make_setting
 from tests.web.teams import teammate
 
@@ -408,7 +408,7 @@ def test_what_ended_long_ago_is_forgotten(house: House, settings: Any) -> None:
     Acknowledgement.objects.filter(acknowledgement=house.id(3)).update(
         created_at=timezone.now() - timedelta(days=99)
     )
-    (aged,) = (each for each in AGED if each.what == ANSWERS)
+    (aged,) = (each for each in AGE_LIMITS if each.what == ANSWERS)
     older = timezone.now() - timedelta(days=30)
     keys = aged.pick(older, 10)
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agents.acknowledgements import answers
 from agents.models import Acknowledgement, LaunchSetting, Pool, Server
-from failures.retention.aged import AGED, ANSWERS
+from retention.ages.limits import AGE_LIMITS, ANSWERS
 from tests.web.rows import api_client, make_setting
 
 pytestmark = pytest.mark.both_databases
@@ -74,7 +74,7 @@ def test_no_list_and_no_look_up_reads_what_has_ended(
     browser, rest = Client(), api_client(operator)
     browser.force_login(operator)
     old = timezone.now() - timedelta(seconds=ENDED - 5)
-    (aged,) = (each for each in AGED if each.what == ANSWERS)
+    (aged,) = (each for each in AGE_LIMITS if each.what == ANSWERS)
 
     def got(client: Any, path: str) -> Callable[[], None]:
         def get() -> None:

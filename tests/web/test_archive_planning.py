@@ -13,21 +13,15 @@ from django.core.management import call_command
 from django.db import connection
 
 from failures.models import FailureProtocol, RecoveredMessage
-from failures.retention.keepers import Picked
 from insights.archive import planning
 from insights.archive import report as results
 from insights.archive.cuts import Cut, cut
-from insights.archive.kinds import (
-    ArchivedKind,
-    archived_before,
-    kinds,
-    not_archived,
-    protocols_archived_before,
-)
+from insights.archive.kinds import ArchivedKind, archived_before, kinds
 from insights.archive.planning import add, foreseen, new_blocks, plan
 from insights.archive.report import damage
 from insights.models import ArchiveBlock, BlockState, Recomputation
 from insights.runs import loader
+from retention.protocols.holds import Candidate, not_archived, protocols_archived_before
 from tests.web import retention_rows as rows
 from tests.web.insight_rows import run_row
 
@@ -90,8 +84,8 @@ def verified(number: int, kind: str = "protocols", **more: Any) -> dict[str, Any
     return found | more
 
 
-def picked(at: datetime) -> Picked:
-    return Picked(uuid4(), None, at, "orders", "", False, False, False, at, "")
+def picked(at: datetime) -> Candidate:
+    return Candidate(uuid4(), None, at, "orders", "", False, False, False, at, "")
 
 
 def test_with_the_archive_off_nothing_is_planned_and_nothing_kept(settings: Any) -> None:

@@ -16,9 +16,9 @@ from alerts.models import Alert
 from contract.names import HISTORY_KEY
 from failures.error_groups.rollup import fold_all
 from failures.models import FailureDelta, FailureProtocol, Fingerprint, FingerprintHour, RecoveredMessage
-from failures.retention.foreseeing import foresee
 from insights.models import ArchiveBlock, Recomputation
 from ma_site.demo.history import DAYS, SERVERS, make_history, remove_history
+from retention.preview import preview
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +51,7 @@ def test_it_counts_nowhere_and_raises_no_alert(pool: Pool) -> None:
     evaluate(timezone.now())
     assert not Alert.objects.filter(subject__contains=HISTORY_KEY).exists()
     later = timezone.now() + timedelta(days=300)
-    assert all(each.going == 0 for key, parts in foresee(later) for each in parts if key == HISTORY_KEY)
+    assert all(each.going == 0 for key, parts in preview(later) for each in parts if key == HISTORY_KEY)
 
 
 def test_pages_show_it_as_what_it_is(pool: Pool) -> None:

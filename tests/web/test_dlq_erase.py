@@ -41,10 +41,11 @@ from dlq.models import (
 from dlq.search import matching, rebuild
 from dlq.search.matching import TABLE
 from dlq.search.storing import catch_up
-from failures import erasing
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 from failures.protocols.messages import unresolved
+from retention.erasure import archive
+from retention.erasure import protocols as erasing
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 
@@ -98,7 +99,7 @@ class Broker:
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
     queues = LetterQueues(broker, None, "MA.DLA")  # type: ignore[arg-type]
-    monkeypatch.setattr("dlq.management.commands.erase.letter_queues", lambda: queues)
+    monkeypatch.setattr("retention.management.commands.erase.letter_queues", lambda: queues)
     return broker
 
 
@@ -109,7 +110,7 @@ def setting() -> LaunchSetting:
 
 @pytest.fixture
 def person() -> User:
-    return reports.person("officer", "dlq.erase_personal")
+    return reports.person("officer", "retention.erase_personal")
 
 
 @pytest.fixture
@@ -398,11 +399,11 @@ def test_masks_that_changed_since_cost_the_index_its_words_not_its_truth(
 def test_an_archive_takes_part(house: None, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, bool]] = []
 
-    def archive(wanted: erasing.Wanted, dry: bool) -> dict[str, int]:
+    def erase_in_archive(wanted: erasing.ErasureTarget, dry: bool) -> dict[str, int]:
         asked.append((wanted.secret, dry))
         return {"archived": 5}
 
-    monkeypatch.setattr(erasing, "_archives", [archive])
+    monkeypatch.setattr(archive, "erase_in_archive", erase_in_archive)
     out, _err, _code = erase(*BY_KEY)
 
     assert asked == [(KEY, False)] and "archived: 5 erased" in out
@@ -441,17 +442,23 @@ def test_who_may_not_and_what_makes_no_sense_is_refused(house: None, person: Use
     ],
 )
 def test_a_record_is_found_by_its_own_key(content: dict[str, Any], found: bool) -> None:
-    assert erasing.in_record(json.dumps(content), erasing.Wanted(message_key="k1")) is found
+    assert erasing.in_record(json.dumps(content), erasing.ErasureTarget(message_key="k1")) is found
 
 
 def test_a_record_that_is_cut_off_is_rather_erased_than_kept() -> None:
     cut = json.dumps({"message": {"key": 'a"b', "properties": {"n": "v"}}})[:-3]
 
-    assert erasing.in_record(cut, erasing.Wanted(message_key='a"b'))
-    assert erasing.in_record(cut, erasing.Wanted(name="n", value="v"))
-    assert not erasing.in_record(cut, erasing.Wanted(name="m", value="v"))
+    assert erasing.in_record(cut, erasing.ErasureTarget(message_key='a"b'))
+    assert erasing.in_record(cut, erasing.ErasureTarget(name="n", value="v"))
+    assert not erasing.in_record(cut, erasing.ErasureTarget(name="m", value="v"))
 
 
 def test_the_other_key_tells_nothing_and_stays_the_same() -> None:
     assert erasing.substitute("a") == erasing.substitute("a") != erasing.substitute("b")
     assert len(erasing.substitute("x" * 255)) <= 255 and UUID(int=0).hex not in erasing.substitute("a")
+
+
+def test_what_stands_for_a_key_never_changes(settings: Any) -> None:
+    """Keys that were erased before are found by it, in the database and in the archive."""
+    settings.SECRET_KEY = "a fixed secret key"
+    assert erasing.digest_of("anna@example.org") == "ba2914d537f0d90b41f06012"

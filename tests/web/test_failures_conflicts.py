@@ -12,9 +12,9 @@ from agents.models import Interruption, Run, RunPhase
 from contract.messages import Record, RecordBatch, RecordReceipt
 from contract.records import Closing, Content, RunState
 from dlq.models import LetterReport
-from failures.erasing import erase_protocols, erase_recovered
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
+from retention.erasure.protocols import erase_protocols, erase_recovered
 from tests.web import reports
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in

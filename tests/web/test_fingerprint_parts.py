@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from agents.models import Run
 from console.operations.refusals import Refused
-from failures import erasing
 from failures.error_groups import known_errors, merges, splits
 from failures.error_groups.queries import hours_of, of_fingerprints, settings_of, totals_of
 from failures.error_groups.rollup import fold_all
@@ -19,6 +18,7 @@ from failures.error_groups.splits import known_in
 from failures.intake.batch import accept_batch
 from failures.links import fingerprint_url
 from failures.models import FailureGroup, FailureProtocol, Fingerprint, FingerprintAct, FingerprintChange
+from retention.erasure import protocols
 from tests.web import reports
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
@@ -194,7 +194,7 @@ def test_on_the_page_by_who_may_and_the_page_says_what_cannot_be_divided(world: 
 
 def test_a_name_is_erased_from_the_headline_of_a_part_too(part: str) -> None:
     Fingerprint.objects.update(headline="no customer Ada Lovelace")
-    erasing._erase_headlines({KIND}, "Lovelace")
+    protocols._erase_headlines({KIND}, "Lovelace")
     assert set(Fingerprint.objects.values_list("headline", flat=True)) == {""}
 
 

@@ -12,8 +12,9 @@ from agents.models import Activation, Run
 from console.processes import record_heartbeat
 from dlq.models import DeadLetter, LetterState
 from failures.intake.batch import accept_batch
-from failures.models import FailureProtocol, RetentionFigure
-from failures.retention.turns import work
+from failures.models import FailureProtocol
+from retention.models import RetentionFigure
+from retention.worker import work
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 

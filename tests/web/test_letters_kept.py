@@ -28,9 +28,10 @@ from dlq.models import (
     ReplayItem,
     ReplayJob,
 )
-from failures.models import RetentionFigure, RetentionRun
-from failures.retention import chunks, keepers, pace
-from failures.retention.turns import work
+from retention import batches
+from retention.ages import dead_letters, replays
+from retention.models import RetentionFigure, RetentionRun
+from retention.worker import work
 from tests.web import letters, reports
 from tests.web.reports import AT
 from tests.web.rows import api_client
@@ -44,8 +45,8 @@ LEFT = (LetterState.GONE, LetterState.GIVEN_BACK, LetterState.DISCARDED)
 @pytest.fixture(autouse=True)
 def quick(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_DEAD_LETTERS_DAYS, settings.MA_KEEP_DEAD_LETTER_BODIES_DAYS = 180, 30
-    monkeypatch.setattr(chunks, "_let_others_in", lambda took: None)
-    monkeypatch.setattr(pace, "FIRST", 2)
+    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "FIRST", 2)
 
 
 @pytest.fixture
@@ -166,7 +167,8 @@ def test_it_stays_while_the_archive_does_not_have_it(
     rows = [letter(1, 40), letter(2, 200), letter(3, 200)]
     replayed(rows[2])
     safe = {"letters": AT, "replays": None}
-    monkeypatch.setattr(keepers, "_safe", [lambda kind, now: safe.get(kind)])
+    for asking in (dead_letters, replays):
+        monkeypatch.setattr(asking, "archived_before", lambda kind, now: safe.get(kind))
     assert {row["kept"].get("archive") for row in dry_run().values()} == {2, 3}
     apply()
     assert DeadLetter.objects.count() == 3 and all(has_body(row) for row in rows)
@@ -236,7 +238,7 @@ def test_one_that_comes_back_before_its_chunk_stays_whole(
         seen.append(took)
         DeadLetter.objects.filter(pk=rows[3].pk).update(state=LetterState.DEAD)
 
-    monkeypatch.setattr(chunks, "_let_others_in", comes_back)
+    monkeypatch.setattr(batches, "_let_others_in", comes_back)
     assert apply() == {("letter_bodies", "orders"): 3}
     assert seen and has_body(rows[3]) and not has_body(rows[0])
 

@@ -13,12 +13,12 @@ from django.utils import timezone
 from agents.models import LaunchSetting, Pool
 from console.reasons import said
 from contract.names import HISTORY_KEY
-from dlq.retention.aging import dead_letters_keep_nothing_before, of_dead_letters
-from failures.models import FailureProtocol, RetentionFigure, RetentionRun
-from failures.pages import retention
-from failures.retention import keepers
-from failures.retention.telling import nothing_line
-from failures.retention.turns import work
+from failures.models import FailureProtocol
+from retention import pages
+from retention.models import RetentionFigure, RetentionRun
+from retention.protocols.holds import HOLDS, Hold, dead_letters_keep_nothing_before, of_dead_letters
+from retention.text import nothing_line
+from retention.worker import work
 from tests.web.retention_rows import NOW, activation, of_today, protocols, recoveries
 from tests.web.rows import make_setting
 
@@ -95,11 +95,11 @@ def test_what_went_and_what_was_kept_and_why(look: Any, setting: LaunchSetting) 
     well = activation(setting, 5, well=True)
     recoveries(protocols(well, 6, 5))
     kept = {each.pk for each in protocols(well, 2, 5)}
-    keepers.register("dead", lambda picked, now: {each.id for each in picked} & kept)
+    HOLDS["dead"] = Hold(lambda picked, now: {each.id for each in picked} & kept, lambda now: None)
     try:
         work(NOW)
     finally:
-        keepers.register("dead", of_dead_letters, dead_letters_keep_nothing_before)
+        HOLDS["dead"] = Hold(of_dead_letters, dead_letters_keep_nothing_before)
     html = look()
 
     assert "6 protocols" in html
@@ -126,7 +126,7 @@ def test_one_that_does_not_begin_any_more_is_degraded(look: Any, client: Client)
 
 
 def test_many_settings_are_shown_page_by_page(look: Any, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "PAGE", 2)
+    monkeypatch.setattr(pages, "PAGE", 2)
     for key in ("aa", "bb", "cc"):
         make_setting(pool, key)
     first = look()

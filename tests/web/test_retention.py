@@ -15,13 +15,16 @@ from agents.models import Activation, LaunchSetting, Pool, Run, Server
 from console.processes import record_heartbeat
 from contract.outcomes import Outcome
 from failures.intake.batch import accept_batch
-from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure, RetentionRun
-from failures.reasons import PART_FAILED
-from failures.retention import chunks, keepers, pace, picking, turns
-from failures.retention.applying import apply_to_setting
-from failures.retention.facts import fact_of, silent_span, span_of
-from failures.retention.rule import what_goes
-from failures.retention.turns import work
+from failures.models import FailureProtocol, RecoveredMessage
+from insights.runs import plan
+from retention import batches, worker
+from retention.models import PART_FAILED, RetentionFigure, RetentionRun
+from retention.protocols import holds, passes
+from retention.protocols.holds import HOLDS, Hold
+from retention.protocols.passes import apply_to_setting
+from retention.protocols.queries import fact_of, silent_span, span_of
+from retention.rules import what_goes
+from retention.worker import work
 from tests.web import reports
 from tests.web.retention_rows import DAY, NOW, activation, left, protocols, recoveries, run_of
 from tests.web.rows import make_setting
@@ -33,11 +36,11 @@ AT_ONCE = timedelta(0)
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of a few rows, so that every loop goes round more than once."""
-    monkeypatch.setattr(picking, "AT_ONCE", 7)
-    monkeypatch.setattr(pace, "FIRST", 3)
-    monkeypatch.setattr(pace, "LEAST", 2)
-    monkeypatch.setattr(pace, "MOST", 5)
-    monkeypatch.setattr(chunks, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(passes, "AT_ONCE", 7)
+    monkeypatch.setattr(batches, "FIRST", 3)
+    monkeypatch.setattr(batches, "LEAST", 2)
+    monkeypatch.setattr(batches, "MOST", 5)
+    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
 
 
 def apply(now: Any = NOW) -> RetentionRun:
@@ -210,7 +213,7 @@ def test_late_records_that_turn_well_into_error_stop_what_goes_on(
         seen.append(FailureProtocol.objects.count())
         Activation.objects.update(well=False)
 
-    monkeypatch.setattr(chunks, "_let_others_in", turn_bad)
+    monkeypatch.setattr(batches, "_let_others_in", turn_bad)
     apply()
 
     assert FailureProtocol.objects.count() == seen[0] > 0
@@ -232,14 +235,14 @@ def test_what_nobody_would_keep_goes_without_being_looked_at(
     setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[int] = []
-    one_by_one = picking.of_activation
+    one_by_one = passes.of_activation
 
     def of_activation(pk: UUID) -> Iterator[Any]:
         for some in one_by_one(pk):
             looked_at.append(len(some))
             yield some
 
-    monkeypatch.setattr(picking, "of_activation", of_activation)
+    monkeypatch.setattr(passes, "of_activation", of_activation)
     record_heartbeat("feed", NOW)
     well = activation(setting, 5, well=True)
     protocols(well, 12, 4)
@@ -253,25 +256,28 @@ def test_what_nobody_would_keep_goes_without_being_looked_at(
 def test_where_somebody_has_to_look_each_is_looked_at(setting: LaunchSetting) -> None:
     well = activation(setting, 5, well=True)
     rows = protocols(well, 12, 4)
-    keepers.register("test", lambda picked, now: {each.id for each in picked if each.id == rows[7].pk})
+    HOLDS["test"] = Hold(
+        lambda picked, now: {each.id for each in picked if each.id == rows[7].pk}, lambda now: None
+    )
     try:
-        assert keepers.quiet_before(NOW) is None
+        assert holds.held_before(NOW) is None
         apply(NOW)
     finally:
-        keepers.unregister("test")
+        del HOLDS["test"]
 
     assert list(FailureProtocol.objects.all()) == [rows[7]]
 
 
-def test_a_guard_keeps_what_it_says_and_is_told_of(setting: LaunchSetting) -> None:
+def test_a_guard_keeps_what_it_says_and_is_told_of(
+    setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As an archive does: nothing goes that is in no verified block."""
     well = activation(setting, 5, well=True)
     kept = {each.pk for each in protocols(well, 30, 5)[::2]}
-    keepers.register("archive", lambda picked, now: {each.id for each in picked} & kept)
-    try:
-        run = apply()
-    finally:
-        keepers.unregister("archive")
+    hold = Hold(lambda picked, now: {each.id for each in picked} & kept, lambda now: None)
+    monkeypatch.setitem(HOLDS, "archive", hold)
+    run = apply()
+    monkeypatch.undo()
 
     assert set(FailureProtocol.objects.values_list("pk", flat=True)) == kept
     assert told(run)["protocols", "orders", "well"] == (15, {"archive": 15})
@@ -291,7 +297,7 @@ def test_a_fault_of_one_setting_keeps_no_other_from_its_turn(
             raise RuntimeError("out of order")
         real(setting, *rest)
 
-    monkeypatch.setattr(turns, "apply_to_setting", faulty)
+    monkeypatch.setattr(worker, "apply_to_setting", faulty)
     run = work(NOW, every=AT_ONCE)
 
     assert run is not None
@@ -314,7 +320,7 @@ def test_a_turn_that_is_over_is_gone_on_with(pool: Pool) -> None:
     assert again is not None
     assert (again.pk, again.state, FailureProtocol.objects.count()) == (run.pk, "done", 0)
     assert work(NOW) is None
-    assert work(NOW + turns.EVERY) is not None
+    assert work(NOW + worker.EVERY) is not None
 
 
 def test_runs_are_told_of_for_a_while(setting: LaunchSetting) -> None:
@@ -372,3 +378,9 @@ class RetentionAgainstTheRule(TestCase):
         apply()
 
         assert set(FailureProtocol.objects.values_list("pk", flat=True)) == expected
+
+
+def test_the_plan_of_the_pipeline_says_when_it_ran_last(setting: LaunchSetting) -> None:
+    assert plan._retention()["last_run_at"] is None
+    work(NOW)
+    assert plan._retention()["last_run_at"] == NOW.isoformat()

@@ -20,10 +20,11 @@ from django.utils import timezone
 from agents.models import LaunchSetting
 from console.processes import record_heartbeat
 from failures.intake.batch import accept_batch
-from failures.models import FailureProtocol, RetentionFigure, RetentionRun
-from failures.retention import checkpoints, chunks, pace, turns
-from failures.retention.running import LeaseLost, Turn
-from failures.retention.turns import Part, work
+from failures.models import FailureProtocol
+from retention import batches, worker
+from retention.ledger import Claim, LeaseLost
+from retention.models import RetentionFigure, RetentionRun
+from retention.worker import Part, work
 from tests.web import reports
 from tests.web.retention_rows import activation, protocols, run_of, take_turn
 from tests.web.test_failures_intake_at_once import at_once, insistent
@@ -60,7 +61,7 @@ def test_whoever_lost_the_run_deletes_nothing_more() -> None:
     RetentionRun.objects.update(state="running", holder=uuid4())
 
     with pytest.raises(LeaseLost):
-        chunks.Chunks(hung, time.monotonic() + 60).delete(
+        batches.Chunks(hung, time.monotonic() + 60).delete(
             "protocols", lambda: FailureProtocol.objects.all().delete()[0]
         )
     assert FailureProtocol.objects.count() == 4
@@ -97,7 +98,7 @@ def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(swept: bool)
 def test_intake_goes_on_beside_it_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = of_a_good_one(1500)
     record_heartbeat("feed", timezone.now())
-    monkeypatch.setattr(pace, "MOST", 50)
+    monkeypatch.setattr(batches, "MOST", 50)
     going_on = activation(setting, 1, going_on=True)
     run = run_of(going_on)
     of, spool, stored = reports.run_of(run), reports.Spool(), 0
@@ -140,9 +141,9 @@ def test_no_transaction_is_long_and_none_is_open_between_chunks(
         assert not transaction.get_connection().in_atomic_block
         began.append(FailureProtocol.objects.count())
 
-    monkeypatch.setattr(pace, "MOST", 20)
-    monkeypatch.setattr(pace, "FIRST", 20)
-    monkeypatch.setattr(chunks, "_let_others_in", look)
+    monkeypatch.setattr(batches, "MOST", 20)
+    monkeypatch.setattr(batches, "FIRST", 20)
+    monkeypatch.setattr(batches, "_let_others_in", look)
     work(timezone.now())
 
     assert began == sorted(began, reverse=True)
@@ -175,15 +176,15 @@ def test_a_chunk_of_protocols_keeps_no_intake_waiting(monkeypatch: pytest.Monkey
         if connection.vendor == "postgresql" and not taken:
             at_once(take_in)
 
-    count_many = Turn.count_many
-    monkeypatch.setattr(Turn, "count_many", while_open)
+    count_many = Claim.count_many
+    monkeypatch.setattr(Claim, "count_many", while_open)
     aims: list[float] = []
-    monkeypatch.setattr(chunks, "_let_others_in", lambda took: aims.append(took))
+    monkeypatch.setattr(batches, "_let_others_in", lambda took: aims.append(took))
     work(timezone.now())
 
     assert waited and all(waited)
     assert taken == ([1, 1, 1, 1] if connection.vendor == "postgresql" else [])
-    assert chunks._pace().aim == (0.1 if connection.vendor == "postgresql" else 0.025)
+    assert batches._pace().aim == (0.1 if connection.vendor == "postgresql" else 0.025)
 
 
 def test_what_late_records_lock_goes_in_short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,20 +195,18 @@ def test_what_late_records_lock_goes_in_short_chunks(monkeypatch: pytest.MonkeyP
     def part(name: str) -> Part:
         return lambda now, some: aims.append((name, some.pace.aim))
 
-    parts = [turns._Registered(each.order, each.name, part(each.name)) for each in turns._parts]
-    monkeypatch.setattr(turns, "_parts", parts)
-    monkeypatch.setattr(turns, "apply_to_nobodys", part("nobodys"))
+    monkeypatch.setattr(worker, "PARTS", [(name, part(name)) for name, _ in worker.PARTS])
     work(timezone.now())
 
     assert {name for name, _ in aims} >= {"nobodys", "activations", "runs"}
-    assert dict(aims) == {name: pace.AIM_SECONDS for name, _ in aims} | {"nobodys": chunks._pace().aim}
+    assert dict(aims) == {name: batches.AIM_SECONDS for name, _ in aims} | {"nobodys": batches._pace().aim}
 
 
 def test_no_commit_of_a_chunk_moves_the_log_of_sqlite_on() -> None:
     """Else it would seem to hold its lock for as long as that takes. Others do it as before, and so does this
     one afterwards, also where a turn failed."""
     if connection.vendor == "postgresql":
-        with CaptureQueriesContext(connection) as asked, checkpoints.apart():
+        with CaptureQueriesContext(connection) as asked, batches.apart():
             pass
         assert len(asked) == 0
         return
@@ -217,9 +216,9 @@ def test_no_commit_of_a_chunk_moves_the_log_of_sqlite_on() -> None:
             return int(cursor.execute("PRAGMA wal_autocheckpoint").fetchone()[0])
 
     before = pages()
-    with pytest.raises(ZeroDivisionError), checkpoints.apart():
+    with pytest.raises(ZeroDivisionError), batches.apart():
         assert pages() == 0
-        checkpoints.move_on()
+        batches.move_on()
         raise ZeroDivisionError
     assert pages() == before > 0
 
@@ -229,10 +228,10 @@ import os, time
 import django
 django.setup()
 from django.utils import timezone
-from failures.retention import chunks, pace
-from failures.retention.turns import work
-pace.FIRST = pace.MOST = 10
-chunks._let_others_in = lambda took: time.sleep(0.1)
+from retention import batches
+from retention.worker import work
+batches.FIRST = batches.MOST = 10
+batches._let_others_in = lambda took: time.sleep(0.1)
 work(timezone.now())
 """
 

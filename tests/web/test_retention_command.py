@@ -10,9 +10,11 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool
-from failures.management.commands import apply_retention
-from failures.models import FailureProtocol, RetentionRun
-from failures.retention import foreseeing, picking, turns
+from failures.models import FailureProtocol
+from retention import preview, worker
+from retention.management.commands import apply_retention
+from retention.models import RetentionRun
+from retention.protocols import passes
 from tests.web.letters import dead
 from tests.web.retention_rows import activation, of_today, protocols, recoveries, take_turn
 from tests.web.rows import make_setting
@@ -79,8 +81,8 @@ def test_a_dry_run_counts_to_a_bound_and_says_so(
     setting: LaunchSetting, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MA_RETENTION_SILENT_DAYS = 0
-    monkeypatch.setattr(picking, "AT_ONCE", 2)
-    monkeypatch.setattr(foreseeing, "MOST_PARTS", 3)
+    monkeypatch.setattr(passes, "AT_ONCE", 2)
+    monkeypatch.setattr(preview, "MOST_PARTS", 3)
     protocols(activation(setting, 5, well=True), 7, 5)
 
     assert rows("--dry-run") == [
@@ -140,8 +142,8 @@ def test_a_dry_run_that_could_not_look_at_all_of_it_does_not_say_that_nothing_go
     setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Old by the clock of their server, young by ours: they stay, and there are more behind them."""
-    monkeypatch.setattr(picking, "AT_ONCE", 1)
-    monkeypatch.setattr(foreseeing, "MOST_PARTS", 2)
+    monkeypatch.setattr(passes, "AT_ONCE", 1)
+    monkeypatch.setattr(preview, "MOST_PARTS", 2)
     protocols(activation(setting, of_today(1), going_on=True), 5, 3000, received_at=timezone.now())
 
     assert said("--dry-run").startswith("orders: at least 0 protocols would go")
@@ -162,7 +164,7 @@ def test_a_fault_is_an_exit_status(setting: LaunchSetting, monkeypatch: pytest.M
         raise RuntimeError("out of order")
 
     protocols(activation(setting, 5, well=True), 1, 5)
-    monkeypatch.setattr(turns, "apply_to_setting", faulty)
+    monkeypatch.setattr(worker, "apply_to_setting", faulty)
 
     with pytest.raises(CommandError, match="orders: RuntimeError: out of order"):
         said()

@@ -14,9 +14,11 @@ from django.utils import timezone
 
 from agents.models import Pool, Server
 from alerts.models import Alert, AlertState, AlertTransition, Notice, NoticeState
-from failures.models import RecordConflict, RefusedRecord, RetentionRun
-from failures.retention import aged, chunks, pace, running
-from failures.retention.turns import work
+from failures.models import RecordConflict, RefusedRecord
+from retention import batches, ledger
+from retention.ages import limits
+from retention.models import RetentionRun
+from retention.worker import work
 from tests.web.retention_rows import DAY, NOW, of_today
 from tests.web.rows import make_person
 
@@ -26,8 +28,8 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 @pytest.fixture(autouse=True)
 def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_ALERTS_DAYS, settings.MA_KEEP_REFUSED_DAYS = 100, 50
-    monkeypatch.setattr(chunks, "_let_others_in", lambda took: None)
-    monkeypatch.setattr(pace, "FIRST", 2)
+    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "FIRST", 2)
 
 
 def apply() -> dict[str, int]:
@@ -103,7 +105,7 @@ def test_one_that_opens_again_between_the_look_and_the_delete_stays(monkeypatch:
     gone, back = alert(300), alert(300)
     keys = [gone.pk, back.pk]
     Alert.objects.filter(pk=back.pk).update(state=AlertState.OPEN)
-    assert aged.AGED[0].delete(keys, NOW - 100 * DAY) == 1
+    assert limits.AGE_LIMITS[0].delete(keys, NOW - 100 * DAY) == 1
     assert Alert.objects.get() == back
 
 
@@ -139,7 +141,7 @@ def test_a_kill_before_the_commit_leaves_all_of_a_chunk(monkeypatch: pytest.Monk
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(running.Turn, "count", killed)
+        patch.setattr(ledger.Claim, "count", killed)
         work(NOW, every=timedelta(0))
     assert (Alert.objects.count(), RefusedRecord.objects.count()) == (4, 4)
 
@@ -151,7 +153,7 @@ def test_a_kill_before_the_commit_leaves_all_of_a_chunk(monkeypatch: pytest.Monk
 
 
 def test_a_dry_run_tells_what_would_go_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aged, "COUNTED", 3)
+    monkeypatch.setattr(limits, "COUNTED", 3)
     for _ in range(4):
         alert(of_today(101))
     refused(of_today(51))

@@ -16,8 +16,9 @@ from failures.error_groups import known_errors, merges, rollup
 from failures.error_groups.rollup import fold_all
 from failures.intake.batch import accept_batch
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
-from failures.retention import chunks, counts, pace
-from failures.retention.turns import work
+from retention import batches
+from retention.ages import counts
+from retention.worker import work
 from tests.web import reports
 from tests.web.retention_rows import DAY, NOW, activation, protocols, recoveries
 from tests.web.rows import make_person
@@ -31,9 +32,9 @@ OLD = NOW - 150 * DAY
 def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_ACTIVATIONS_DAYS = 100
     settings.MA_RETENTION_SILENT_DAYS = 0
-    monkeypatch.setattr(chunks, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
     monkeypatch.setattr(counts, "LOOKED_AT", 3)
-    monkeypatch.setattr(pace, "FIRST", 2)
+    monkeypatch.setattr(batches, "FIRST", 2)
 
 
 def apply() -> dict[str, int]:
@@ -158,7 +159,7 @@ def test_a_turn_that_ends_early_is_gone_on_with_from_its_place(monkeypatch: pyte
     turns = 1
     while (run := work(NOW, every=timedelta(0), seconds=0.0)) is not None and run.state != "done":
         # So short a turn comes to nothing: one step of it.
-        monkeypatch.setattr(chunks.Chunks, "over", property(_after(2)))
+        monkeypatch.setattr(batches.Chunks, "over", property(_after(2)))
         turns += 1
         assert turns < 50
     assert turns > 2 and not FailureGroup.objects.exists()
@@ -199,16 +200,16 @@ def test_a_kill_before_the_commit_leaves_all_of_it(monkeypatch: pytest.MonkeyPat
 
     for _ in range(4):
         group(uuid4())
-    from failures.retention import running
+    from retention import ledger
 
-    count = running.Turn.count
+    count = ledger.Claim.count
 
     def killed(self: Any, what: str, *more: Any) -> None:
         count(self, what, *more)
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(running.Turn, "count", killed)
+        patch.setattr(ledger.Claim, "count", killed)
         work(NOW, every=timedelta(0))
     assert FailureGroup.objects.count() == 4
 

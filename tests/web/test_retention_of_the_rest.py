@@ -13,9 +13,11 @@ from console.audit.log import record
 from console.audit.models import AuditEntry
 from dlq.models import DeadLetter, JobState, ReplayItem, ReplayJob, ReplaySlice
 from failures.intake.batch import accept_batch
-from failures.models import FailureGroup, FailureProtocol, RetentionRun
-from failures.retention import activations, chunks, pace
-from failures.retention.turns import work
+from failures.models import FailureGroup, FailureProtocol
+from retention import batches
+from retention.ages import activations
+from retention.models import RetentionRun
+from retention.worker import work
 from tests.web import letters, reports
 from tests.web.retention_rows import DAY, NOW, activation, protocols, run_of
 
@@ -26,9 +28,9 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_ACTIVATIONS_DAYS, settings.MA_KEEP_RUNS_DAYS = 100, 50
     settings.MA_KEEP_REPLAYS_DAYS, settings.MA_KEEP_AUDIT_DAYS = 40, 70
-    monkeypatch.setattr(chunks, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
     monkeypatch.setattr(activations, "AT_ONCE", 3)
-    monkeypatch.setattr(pace, "FIRST", 2)
+    monkeypatch.setattr(batches, "FIRST", 2)
 
 
 def apply() -> dict[str, int]:

@@ -15,9 +15,12 @@ from hypothesis.extra.django import TestCase
 
 from agents.models import Activation, LaunchSetting, Pool
 from console.processes import record_heartbeat
-from failures.models import FailureProtocol, RecoveredMessage, RetentionRun
-from failures.retention import chunks, keepers, lying, pace, picking, sweeping
-from failures.retention.turns import work
+from failures.models import FailureProtocol, RecoveredMessage
+from retention import batches
+from retention.models import RetentionRun
+from retention.protocols import passes, row_places, sweep
+from retention.protocols.holds import HOLDS, Hold
+from retention.worker import work
 from tests.web.retention_rows import DAY, NOW, activation, after_the_first, house, protocols, recoveries, told
 from tests.web.rows import make_setting
 
@@ -27,10 +30,10 @@ AT_ONCE = timedelta(0)
 
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "FIRST", 3)
-    monkeypatch.setattr(pace, "LEAST", 2)
-    monkeypatch.setattr(pace, "MOST", 5)
-    monkeypatch.setattr(chunks, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "FIRST", 3)
+    monkeypatch.setattr(batches, "LEAST", 2)
+    monkeypatch.setattr(batches, "MOST", 5)
+    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
 
 
 @pytest.fixture
@@ -44,7 +47,7 @@ def nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     def look(activation: UUID) -> Any:
         raise AssertionError(f"{activation} is gone through one by one")
 
-    monkeypatch.setattr(picking, "of_activation", look)
+    monkeypatch.setattr(passes, "of_activation", look)
 
 
 def apply(now: Any = NOW) -> RetentionRun:
@@ -56,19 +59,19 @@ def apply(now: Any = NOW) -> RetentionRun:
 
 @pytest.mark.usefixtures("feed", "nothing_is_looked_at")
 def test_all_settings_go_together_and_each_is_counted(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "FIRST", 100)
+    monkeypatch.setattr(batches, "FIRST", 100)
     made = house(pool, {"one": 7, "two": 11, "three": 1})
     recoveries(list(FailureProtocol.objects.filter(setting_key="two")))
     bad = activation(make_setting(pool, "bad"), 5, well=False)
     protocols(bad, 6, 5)
     transactions: list[Counter[UUID]] = []
-    real = chunks.Chunks.delete_of_many
+    real = batches.Chunks.delete_of_many
 
     def noted(self: Any, *arguments: Any) -> Counter[UUID]:
         transactions.append(real(self, *arguments))
         return transactions[-1]
 
-    monkeypatch.setattr(chunks.Chunks, "delete_of_many", noted)
+    monkeypatch.setattr(batches.Chunks, "delete_of_many", noted)
     run = apply()
 
     assert transactions[0] == {made["one"].pk: 7, made["two"].pk: 11, made["three"].pk: 1}
@@ -115,7 +118,7 @@ def test_a_setting_that_turns_to_error_between_two_chunks_keeps_its_rows(
 def test_what_turns_to_error_while_others_go_is_not_begun(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "FIRST_GROUP", 1)
+    monkeypatch.setattr(sweep, "FIRST_GROUP", 1)
     early = house(pool, {"early": 10}, 9)["early"]
     late = house(pool, {"late": 10}, 5)["late"]
     after_the_first(monkeypatch, lambda: Activation.objects.filter(pk=late.pk).update(well=False))
@@ -131,13 +134,13 @@ def test_what_a_keeper_keeps_stays(pool: Pool) -> None:
     # Received after what the keeper is done with, though it occurred long before.
     late = protocols(made["one"], 3, 20, received_at=NOW - 8 * DAY)
     quiet = NOW - 10 * DAY
-    keepers.register(
-        "archive2", lambda picked, now: {each.id for each in picked if each.at >= quiet}, lambda _: quiet
+    HOLDS["archive2"] = Hold(
+        lambda picked, now: {each.id for each in picked if each.at >= quiet}, lambda _: quiet
     )
     try:
         run = apply()
     finally:
-        keepers.unregister("archive2")
+        del HOLDS["archive2"]
 
     assert set(FailureProtocol.objects.all()) == set(late)
     assert told(run) == {("protocols", "one", "well"): 10, ("protocols", "two", "well"): 10}
@@ -153,13 +156,13 @@ def test_a_keeper_that_begins_to_look_at_each_ends_it(pool: Pool, monkeypatch: p
 
     def keep() -> None:
         rows.extend(FailureProtocol.objects.values_list("pk", flat=True))
-        keepers.register("all", lambda picked, now: {each.id for each in picked})
+        HOLDS["all"] = Hold(lambda picked, now: {each.id for each in picked}, lambda now: None)
 
     after_the_first(monkeypatch, keep)
     try:
         apply()
     finally:
-        keepers.unregister("all")
+        del HOLDS["all"]
     assert set(FailureProtocol.objects.values_list("pk", flat=True)) == set(rows) and len(rows) >= 15
 
 
@@ -172,13 +175,13 @@ def test_a_late_record_of_what_just_went_is_found_again(pool: Pool, monkeypatch:
         Activation.objects.filter(pk=well.pk).update(late_records=1, cleared=False)
 
     looked_at: list[UUID] = []
-    one_by_one = picking.of_activation
+    one_by_one = passes.of_activation
 
     def of_activation(pk: UUID) -> Any:
         looked_at.append(pk)
         return one_by_one(pk)
 
-    monkeypatch.setattr(picking, "of_activation", of_activation)
+    monkeypatch.setattr(passes, "of_activation", of_activation)
     after_the_first(monkeypatch, late)
 
     assert apply().deleted == 5
@@ -190,8 +193,8 @@ def test_a_late_record_of_what_just_went_is_found_again(pool: Pool, monkeypatch:
 def test_more_than_is_looked_at_together_goes_all_the_same(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "LOOKED_AT", 4)
-    monkeypatch.setattr(sweeping, "MOST_LOOKED_AT", 8)
+    monkeypatch.setattr(sweep, "LOOKED_AT", 4)
+    monkeypatch.setattr(sweep, "MOST_LOOKED_AT", 8)
     house(pool, {"one": 41, "two": 2, "three": 17})
 
     assert apply().deleted == 60
@@ -199,8 +202,8 @@ def test_more_than_is_looked_at_together_goes_all_the_same(
 
 @pytest.mark.usefixtures("feed")
 def test_what_stays_is_not_looked_at_for_ever(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "LOOKED_AT", 4)
-    monkeypatch.setattr(sweeping, "MOST_LOOKED_AT", 4)
+    monkeypatch.setattr(sweep, "LOOKED_AT", 4)
+    monkeypatch.setattr(sweep, "MOST_LOOKED_AT", 4)
     made = house(pool, {"one": 10, "two": 10})
     dead = protocols(made["one"], 20, 5, received_at=NOW, last_attempt=True)
 
@@ -211,10 +214,10 @@ def test_what_stays_is_not_looked_at_for_ever(pool: Pool, monkeypatch: pytest.Mo
 def test_a_place_where_another_row_lies_by_now_is_left_alone(pool: Pool) -> None:
     made = house(pool, {"one": 3, "two": 3})
     young = protocols(made["one"], 2, 5, received_at=NOW)
-    places = lying.find([each.pk for each in made.values()], NOW + DAY, 100).places
+    places = row_places.find([each.pk for each in made.values()], NOW + DAY, 100).places
     assert len(places) == 8
 
-    assert lying.delete(places, [made["one"].pk], NOW - DAY) == {made["one"].pk: 3}
+    assert row_places.delete(places, [made["one"].pk], NOW - DAY) == {made["one"].pk: 3}
     assert set(FailureProtocol.objects.filter(setting_key="one")) == set(young)
     assert FailureProtocol.objects.filter(setting_key="two").count() == 3
 
@@ -279,8 +282,8 @@ class SweepAgainstTheRule(TestCase):
             else:
                 kept.add(row.pk)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sweeping, "FIRST_GROUP", first_group)
-            patch.setattr(sweeping, "LOOKED_AT", looked_at)
+            patch.setattr(sweep, "FIRST_GROUP", first_group)
+            patch.setattr(sweep, "LOOKED_AT", looked_at)
             run = apply()
 
         assert set(FailureProtocol.objects.values_list("pk", flat=True)) == kept

@@ -9,10 +9,11 @@ import pytest
 
 from agents.models import Activation, Pool
 from console.processes import record_heartbeat
-from failures.models import FailureProtocol, RetentionRun, RetentionState
-from failures.reasons import PART_FAILED
-from failures.retention import chunks, lying, pace, running, sweeping, turns
-from failures.retention.turns import work
+from failures.models import FailureProtocol
+from retention import batches, ledger, worker
+from retention.models import PART_FAILED, RetentionRun, RetentionState
+from retention.protocols import row_places, sweep
+from retention.worker import work
 from tests.web.retention_rows import NOW, after_the_first, house, told
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
@@ -26,25 +27,25 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
     """With the feed there, so that letters keep nothing that is older than a few minutes."""
-    monkeypatch.setattr(pace, "FIRST", 3)
-    monkeypatch.setattr(pace, "LEAST", 2)
-    monkeypatch.setattr(pace, "MOST", 5)
-    monkeypatch.setattr(chunks, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "FIRST", 3)
+    monkeypatch.setattr(batches, "LEAST", 2)
+    monkeypatch.setattr(batches, "MOST", 5)
+    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
     record_heartbeat("feed", NOW)
 
 
 def test_turns_that_end_early_are_gone_on_with(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "FIRST_GROUP", 1)
-    monkeypatch.setattr(sweeping, "MOST_GROUP", 1)
+    monkeypatch.setattr(sweep, "FIRST_GROUP", 1)
+    monkeypatch.setattr(sweep, "MOST_GROUP", 1)
     for number in range(5):
         house(pool, {f"setting{number}": 6}, 20 - number)
     positions = []
-    monkeypatch.setattr(chunks.Chunks, "over", property(lambda self: next(looked) > 2))
+    monkeypatch.setattr(batches.Chunks, "over", property(lambda self: next(looked) > 2))
     for _turn in range(100):
         looked = iter(range(1000))
         run = work(NOW, every=timedelta(days=1))
         assert run is not None
-        if run.part > turns.SWEEP:
+        if run.part > worker.SWEEP:
             break
         positions.append(run.position)
     assert len(positions) > 3 and positions == sorted(positions) and positions[-1] > positions[0] >= 0
@@ -59,7 +60,7 @@ def test_killed_at_a_chunk_every_row_is_counted_once(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, before: bool
 ) -> None:
     house(pool, {"one": 9, "two": 9})
-    real, seen = running.Turn.count_many, 0
+    real, seen = ledger.Claim.count_many, 0
 
     def die(self: Any, *arguments: Any) -> None:
         nonlocal seen
@@ -70,7 +71,7 @@ def test_killed_at_a_chunk_every_row_is_counted_once(
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         if before:
-            patch.setattr(running.Turn, "count_many", die)
+            patch.setattr(ledger.Claim, "count_many", die)
         else:
             after_the_first(patch, _die)
         work(NOW, every=AT_ONCE)
@@ -115,7 +116,7 @@ def test_where_it_fails_each_setting_is_gone_through(pool: Pool, monkeypatch: py
     def faulty(*_: Any) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(lying, "find", faulty)
+    monkeypatch.setattr(row_places, "find", faulty)
     run = work(NOW, every=AT_ONCE)
 
     assert run is not None

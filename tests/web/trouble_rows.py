@@ -39,7 +39,7 @@ from dlq.models import (
     Scope,
     UndeliveredMessage,
 )
-from failures.models import RetentionFigure, RetentionRun, RetentionState
+from retention.models import RetentionFigure, RetentionRun, RetentionState
 from tests.web.factories import World, make_letter, message_of
 
 LONG_QUEUE = "DLQ.payments-settlement-of-marketplace-partners-eu-central-1"

@@ -1,1 +1,0 @@
-"""Which protocols are kept for how long, and how the others go."""

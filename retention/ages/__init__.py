@@ -1,0 +1,1 @@
+"""What has a time of its own."""

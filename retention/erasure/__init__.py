@@ -1,0 +1,1 @@
+"""Personal data of a message, out of database, broker and archive."""
