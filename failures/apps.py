@@ -11,12 +11,11 @@ class FailuresConfig(AppConfig):
         from failures import (
             audit_codes,  # noqa: F401 - words of what entries hold
         )
-        from failures.finding import meaning
         from failures.intake.spools import stored_up_to
-        from failures.protocols import referrer
+        from failures.protocols import conditions, referrer
         from failures.protocols.messages import known_attempts, unresolved
 
-        meaning.register()
+        conditions.register()
         hooks.known_attempts.implement(known_attempts)
         hooks.unresolved_messages.implement(unresolved)
         hooks.stored_less.implement(stored_up_to)

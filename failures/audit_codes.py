@@ -3,7 +3,7 @@
 from django.utils.translation import gettext_lazy as _
 
 from console.audit import text
-from failures.exporting import EXPORT
+from failures.protocols.exporting import EXPORT
 
 text.ACTIONS.declare(
     {

@@ -7,7 +7,7 @@ from console.saved_filters.models import SavedFilter
 from console.saved_filters.operations import SavedFilters
 from console.saved_filters.web import SavedFilterPages
 from console.ui.page import link, needs
-from failures.finding.filters import ProtocolFilter
+from failures.protocols.filter import ProtocolFilter
 
 VIEW = "failures.view_failureprotocol"
 MAY = dict.fromkeys(("get", "post", "patch", "delete"), (VIEW,))

@@ -3,10 +3,9 @@
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from failures.api.export import ExportProtocols
 from failures.api.fingerprints import FingerprintViewSet
 from failures.api.intake import RecordIntake
-from failures.api.protocols import OneProtocol, ProtocolList
+from failures.api.protocols import ExportProtocols, OneProtocol, ProtocolList
 from failures.saved_filters import OneSavedProtocolFilter, SavedProtocolFilters
 
 router = SimpleRouter()

@@ -5,22 +5,26 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_GET, require_safe
 
 from console.database import estimated_rows
+from console.exports import FORMATS, file_response
 from console.lists.keyset import BEFORE, PAGE, Page, Place, place_in
+from console.operations.refusals import Refused
 from console.ui.amounts import about, number
 from console.ui.page import Text, link, needs, page
-from failures.finding.asked import Asked
-from failures.finding.filters import ProtocolFilter
-from failures.finding.search import HIGHEST, LOWEST, Count, Part, count, listed, older_than, protocols_at
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import ProtocolTable, heading_of
+from failures.protocols.conditions import Asked
+from failures.protocols.exporting import stream_of
+from failures.protocols.filter import ProtocolFilter
+from failures.protocols.search import HIGHEST, LOWEST, Count, Part, count, listed, older_than, protocols_at
 from failures.saved_filters import pages
 
 VIEW = "failures.view_failureprotocol"
@@ -137,3 +141,21 @@ def _page(query: QueryDict, part: Part) -> Page:
 
 def protocols_url(**wanted: Any) -> str:
     return f"{link('protocols')}?{urlencode({name: str(value) for name, value in wanted.items()})}"
+
+
+# -- A list of protocols as a file: what its filter finds, streamed ------------------------------------------
+
+
+@require_GET
+@needs(VIEW, EXPORT)
+def export_page(request: HttpRequest) -> HttpResponseBase:
+    """`file=csv|jsonl`, and the filter of the list."""
+    form = request.GET.get("file", "csv")
+    if form not in FORMATS:
+        raise Http404
+    query = ProtocolFilter.part_of(request.GET)
+    try:
+        return file_response(stream_of(ProtocolFilter(query), form, request.user), form, "protocols")
+    except Refused as refused:
+        messages.error(request, refused.sentence)
+        return HttpResponseRedirect(link("protocols") + (f"?{query.urlencode()}" if query else ""))

@@ -7,18 +7,17 @@ from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
 from failures.error_groups.operations import FINGERPRINT_OPERATIONS
-from failures.exporting import EXPORT
 from failures.pages.breaker import breaker_panel, trip_panel
 from failures.pages.difference import difference_panel
-from failures.pages.export import export_page
 from failures.pages.fingerprint import fingerprint_page
 from failures.pages.fingerprints import VIEW as VIEW_FINGERPRINTS
 from failures.pages.fingerprints import fingerprint_list
 from failures.pages.groups import activation_panel, failures_of_server, latest_of_server, setting_panel
 from failures.pages.protocol import protocol_page
-from failures.pages.protocols import VIEW, protocol_list, protocol_news
+from failures.pages.protocols import VIEW, export_page, protocol_list, protocol_news
 from failures.pages.reports import server_panel
 from failures.pages.what_if import what_if_page, what_if_panel
+from failures.protocols.exporting import EXPORT
 from failures.saved_filters import pages as saved_filter_pages
 
 

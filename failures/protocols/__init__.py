@@ -1,1 +1,1 @@
-"""Failure protocols: found, and what became of their messages."""
+"""Failure protocols: found, exported, and what became of their messages."""

@@ -18,8 +18,8 @@ from console.templatetags.console import at
 from console.ui.amounts import number
 from console.ui.page import Text, link
 from console.ui.text import visible
-from failures.finding.filters import server_names, setting_keys
 from failures.models import Fingerprint
+from failures.protocols.filter import server_names, setting_keys
 from insights.models import Standing
 from insights.pages import panel as cells
 from insights.runs.folder import TABLES

@@ -99,9 +99,9 @@ def test_the_filter_of_the_list_is_that_of_the_file(
 def test_it_comes_in_pieces_and_goes_on_where_the_time_was_over(
     client: Client, stored: list[str], monkeypatch: pytest.MonkeyPatch, budget: float
 ) -> None:
-    monkeypatch.setattr("failures.exporting.PIECE", 2)
-    monkeypatch.setattr("failures.finding.search.WINDOW", 1)
-    monkeypatch.setattr("failures.finding.search.BUDGET", budget)
+    monkeypatch.setattr("failures.protocols.exporting.PIECE", 2)
+    monkeypatch.setattr("failures.protocols.search.WINDOW", 1)
+    monkeypatch.setattr("failures.protocols.search.BUDGET", budget)
 
     assert [row["id"] for row in table(client.get(f"{URL}?setting=orders"))] == stored
 
@@ -110,7 +110,7 @@ def test_what_is_not_understood_or_too_much_is_refused(
     client: Client, stored: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "is not understood" in client.get(f"{URL}?nonsense=1", follow=True).content.decode()
-    monkeypatch.setattr("failures.exporting.MOST", 3)
+    monkeypatch.setattr("failures.protocols.exporting.MOST", 3)
     answer = client.get(f"{URL}?setting=orders", follow=True)
 
     assert "narrow the filter" in answer.content.decode() and "setting=orders" in answer.redirect_chain[0][0]
@@ -123,9 +123,9 @@ def test_a_file_that_turns_out_too_long_is_broken_and_told(
     client: Client, stored: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody could count: the time was over before."""
-    monkeypatch.setattr("failures.exporting.MOST", 3)
-    monkeypatch.setattr("failures.finding.search.WINDOW", 1)
-    monkeypatch.setattr("failures.finding.search.BUDGET", -1.0)
+    monkeypatch.setattr("failures.protocols.exporting.MOST", 3)
+    monkeypatch.setattr("failures.protocols.search.WINDOW", 1)
+    monkeypatch.setattr("failures.protocols.search.BUDGET", -1.0)
     answer: Any = client.get(URL)
     with pytest.raises(OverflowError):
         b"".join(answer.streaming_content)
@@ -180,6 +180,6 @@ def test_over_rest(stored: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         answer = client.get(f"{url}?{query}")
         assert (answer.status_code, answer.json()["error"], answer.json()["where"]) == (400, "invalid", where)
         assert answer.json()["what_to_do"] and "__all__" not in str(answer.json())
-    monkeypatch.setattr("failures.exporting.MOST", 3)
+    monkeypatch.setattr("failures.protocols.exporting.MOST", 3)
     refused = client.get(url)
     assert (refused.status_code, refused.json()["error"]) == (409, "too_many")

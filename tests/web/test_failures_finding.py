@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting, Server
 from console.lists.keyset import Place, place_in
-from failures.finding import search
-from failures.finding.filters import ProtocolFilter
-from failures.finding.search import Count, count, listed, newest, part_of, protocols_at
 from failures.models import FailureProtocol
+from failures.protocols import search
+from failures.protocols.filter import ProtocolFilter
+from failures.protocols.search import Count, count, listed, newest, part_of, protocols_at
 from tests.web import reports
 from tests.web.reports import AT
 

@@ -72,8 +72,8 @@ def test_the_way_back_is_the_way_there(viewer: User, stored: list[str]) -> None:
 def test_a_search_that_ran_out_of_time_says_how_far_it_got(
     viewer: User, stored: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("failures.finding.search.BUDGET", -1.0)
-    monkeypatch.setattr("failures.finding.search.WINDOW", 2)
+    monkeypatch.setattr("failures.protocols.search.BUDGET", -1.0)
+    monkeypatch.setattr("failures.protocols.search.WINDOW", 2)
     url, steps = f"{URL}?text=nowhere", 0
     while url:
         answer = client(viewer).get(url).json()

@@ -15,8 +15,8 @@ from console.lists.keyset import BIGGEST_KEY, Found, number_in, pieces
 from console.rest.lists import parameters_of
 from dlq.pages.replay import ReplayFilter
 from dlq.search.filter import LetterFilter
-from failures.finding.filters import ProtocolFilter
 from failures.pages.fingerprints import FingerprintFilter
+from failures.protocols.filter import ProtocolFilter
 
 FILTERS = (
     ActivationFilter, AlertFilter, AnswerFilter, AuditFilter, FingerprintFilter, LetterFilter, ProtocolFilter,

@@ -165,8 +165,8 @@ def test_fields_of_the_filter_are_named_in_russian(world: World) -> None:
 def test_a_list_that_ran_out_of_time_says_so_and_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("failures.finding.search.BUDGET", -1.0)
-    monkeypatch.setattr("failures.finding.search.WINDOW", 20)
+    monkeypatch.setattr("failures.protocols.search.BUDGET", -1.0)
+    monkeypatch.setattr("failures.protocols.search.WINDOW", 20)
     page = looked_at(signed_in(world, "viewer"), "/protocols/?text=nowhere")
 
     assert "this page looked back to" in page.text and "Nothing matches so far." in page.text

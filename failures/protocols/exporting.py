@@ -16,10 +16,10 @@ from console.exports import Row, Stream, begin_of, cell, csv_line, json_line
 from console.lists.keyset import pieces
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
-from failures.finding.asked import Asked
-from failures.finding.filters import ProtocolFilter
-from failures.finding.search import count, older_than
 from failures.models import FailureProtocol
+from failures.protocols.conditions import Asked
+from failures.protocols.filter import ProtocolFilter
+from failures.protocols.search import count, older_than
 
 log = structlog.get_logger(__name__)
 EXPORT = "protocols.export"

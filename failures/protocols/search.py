@@ -18,8 +18,8 @@ from django.db.models import Q
 
 from console.database import quick
 from console.lists.keyset import COUNTED, Found, Place
-from failures.finding.asked import BY_TIME, Asked, Way
 from failures.models import FailureProtocol
+from failures.protocols.conditions import BY_TIME, Asked, Way
 
 # Keys beyond any other.
 LOWEST, HIGHEST = UUID(int=0), UUID(int=2**128 - 1)

@@ -16,10 +16,9 @@ from console.filters import (
     SpanFilter,
     TextFilter,
 )
-from failures.finding.asked import Asked
-from failures.finding.meaning import asked_for
 from failures.models import FailureProtocol
 from failures.models.protocol import DISPOSITIONS, OUTCOMES
+from failures.protocols.conditions import Asked, asked_for
 
 TEMPORARY = [("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))]
 COUNTED_OR_NOT = [
@@ -37,7 +36,7 @@ def server_names() -> list[str]:
 
 
 class ProtocolFilter(SearchFilter):
-    """`failures.finding.search` finds what it asks for."""
+    """`failures.protocols.search` finds what it asks for."""
 
     setting = NamesFilter(gettext_lazy("Setting"), setting_keys)
     server = NamesFilter(gettext_lazy("Server"), server_names)

@@ -1,1 +1,0 @@
-"""Finding failure protocols: one filter for pages, REST and files, and pages of what it finds at any size."""
