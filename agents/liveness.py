@@ -8,7 +8,16 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from agents.models import Kind, LaunchSetting, Pool, RunPhase, Server, ServerToken, SiteIdentity, Spread
+from agents.models import (
+    LaunchSetting,
+    Pool,
+    RunPhase,
+    Server,
+    ServerToken,
+    SettingKind,
+    SiteIdentity,
+    Spread,
+)
 from agents.models.server import lost_before
 from agents.models.site import ONLY
 from console import task_queue
@@ -81,7 +90,7 @@ def servers_without_broker(now: datetime) -> list[tuple[Server, int]]:
         runs__wanted=True,
         runs__closed_at=None,
         runs__state__in=(RunPhase.STARTING, RunPhase.RUNNING),
-        runs__activation__setting__kind=Kind.MESSAGE,
+        runs__activation__setting__kind=SettingKind.MESSAGE,
     )
     heard = Server.objects.filter(last_seen_at__gt=lost_before(now))
     counted = heard.annotate(

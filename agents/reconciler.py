@@ -39,7 +39,7 @@ STEPS: tuple[tuple[str, Callable[[datetime], int]], ...] = (
     ("groups", advance_groups),
     ("schedules", tend_schedules),
 )
-TOLD = ("tripped", "changed", "lost", "ended", "redelivered")
+REPORTED = ("tripped", "changed", "lost", "ended", "redelivered")
 
 
 def tend(now: datetime) -> None:
@@ -81,7 +81,7 @@ def keep_up(now: datetime) -> None:
     for name, step in STEPS:
         with isolated(name):
             done[name] = step(now)
-    told = {name: done[name] for name in TOLD if done.get(name)}
+    told = {name: done[name] for name in REPORTED if done.get(name)}
     if told:
         log.info("tended", **told)
 

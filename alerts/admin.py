@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from alerts.kinds import Kind
+from alerts.kinds import AlertKind
 from alerts.models import AlertRule, NoticeTarget
 from alerts.notices.operations import DeleteTarget, save_target
 from alerts.sources import every_kind, kind_of
@@ -21,7 +21,7 @@ from console.operations.operation import Act
 from console.ui.text import masked
 
 
-def defaults_of(kind: Kind) -> str:
+def defaults_of(kind: AlertKind) -> str:
     """What is built in, in one line."""
     limits = kind.limits
     return _("%(unit)s: opens at %(upper)s after %(open)s s, closes below %(lower)s after %(close)s s") % {

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from django.db import DatabaseError
 
-from alerts.kinds import MORE, Kind, Observation, Rules, rules_of
+from alerts.kinds import MORE, AlertKind, Observation, Rules, rules_of
 from alerts.models import LIVE_ALERTS, Alert, AlertEvaluation, AlertState
 from alerts.recording import record, state_of
-from alerts.rules import Decision, Step, Thresholds, decide
+from alerts.rules import AlertDecision, AlertStep, Thresholds, decide_alert
 from alerts.sources import every_kind
 from console.processes import lock
 
@@ -78,7 +78,7 @@ MOST_KNOWN = 2000
 LATE = timedelta(minutes=2)
 
 
-def evaluate(now: datetime) -> int:
+def evaluate_all(now: datetime) -> int:
     """How many transitions were made."""
     deadline = time.monotonic() + BUDGET_SECONDS
     made = 0
@@ -98,7 +98,7 @@ def evaluate(now: datetime) -> int:
     return made
 
 
-def evaluate_kind(kind: Kind, now: datetime) -> int:
+def evaluate_kind(kind: AlertKind, now: datetime) -> int:
     """How many transitions were made."""
     known = {alert.subject: alert for alert in _known(kind, now)}
     live = frozenset(
@@ -110,33 +110,35 @@ def evaluate_kind(kind: Kind, now: datetime) -> int:
     decided = [
         _decided(seen, known.get(seen.subject), kind, rules, now) for seen in [*observed.values(), *gone]
     ]
-    opening = [seen for seen, decision in decided if decision.step is Step.OPENED]
+    opening = [seen for seen, decision in decided if decision.step is AlertStep.OPENED]
     collected = collect(opening, known, now)
     made = sum(
         _made(seen, decision, known, kind, now)
         for seen, decision in decided
-        if decision.step is not Step.OPENED or seen.subject in collected.own
+        if decision.step is not AlertStep.OPENED or seen.subject in collected.own
     )
     return made + _collective(collected, known, kind, rules, now)
 
 
 def _decided(
-    seen: Observation, alert: Alert | None, kind: Kind, rules: Rules, now: datetime
-) -> tuple[Observation, Decision]:
+    seen: Observation, alert: Alert | None, kind: AlertKind, rules: Rules, now: datetime
+) -> tuple[Observation, AlertDecision]:
     """What nobody watches any more is as if it had gone."""
     limits = rules.of(seen.pools)
     value = 0.0 if limits is None else seen.value
-    return seen, decide(state_of(alert), value, now, limits or kind.limits)
+    return seen, decide_alert(state_of(alert), value, now, limits or kind.limits)
 
 
-def _made(seen: Observation, decision: Decision, known: dict[str, Alert], kind: Kind, now: datetime) -> bool:
+def _made(
+    seen: Observation, decision: AlertDecision, known: dict[str, Alert], kind: AlertKind, now: datetime
+) -> bool:
     return (
         record(known.get(seen.subject), seen, decision, kind, now) is not None and decision.step is not None
     )
 
 
 def _collective(
-    collected: Collected, known: dict[str, Alert], kind: Kind, rules: Rules, now: datetime
+    collected: Collected, known: dict[str, Alert], kind: AlertKind, rules: Rules, now: datetime
 ) -> bool:
     """The one alert for all causes beyond those that got one of their own."""
     alert = known.get(MORE)
@@ -145,10 +147,10 @@ def _collective(
     seen = collected.observation()
     limits = rules.of(seen.pools) or kind.limits
     at_least_one = _one_is_enough(limits)
-    return _made(seen, decide(state_of(alert), seen.value, now, at_least_one), known, kind, now)
+    return _made(seen, decide_alert(state_of(alert), seen.value, now, at_least_one), known, kind, now)
 
 
-def _known(kind: Kind, now: datetime) -> Sequence[Alert]:
+def _known(kind: AlertKind, now: datetime) -> Sequence[Alert]:
     """The newest of each cause last, so that it is the one that counts. Three questions, each answered by an
     index: however many have closed, they are not looked through."""
     rows = Alert.objects.filter(kind=kind.name)
@@ -168,21 +170,21 @@ def _one_is_enough(limits: Thresholds) -> Thresholds:
 def late_kinds(now: datetime) -> list[str]:
     """The labels of kinds that nobody looked at lately, though somebody did once: a worker that never ran is
     told by the health of beat."""
-    return [str(kind.label) for kind, at in _looked() if at is not None and now - at > LATE]
+    return [str(kind.label) for kind, at in _evaluated() if at is not None and now - at > LATE]
 
 
-def _longest_ago_first() -> list[Kind]:
+def _longest_ago_first() -> list[AlertKind]:
     never = datetime.min.replace(tzinfo=UTC)
-    return [kind for kind, _at in sorted(_looked(), key=lambda pair: pair[1] or never)]
+    return [kind for kind, _at in sorted(_evaluated(), key=lambda pair: pair[1] or never)]
 
 
-def _looked() -> list[tuple[Kind, datetime | None]]:
+def _evaluated() -> list[tuple[AlertKind, datetime | None]]:
     """Each kind with the instant of its last whole look. One query."""
     found = dict(AlertEvaluation.objects.values_list("kind", "at"))
     return [(kind, found.get(kind.name)) for kind in every_kind()]
 
 
-def _note(kind: Kind, now: datetime) -> None:
+def _note(kind: AlertKind, now: datetime) -> None:
     rows = AlertEvaluation.objects.filter(kind=kind.name)
     if not rows.update(at=now):
         rows.get_or_create(kind=kind.name, defaults={"at": now})

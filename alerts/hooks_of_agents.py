@@ -13,7 +13,7 @@ from agents import hooks
 from agents.hooks import AT_ONCE, Referrer
 from agents.models import BreakerTrip, LaunchSetting
 from agents.reconciler import beat_is_away
-from alerts.evaluation import evaluate
+from alerts.evaluation import evaluate_all
 from alerts.models import Notice, NoticeTarget
 from alerts.notices.delivery import send_due
 from alerts.notices.recipients import create_notices
@@ -71,7 +71,7 @@ def _look(now: datetime) -> None:
     if not _looking.acquire(blocking=False):
         return
     try:
-        evaluate(now)
+        evaluate_all(now)
         send_due(now)
     except Exception:
         # Nobody waits for this thread: the next look tries again.

@@ -9,12 +9,12 @@ from django.utils.functional import Promise
 
 from alerts.models import AlertRule
 from alerts.models.alert import Severity
-from alerts.rules import Step, Thresholds
+from alerts.rules import AlertStep, Thresholds
 
 Text = str | Promise
 # The subject of the alert that stands for all causes of its kind that got none of their own.
 MORE = ""
-EVERY_STEP = frozenset({Step.OPENED, Step.REPEATED, Step.CLOSED})
+EVERY_STEP = frozenset({AlertStep.OPENED, AlertStep.REPEATED, AlertStep.CLOSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ Observe = Callable[[datetime, frozenset[str]], Iterable[Observation]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class AlertKind:
     """`says(facts, value)` is one sentence on what is wrong and where, `measure(value)` the value with its
     unit, empty where it says nothing, `url(facts)` the page of what it is about; all in the reader's
-    language, none with a body or a secret. `told`: the steps that are told by e-mail and webhook. `head` and
-    `advice`: label and what to do of one alert, where they depend on what it is about."""
+    language, none with a body or a secret. `notified_steps`: the steps that are told by e-mail and webhook.
+    `head` and `advice`: label and what to do of one alert, where they depend on what it is about."""
 
     name: str
     label: Text
@@ -54,7 +54,7 @@ class Kind:
     what_to_do: Text
     url: Callable[[Mapping[str, Any]], str]
     observe: Observe
-    told: frozenset[Step] = EVERY_STEP
+    notified_steps: frozenset[AlertStep] = EVERY_STEP
     head: Callable[[Mapping[str, Any], float], Text] | None = None
     advice: Callable[[Mapping[str, Any]], Text] | None = None
 
@@ -75,7 +75,7 @@ class Rules:
         return min((each for each in found if each is not None), key=lambda each: each.upper, default=None)
 
 
-def rules_of(kind: Kind) -> Rules:
+def rules_of(kind: AlertKind) -> Rules:
     """One query."""
     rows = list(AlertRule.objects.filter(kind=kind.name))
     site = next((row for row in rows if row.pool_id is None), None)

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from alerts import text
 from alerts.models import LIVE_ALERTS, Alert, AlertState
-from alerts.recording import add_transition, fields_of, state_of
-from alerts.rules import State, Step, closed_by_person, snoozed
+from alerts.recording import add_transition, state_columns, state_of
+from alerts.rules import AlertStep, State, closed_by_person, snoozed
 from alerts.sources import kind_of
 from console.operations.inputs import REASON, Until
 from console.operations.operation import Act, Done, ModelPermission, Operation, Question
@@ -31,7 +31,7 @@ ALERTS = Resource(
     list_page="alerts",
     title=_("Alerts"),
     setting_key=lambda alert: alert.setting.key if alert.setting else "",
-    label=text.label,
+    label=text.alert_label,
 )
 
 
@@ -92,19 +92,21 @@ def snooze(alert: Alert, until: datetime, by: Any, reason: str, now: datetime) -
         raise Refused(
             "until_is_too_far", gettext("That is too long."), gettext("Choose an end within three months.")
         )
-    return _change(alert, lambda state: snoozed(state, until), Step.SNOOZED, by, reason, now, until=until)
+    return _change(
+        alert, lambda state: snoozed(state, until), AlertStep.SNOOZED, by, reason, now, until=until
+    )
 
 
 def close(alert: Alert, by: Any, reason: str, now: datetime) -> Alert:
     """It stays closed until its cause has gone once; then a new one opens when it comes back. Raises
     Refused."""
-    return _change(alert, lambda state: closed_by_person(state, now), Step.CLOSED, by, reason, now)
+    return _change(alert, lambda state: closed_by_person(state, now), AlertStep.CLOSED, by, reason, now)
 
 
 def _change(
     alert: Alert,
     change: Callable[[State], State],
-    step: Step,
+    step: AlertStep,
     by: Any,
     reason: str,
     now: datetime,
@@ -117,7 +119,7 @@ def _change(
         current = Alert.objects.select_for_update(no_key=True).get(pk=alert.pk)
         if current.state not in LIVE_ALERTS:
             raise _closed_already()
-        values = fields_of(change(state_of(current)))
+        values = state_columns(change(state_of(current)))
         Alert.objects.filter(pk=current.pk).update(revision=F("revision") + 1, **values)
         current.refresh_from_db()
         add_transition(current, step, kind_of(current.kind), now, by=by, reason=reason, until=until)

@@ -13,10 +13,10 @@ import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from alerts.kinds import Kind, Observation
+from alerts.kinds import AlertKind, Observation
 from alerts.models import Alert, AlertTransition
 from alerts.notices.recipients import notify, withdraw
-from alerts.rules import Decision, Phase, State, Step
+from alerts.rules import AlertDecision, AlertStep, Phase, State
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ def state_of(alert: Alert | None) -> State:
 
 
 def record(
-    alert: Alert | None, seen: Observation, decision: Decision, kind: Kind, now: datetime
+    alert: Alert | None, seen: Observation, decision: AlertDecision, kind: AlertKind, now: datetime
 ) -> Alert | None:
     """The alert as it is now; None where somebody else was first, or there is none any more."""
     state = decision.state
@@ -46,13 +46,13 @@ def record(
         if alert is not None:
             Alert.objects.filter(pk=alert.pk, revision=alert.revision).delete()
         return None
-    values = {**fields_of(state), **_found(seen, alert)}
-    if alert is not None and not decision.anew:
+    values = {**state_columns(state), **_found(seen, alert)}
+    if alert is not None and not decision.is_new:
         return _changed(alert, seen, decision, values, kind, now)
     return _created(seen, decision, values, kind, now)
 
 
-def fields_of(state: State) -> dict[str, Any]:
+def state_columns(state: State) -> dict[str, Any]:
     values = asdict(state)
     return {"state": values.pop("phase").value, **values}
 
@@ -66,9 +66,9 @@ def _found(seen: Observation, alert: Alert | None) -> dict[str, Any]:
 
 
 def _created(
-    seen: Observation, decision: Decision, values: dict[str, Any], kind: Kind, now: datetime
+    seen: Observation, decision: AlertDecision, values: dict[str, Any], kind: AlertKind, now: datetime
 ) -> Alert | None:
-    opened = {"opened_at": now} if decision.step is Step.OPENED else {}
+    opened = {"opened_at": now} if decision.step is AlertStep.OPENED else {}
     try:
         with transaction.atomic():
             alert = Alert.objects.create(
@@ -85,9 +85,14 @@ def _created(
 
 
 def _changed(
-    alert: Alert, seen: Observation, decision: Decision, values: dict[str, Any], kind: Kind, now: datetime
+    alert: Alert,
+    seen: Observation,
+    decision: AlertDecision,
+    values: dict[str, Any],
+    kind: AlertKind,
+    now: datetime,
 ) -> Alert | None:
-    if decision.step is Step.OPENED:
+    if decision.step is AlertStep.OPENED:
         values["opened_at"] = now
     if decision.step is None and all(getattr(alert, name) == value for name, value in values.items()):
         return alert
@@ -96,7 +101,7 @@ def _changed(
         if unchanged.update(revision=F("revision") + 1, **values) != 1:
             return None
         alert.refresh_from_db()
-        if seen.facts and decision.step in (Step.OPENED, Step.REOPENED, Step.REPEATED):
+        if seen.facts and decision.step in (AlertStep.OPENED, AlertStep.REOPENED, AlertStep.REPEATED):
             alert.pools.set(seen.pools)
         if decision.step is not None:
             add_transition(alert, decision.step, kind, now)
@@ -105,8 +110,8 @@ def _changed(
 
 def add_transition(
     alert: Alert,
-    step: Step,
-    kind: Kind | None,
+    step: AlertStep,
+    kind: AlertKind | None,
     now: datetime,
     *,
     by: Any = None,
@@ -118,9 +123,9 @@ def add_transition(
     row = AlertTransition.objects.create(
         alert=alert, step=step.value, value=alert.value, at=now, by=by, reason=reason, until=until
     )
-    if step is Step.REOPENED:
+    if step is AlertStep.REOPENED:
         withdraw(alert)
-    if kind is not None and step in kind.told:
+    if kind is not None and step in kind.notified_steps:
         notify(row, now)
     log.warning(
         "alert", kind=alert.kind, subject=alert.subject, step=step.value, alert=alert.pk, value=alert.value

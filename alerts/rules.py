@@ -16,7 +16,7 @@ class Phase(StrEnum):
     CLOSED = "closed"
 
 
-class Step(StrEnum):
+class AlertStep(StrEnum):
     """What a decision does. `REOPENED`: closed by itself a moment ago, so it is the same alert still."""
 
     OPENED = "opened"
@@ -62,15 +62,16 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """`step` None: nothing that anybody is told. `anew`: `state` is of another alert than the one before."""
+class AlertDecision:
+    """`step` None: nothing that anybody is told. `is_new`: `state` is of another alert than the one
+    before."""
 
     state: State
-    step: Step | None = None
-    anew: bool = False
+    step: AlertStep | None = None
+    is_new: bool = False
 
 
-def decide(state: State, value: float | None, now: datetime, limits: Thresholds) -> Decision:
+def decide_alert(state: State, value: float | None, now: datetime, limits: Thresholds) -> AlertDecision:
     """`value` None: nobody knows it now, then nothing opens and nothing closes."""
     seen = _watched(state, value, now, limits)
     if seen.phase in (Phase.OPEN, Phase.SNOOZED):
@@ -101,29 +102,29 @@ def _since(below: datetime | None, now: datetime, limits: Thresholds) -> bool:
     return below is not None and now - below >= limits.close_after
 
 
-def _while_open(state: State, now: datetime, limits: Thresholds) -> Decision:
+def _while_open(state: State, now: datetime, limits: Thresholds) -> AlertDecision:
     if _since(state.below_since, now, limits):
-        return Decision(replace(state, phase=Phase.CLOSED, closed_at=now), Step.CLOSED)
+        return AlertDecision(replace(state, phase=Phase.CLOSED, closed_at=now), AlertStep.CLOSED)
     slept = state.phase == Phase.SNOOZED and state.snoozed_until is not None and state.snoozed_until <= now
     due = state.phase == Phase.OPEN and state.repeat_at is not None and state.repeat_at <= now
     if not slept and not due:
-        return Decision(state)
+        return AlertDecision(state)
     repeats = state.repeats + 1
     again = replace(
         state, phase=Phase.OPEN, snoozed_until=None, repeats=repeats, repeat_at=_next(repeats, now, limits)
     )
-    return Decision(again, Step.REPEATED)
+    return AlertDecision(again, AlertStep.REPEATED)
 
 
-def _while_closed(state: State, now: datetime, limits: Thresholds) -> Decision:
+def _while_closed(state: State, now: datetime, limits: Thresholds) -> AlertDecision:
     if state.held or state.above_since is None or now - state.above_since < limits.open_after:
-        return Decision(state)
+        return AlertDecision(state)
     if state.closed_at is not None and not state.by_hand and now - state.closed_at < SAME:
         asleep = state.snoozed_until is not None and state.snoozed_until > now
         phase = Phase.SNOOZED if asleep else Phase.OPEN
-        return Decision(replace(state, phase=phase, closed_at=None), Step.REOPENED)
+        return AlertDecision(replace(state, phase=phase, closed_at=None), AlertStep.REOPENED)
     opened = State(Phase.OPEN, above_since=state.above_since, repeat_at=_next(0, now, limits))
-    return Decision(opened, Step.OPENED, anew=state.phase == Phase.CLOSED)
+    return AlertDecision(opened, AlertStep.OPENED, is_new=state.phase == Phase.CLOSED)
 
 
 def _next(repeats: int, now: datetime, limits: Thresholds) -> datetime | None:

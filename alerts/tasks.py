@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from alerts.evaluation import evaluate
+from alerts.evaluation import evaluate_all
 from alerts.notices.delivery import send_due
 
 
@@ -14,4 +14,4 @@ def send_notices_task() -> None:
 
 @shared_task(name="alerts.evaluate")
 def evaluate_task() -> None:
-    evaluate(timezone.now())
+    evaluate_all(timezone.now())

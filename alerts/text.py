@@ -12,9 +12,9 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext, pgettext_lazy
 
-from alerts.kinds import MORE, Kind, Text
+from alerts.kinds import MORE, AlertKind, Text
 from alerts.models import Alert, AlertTransition, Severity
-from alerts.rules import Step
+from alerts.rules import AlertStep
 from alerts.sources import kind_of
 from console.ui.amounts import instant, number
 from contract.text import storable
@@ -26,11 +26,11 @@ LONGEST = 300
 UNREADABLE = (KeyError, TypeError, ValueError, NoReverseMatch)
 
 STEPS: dict[str, Text] = {
-    Step.OPENED: pgettext_lazy("an alert", "opened"),
-    Step.REPEATED: pgettext_lazy("an alert", "still open"),
-    Step.REOPENED: pgettext_lazy("an alert", "came back at once"),
-    Step.SNOOZED: pgettext_lazy("an alert", "snoozed"),
-    Step.CLOSED: pgettext_lazy("an alert", "closed"),
+    AlertStep.OPENED: pgettext_lazy("an alert", "opened"),
+    AlertStep.REPEATED: pgettext_lazy("an alert", "still open"),
+    AlertStep.REOPENED: pgettext_lazy("an alert", "came back at once"),
+    AlertStep.SNOOZED: pgettext_lazy("an alert", "snoozed"),
+    AlertStep.CLOSED: pgettext_lazy("an alert", "closed"),
 }
 
 
@@ -41,7 +41,7 @@ def one_line(text: object, limit: int = LONGEST) -> str:
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 
-def label(alert: Alert) -> str:
+def alert_label(alert: Alert) -> str:
     kind = kind_of(alert.kind)
     if kind is None:
         return alert.kind
@@ -97,7 +97,7 @@ def about(alert: Alert) -> str:
         return reverse("admin:alerts")
 
 
-def content_of(row: AlertTransition) -> dict[str, Any]:
+def alert_webhook_body(row: AlertTransition) -> dict[str, Any]:
     """The body of a webhook. `transition` is the same in each repetition: who knows it has nothing to do."""
     alert = row.alert
     with translation.override(settings.LANGUAGE_CODE):
@@ -124,16 +124,16 @@ def content_of(row: AlertTransition) -> dict[str, Any]:
         }
 
 
-def letter_of(row: AlertTransition) -> tuple[str, str]:
+def alert_email(row: AlertTransition) -> tuple[str, str]:
     """(subject, text) of an e-mail, in the language that is in force."""
     alert, kind = row.alert, kind_of(row.alert.kind)
     heads = {
-        Step.REPEATED.value: _("Still open: %(what)s"),
-        Step.CLOSED.value: _("Over: %(what)s"),
+        AlertStep.REPEATED.value: _("Still open: %(what)s"),
+        AlertStep.CLOSED.value: _("Over: %(what)s"),
     }
-    head = heads.get(row.step, "%(what)s") % {"what": f"{label(alert)}: {says(alert)}"}
+    head = heads.get(row.step, "%(what)s") % {"what": f"{alert_label(alert)}: {says(alert)}"}
     lines = [says(alert), "", *_facts(row, kind)]
-    if row.step != Step.CLOSED:
+    if row.step != AlertStep.CLOSED:
         lines += ["", _("What to do: %(text)s") % {"text": what_to_do(alert)}]
     lines += [
         "",
@@ -144,17 +144,18 @@ def letter_of(row: AlertTransition) -> tuple[str, str]:
     return one_line(head, 200), "\n".join(lines)
 
 
-def _facts(row: AlertTransition, kind: Kind | None) -> list[str]:
+def _facts(row: AlertTransition, kind: AlertKind | None) -> list[str]:
     alert = row.alert
     value = measured(alert, row.value) if kind else ""
     pools = ", ".join(sorted(pool.name for pool in alert.pools.all()))
     facts = [
-        _("Kind: %(kind)s (%(severity)s)") % {"kind": label(alert), "severity": alert.get_severity_display()},
+        _("Kind: %(kind)s (%(severity)s)")
+        % {"kind": alert_label(alert), "severity": alert.get_severity_display()},
         _("Value: %(value)s") % {"value": value} if value else "",
         _("Open since: %(at)s") % {"at": instant(alert.opened_at)} if alert.opened_at else "",
         _("Pools: %(names)s") % {"names": pools} if pools else "",
     ]
-    if row.step == Step.CLOSED:
+    if row.step == AlertStep.CLOSED:
         who = row.by.get_username() if row.by else pgettext("an alert", "by itself")
         facts.append(_("Closed: %(at)s, %(who)s") % {"at": instant(row.at), "who": who})
         facts.append(_("Reason: %(reason)s") % {"reason": one_line(row.reason)} if row.reason else "")

@@ -173,6 +173,6 @@ def _instant(number: str, count: int) -> str:
 
 
 def _nothing_left_out() -> Any:
-    from dlq.search.storing import left_out
+    from dlq.search.storing import masked_names_digest
 
-    return left_out(())
+    return masked_names_digest(())

@@ -78,13 +78,13 @@ def _retention() -> tuple[int, float, float]:
 
     from console.processes import record_heartbeat
     from retention.models import RetentionState
-    from retention.worker import work
+    from retention.worker import run_retention_turn
 
     began = time.perf_counter()
     with capture_logs() as told:
         while True:
             record_heartbeat("feed", timezone.now())
-            run = work(timezone.now(), every=timedelta(hours=1))
+            run = run_retention_turn(timezone.now(), every=timedelta(hours=1))
             if run is None or run.state != RetentionState.RUNNING:
                 break
     lasted = time.perf_counter() - began

@@ -38,7 +38,7 @@ from dlq.models import (
 from failures.error_groups.rollup import fold
 from failures.intake.batch import accept_batch
 from failures.models import FailureGroup, FingerprintHour
-from retention.worker import work
+from retention.worker import run_retention_turn
 
 SPAN = timedelta(days=30)
 SERVERS, KINDS = 20, 20
@@ -192,7 +192,7 @@ def delete_bodies() -> None:
         state=LetterState.GIVEN_BACK, state_at=now - LEFT_AGO
     )
     while True:
-        run = work(now, every=timedelta(0), seconds=600)
+        run = run_retention_turn(now, every=timedelta(0), seconds=600)
         if run is None or run.problem:
             raise RuntimeError("retention did not end" if run is None else str(run.problem))
         if run.ended_at is not None:

@@ -45,7 +45,7 @@ def reply_queue() -> str:
     return f"MA.reply.{host}-{os.getpid()}"
 
 
-def bounded(call: Callable[[], T]) -> T:
+def with_timeout(call: Callable[[], T]) -> T:
     """The answer of `call`, or BrokerTimeout. A call that takes longer goes on alone, and the next ones wait
     for it."""
     if not _turn.acquire(timeout=WAIT_SECONDS):

@@ -32,10 +32,10 @@ def json_line(row: Row) -> str:
 
 def plain(row: Row) -> dict[str, Any]:
     """For JSON."""
-    return {name: instant(value) if isinstance(value, datetime) else value for name, value in row.items()}
+    return {name: iso_instant(value) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
-def instant(at: datetime) -> str:
+def iso_instant(at: datetime) -> str:
     return at.astimezone(UTC).isoformat()
 
 
@@ -44,7 +44,7 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime):
-        return instant(value)
+        return iso_instant(value)
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
@@ -80,14 +80,14 @@ class Stream:
     `told(True)` before anything is sent. One that breaks off is told by `told(False)`, and looks broken to
     its reader: it must not be taken for a whole one."""
 
-    def __init__(self, texts: Iterable[str], *, told: Callable[[bool], object], begin: str = "") -> None:
+    def __init__(self, texts: Iterable[str], *, on_end: Callable[[bool], object], begin: str = "") -> None:
         """Raises Refused where so many files are being made already."""
         self._places = _running
         if not self._places.acquire(blocking=False):
             raise Refused("busy", gettext("Other exports are running: try again when they are done."))
-        self._told, self._held, self._whole = told, True, False
+        self._on_end, self._held, self._whole = on_end, True, False
         self._pieces = self._joined(texts, begin)
-        told(True)
+        on_end(True)
 
     def __iter__(self) -> Iterator[bytes]:
         return self._pieces
@@ -112,7 +112,7 @@ class Stream:
         self._held = False
         self._places.release()
         if not self._whole:
-            self._told(False)
+            self._on_end(False)
 
 
 def file_response(stream: Stream, form: str, name: str) -> StreamingHttpResponse:

@@ -20,8 +20,8 @@ class DlqConfig(AppConfig):
         from failures.hooks import protocols_stored, record_kinds
         from failures.protocols.messages import register_endings, register_returned
 
-        rights.register()
-        editing.register()
+        rights.register_rights()
+        editing.register_edit_hooks()
         hooks.key_taken.implement(key_problem)
         record_kinds.implement(ReplayOutcomes)
         protocols_stored.implement(protocols_arrived)

@@ -76,7 +76,7 @@ text.DETAILS.declare(
 
 
 def _operation(step: Any) -> str:
-    """Of the rule of an edit, as `dlq.edit.rules.bulk_rule.told` gives it."""
+    """Of the rule of an edit, as `dlq.edit.rules.bulk_rule.describe_rule` gives it."""
     if not isinstance(step, dict) or "op" not in step:
         return str(step)
     place, value = step.get("place", ""), step.get("value", "")

@@ -25,7 +25,7 @@ class Hooks:
 _hooks: dict[str, Hooks] = {}
 
 
-def register(action: str, hooks: Hooks) -> None:
+def register_hooks(action: str, hooks: Hooks) -> None:
     """At start-up."""
     _hooks[action] = hooks
 

@@ -18,7 +18,7 @@ IMPORT = "import_letters"
 GIVE_BACK_EVERYWHERE = "dlq.give_back"
 
 
-def register() -> None:
+def register_rights() -> None:
     add_action(SEE, "dlq.view_deadletter", "may_see_letters", _("Can view dead letter"))
     add_action(
         SEE_MASKED, "dlq.can_see_masked", "may_see_masked", _("Can see masked properties of dead letters")

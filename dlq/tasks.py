@@ -51,7 +51,7 @@ def put_words() -> None:
 
 
 @shared_task(name="dlq.empty_bin")
-def empty_bin() -> None:
+def purge_trash() -> None:
     """Removes for good what lay in the bin long enough; a while at a time, and as long again others have the
     broker."""
     queues, end = letter_queues(), time.monotonic() + BIN_TURN

@@ -15,7 +15,7 @@ class FailuresConfig(AppConfig):
         from failures.protocols import conditions, referrer
         from failures.protocols.messages import known_attempts, unresolved
 
-        conditions.register()
+        conditions.register_lookups()
         hooks.known_attempts.implement(known_attempts)
         hooks.unresolved_messages.implement(unresolved)
         hooks.stored_less.implement(stored_up_to)

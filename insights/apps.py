@@ -12,4 +12,4 @@ class InsightsConfig(AppConfig):
         )
         from insights.archive import statements
 
-        statements.register_kinds()
+        statements.register_archived_kinds()

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Activation, LaunchSetting
 from console.lists.keyset import PAGE
 from console.ui.amounts import instant, number
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import add_page, link, needs, page
 from contract.names import HISTORY_KEY
 from failures.models import FailureProtocol
@@ -37,7 +37,7 @@ OF_SETTINGS = ("protocols", "recovered", *LETTERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RetentionRow:
     """`days`: N of this setting. `goes`: sentences. `did`: what the last run that did anything to it
     deleted."""
 
@@ -62,7 +62,7 @@ class Did:
 @dataclass(frozen=True, slots=True)
 class RunRow:
     run: RetentionRun
-    state: Shown
+    state: StateLabel
     took: timedelta
     parts: list[str]
 
@@ -144,7 +144,7 @@ def ages() -> list[tuple[str, str]]:
     ]
 
 
-def _row(setting: LaunchSetting, now: datetime, letters: Sequence[AgePreview]) -> Row:
+def _row(setting: LaunchSetting, now: datetime, letters: Sequence[AgePreview]) -> RetentionRow:
     figures = RetentionFigure.objects.filter(setting_key=setting.key, what__in=OF_SETTINGS)
     ranges = ranges_of(setting, now)
     goes = [what_goes_next(each) for each in ranges]
@@ -153,7 +153,7 @@ def _row(setting: LaunchSetting, now: datetime, letters: Sequence[AgePreview]) -
     if setting.key == HISTORY_KEY:
         goes = [_("nothing by age: the demo made it up, and ./ma manage demo_history --remove takes it away")]
     goes += _letters_go(letters)
-    return Row(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
+    return RetentionRow(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
 
 
 def _letters_go(going: Sequence[AgePreview]) -> list[str]:
@@ -236,9 +236,9 @@ def _kept(reason: str, count: int) -> str:
 
 def _last_runs(now: datetime) -> list[RunRow]:
     shown = {
-        RetentionState.RUNNING.value: Shown(_("running"), "info", "play"),
-        RetentionState.DONE.value: Shown(_("done"), "ok", "ok"),
-        RetentionState.FAILED.value: Shown(_("failed"), "bad", "bad"),
+        RetentionState.RUNNING.value: StateLabel(_("running"), "info", "play"),
+        RetentionState.DONE.value: StateLabel(_("done"), "ok", "ok"),
+        RetentionState.FAILED.value: StateLabel(_("failed"), "bad", "bad"),
     }
     runs = list(RetentionRun.objects.all()[:RUNS_SHOWN])
     sums = (

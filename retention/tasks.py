@@ -3,10 +3,10 @@
 from celery import shared_task
 from django.utils import timezone
 
-from retention.worker import work
+from retention.worker import run_retention_turn
 
 
 @shared_task(name="retention.run")
 def retention_task() -> None:
     """Beat asks often; mostly there is nothing to do yet."""
-    work(timezone.now())
+    run_retention_turn(timezone.now())

@@ -94,7 +94,7 @@ def _why(row: Row) -> str:
     return WHY.get(row["rule"], "").format(before=(row["older_than"] or "")[:16])
 
 
-def line(row: Row) -> str:
+def retention_line(row: Row) -> str:
     """One line of a terminal."""
     about = f"{row['setting'] or '(no setting)'}: " if row["what"] in OF_SETTINGS else ""
     if "would_go" in row:

@@ -72,7 +72,9 @@ class RetentionWorker(Worker[RetentionRun]):
         return False
 
 
-def work(now: datetime, *, every: timedelta = EVERY, seconds: float = STEP_SECONDS) -> RetentionRun | None:
+def run_retention_turn(
+    now: datetime, *, every: timedelta = EVERY, seconds: float = STEP_SECONDS
+) -> RetentionRun | None:
     """The run as it is after this step, or None where there was nothing to do or another one is at it."""
     job = open_run(now, every=every)
     if job is None or not run(RetentionWorker(now, seconds), job.pk, now):

@@ -136,7 +136,7 @@ def outstanding(setting: str, jms_message_id: str) -> Acknowledgement:
     raise Ambiguous(_("No delivery of this message waits for an answer."))
 
 
-def answer(
+def acknowledge(
     row: Acknowledgement, action: Action, who: Answerer, now: datetime, record: Record = no_record
 ) -> Acknowledgement:
     """The first answer counts, the same again changes nothing. Raises AnsweredOtherwise, TooLate."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.acknowledgements.answers import Answerer, NotAnswered, answer, until_ended
+from agents.acknowledgements.answers import Answerer, NotAnswered, acknowledge, until_ended
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState
 from agents.pools.rights import why_not
 from console.operations.operation import Act, Done, Operation, Question
@@ -74,7 +74,7 @@ class _Answers(Operation[Acknowledgement]):
         )
 
     def run(self, row: Acknowledgement, act: Act, **inputs: Any) -> Done:
-        row = until_ended(answer(row, self.action, Answerer(by=act.by), act.now, act.record))
+        row = until_ended(acknowledge(row, self.action, Answerer(by=act.by), act.now, act.record))
         if row.state in WAITING_STATES:
             return Done(_("Answered. Its server has not said yet what came of it."), row)
         state = row.get_state_display()

@@ -6,9 +6,16 @@ from datetime import datetime, timedelta
 import structlog
 
 from agents.activations.end import end_activations, set_ending
-from agents.activations.rules.drain import Look, Patience, Progress, follow, time_is_up, verdict
+from agents.activations.rules.drain import (
+    DrainProgress,
+    Patience,
+    QueueReading,
+    advance_drain,
+    time_is_up,
+    verdict,
+)
 from agents.isolation import isolated
-from agents.models import Activation, ActivationState, Ending, Kind, LaunchSetting, Timing
+from agents.models import Activation, ActivationState, Ending, LaunchSetting, SettingKind, Timing
 from broker.management.queues import queue_figures
 from broker.port import BrokerError, BrokerUnavailable
 from console.broker import management
@@ -34,7 +41,7 @@ def watch_drains(now: datetime) -> int:
             set_ending(activation, Ending.LIMIT, now)
     rest = [activation for activation in open_ones if activation not in done]
     with lock("drains", HELD_FOR) as free:
-        ended = _look_at(rest, now) if free else []
+        ended = _read_queues(rest, now) if free else []
     if done or ended:
         end_activations(now, [activation.pk for activation in done + ended])
     return len(done) + len(ended)
@@ -52,7 +59,7 @@ def patience_of(setting: LaunchSetting) -> Patience:
 def _draining() -> Iterable[Activation]:
     """Those that have a run: while none has begun nothing is drained."""
     running = Activation.objects.filter(ended_at=None, state=ActivationState.RUNNING, ending="")
-    drains = running.filter(setting__timing=Timing.DELAYED, setting__kind=Kind.MESSAGE)
+    drains = running.filter(setting__timing=Timing.DELAYED, setting__kind=SettingKind.MESSAGE)
     return drains.select_related("setting__destination").order_by("started_at")
 
 
@@ -60,25 +67,25 @@ def _is_up(activation: Activation, now: datetime) -> bool:
     return time_is_up(activation.started_at, patience_of(activation.setting).longest, now)
 
 
-def _look_at(activations: Iterable[Activation], now: datetime) -> list[Activation]:
+def _read_queues(activations: Iterable[Activation], now: datetime) -> list[Activation]:
     """Those that are done."""
     ended = []
     for activation in activations:
         with isolated("drains", activation=activation.pk):
             try:
-                look = _look(activation)
+                reading = _reading_of(activation)
             except BrokerUnavailable as error:
                 log.info("broker away, no drain is decided", reason=str(error))
                 break
             except BrokerError as error:
                 log.warning("subscription not seen", setting=activation.setting.key, reason=str(error))
                 continue
-            if _decide(activation, look, now):
+            if _decide(activation, reading, now):
                 ended.append(activation)
     return ended
 
 
-def _look(activation: Activation) -> Look:
+def _reading_of(activation: Activation) -> QueueReading:
     """Raises BrokerError."""
     setting = activation.setting
     found = queue_figures(management(), setting.key, setting.subscribed.name)
@@ -87,16 +94,16 @@ def _look(activation: Activation) -> Look:
         later = found.added - activation.added_at_start
     # A broker that was restarted counts anew from what it holds: then nobody knows what came later.
     known = later if later is not None and later >= 0 else None
-    return Look(found.messages, found.scheduled, found.delivering, found.added, known)
+    return QueueReading(found.messages, found.scheduled, found.delivering, found.added, known)
 
 
-def _decide(activation: Activation, look: Look, now: datetime) -> bool:
-    before = Progress(activation.idle_since, activation.delayed_since, activation.added_seen)
-    after = follow(look, before, now)
+def _decide(activation: Activation, reading: QueueReading, now: datetime) -> bool:
+    before = DrainProgress(activation.idle_since, activation.delayed_since, activation.added_seen)
+    after = advance_drain(reading, before, now)
     if after != before:
         going_on = Activation.objects.filter(pk=activation.pk, ending="")
         going_on.update(
             idle_since=after.idle_since, delayed_since=after.delayed_since, added_seen=after.added
         )
-    ending = verdict(look, after, patience_of(activation.setting), now)
+    ending = verdict(reading, after, patience_of(activation.setting), now)
     return ending is not None and set_ending(activation, ending, now)

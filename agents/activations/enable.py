@@ -96,7 +96,7 @@ def reopen_trip(setting: LaunchSetting, activation: Activation) -> BreakerTrip |
 DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
 
 
-def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
+def enable_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     """Why this setting cannot be enabled now, or None."""
     return sending_refusal(setting) or _provision_refusal(setting) or _pool_refusal(setting, now)
 
@@ -111,7 +111,7 @@ def switch_on(
 ) -> None:
     """Does nothing where it is on already. What runs as soon as possible begins with it, what is started by a
     schedule does not. `try_one_first`: for this enabling; None as the setting says. Raises Refused."""
-    if refused := refusal(setting, now):
+    if refused := enable_refusal(setting, now):
         raise refused
     off_and_ready = LaunchSetting.objects.filter(
         pk=setting.pk, enabled=False, provision_state=ProvisionState.READY, wanted_hash=F("provisioned_hash")

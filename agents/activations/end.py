@@ -18,7 +18,17 @@ from agents.activations.rules.outcome import RunFact, final_state, finished_well
 from agents.history import note
 from agents.isolation import isolated
 from agents.liveness import lease_over_before, poll_after_commit, silence_counts
-from agents.models import Activation, ActivationState, Ending, Kind, Run, RunPhase, Server, Spread, Timing
+from agents.models import (
+    Activation,
+    ActivationState,
+    Ending,
+    Run,
+    RunPhase,
+    Server,
+    SettingKind,
+    Spread,
+    Timing,
+)
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.server import lost_before
 from agents.reasons import AGENT_FAILED, ENDED, MESSAGES_FAILED, RUN_FAILED
@@ -73,7 +83,7 @@ def set_ending(
 def _run_out(unended: QuerySet[Activation]) -> QuerySet[Activation]:
     """Those of which a run ended by itself."""
     closed = Run.objects.filter(activation=OuterRef("pk"), wanted=True, closed_at__isnull=False)
-    may_end = Q(setting__timing=Timing.DELAYED) | Q(setting__kind=Kind.STANDALONE)
+    may_end = Q(setting__timing=Timing.DELAYED) | Q(setting__kind=SettingKind.STANDALONE)
     candidates = unended.filter(may_end, Exists(closed), state=ActivationState.RUNNING, ending="")
     # In this order by the index of states.
     return candidates.select_related("setting").order_by("-started_at", "-id")
@@ -147,7 +157,7 @@ def _has_incomplete_runs(pk: UUID) -> bool:
 # more.
 CLOSING_RECORD_WITHIN = timedelta(seconds=60)
 # Only a lease keeps two of them from running at once: as `leased` says of one setting.
-LEASED = Q(activation__setting__kind=Kind.STANDALONE, activation__setting__spread=Spread.ANY)
+LEASED = Q(activation__setting__kind=SettingKind.STANDALONE, activation__setting__spread=Spread.ANY)
 
 
 def lose_unreachable_runs(now: datetime) -> int:

@@ -69,7 +69,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Changed]:
     ]
 
 
-def label(name: str) -> str:
+def field_label(name: str) -> str:
     """The name of a field as people read it; a parameter's own."""
     head, _dot, rest = name.partition(".")
     if head == "parameters" and rest:

@@ -123,7 +123,7 @@ def _newest(setting_of: Mapping[UUID, LaunchSetting]) -> dict[UUID, list[Current
         "activation_id", "pk", "server_id", "state", "closed_at"
     ):
         interrupted, setting = state == RunPhase.INTERRUPTED, setting_of[activation]
-        anew = setting.timing == Timing.ASAP and setting.takes_messages
-        if interrupted or closed_at is None or not anew:
+        continuous = setting.timing == Timing.ASAP and setting.takes_messages
+        if interrupted or closed_at is None or not continuous:
             newest[activation].append(Current(run, server, over=interrupted or closed_at is not None))
     return newest

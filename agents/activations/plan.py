@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 
 from agents import reasons
 from agents.activations.placement_facts import PlanningFacts, read_facts
-from agents.activations.rules.placement import Plan, Waiting, plan_any, plan_many
+from agents.activations.rules.placement import Blocker, Plan, plan_any, plan_many
 from agents.history import note
 from agents.isolation import isolated
 from agents.liveness import poll_after_commit
@@ -20,12 +20,12 @@ from agents.models.activation import OPEN_ACTIVATIONS
 from console.reasons import NO_REASON
 
 WAITING_FOR = {
-    Waiting.NO_SERVER: reasons.NO_SERVER,
-    Waiting.NONE_ALIVE: reasons.NONE_ALIVE,
-    Waiting.NONE_OFFERS: reasons.NONE_OFFERS,
-    Waiting.CORDONED: reasons.ALL_CORDONED,
-    Waiting.DISOBEYING: reasons.NONE_OBEYS,
-    Waiting.STOPPING: reasons.RUN_BEFORE_STOPS,
+    Blocker.NO_SERVER: reasons.NO_SERVER,
+    Blocker.NONE_ALIVE: reasons.NONE_ALIVE,
+    Blocker.NONE_OFFERS: reasons.NONE_OFFERS,
+    Blocker.CORDONED: reasons.ALL_CORDONED,
+    Blocker.DISOBEYING: reasons.NONE_OBEYS,
+    Blocker.STOPPING: reasons.RUN_BEFORE_STOPS,
 }
 
 
@@ -171,7 +171,7 @@ def _start(activation: Activation, plan: Plan, now: datetime) -> None:
         )
 
 
-def _say_what_it_waits_for(activation: Activation, waiting: Waiting) -> None:
+def _say_what_it_waits_for(activation: Activation, waiting: Blocker) -> None:
     setting = activation.setting
     facts = {"pool": setting.pool.name, "agent": setting.agent}
     reason = WAITING_FOR[waiting](**facts) if waiting.value else NO_REASON

@@ -29,7 +29,7 @@ from agents.reasons import DISABLED, IN_GROUP, NOT_ENDED, RUNS_ALWAYS, STARTED_B
 from broker.management.queues import queue_figures
 from broker.port import BrokerError
 from console.audit.log import Record, no_record
-from console.broker import bounded, management
+from console.broker import management, with_timeout
 from console.operations.refusals import Refused
 from console.reasons import Reason
 
@@ -119,7 +119,7 @@ def note_waiting_messages(activation_id: UUID) -> None:
     activation = Activation.objects.select_related("setting__destination").get(pk=activation_id)
     setting = activation.setting
     try:
-        found = bounded(lambda: queue_figures(management(), setting.key, setting.subscribed.name))
+        found = with_timeout(lambda: queue_figures(management(), setting.key, setting.subscribed.name))
     except BrokerError as error:
         log.info("messages at the start not known", setting=setting.key, reason=str(error))
         return

@@ -28,7 +28,7 @@ UNITS = {1: _("seconds"), 60: _("minutes"), 3600: _("hours"), 86_400: _("days")}
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ChosenSchedule:
     """The fields of a Schedule that people choose."""
 
     crontab: str = ""
@@ -37,7 +37,7 @@ class Wish:
     missed: str = Missed.SKIP
 
     @classmethod
-    def of(cls, schedule: Schedule) -> "Wish":
+    def of(cls, schedule: Schedule) -> "ChosenSchedule":
         return cls(schedule.crontab, schedule.every_seconds, schedule.time_zone, schedule.missed)
 
     def put_into(self, schedule: Schedule) -> Schedule:
@@ -65,7 +65,7 @@ def in_words(schedule: Schedule | None) -> dict[str, Any]:
     return shown | {"choice": Choice.CRONTAB}
 
 
-def wish_of(values: Mapping[str, Any]) -> Wish | None:
+def chosen_schedule(values: Mapping[str, Any]) -> ChosenSchedule | None:
     """What the form's valid values mean; None for no schedule. Raises KeyError with the field that is
     missing."""
     choice = values.get("choice") or Choice.NONE
@@ -73,15 +73,15 @@ def wish_of(values: Mapping[str, Any]) -> Wish | None:
         return None
     zone, missed = values.get("zone") or "UTC", values.get("missed") or Missed.SKIP
     if choice == Choice.EVERY:
-        return Wish("", _given(values, "number") * int(values.get("unit") or 60), zone, missed)
+        return ChosenSchedule("", _required(values, "number") * int(values.get("unit") or 60), zone, missed)
     if choice == Choice.CRONTAB:
-        return Wish(" ".join(str(_given(values, "crontab")).split()), None, zone, missed)
-    at = _given(values, "time")
-    days = ",".join(sorted(_given(values, "days"))) if choice == Choice.WEEKLY else "*"
-    return Wish(f"{at.minute} {at.hour} * * {days}", None, zone, missed)
+        return ChosenSchedule(" ".join(str(_required(values, "crontab")).split()), None, zone, missed)
+    at = _required(values, "time")
+    days = ",".join(sorted(_required(values, "days"))) if choice == Choice.WEEKLY else "*"
+    return ChosenSchedule(f"{at.minute} {at.hour} * * {days}", None, zone, missed)
 
 
-def _given(values: Mapping[str, Any], name: str) -> Any:
+def _required(values: Mapping[str, Any], name: str) -> Any:
     if values.get(name) in (None, "", []):
         raise KeyError(name)
     return values[name]

@@ -10,7 +10,7 @@ from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.admin.schedule_choice import UNITS, Choice, Wish, in_words, wish_of
+from agents.admin.schedule_choice import UNITS, Choice, ChosenSchedule, chosen_schedule, in_words
 from agents.models import Missed, Schedule, ScheduledGroup
 from agents.rules.crontabs import time_zones
 from agents.schedules.ticks import delete_schedule, save_schedule
@@ -99,11 +99,11 @@ class ScheduleForm(forms.ModelForm):
     def _post_clean(self) -> None:
         """After the owner's own fields: what a schedule may be depends on them."""
         super()._post_clean()  # type: ignore[misc]  # a mixin of model forms
-        self.wish: Wish | None = None
+        self.wish: ChosenSchedule | None = None
         if self._left_alone() or any(name in self.errors for name in FIELDS):
             return
         try:
-            self.wish = wish_of(
+            self.wish = chosen_schedule(
                 {name.removeprefix("schedule_"): self.cleaned_data.get(name) for name in FIELDS}
             )
         except KeyError as missing:
@@ -112,8 +112,8 @@ class ScheduleForm(forms.ModelForm):
         if self.wish is not None:
             self._check(self.wish)
 
-    def _check(self, wish: Wish) -> None:
-        schedule = wish.put_into(Schedule(**{self._owner_field(): self.instance}))
+    def _check(self, chosen: ChosenSchedule) -> None:
+        schedule = chosen.put_into(Schedule(**{self._owner_field(): self.instance}))
         try:
             schedule.clean_fields(exclude=["setting", "group", "decided_up_to"])
             schedule.clean()
@@ -130,7 +130,7 @@ class ScheduleForm(forms.ModelForm):
         if self.wish is None:
             if stored is not None:
                 delete_schedule(stored, by, now)
-        elif stored is None or Wish.of(stored) != self.wish:
+        elif stored is None or ChosenSchedule.of(stored) != self.wish:
             schedule = stored or Schedule(**{self._owner_field(): self.instance})
             save_schedule(self.wish.put_into(schedule), by, now)
 

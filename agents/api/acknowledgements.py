@@ -125,7 +125,7 @@ class AcknowledgementQuery(QuerySerializer):
     )
 
 
-class Problem(ApiProblem):
+class AcknowledgementProblem(ApiProblem):
     """Why a delivery was not answered. The body has `state` and `reason` too, as an answer has."""
 
     def __init__(self, refused: answers.NotAnswered, status_code: int, what_to_do: str) -> None:
@@ -206,7 +206,7 @@ class AcknowledgementViewSet(
         try:
             row = self._answered(self._delivery(asked.validated_data, action), action)
         except answers.NotAnswered as refused:
-            raise Problem(refused, *PROBLEM_OF[refused.code]) from refused
+            raise AcknowledgementProblem(refused, *PROBLEM_OF[refused.code]) from refused
         waiting = row.state in WAITING_STATES
         headers = {"Location": address_of(row)} if waiting else {}
         code = status.HTTP_202_ACCEPTED if waiting else status.HTTP_200_OK
@@ -240,7 +240,7 @@ class AcknowledgementViewSet(
         else:
             with forbidding(f"settings/{row.setting.key}"):
                 check_allowed(OPERATIONS[action], row, user)
-        return answers.until_ended(answers.answer(row, action, who, timezone.now()))
+        return answers.until_ended(answers.acknowledge(row, action, who, timezone.now()))
 
 
 def address_of(row: Acknowledgement) -> str:

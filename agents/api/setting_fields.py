@@ -74,7 +74,7 @@ MACHINE_FACTS = (
 )
 
 
-def settings_to_tell() -> QuerySet[LaunchSetting]:
+def settings_with_relations() -> QuerySet[LaunchSetting]:
     """With all that `SettingSerializer` tells of each: one question for any number of them."""
     started = Activation.objects.filter(setting=OuterRef("pk"), state__in=OPEN_ACTIVATIONS).order_by()
     related = LaunchSetting.objects.select_related(

@@ -17,7 +17,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.activations import ActivationSerializer, RunSerializer
 from agents.api.pools import check_destination, check_pool, check_right
 from agents.api.schedules import WindowSerializer, store_schedule, windows_answer
-from agents.api.setting_fields import SettingSerializer, settings_to_tell
+from agents.api.setting_fields import SettingSerializer, settings_with_relations
 from agents.models import LaunchSetting, Window
 from agents.pools.rights import may_anywhere
 from agents.provisioning.queue_counts import queue_figures
@@ -59,7 +59,7 @@ class SettingViewSet(
 ):
     """Saving one stores the wish; a worker then makes address, queues and policy on the broker."""
 
-    queryset = settings_to_tell()
+    queryset = settings_with_relations()
     serializer_class = SettingSerializer
     lookup_field = "key"
     lookup_value_regex = "[^/]+"

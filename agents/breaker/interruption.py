@@ -8,7 +8,7 @@ import structlog
 from django.db import transaction
 
 from agents.activations.launch import end_trial
-from agents.breaker.trip import evaluate
+from agents.breaker.trip import evaluate_trip
 from agents.history import note
 from agents.models import BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
@@ -46,7 +46,7 @@ def accept_interruption(
         server=server,
         effective=False,
         received_at=now,
-        **told_columns(content),
+        **interruption_columns(content),
     )
     effective = run is not None and (_give_up(run, content, now) or _counted_already(row, run))
     if run is not None and effective:
@@ -57,7 +57,7 @@ def accept_interruption(
     return effective
 
 
-def told_columns(content: records.Interruption) -> dict[str, Any]:
+def interruption_columns(content: records.Interruption) -> dict[str, Any]:
     """What the row says of what its KMA said."""
     return {
         "activation_uuid": content.run.activation,
@@ -94,7 +94,7 @@ def mark_interrupted(run: Run, now: datetime) -> bool:
     if not marked.update(state=RunPhase.INTERRUPTED, wanted=False):
         return False
     activation = run.activation_id
-    transaction.on_commit(lambda: evaluate(activation, now), robust=True)
+    transaction.on_commit(lambda: evaluate_trip(activation, now), robust=True)
     return True
 
 

@@ -38,7 +38,7 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class QuorumFacts:
     """Names of servers. `interrupted`: their newest run of the open activation was given up and not resumed.
     `live`: others that went on with it or could have begun with it in the last ALONE_AFTER. `heard`: the MA
     itself could hear for so long, so that silence means something."""
@@ -90,7 +90,7 @@ def _is_live(other: Other, given_up_at: datetime | None, now: datetime) -> bool:
     return other.duty_since is not None and other.duty_since > before
 
 
-def decide(facts: Facts) -> Quorum:
+def decide_quorum(facts: QuorumFacts) -> Quorum:
     rule = _rule(facts)
     return Quorum(
         trips=rule not in (Rule.NOTHING, Rule.NOT_ENOUGH),
@@ -101,7 +101,7 @@ def decide(facts: Facts) -> Quorum:
     )
 
 
-def _rule(facts: Facts) -> Rule:
+def _rule(facts: QuorumFacts) -> Rule:
     if not facts.interrupted:
         return Rule.NOTHING
     if facts.trial:

@@ -14,7 +14,7 @@ from agents import hooks
 from agents.activations.enable import reopen_trip, switch_off
 from agents.activations.end import end_activations
 from agents.activations.queries import interrupted_now
-from agents.breaker.rules import ALONE_AFTER, Facts, Other, Quorum, decide, live
+from agents.breaker.rules import ALONE_AFTER, Other, Quorum, QuorumFacts, decide_quorum, live
 from agents.groups.enable import disable_group
 from agents.isolation import isolated
 from agents.liveness import heard_for
@@ -72,20 +72,20 @@ def others_of(activation: Activation, given_up_by: Collection[int]) -> list[Othe
     ]
 
 
-def given_up_at(runs: Collection[Run]) -> datetime | None:
+def interrupted_at(runs: Collection[Run]) -> datetime | None:
     """When the first of these interrupted runs was: as its record came, else as it was closed. None: not
     known yet."""
-    told = dict(
+    values = dict(
         Interruption.objects.filter(run__in=runs).order_by("-received_at").values_list("run", "received_at")
     )
-    known = [at for run in runs if (at := told.get(run.pk, run.closed_at)) is not None]
+    known = [at for run in runs if (at := values.get(run.pk, run.closed_at)) is not None]
     return min(known, default=None)
 
 
 Effect = dict[str, str]
 
 
-def evaluate(activation_id: UUID, now: datetime) -> BreakerTrip | None:
+def evaluate_trip(activation_id: UUID, now: datetime) -> BreakerTrip | None:
     """The trip, if what is interrupted in this activation makes one and nobody else was first.
 
     Called when a run was interrupted, resumed or lost, after that is committed, and every few seconds: a kill
@@ -117,7 +117,7 @@ def evaluate_open(now: datetime) -> int:
     tripped = 0
     for pk in found:
         with isolated("trips", activation=pk):
-            tripped += evaluate(pk, now) is not None
+            tripped += evaluate_trip(pk, now) is not None
     return tripped
 
 
@@ -127,12 +127,12 @@ def quorum_of(activation: Activation, now: datetime) -> Quorum:
     runs = interrupted_now(activation.pk)
     interrupted = tuple(run.server.name for run in runs)
     others = others_of(activation, [run.server_id for run in runs])
-    return decide(
-        Facts(
+    return decide_quorum(
+        QuorumFacts(
             many=setting.spread == Spread.MANY,
             trial=_is_trial(activation, runs),
             interrupted=interrupted,
-            live=live(others, given_up_at(runs), now),
+            live=live(others, interrupted_at(runs), now),
             heard=heard_for(ALONE_AFTER, now) or not others,
         )
     )

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from agents.destinations.policies import PolicyLine, is_made, mark_of, policy_lines, read_policy
 from agents.models import Destination
 from broker.port import BrokerError
-from console.broker import bounded
+from console.broker import with_timeout
 from console.ui import amounts
 from console.ui.page import Text
 
@@ -17,7 +17,7 @@ MILLISECONDS = ("redeliveryDelay", "maxRedeliveryDelay", "expiryDelay")
 
 
 @dataclass(frozen=True, slots=True)
-class ShownLine:
+class PolicyRow:
     label: Text
     name: str
     wanted: str
@@ -30,7 +30,7 @@ class BrokerSide:
     """`problem`: why the broker does not tell what it has; `lines` then show what is wanted alone. `made`
     False: the MA keeps nothing there yet. `mark` is of `agents.destinations.policies`."""
 
-    lines: list[ShownLine] = field(default_factory=list)
+    lines: list[PolicyRow] = field(default_factory=list)
     drift: int = 0
     problem: str = ""
     made: bool = True
@@ -43,23 +43,23 @@ def broker_side(destination: Destination) -> BrokerSide:
     if not is_made(destination):
         return BrokerSide(made=False)
     try:
-        found = bounded(lambda: read_policy(destination))
+        found = with_timeout(lambda: read_policy(destination))
     except BrokerError as error:
-        shown = [_shown(line, known=False) for line in policy_lines(destination, {})]
+        shown = [_policy_row(line, known=False) for line in policy_lines(destination, {})]
         return BrokerSide(shown, problem=str(error))
     lines = policy_lines(destination, found)
     return BrokerSide(
-        lines=[_shown(line) for line in lines],
+        lines=[_policy_row(line) for line in lines],
         drift=sum(line.differs for line in lines),
         mark=mark_of(lines),
         adoptable=any(line.differs and line.field for line in lines),
     )
 
 
-def _shown(line: PolicyLine, *, known: bool = True) -> ShownLine:
+def _policy_row(line: PolicyLine, *, known: bool = True) -> PolicyRow:
     label = str(label_for_field(line.field, Destination)) if line.field else _ours().get(line.name, "")
     found = _value(line.name, line.found) if known else "—"
-    return ShownLine(label, line.name, _value(line.name, line.wanted), found, known and line.differs)
+    return PolicyRow(label, line.name, _value(line.name, line.wanted), found, known and line.differs)
 
 
 def _ours() -> dict[str, str]:

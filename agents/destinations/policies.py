@@ -53,13 +53,13 @@ def watch_policies(now: datetime) -> int:
         wanted = list(_wanted())
         FoundPolicy.objects.exclude(address__in=[step.address for step in wanted]).delete()
         try:
-            return sum(look_at_policy(step, now) for step in wanted)
+            return sum(read_broker_side(step, now) for step in wanted)
         except BrokerError as error:
             log.info("policies not looked at", reason=str(error))
             return 0
 
 
-def look_at_policy(step: Policy, now: datetime) -> bool:
+def read_broker_side(step: Policy, now: datetime) -> bool:
     """Whether the broker has other values than `step`. Raises BrokerError."""
     found = found_policy(management(), step.address)
     differing = [name for name, value in step.settings.items() if found.get(name) != value]
@@ -86,7 +86,7 @@ def drifting(now: datetime) -> list[FoundPolicy]:
     return list(seen.order_by("differs_since", "address"))
 
 
-def is_known(now: datetime) -> bool:
+def policies_are_known(now: datetime) -> bool:
     """Whether anything was read lately: else nobody can say what differs."""
     return FoundPolicy.objects.filter(seen_at__gt=now - KNOWN).exists()
 
@@ -157,17 +157,17 @@ def apply_policy(
     """Writes what is wanted to the broker and reads it back. Raises Refused."""
     with _nobody_else_writes():
         destination.refresh_from_db()
-        changes = _changes([line for line in _looked_at(destination, seen) if line.differs])
+        changes = _changes([line for line in _as_read(destination, seen) if line.differs])
         with transaction.atomic():
             record()
             _note(destination, "applying", by, now, said(changes))
         try:
             apply(management(), [policy_of(destination)])
-            look_at_policy(policy_of(destination), now)
+            read_broker_side(policy_of(destination), now)
         except BrokerError as error:
             _note(destination, "apply_failed", by, now, said(str(error)))
             raise Refused(
-                "broker", _("The broker did not take it: %(why)s.") % {"why": error}, _look_again()
+                "broker", _("The broker did not take it: %(why)s.") % {"why": error}, _read_again()
             ) from error
         _note(destination, "applied", by, now, said(changes))
 
@@ -213,7 +213,7 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime, record: 
             raise Refused(
                 "invalid",
                 _("The broker has what is not possible here: %(why)s") % {"why": why},
-                _look_again(),
+                _read_again(),
             ) from error
         save_destination(destination)
         _note(destination, "adopted", by, now, said(_changes(adopted, back=True)))
@@ -234,7 +234,7 @@ def _label(field: str) -> str:
     return str(RowKind.known[Destination].label(field)) if field != NON_FIELD_ERRORS else ""
 
 
-def _look_again() -> str:
+def _read_again() -> str:
     return _("Look at the page again.")
 
 
@@ -249,7 +249,7 @@ def _ask(destination: Destination) -> dict[str, Any]:
         ) from error
 
 
-def _looked_at(destination: Destination, seen: str) -> list[PolicyLine]:
+def _as_read(destination: Destination, seen: str) -> list[PolicyLine]:
     return _checked(destination, _ask(destination), seen)
 
 
@@ -257,7 +257,7 @@ def _checked(destination: Destination, found: Mapping[str, Any], seen: str) -> l
     lines = policy_lines(destination, found)
     if mark_of(lines) != seen:
         raise Refused(
-            "changed", _("Something has changed since you looked: nothing was done."), _look_again()
+            "changed", _("Something has changed since you looked: nothing was done."), _read_again()
         )
     if not any(line.differs for line in lines):
         raise Refused("same", _("The broker has what is wanted: nothing was done."), "")

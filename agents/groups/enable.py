@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents import hooks
-from agents.activations.enable import pass_over_windows, refusal, switch_off, switch_on
+from agents.activations.enable import enable_refusal, pass_over_windows, switch_off, switch_on
 from agents.activations.end import end_activations
 from agents.groups.passes import advance, start_group
 from agents.history import note
@@ -41,7 +41,7 @@ def group_refusal(group: ScheduledGroup, now: datetime) -> Refused | None:
         text = _("The group “%(name)s” has no member.") % {"name": group.name}
         return Refused("empty_group", text, _("Add settings to the group."))
     for setting in members:
-        if refused := refusal(setting, now):
+        if refused := enable_refusal(setting, now):
             return Refused(refused.code, f"{setting.key}: {refused.reason}", refused.what_to_do)
     return None
 

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.activations.start import start_activation
-from agents.groups.rules import Decision, MemberFacts, Step, next_step
+from agents.groups.rules import GroupDecision, GroupStep, MemberFacts, next_step
 from agents.models import (
     Activation,
     ActivationState,
@@ -33,7 +33,7 @@ from console.reasons import NO_REASON, Reason
 def start_group(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivation:
     """Begins a pass with its first member. The caller holds the lock of the group. Raises Refused, and then
     nothing was begun."""
-    if refused := start_refusal(group):
+    if refused := group_start_refusal(group):
         raise refused
     plan = list(group.members.order_by("position").values_list("setting__key", flat=True))
     with transaction.atomic():
@@ -42,7 +42,7 @@ def start_group(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivatio
     return activation
 
 
-def start_refusal(group: ScheduledGroup) -> Refused | None:
+def group_start_refusal(group: ScheduledGroup) -> Refused | None:
     """Why no pass of it can begin now, or None."""
     if not group.enabled:
         return Refused("disabled", GROUP_DISABLED(name=group.name), _("Enable it first."))
@@ -65,21 +65,21 @@ def advance(group_activation_id: UUID, now: datetime) -> bool:
     if current is None:
         return False
     decision = next_step(current.plan, current.step, _member_facts(current, current.step))
-    if decision.step is Step.WAIT:
+    if decision.step is GroupStep.WAIT:
         return False
     return _carry_out(current, decision, now)
 
 
 @transaction.atomic
-def _carry_out(current: GroupActivation, decision: Decision, now: datetime) -> bool:
+def _carry_out(current: GroupActivation, decision: GroupDecision, now: datetime) -> bool:
     unchanged = GroupActivation.objects.filter(
         pk=current.pk, state=GroupActivationState.RUNNING, step=current.step
     )
     if unchanged.update(step=decision.index) != 1:
         return False
-    if decision.step is Step.SUCCEED:
+    if decision.step is GroupStep.SUCCEED:
         return _end(current, GroupActivationState.SUCCEEDED, NO_REASON, now)
-    if decision.step is Step.FAIL:
+    if decision.step is GroupStep.FAIL:
         facts = _member_facts(current, decision.index)
         state = ActivationState(facts.state).value if facts else ""
         why = MEMBER_ENDED(key=current.plan[decision.index], state=state)

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from agents.models import ActivationState
 
 
-class Step(Enum):
+class GroupStep(Enum):
     WAIT = auto()
     START = auto()  # the member at `index`
     SUCCEED = auto()
@@ -27,22 +27,22 @@ class MemberFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    step: Step
+class GroupDecision:
+    step: GroupStep
     index: int = 0
 
 
-def next_step(plan: Sequence[str], index: int, member: MemberFacts | None) -> Decision:
+def next_step(plan: Sequence[str], index: int, member: MemberFacts | None) -> GroupDecision:
     """`index`: the member that runs or is the next to be started; `member`: its activation in this pass, if
     begun."""
     if index >= len(plan):
-        return Decision(Step.SUCCEED, index)
+        return GroupDecision(GroupStep.SUCCEED, index)
     if member is None:
-        return Decision(Step.START, index)
+        return GroupDecision(GroupStep.START, index)
     if not member.ended:
-        return Decision(Step.WAIT, index)
+        return GroupDecision(GroupStep.WAIT, index)
     if member.state != ActivationState.SUCCEEDED:
-        return Decision(Step.FAIL, index)
+        return GroupDecision(GroupStep.FAIL, index)
     if index + 1 == len(plan):
-        return Decision(Step.SUCCEED, index + 1)
-    return Decision(Step.START, index + 1)
+        return GroupDecision(GroupStep.SUCCEED, index + 1)
+    return GroupDecision(GroupStep.START, index + 1)

@@ -21,7 +21,7 @@ from agents.groups.operations import DisableGroup, EnableGroup
 from agents.manifests.document import MODELS, Document, Entry
 from agents.manifests.export import Change, between, members_of, schedule_fields
 from agents.manifests.store import store_destination, store_group, store_pool, store_setting
-from agents.manifests.yaml_text import Problem, Rejected, gathered
+from agents.manifests.yaml_text import ManifestProblem, Rejected, gathered
 from agents.models import (
     GroupMember,
     LaunchSetting,
@@ -52,7 +52,7 @@ class Outcome:
     servers."""
 
     changes: list[Change] = field(default_factory=list)
-    refused: list[Problem] = field(default_factory=list)
+    refused: list[ManifestProblem] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
 
 
@@ -85,7 +85,7 @@ class _Work:
     def __init__(self, document: Document, by: Any, now: datetime) -> None:
         self.document, self.by, self.now = document, by, now
         self.changes: list[Change] = []
-        self.problems: list[Problem] = []
+        self.problems: list[ManifestProblem] = []
         # By the paths of entries: one entry of the audit for all that is saved of a row.
         self.saves: dict[str, Saving] = {}
 
@@ -160,7 +160,7 @@ class _Work:
     def _check_enabled_alone(self, entry: Entry) -> None:
         if "enabled" in entry.given and GroupMember.objects.filter(setting__key=entry.name).exists():
             text = "it belongs to a group: say `enabled` at the group, its members follow"
-            self.problems.append(Problem(f"{entry.path}/enabled", text))
+            self.problems.append(ManifestProblem(f"{entry.path}/enabled", text))
 
     def _drop_schedule(self, entry: Entry) -> None:
         schedule = _schedule(entry)

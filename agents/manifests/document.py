@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import models
 
-from agents.manifests.yaml_text import Problem, Rejected
+from agents.manifests.yaml_text import ManifestProblem, Rejected
 from agents.models import Destination, LaunchSetting, Pool, Schedule, ScheduledGroup
 from contract.text import storable
 
@@ -72,9 +72,9 @@ def names_problem(value: Any) -> str:
     return next((problem for each in value if (problem := text_problem(each))), "")
 
 
-def unknown_fields(path: str, given: Mapping[Any, Any], known: set[str]) -> list[Problem]:
+def unknown_fields(path: str, given: Mapping[Any, Any], known: set[str]) -> list[ManifestProblem]:
     return [
-        Problem(
+        ManifestProblem(
             f"{path}/{name}" if path else str(name),
             f"there is no such field; there are: {', '.join(sorted(known))}",
         )
@@ -136,36 +136,36 @@ class Document:
 def document_of(data: Any) -> Document:
     """Raises Rejected with every problem of shape."""
     if not isinstance(data, dict):
-        raise Rejected([Problem("", f"a mapping is needed with any of: {', '.join(MODELS)}")])
+        raise Rejected([ManifestProblem("", f"a mapping is needed with any of: {', '.join(MODELS)}")])
     problems = unknown_fields("", data, {"version", *MODELS})
     if data.get("version", VERSION) != VERSION:
-        problems.append(Problem("version", f"only version {VERSION} is known"))
+        problems.append(ManifestProblem("version", f"only version {VERSION} is known"))
     entries = {section: _section(section, data.get(section), problems) for section in MODELS}
     if problems:
         raise Rejected(problems)
     return Document(entries)
 
 
-def _section(section: str, data: Any, problems: list[Problem]) -> list[Entry]:
+def _section(section: str, data: Any, problems: list[ManifestProblem]) -> list[Entry]:
     if data is None:
         return []
     if not isinstance(data, dict):
-        problems.append(Problem(section, "a mapping from names to fields is needed"))
+        problems.append(ManifestProblem(section, "a mapping from names to fields is needed"))
         return []
     found = []
     for name, given in data.items():
         path = f"{section}/{name}"
         if problem := text_problem(name):
-            problems.append(Problem(path, problem))
+            problems.append(ManifestProblem(path, problem))
         elif not isinstance(given, dict | None):
-            problems.append(Problem(path, "a mapping of fields is needed"))
+            problems.append(ManifestProblem(path, "a mapping of fields is needed"))
         else:
             found.append(Entry(section, name, given or {}))
             problems += _entry_problems(found[-1])
     return found
 
 
-def _entry_problems(entry: Entry) -> list[Problem]:
+def _entry_problems(entry: Entry) -> list[ManifestProblem]:
     plain = plain_fields(MODELS[entry.section])
     problems = unknown_fields(entry.path, entry.given, {*plain, *BESIDE[entry.section]})
     for name, value in entry.given.items():
@@ -178,18 +178,18 @@ def _entry_problems(entry: Entry) -> list[Problem]:
         else:
             problem = _BESIDE_TYPES[name](value) if name in BESIDE[entry.section] else ""
         if problem:
-            problems.append(Problem(path, problem))
+            problems.append(ManifestProblem(path, problem))
     return problems
 
 
-def _schedule_problems(path: str, value: Any) -> list[Problem]:
+def _schedule_problems(path: str, value: Any) -> list[ManifestProblem]:
     if value is None:
         return []
     if not isinstance(value, dict):
-        return [Problem(path, "a mapping of fields is needed, or null for none")]
+        return [ManifestProblem(path, "a mapping of fields is needed, or null for none")]
     plain = plain_fields(Schedule)
     found = {name: type_problem(plain[name], value[name]) for name in value if name in plain}
-    wrong = [Problem(f"{path}/{name}", problem) for name, problem in found.items() if problem]
+    wrong = [ManifestProblem(f"{path}/{name}", problem) for name, problem in found.items() if problem]
     return wrong + unknown_fields(path, value, set(plain))
 
 

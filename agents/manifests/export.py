@@ -113,10 +113,10 @@ def between(path: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) ->
     if old is None:
         return [
             Change(path, None, "new"),
-            *(Change(f"{path}/{name}", None, shown(new[name])) for name in new),
+            *(Change(f"{path}/{name}", None, short_json(new[name])) for name in new),
         ]
     return [
-        Change(f"{path}/{name}", shown(old.get(name)), shown(value))
+        Change(f"{path}/{name}", short_json(old.get(name)), short_json(value))
         for name, value in new.items()
         if not same(old.get(name), value)
     ]
@@ -133,7 +133,7 @@ def same(old: Any, new: Any) -> bool:
     return bool(old == new)
 
 
-def shown(value: Any) -> str:
+def short_json(value: Any) -> str:
     if value is None:
         return "none"
     text = json.dumps(value, ensure_ascii=False)

@@ -14,7 +14,7 @@ from console.operations.refusals import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ManifestProblem:
     """`path`: as in settings/orders/breaker_m; empty for the file as a whole."""
 
     path: str
@@ -27,30 +27,30 @@ class Problem:
 class Rejected(Exception):
     """Nothing of the file was stored."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[ManifestProblem]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = problems
 
 
 @contextmanager
-def gathered(problems: list[Problem], path: str) -> Iterator[None]:
+def gathered(problems: list[ManifestProblem], path: str) -> Iterator[None]:
     """What is refused inside is a problem at that path, or at the field below it."""
     try:
         yield
     except ValidationError as error:
         problems += _from_validation(path, error)
     except Refused as error:
-        problems.append(Problem(path, f"{error.reason} {error.what_to_do}".strip()))
+        problems.append(ManifestProblem(path, f"{error.reason} {error.what_to_do}".strip()))
 
 
-def _from_validation(path: str, error: ValidationError) -> Iterator[Problem]:
+def _from_validation(path: str, error: ValidationError) -> Iterator[ManifestProblem]:
     if not hasattr(error, "error_dict"):
-        yield Problem(path, " ".join(error.messages))
+        yield ManifestProblem(path, " ".join(error.messages))
         return
     last = path.rsplit("/", 1)[-1]
     for field, texts in error.message_dict.items():
         below = "" if field in (NON_FIELD_ERRORS, last) else f"/{field}"
-        yield Problem(f"{path}{below}", " ".join(texts))
+        yield ManifestProblem(f"{path}{below}", " ".join(texts))
 
 
 LARGEST_BYTES = 4 * 1024 * 1024
@@ -82,18 +82,18 @@ class _Loader(yaml.SafeLoader):
 def load(text: bytes) -> Any:
     """Raises Rejected."""
     if len(text) > LARGEST_BYTES:
-        raise Rejected([Problem("", f"the file is larger than {LARGEST_BYTES} bytes")])
+        raise Rejected([ManifestProblem("", f"the file is larger than {LARGEST_BYTES} bytes")])
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise Rejected([Problem(place, error.problem or "this is no YAML")]) from error
+        raise Rejected([ManifestProblem(place, error.problem or "this is no YAML")]) from error
     except (yaml.YAMLError, ValueError) as error:
         # ValueError: a date or a number that looks like one and is none.
-        raise Rejected([Problem("", str(error).splitlines()[0])]) from error
+        raise Rejected([ManifestProblem("", str(error).splitlines()[0])]) from error
     except RecursionError as error:
-        raise Rejected([Problem("", "it is nested too deep")]) from error
+        raise Rejected([ManifestProblem("", "it is nested too deep")]) from error
 
 
 def dump(document: dict[str, Any]) -> str:

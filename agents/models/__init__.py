@@ -17,7 +17,7 @@ from agents.models.poison import PoisonPolicy
 from agents.models.pool import Pool, PoolGrant
 from agents.models.schedule import Missed, Schedule, Timing, Window, WindowResult
 from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
-from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread
+from agents.models.setting import LaunchSetting, ProvisionState, SettingKind, Spread
 from agents.models.site import ComponentCondition, ComponentState, SignInCounter, SiteIdentity
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
@@ -39,7 +39,6 @@ __all__ = [
     "GroupActivationState",
     "GroupMember",
     "Interruption",
-    "Kind",
     "LaunchSetting",
     "Missed",
     "OfferedAgent",
@@ -54,6 +53,7 @@ __all__ = [
     "Server",
     "ServerState",
     "ServerToken",
+    "SettingKind",
     "SignInCounter",
     "SiteIdentity",
     "Spread",

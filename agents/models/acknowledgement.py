@@ -23,7 +23,7 @@ class AcknowledgementState(models.TextChoices):
     LOST = EndState.LOST.value, _("lost")
 
 
-class Answer(models.TextChoices):
+class AcknowledgementAction(models.TextChoices):
     COMMIT = Action.COMMIT.value, _("commit")
     ROLLBACK = Action.ROLLBACK.value, _("roll back")
 
@@ -56,7 +56,9 @@ class Acknowledgement(models.Model):
     state = models.CharField(
         _("state"), max_length=12, choices=AcknowledgementState.choices, default=AcknowledgementState.OPEN
     )
-    action = models.CharField(_("answer"), max_length=8, choices=Answer.choices, blank=True, default="")
+    action = models.CharField(
+        _("answer"), max_length=8, choices=AcknowledgementAction.choices, blank=True, default=""
+    )
     reason = ReasonField(_("reason"))
     opened_at = models.DateTimeField(_("waiting since"), null=True)
     due_at = models.DateTimeField(_("answer expected until"), null=True)

@@ -25,7 +25,7 @@ KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
 property_name = RegexValidator(r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("A name of a message property."))
 
 
-class Kind(models.TextChoices):
+class SettingKind(models.TextChoices):
     MESSAGE = AgentKind.MESSAGE.value, _("message agent")
     STANDALONE = AgentKind.STANDALONE.value, _("standalone agent")
 
@@ -74,7 +74,9 @@ def check_names(value: Any) -> None:
 class LaunchSetting(models.Model):
     key = models.CharField(_("key"), max_length=61, unique=True, validators=[check_key])
     agent = models.CharField(_("agent"), max_length=200)
-    kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.MESSAGE)
+    kind = models.CharField(
+        _("kind"), max_length=10, choices=SettingKind.choices, default=SettingKind.MESSAGE
+    )
     timing = models.CharField(_("timing"), max_length=10, choices=Timing.choices, default=Timing.ASAP)
     spread = models.CharField(_("spread"), max_length=4, choices=Spread.choices, default=Spread.ANY)
     pool = models.ForeignKey("agents.Pool", models.PROTECT, related_name="settings", verbose_name=_("pool"))
@@ -271,7 +273,7 @@ class LaunchSetting(models.Model):
 
     @property
     def takes_messages(self) -> bool:
-        return self.kind == Kind.MESSAGE
+        return self.kind == SettingKind.MESSAGE
 
     @property
     def feeds_one(self) -> bool:

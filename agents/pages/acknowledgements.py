@@ -19,30 +19,30 @@ from console.filters import ListFilter, OneOfFilter
 from console.lists.keyset import count_up_to, keyset_page, list_page
 from console.ui import amounts
 from console.ui.amounts import count_or_more
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link, needs
 from console.ui.panels import Panel
 
 VIEW = "agents.view_acknowledgement"
 MOST_COUNTED = 1000
 
-STATES: dict[str, Shown] = {
-    AcknowledgementState.OPEN: Shown(AcknowledgementState.OPEN.label, "info", "wait"),
-    AcknowledgementState.PENDING: Shown(AcknowledgementState.PENDING.label, "info", "run"),
-    AcknowledgementState.COMMITTED: Shown(AcknowledgementState.COMMITTED.label, "ok", "ok"),
-    AcknowledgementState.ROLLED_BACK: Shown(AcknowledgementState.ROLLED_BACK.label, "warn", "back"),
-    AcknowledgementState.EXPIRED: Shown(AcknowledgementState.EXPIRED.label, "bad", "bad"),
-    AcknowledgementState.LOST: Shown(AcknowledgementState.LOST.label, "warn", "back"),
+STATES: dict[str, StateLabel] = {
+    AcknowledgementState.OPEN: StateLabel(AcknowledgementState.OPEN.label, "info", "wait"),
+    AcknowledgementState.PENDING: StateLabel(AcknowledgementState.PENDING.label, "info", "run"),
+    AcknowledgementState.COMMITTED: StateLabel(AcknowledgementState.COMMITTED.label, "ok", "ok"),
+    AcknowledgementState.ROLLED_BACK: StateLabel(AcknowledgementState.ROLLED_BACK.label, "warn", "back"),
+    AcknowledgementState.EXPIRED: StateLabel(AcknowledgementState.EXPIRED.label, "bad", "bad"),
+    AcknowledgementState.LOST: StateLabel(AcknowledgementState.LOST.label, "warn", "back"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class AcknowledgementRow:
     """`since`, `due` by the clock of the MA. `silent`: its server was not heard for so long that it may be
     gone."""
 
     row: Acknowledgement
-    state: Shown
+    state: StateLabel
     since: datetime
     due: datetime | None
     left: str
@@ -52,10 +52,10 @@ class Waiting:
     answered_from: str
 
 
-def waiting(row: Acknowledgement, now: datetime, user: Any) -> Waiting:
+def waiting(row: Acknowledgement, now: datetime, user: Any) -> AcknowledgementRow:
     skew = timedelta(seconds=row.server.clock_skew_seconds or 0.0)
     due = row.due_at - skew if row.due_at else None
-    return Waiting(
+    return AcknowledgementRow(
         row=row,
         state=STATES[row.state],
         since=row.opened_at - skew if row.opened_at else row.created_at,

@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from agents.breaker.rules import ALONE_AFTER, NEEDED_OF_MANY
 from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Spread
 from agents.pages.states import RunRow, run_rows
-from agents.pages.trip_words import trip_cause
+from agents.pages.trip_words import cause_of_trip
 from console.ui.amounts import number
 from contract.breaker import same_limit
 
@@ -20,7 +20,7 @@ SHOWN_INTERRUPTIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Quorum:
+class QuorumState:
     """How many servers must have given the setting up, who has, and who goes on."""
 
     needed: int
@@ -34,7 +34,7 @@ class Quorum:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BreakerVerdict:
     """`question` is what somebody at night asks; `since` an instant that belongs behind the text, if any."""
 
     question: str
@@ -50,10 +50,10 @@ class Standing:
     setting: LaunchSetting
     activation: Activation | None
     rows: list[RunRow]
-    quorum: Quorum
+    quorum: QuorumState
     trip: BreakerTrip | None
     interruptions: list[Interruption]
-    answer: Answer
+    answer: BreakerVerdict
 
 
 def standing(setting: LaunchSetting, now: datetime) -> Standing:
@@ -62,7 +62,7 @@ def standing(setting: LaunchSetting, now: datetime) -> Standing:
     trip = setting.trips.filter(ended_at=None).select_related("ended_by", "group").first()
     found = setting.interruptions.select_related("server", "trip")[:SHOWN_INTERRUPTIONS]
     interruptions = list(found)
-    rows = run_rows(_as_given_up(runs, interruptions), setting, now)
+    rows = run_rows(_as_interrupted(runs, interruptions), setting, now)
     quorum = _quorum(setting, rows)
     own = [each for each in interruptions if trip is not None and each.trip_id == trip.pk]
     return Standing(
@@ -72,7 +72,7 @@ def standing(setting: LaunchSetting, now: datetime) -> Standing:
         quorum=quorum,
         trip=trip,
         interruptions=interruptions,
-        answer=answer(setting, rows, quorum, trip, own),
+        answer=breaker_verdict(setting, rows, quorum, trip, own),
     )
 
 
@@ -86,63 +86,71 @@ def newest_runs(activation: Activation | None) -> list[Run]:
     return [newest[name] for name in sorted(newest)]
 
 
-def _as_given_up(runs: list[Run], interruptions: Sequence[Interruption]) -> list[Run]:
+def _as_interrupted(runs: list[Run], interruptions: Sequence[Interruption]) -> list[Run]:
     """A run that was given up with the counts that did it: a heartbeat may have told of others before or
     since."""
     said = {each.run_id: each for each in reversed(interruptions)}
     for run in runs:
-        if run.state == RunPhase.INTERRUPTED and (told := said.get(run.pk)):
-            run.same_type, run.same_count, run.any_count = told.same_type, told.same_count, told.any_count
+        if run.state == RunPhase.INTERRUPTED and (interruption := said.get(run.pk)):
+            run.same_type, run.same_count, run.any_count = (
+                interruption.same_type,
+                interruption.same_count,
+                interruption.any_count,
+            )
     return runs
 
 
-def _quorum(setting: LaunchSetting, rows: Sequence[RunRow]) -> Quorum:
+def _quorum(setting: LaunchSetting, rows: Sequence[RunRow]) -> QuorumState:
     given_up = [row.run.server.name for row in rows if row.run.state == RunPhase.INTERRUPTED]
     others = [row.run.server.name for row in rows if row.run.state != RunPhase.INTERRUPTED and row.run.wanted]
-    return Quorum(NEEDED_OF_MANY if setting.spread == Spread.MANY else 1, given_up, others)
+    return QuorumState(NEEDED_OF_MANY if setting.spread == Spread.MANY else 1, given_up, others)
 
 
-def answer(
+def breaker_verdict(
     setting: LaunchSetting,
     rows: Sequence[RunRow],
-    quorum: Quorum,
+    quorum: QuorumState,
     trip: BreakerTrip | None,
     interruptions: Sequence[Interruption],
-) -> Answer:
+) -> BreakerVerdict:
     """Why it is off, or why it is not off, in one sentence."""
     if not setting.enabled:
         return _why_off(setting, trip, interruptions)
     question = _("Why is it not off?")
     if quorum.interrupted:
-        return Answer(question, _given_up_alone(quorum), "warn")
+        return BreakerVerdict(question, _interrupted_alone(quorum), "warn")
     if not rows:
-        return Answer(question, _("It is on and runs nowhere yet, so nothing has failed in a row."), "info")
+        return BreakerVerdict(
+            question, _("It is on and runs nowhere yet, so nothing has failed in a row."), "info"
+        )
     nearest = max(rows, key=_nearness)
     if not nearest.run.any_count:
-        return Answer(question, _("No counted failure since the last success, on any server."), "ok")
-    return Answer(question, _nearest(setting, nearest), "warn" if _nearness(nearest) >= 0.5 else "ok")
+        return BreakerVerdict(question, _("No counted failure since the last success, on any server."), "ok")
+    return BreakerVerdict(question, _nearest(setting, nearest), "warn" if _nearness(nearest) >= 0.5 else "ok")
 
 
 def _why_off(
     setting: LaunchSetting, trip: BreakerTrip | None, interruptions: Sequence[Interruption]
-) -> Answer:
+) -> BreakerVerdict:
     question = _("Why is it off?")
     if trip is not None:
         text = _("By the breaker: %(cause)s. It stays off until a person switches it on.")
-        return Answer(question, text % {"cause": trip_cause(trip, interruptions)}, "bad", trip.at)
+        return BreakerVerdict(question, text % {"cause": cause_of_trip(trip, interruptions)}, "bad", trip.at)
     if setting.disabled_by:
         text = _("By %(person)s, not by the breaker.") % {"person": setting.disabled_by}
-        return Answer(question, text, "off", setting.state_since)
+        return BreakerVerdict(question, text, "off", setting.state_since)
     if setting.disabled_reason:
-        return Answer(
+        return BreakerVerdict(
             question, _("Not by its own breaker: %(why)s") % {"why": setting.disabled_reason}, "off", None
         )
-    return Answer(question, _("It was not switched on so far; the breaker has no part in it."), "off", None)
+    return BreakerVerdict(
+        question, _("It was not switched on so far; the breaker has no part in it."), "off", None
+    )
 
 
-def _given_up_alone(quorum: Quorum) -> str:
+def _interrupted_alone(quorum: QuorumState) -> str:
     if not quorum.others:
-        return _given_up_everywhere(quorum)
+        return _interrupted_everywhere(quorum)
     text = ngettext(
         "%(servers)s has given it up, but that takes %(needed)s servers: %(others)s.",
         "%(servers)s have given it up, but that takes %(needed)s servers: %(others)s.",
@@ -157,7 +165,7 @@ def _given_up_alone(quorum: Quorum) -> str:
     return text % facts
 
 
-def _given_up_everywhere(quorum: Quorum) -> str:
+def _interrupted_everywhere(quorum: QuorumState) -> str:
     text = ngettext(
         "%(servers)s has given it up and no other runs it. It is switched off when no other could for "
         "%(seconds)s s.",

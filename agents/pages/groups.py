@@ -22,58 +22,58 @@ from agents.models import (
     LaunchSetting,
     ScheduledGroup,
 )
-from agents.pages.states import ACTIVATIONS, facts_of, setting_shown
+from agents.pages.states import ACTIVATIONS, facts_of, setting_label
 from agents.pools.rights import may_group
 from agents.schedules.queries import scheduled
 from agents.schedules.text import describe
 from console.operations.web import operation_buttons
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import Text, link, needs, page
 
 VIEW = "agents.view_scheduledgroup"
 PASSES = 15
 MOST_MEMBERS = 500
 
-PASS_STATES: dict[str, Shown] = {
-    GroupActivationState.RUNNING: Shown(GroupActivationState.RUNNING.label, "ok", "play"),
-    GroupActivationState.SUCCEEDED: Shown(GroupActivationState.SUCCEEDED.label, "ok", "ok"),
-    GroupActivationState.FAILED: Shown(GroupActivationState.FAILED.label, "bad", "bad"),
-    GroupActivationState.STOPPED: Shown(GroupActivationState.STOPPED.label, "off", "off"),
+PASS_STATES: dict[str, StateLabel] = {
+    GroupActivationState.RUNNING: StateLabel(GroupActivationState.RUNNING.label, "ok", "play"),
+    GroupActivationState.SUCCEEDED: StateLabel(GroupActivationState.SUCCEEDED.label, "ok", "ok"),
+    GroupActivationState.FAILED: StateLabel(GroupActivationState.FAILED.label, "bad", "bad"),
+    GroupActivationState.STOPPED: StateLabel(GroupActivationState.STOPPED.label, "off", "off"),
 }
-ON = Shown(gettext_lazy("on"), "ok", "ok")
-OFF = Shown(gettext_lazy("off"), "off", "off")
-OFF_BY_BREAKER = Shown(gettext_lazy("off by breaker"), "bad", "off")
-TO_COME = Shown(gettext_lazy("to come"), "info", "wait")
-NOT_STARTED = Shown(gettext_lazy("not started"), "off", "off")
+ON = StateLabel(gettext_lazy("on"), "ok", "ok")
+OFF = StateLabel(gettext_lazy("off"), "off", "off")
+OFF_BY_BREAKER = StateLabel(gettext_lazy("off by breaker"), "bad", "off")
+TO_COME = StateLabel(gettext_lazy("to come"), "info", "wait")
+NOT_STARTED = StateLabel(gettext_lazy("not started"), "off", "off")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MemberRow:
     """One member of a pass."""
 
     key: str
-    state: Shown
+    state: StateLabel
     activation: Activation | None
 
 
 @dataclass(frozen=True, slots=True)
 class PassRow:
     run: GroupActivation
-    state: Shown
-    steps: list[Step]
+    state: StateLabel
+    steps: list[MemberRow]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     group: ScheduledGroup
-    state: Shown
+    state: StateLabel
     members: int
     words: Text
     last: GroupActivation | None
-    last_state: Shown | None
+    last_state: StateLabel | None
 
 
-def group_state(group: ScheduledGroup, trip: BreakerTrip | None = None) -> Shown:
+def group_state(group: ScheduledGroup, trip: BreakerTrip | None = None) -> StateLabel:
     if group.enabled:
         return ON
     return OFF_BY_BREAKER if trip else OFF
@@ -149,13 +149,13 @@ def _members(group: ScheduledGroup) -> list[LaunchSetting]:
 
 def _member_rows(
     members: list[LaunchSetting], now: datetime
-) -> list[tuple[LaunchSetting, Shown, Activation | None]]:
+) -> list[tuple[LaunchSetting, StateLabel, Activation | None]]:
     keys = [each.pk for each in members]
     runs, facts, last = open_runs(keys), facts_of(keys), _last_activations(keys)
     return [
         (
             each,
-            setting_shown(each, runs.get(each.pk, []), now, facts[each.pk]),
+            setting_label(each, runs.get(each.pk, []), now, facts[each.pk]),
             last.get(each.pk),
         )
         for each in members
@@ -178,5 +178,5 @@ def _pass(run: GroupActivation) -> PassRow:
     steps = []
     for key in keys:
         activation = started.get(key)
-        steps.append(Step(key, ACTIVATIONS[activation.state] if activation else waits, activation))
+        steps.append(MemberRow(key, ACTIVATIONS[activation.state] if activation else waits, activation))
     return PassRow(run, PASS_STATES[run.state], steps)

@@ -16,13 +16,13 @@ from django.views.decorators.http import require_safe
 
 from agents.liveness import expected_servers, is_expected, servers_without_broker
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
-from agents.pages.states import DUTIES, RUNS, run_shown, server_shown
+from agents.pages.states import DUTIES, RUNS, run_label, server_label
 from agents.servers.admission import version_advice, version_problem
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
 from console.operations.web import operation_buttons
 from console.ui import panels
 from console.ui.amounts import coarse, duration, number
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link, needs, page
 
 # What is wrong with a server as a whole, and what to do: the same words on its page, in lists, on health.
@@ -106,14 +106,14 @@ class ServerRow:
     """`agents` and `runs`: only where a page shows them."""
 
     server: Server
-    state: Shown
+    state: StateLabel
     expected: bool = True
     note: ServerNote | None = None
     agents: Sequence[OfferedAgent] = ()
     runs: Sequence[RunLink] = ()
 
     @property
-    def duty(self) -> Shown | None:
+    def duty(self) -> StateLabel | None:
         """None for a server in service: nothing is to be said."""
         return None if self.server.duty == Duty.ACTIVE else DUTIES[self.server.duty]
 
@@ -139,7 +139,7 @@ def server_rows(now: datetime) -> list[ServerRow]:
     return [
         ServerRow(
             server,
-            server_shown(server, now),
+            server_label(server, now),
             server.pk in expected,
             note_of(server, now, unfed, server.pk in expected),
         )
@@ -209,8 +209,8 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
         section="servers",
         crumbs=[(_("Servers"), link("servers"))],
         server=server,
-        row=ServerRow(server, server_shown(server, now), agents=list(server.offered_agents.all())),
-        current=[(run, run_shown(run, now)) for run in current],
+        row=ServerRow(server, server_label(server, now), agents=list(server.offered_agents.all())),
+        current=[(run, run_label(run, now)) for run in current],
         past=[(run, RUNS[run.state]) for run in past],
         buttons=operation_buttons(request.user, server, Uncordon, Cordon, Drain, RemoveServer),
         tokens=server.tokens.filter(revoked_at=None),

@@ -21,7 +21,7 @@ from agents.groups.enable import group_of
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run, Withheld
 from agents.models.parameters import DEEPEST_PARAMETERS
 from agents.pages import setting_fields
-from agents.pages.states import ACTIVATIONS, PROVISIONED, facts_of, run_rows, setting_shown, stopping_shown
+from agents.pages.states import ACTIVATIONS, PROVISIONED, facts_of, run_rows, setting_label, stopping_label
 from agents.pools.rights import may
 from agents.provisioning.queue_counts import figures_of
 from agents.schedules.queries import scheduled
@@ -135,7 +135,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         section="settings",
         crumbs=[(gettext("Settings"), link("settings"))],
         setting=setting,
-        state=stopping_shown(setting, figures.consumers) or setting_shown(setting, runs, now, facts),
+        state=stopping_label(setting, figures.consumers) or setting_label(setting, runs, now, facts),
         partial=is_partial(runs, now),
         provisioned=PROVISIONED[setting.provision_state],
         groups=setting_fields.groups(setting, servers, offered),

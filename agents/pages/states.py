@@ -27,12 +27,12 @@ from agents.models import (
 from agents.models.activation import OPEN_ACTIVATIONS
 from console.ui import amounts
 from console.ui.amounts import number
-from console.ui.labels import Fact, Shown
+from console.ui.labels import Fact, StateLabel
 from contract.breaker import same_limit
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SettingFacts:
     """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`:
     its breaker switched it off and nobody has switched it on again. `member`: a group starts it.
     `with_group`: a trip of a member switched its group off. `scheduled`: it has a schedule of its own.
@@ -46,54 +46,60 @@ class Facts:
     withheld: bool = False
 
 
-def stopping_shown(setting: LaunchSetting, consumers: int | None) -> Shown | None:
+def stopping_label(setting: LaunchSetting, consumers: int | None) -> StateLabel | None:
     """Of a setting that is switched off while the broker still counts consumers: disabled is not stopped."""
     if setting.enabled or not consumers:
         return None
     text = ngettext("stopping, %(n)s consumer open", "stopping, %(n)s consumers open", consumers)
-    return Shown(text % {"n": number(consumers)}, "warn", "wait")
+    return StateLabel(text % {"n": number(consumers)}, "warn", "wait")
 
 
-def setting_shown(
-    setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: Facts = Facts()
-) -> Shown:
+def setting_label(
+    setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: SettingFacts = SettingFacts()
+) -> StateLabel:
     """What an operator needs first: is it off, can it run, does it run."""
     if setting.provision_state == ProvisionState.FAILED:
-        return Shown(_("not on the broker"), "bad", "warn")
+        return StateLabel(_("not on the broker"), "bad", "warn")
     if not setting.enabled:
-        return Shown(_("off by breaker"), "bad", "off") if facts.tripped else Shown(_("off"), "off", "off")
+        return (
+            StateLabel(_("off by breaker"), "bad", "off")
+            if facts.tripped
+            else StateLabel(_("off"), "off", "off")
+        )
     if facts.withheld:
-        return Shown(_("not sent to its servers"), "bad", "warn")
+        return StateLabel(_("not sent to its servers"), "bad", "warn")
     if not facts.started:
         return _not_started(setting, facts)
     wanted = [run for run in open_runs if run.wanted]
     if not wanted:
         return _nothing_wanted(open_runs)
     if any(run.problems or run.blocked for run in wanted):
-        return Shown(_("has a problem"), "bad", "warn")
+        return StateLabel(_("has a problem"), "bad", "warn")
     if all(run.server.state(now) is not ServerState.ALIVE for run in wanted):
-        return Shown(_("server silent"), "bad", "silent")
+        return StateLabel(_("server silent"), "bad", "silent")
     if any(at_work(run, setting) for run in wanted):
-        return Shown(_("running"), "ok", "play")
-    return Shown(_("starting"), "info", "wait")
+        return StateLabel(_("running"), "ok", "play")
+    return StateLabel(_("starting"), "info", "wait")
 
 
-def _not_started(setting: LaunchSetting, facts: Facts) -> Shown:
+def _not_started(setting: LaunchSetting, facts: SettingFacts) -> StateLabel:
     if facts.member:
-        return Shown(_("waits for its group"), "info", "wait")
+        return StateLabel(_("waits for its group"), "info", "wait")
     if setting.timing == Timing.DELAYED:
-        return Shown(_("waits for its schedule") if facts.scheduled else _("waits to be run"), "info", "wait")
+        return StateLabel(
+            _("waits for its schedule") if facts.scheduled else _("waits to be run"), "info", "wait"
+        )
     if not setting.takes_messages:
-        return Shown(_("ended by itself"), "info", "ok")
-    return Shown(_("waiting for a server"), "warn", "wait")
+        return StateLabel(_("ended by itself"), "info", "ok")
+    return StateLabel(_("waiting for a server"), "warn", "wait")
 
 
-def _nothing_wanted(open_runs: list[OpenRun]) -> Shown:
+def _nothing_wanted(open_runs: list[OpenRun]) -> StateLabel:
     if any(run.state == RunPhase.INTERRUPTED for run in open_runs):
-        return Shown(_("given up"), "bad", "bad")
+        return StateLabel(_("given up"), "bad", "bad")
     if open_runs:
-        return Shown(_("ending"), "info", "wait")
-    return Shown(_("waiting for a server"), "warn", "wait")
+        return StateLabel(_("ending"), "info", "wait")
+    return StateLabel(_("waiting for a server"), "warn", "wait")
 
 
 def at_work(run: OpenRun, setting: LaunchSetting) -> bool:
@@ -101,44 +107,44 @@ def at_work(run: OpenRun, setting: LaunchSetting) -> bool:
     return run.state == RunPhase.RUNNING and (run.connected or not setting.takes_messages)
 
 
-PROVISIONED: dict[str, Shown] = {
-    ProvisionState.PENDING: Shown(ProvisionState.PENDING.label, "info", "wait"),
-    ProvisionState.READY: Shown(ProvisionState.READY.label, "ok", "ok"),
-    ProvisionState.FAILED: Shown(ProvisionState.FAILED.label, "bad", "warn"),
+PROVISIONED: dict[str, StateLabel] = {
+    ProvisionState.PENDING: StateLabel(ProvisionState.PENDING.label, "info", "wait"),
+    ProvisionState.READY: StateLabel(ProvisionState.READY.label, "ok", "ok"),
+    ProvisionState.FAILED: StateLabel(ProvisionState.FAILED.label, "bad", "warn"),
 }
-SERVERS: dict[str, Shown] = {
-    ServerState.NEW: Shown(ServerState.NEW.label, "off", "new"),
-    ServerState.ALIVE: Shown(ServerState.ALIVE.label, "ok", "ok"),
-    ServerState.SILENT: Shown(ServerState.SILENT.label, "bad", "silent"),
+SERVERS: dict[str, StateLabel] = {
+    ServerState.NEW: StateLabel(ServerState.NEW.label, "off", "new"),
+    ServerState.ALIVE: StateLabel(ServerState.ALIVE.label, "ok", "ok"),
+    ServerState.SILENT: StateLabel(ServerState.SILENT.label, "bad", "silent"),
 }
-ACTIVATIONS: dict[str, Shown] = {
-    ActivationState.PENDING: Shown(ActivationState.PENDING.label, "warn", "wait"),
-    ActivationState.RUNNING: Shown(ActivationState.RUNNING.label, "ok", "play"),
-    ActivationState.SUCCEEDED: Shown(ActivationState.SUCCEEDED.label, "ok", "ok"),
-    ActivationState.FAILED: Shown(ActivationState.FAILED.label, "bad", "bad"),
-    ActivationState.INTERRUPTED: Shown(ActivationState.INTERRUPTED.label, "bad", "bad"),
-    ActivationState.STOPPED: Shown(ActivationState.STOPPED.label, "off", "off"),
+ACTIVATIONS: dict[str, StateLabel] = {
+    ActivationState.PENDING: StateLabel(ActivationState.PENDING.label, "warn", "wait"),
+    ActivationState.RUNNING: StateLabel(ActivationState.RUNNING.label, "ok", "play"),
+    ActivationState.SUCCEEDED: StateLabel(ActivationState.SUCCEEDED.label, "ok", "ok"),
+    ActivationState.FAILED: StateLabel(ActivationState.FAILED.label, "bad", "bad"),
+    ActivationState.INTERRUPTED: StateLabel(ActivationState.INTERRUPTED.label, "bad", "bad"),
+    ActivationState.STOPPED: StateLabel(ActivationState.STOPPED.label, "off", "off"),
 }
-RUNS: dict[str, Shown] = {
-    RunPhase.WANTED: Shown(RunPhase.WANTED.label, "info", "wait"),
-    RunPhase.STARTING: Shown(RunPhase.STARTING.label, "info", "wait"),
-    RunPhase.RUNNING: Shown(RunPhase.RUNNING.label, "ok", "play"),
-    RunPhase.DRAINING: Shown(RunPhase.DRAINING.label, "warn", "wait"),
-    RunPhase.FINISHED: Shown(RunPhase.FINISHED.label, "off", "ok"),
-    RunPhase.FAILED: Shown(RunPhase.FAILED.label, "bad", "bad"),
-    RunPhase.INTERRUPTED: Shown(RunPhase.INTERRUPTED.label, "bad", "bad"),
-    RunPhase.LOST: Shown(RunPhase.LOST.label, "bad", "silent"),
-}
-
-
-DUTIES: dict[str, Shown] = {
-    Duty.ACTIVE: Shown(Duty.ACTIVE.label, "ok", "ok"),
-    Duty.CORDONED: Shown(Duty.CORDONED.label, "warn", "pause"),
-    Duty.DRAINING: Shown(Duty.DRAINING.label, "warn", "down"),
+RUNS: dict[str, StateLabel] = {
+    RunPhase.WANTED: StateLabel(RunPhase.WANTED.label, "info", "wait"),
+    RunPhase.STARTING: StateLabel(RunPhase.STARTING.label, "info", "wait"),
+    RunPhase.RUNNING: StateLabel(RunPhase.RUNNING.label, "ok", "play"),
+    RunPhase.DRAINING: StateLabel(RunPhase.DRAINING.label, "warn", "wait"),
+    RunPhase.FINISHED: StateLabel(RunPhase.FINISHED.label, "off", "ok"),
+    RunPhase.FAILED: StateLabel(RunPhase.FAILED.label, "bad", "bad"),
+    RunPhase.INTERRUPTED: StateLabel(RunPhase.INTERRUPTED.label, "bad", "bad"),
+    RunPhase.LOST: StateLabel(RunPhase.LOST.label, "bad", "silent"),
 }
 
 
-def server_shown(server: Server, now: datetime) -> Shown:
+DUTIES: dict[str, StateLabel] = {
+    Duty.ACTIVE: StateLabel(Duty.ACTIVE.label, "ok", "ok"),
+    Duty.CORDONED: StateLabel(Duty.CORDONED.label, "warn", "pause"),
+    Duty.DRAINING: StateLabel(Duty.DRAINING.label, "warn", "down"),
+}
+
+
+def server_label(server: Server, now: datetime) -> StateLabel:
     return SERVERS[server.state(now)]
 
 
@@ -207,7 +213,7 @@ def _drained(setting: LaunchSetting) -> list[Fact]:
 # -- rows that several pages show, read in few queries -------------------------------------------------------
 
 
-def facts_of(settings: Iterable[int]) -> dict[int, Facts]:
+def facts_of(settings: Iterable[int]) -> dict[int, SettingFacts]:
     """Whether each was started, was switched off by its breaker, is in a group, has a schedule, is withheld.
 
     Five queries."""
@@ -220,7 +226,7 @@ def facts_of(settings: Iterable[int]) -> dict[int, Facts]:
     timed = set(Schedule.objects.filter(setting__in=wanted).order_by().values_list("setting", flat=True))
     withheld = set(withheld_runs().order_by().values_list("activation__setting", flat=True))
     return {
-        pk: Facts(
+        pk: SettingFacts(
             pk in running,
             pk in tripped,
             pk in group_of,
@@ -257,17 +263,17 @@ class Meter:
 @dataclass(frozen=True, slots=True)
 class RunRow:
     run: Run
-    server: Shown
-    state: Shown
+    server: StateLabel
+    state: StateLabel
     same: Meter
     any: Meter
 
 
-def run_shown(run: Run, now: datetime) -> Shown:
+def run_label(run: Run, now: datetime) -> StateLabel:
     """What a silent server said last is no news: it is shown as such."""
     shown = RUNS[run.state]
     if run.closed_at is None and run.server.state(now) is ServerState.SILENT:
-        return Shown(format_lazy(_("last told: {state}"), state=shown.word), "off", "wait")
+        return StateLabel(format_lazy(_("last told: {state}"), state=shown.word), "off", "wait")
     return shown
 
 
@@ -276,8 +282,8 @@ def run_rows(runs: Iterable[Run], setting: LaunchSetting, now: datetime) -> list
     return [
         RunRow(
             run=run,
-            server=server_shown(run.server, now),
-            state=run_shown(run, now),
+            server=server_label(run.server, now),
+            state=run_label(run, now),
             same=Meter(run.same_count, limit),
             any=Meter(run.any_count, m),
         )

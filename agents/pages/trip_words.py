@@ -30,7 +30,7 @@ def cause(reason: str, kind: str, same: int, every: int, servers: Sequence[str])
     return text % {**facts, "n": number(every)}
 
 
-def trip_cause(trip: BreakerTrip, interruptions: Sequence[Interruption] = ()) -> str:
+def cause_of_trip(trip: BreakerTrip, interruptions: Sequence[Interruption] = ()) -> str:
     """Of the interruptions of the trip, newest first, the last one of its own reason tells how many it took:
     a trip that was opened again also has those of the message that was tried first."""
     said = next((each for each in interruptions if each.effective and each.reason == trip.reason), None)

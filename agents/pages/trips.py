@@ -13,12 +13,12 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.models import BreakerTrip, Interruption, LaunchSetting
-from agents.pages.trip_words import Done, effects, interruption_cause, quorum_text, trip_cause
+from agents.pages.trip_words import Done, cause_of_trip, effects, interruption_cause, quorum_text
 from agents.pools.rights import why_not
 from console.filters import ListFilter, OneOfFilter, SpanFilter
 from console.lists.keyset import keyset_page, list_page
 from console.ui import panels
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link, needs, page
 
 # A trip as it went: each time the setting went off, who had given it up before and what was done then.
@@ -70,8 +70,8 @@ def _last(given_up: Sequence[Told]) -> datetime | None:
 VIEW = "agents.view_breakertrip"
 MOST_ROWS = 100
 
-OPEN = Shown(gettext_lazy("off"), "bad", "off")
-ENDED = Shown(gettext_lazy("switched on again"), "off", "ok")
+OPEN = StateLabel(gettext_lazy("off"), "bad", "off")
+ENDED = StateLabel(gettext_lazy("switched on again"), "off", "ok")
 
 
 def setting_choices() -> list[tuple[str, str]]:
@@ -120,13 +120,18 @@ def trip_list(request: HttpRequest) -> HttpResponseBase:
         filters=filters,
         listed=listed,
         rows=[
-            (trip, shown(trip), trip_cause(trip, list(trip.interruptions.all())), takers.get(trip.pk, ""))
+            (
+                trip,
+                trip_label(trip),
+                cause_of_trip(trip, list(trip.interruptions.all())),
+                takers.get(trip.pk, ""),
+            )
             for trip in listed.rows
         ],
     )
 
 
-def shown(trip: BreakerTrip) -> Shown:
+def trip_label(trip: BreakerTrip) -> StateLabel:
     return OPEN if trip.ended_at is None else ENDED
 
 
@@ -144,8 +149,8 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         section="trips",
         crumbs=[(_("Trips"), link("trips"))],
         trip=trip,
-        state=shown(trip),
-        trip_cause=trip_cause(trip, list(reversed(interruptions))),
+        state=trip_label(trip),
+        trip_cause=cause_of_trip(trip, list(reversed(interruptions))),
         trip_quorum=quorum_text(trip),
         quorum=trip.quorum if isinstance(trip.quorum, dict) else {},
         story=trip_story(trip, told, request.user),

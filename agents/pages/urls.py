@@ -43,7 +43,7 @@ def register() -> None:
     add_page("activations/<uuid:pk>/", activations.activation_page, "activation")
     add_page("activations/", activations.activation_list, "activations")
     add_page("answers/", acknowledgements.answer_list, "answers")
-    panels.register("setting", 5, acknowledgements.panel_of_setting)
+    panels.register_panel("setting", 5, acknowledgements.panel_of_setting)
     add_page("trips/", trips.trip_list, "trips")
     add_page("trips/<int:pk>/", trips.trip_page, "trip")
     add_page("groups/", groups.group_list, "groups")

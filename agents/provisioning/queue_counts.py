@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting
 from broker.management.queues import figures_of_all as figures_by_queue
 from broker.port import BrokerError, BrokerUnavailable
-from console.broker import bounded, management
+from console.broker import management, with_timeout
 from contract.names import dead_letter_queue
 
 log = structlog.get_logger(__name__)
@@ -128,7 +128,7 @@ def message_count(queue: str) -> int | None:
     if time.monotonic() < _away_until:
         return None
     try:
-        return int(bounded(lambda: management().attribute(f"queue.{queue}", "MessageCount")))
+        return int(with_timeout(lambda: management().attribute(f"queue.{queue}", "MessageCount")))
     except BrokerUnavailable:
         note_away(timezone.now())
     except BrokerError as error:
@@ -176,7 +176,7 @@ def note_away(now: datetime) -> None:
 def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> None:
     global _away_since
     try:
-        found = bounded(lambda: figures_of_all(settings, now))
+        found = with_timeout(lambda: figures_of_all(settings, now))
     except BrokerUnavailable as error:
         note_away(now)
         log.info("broker does not answer a page", reason=str(error))
@@ -191,7 +191,7 @@ def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> None:
 def _ask(setting: LaunchSetting, now: datetime) -> None:
     global _away_since
     try:
-        found = bounded(lambda: queue_figures(setting, now))
+        found = with_timeout(lambda: queue_figures(setting, now))
     except BrokerUnavailable as error:
         note_away(now)
         log.info("broker does not answer a page", reason=str(error))

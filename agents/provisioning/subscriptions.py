@@ -34,12 +34,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SubscriptionProgress:
     still_since: datetime | None = None
     unfed_since: datetime | None = None
 
 
-def follow(before: Seen | None, known: Progress, seen: Seen, *, wanted: bool) -> Progress:
+def follow_subscription(
+    before: Seen | None, known: SubscriptionProgress, seen: Seen, *, wanted: bool
+) -> SubscriptionProgress:
     """`wanted`: consumers are to be there all the time. A counter that went back was restarted: that is a
     change, too.
 
@@ -54,7 +56,7 @@ def follow(before: Seen | None, known: Progress, seen: Seen, *, wanted: bool) ->
     )
     since = (known.still_since or (before.at if before else seen.at)) if stands else None
     unfed = wanted and seen.consumers == 0
-    return Progress(since, (known.unfed_since or seen.at) if unfed else None)
+    return SubscriptionProgress(since, (known.unfed_since or seen.at) if unfed else None)
 
 
 # Two processes that ask at once do no harm; with a broker that hangs they would pile up.
@@ -98,7 +100,7 @@ def fresh_states(now: datetime) -> list[SubscriptionState]:
     return list(rows.select_related("setting").order_by(F("still_since").asc(nulls_last=True), "unfed_since"))
 
 
-def is_known(now: datetime) -> bool:
+def subscriptions_are_known(now: datetime) -> bool:
     """Whether anything was seen lately: else nobody can say what moves."""
     return SubscriptionState.objects.filter(seen_at__gt=now - KNOWN).exists()
 
@@ -116,8 +118,8 @@ def _next(
 ) -> SubscriptionState:
     seen = Seen(figures.waiting, figures.delivering, figures.consumers, figures.acknowledged, now)
     before = Seen(row.waiting, row.in_delivery, row.consumers, row.acknowledged, row.seen_at) if row else None
-    known = Progress(row.still_since, row.unfed_since) if row else Progress()
-    progress = follow(before, known, seen, wanted=setting.timing == Timing.ASAP)
+    known = SubscriptionProgress(row.still_since, row.unfed_since) if row else SubscriptionProgress()
+    progress = follow_subscription(before, known, seen, wanted=setting.timing == Timing.ASAP)
     return SubscriptionState(
         setting=setting,
         waiting=seen.waiting,

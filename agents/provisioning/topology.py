@@ -18,7 +18,7 @@ TOPOLOGY_VERSION = 2
 REMOVING = "removing"
 
 
-def wish_of(setting: LaunchSetting) -> dict[str, Any]:
+def desired_topology(setting: LaunchSetting) -> dict[str, Any]:
     """Every field that decides what the broker must have for this setting."""
     if not setting.takes_messages:
         return {"version": TOPOLOGY_VERSION, "key": setting.key, "kind": setting.kind}
@@ -36,7 +36,7 @@ def wish_of(setting: LaunchSetting) -> dict[str, Any]:
 
 
 def wanted_hash(setting: LaunchSetting) -> str:
-    return hashlib.sha256(json.dumps(wish_of(setting), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(desired_topology(setting), sort_keys=True).encode()).hexdigest()
 
 
 @transaction.atomic
@@ -53,7 +53,7 @@ def save_setting(setting: LaunchSetting, by: Any = None) -> LaunchSetting:
         LaunchSetting.objects.select_for_update(no_key=True).get(pk=setting.pk)
         setting.clean()
         setting.save(update_fields=sorted(chosen))
-        store_wish(setting)
+        store_desired_topology(setting)
     provision_after_commit(setting)
     poll_after_commit(setting.pool.servers.values_list("name", flat=True))
     return setting
@@ -64,13 +64,13 @@ def save_destination(destination: Destination) -> Destination:
     """The policy belongs to the address: every setting that shares it gets a new wish."""
     destination.save()
     for setting in destination.settings.exclude(wanted_hash=REMOVING).select_related("destination", "pool"):
-        store_wish(setting)
+        store_desired_topology(setting)
         provision_after_commit(setting)
         poll_after_commit(setting.pool.servers.values_list("name", flat=True))
     return destination
 
 
-def store_wish(setting: LaunchSetting) -> None:
+def store_desired_topology(setting: LaunchSetting) -> None:
     """The wish of the fields as they are; where it is another one it is to be carried out."""
     setting.wanted_hash = wanted_hash(setting)
     row = LaunchSetting.objects.filter(pk=setting.pk)

@@ -38,7 +38,7 @@ class Fields:
     either: bool
 
 
-def fields_of(crontab: str) -> Fields:
+def crontab_fields(crontab: str) -> Fields:
     """Raises ValidationError."""
     parsed = _parsed(crontab)
     weekdays = frozenset(day % 7 for day in parsed.weekdays if isinstance(day, int))

@@ -9,7 +9,7 @@ from django.utils.dateformat import format as date_format
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window, WindowResult
 from agents.schedules.text import describe
 from agents.schedules.ticks import upcoming
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 
 NEXT = 5
 LAST = 8
@@ -31,7 +31,7 @@ class Scheduled:
     words: str
     on: bool
     coming: list[Coming]
-    decided: list[tuple[Window, Shown]]
+    decided: list[tuple[Window, StateLabel]]
 
 
 def scheduled(owner: LaunchSetting | ScheduledGroup, now: datetime) -> Scheduled | None:
@@ -63,7 +63,7 @@ def _coming(schedule: Schedule, now: datetime) -> list[Coming]:
     return [Coming(due, date_format(due.astimezone(zone), "j M Y, H:i") if local else "") for due in found]
 
 
-RESULTS: dict[str, Shown] = {
-    WindowResult.STARTED: Shown(WindowResult.STARTED.label, "ok", "play"),
-    WindowResult.SKIPPED: Shown(WindowResult.SKIPPED.label, "warn", "warn"),
+RESULTS: dict[str, StateLabel] = {
+    WindowResult.STARTED: StateLabel(WindowResult.STARTED.label, "ok", "play"),
+    WindowResult.SKIPPED: StateLabel(WindowResult.SKIPPED.label, "warn", "warn"),
 }

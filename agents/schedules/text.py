@@ -36,7 +36,7 @@ def interval_in_words(seconds: int) -> str:
 
 def crontab_in_words(crontab: str, time_zone: str) -> str:
     """`crontab` is valid."""
-    fields = crontabs.fields_of(crontab)
+    fields = crontabs.crontab_fields(crontab)
     days, times, months = _days(fields), _times(fields), _months(fields)
     text = f"{days} {times}" if days else times
     if months:

@@ -16,7 +16,7 @@ from agents.groups.passes import start_group
 from agents.history import note
 from agents.isolation import isolated
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Window, WindowResult
-from agents.schedules.verdict import Skip, Verdict, decide
+from agents.schedules.verdict import Skip, Verdict, decide_windows
 from agents.schedules.windows import Timetable, next_windows
 from console.operations.refusals import Refused
 from console.reasons import Reason
@@ -132,7 +132,7 @@ def _decide(schedule: Schedule, now: datetime) -> bool:
 
 
 def _verdict(schedule: Schedule, now: datetime) -> Verdict:
-    return decide(timetable_of(schedule), schedule.decided_up_to, now, schedule.missed)
+    return decide_windows(timetable_of(schedule), schedule.decided_up_to, now, schedule.missed)
 
 
 def _start(schedule: Schedule, owner: Owner, due_at: datetime, remark: Reason, now: datetime) -> None:

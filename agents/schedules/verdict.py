@@ -34,7 +34,7 @@ class Verdict:
     skips: tuple[Skip, ...] = ()
 
 
-def decide(timetable: Timetable, decided_up_to: datetime, now: datetime, missed: str) -> Verdict:
+def decide_windows(timetable: Timetable, decided_up_to: datetime, now: datetime, missed: str) -> Verdict:
     """What becomes of every window in (decided_up_to, now]."""
     on_time_from = max(decided_up_to, now - ON_TIME)
     recent = due_windows(timetable, on_time_from, now, COUNTED)

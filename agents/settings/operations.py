@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.activations.enable import refusal
+from agents.activations.enable import enable_refusal
 from agents.activations.start import run_now, start_refusal, stop_activation, stop_refusal
 from agents.breaker.resume import resume_on_server
 from agents.groups.enable import group_of
@@ -59,7 +59,7 @@ class EnableSetting(Operation[LaunchSetting]):
         if setting.enabled:
             return None
         group = group_of(setting)
-        return in_group(group) if group else refusal(setting, now)
+        return in_group(group) if group else enable_refusal(setting, now)
 
     def hidden(self, setting: LaunchSetting) -> frozenset[str]:
         asks = setting.takes_messages and not setting.enabled
@@ -134,7 +134,7 @@ class RunSetting(Operation[LaunchSetting]):
     template = "agents/question.html"
 
     def offered(self, setting: LaunchSetting) -> bool:
-        return _starts_and_ends(setting) and open_activation(setting) is None
+        return _starts_and_ends(setting) and open_activation_of(setting) is None
 
     def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
         return start_refusal(setting)
@@ -158,10 +158,10 @@ class StopSetting(Operation[LaunchSetting]):
     on, permission, inputs = SETTINGS, SettingRight("stop"), {"reason": REASON}
 
     def offered(self, setting: LaunchSetting) -> bool:
-        return _starts_and_ends(setting) and open_activation(setting) is not None
+        return _starts_and_ends(setting) and open_activation_of(setting) is not None
 
     def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
-        activation = open_activation(setting)
+        activation = open_activation_of(setting)
         return stop_refusal(activation) if activation else _nothing_runs()
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
@@ -169,7 +169,7 @@ class StopSetting(Operation[LaunchSetting]):
         return Question(gettext("Stop the activation of %(key)s?") % {"key": setting.key}, [text])
 
     def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
-        activation = open_activation(setting)
+        activation = open_activation_of(setting)
         if activation is None:
             raise _nothing_runs()
         stopped = stop_activation(activation, act.by, why_of(act.by, act.reason), act.now, record=act.record)
@@ -190,7 +190,7 @@ class RetryMessage(Operation[LaunchSetting]):
         return setting.enabled and setting.ordered
 
     def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
-        return pauses.refusal(setting)
+        return pauses.retry_refusal(setting)
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         text = _(
@@ -254,7 +254,7 @@ class RemoveSetting(Operation[LaunchSetting]):
         return Done(removed if is_gone else later, is_gone=is_gone, to_list=True)
 
 
-def open_activation(setting: LaunchSetting) -> Activation | None:
+def open_activation_of(setting: LaunchSetting) -> Activation | None:
     return setting.activations.select_related("setting").filter(state__in=OPEN_ACTIVATIONS).first()
 
 

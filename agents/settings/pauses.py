@@ -57,7 +57,7 @@ def _end(pk: int, now: datetime) -> bool:
 # -- A person asks for another attempt of the message that blocks an ordered subscription --------------------
 
 
-def refusal(setting: LaunchSetting) -> Refused | None:
+def retry_refusal(setting: LaunchSetting) -> Refused | None:
     if not setting.ordered:
         text = _("Its subscription is not ordered: nothing blocks it.")
         return Refused("not_ordered", text, _("Nothing is to be done."))
@@ -71,7 +71,7 @@ def refusal(setting: LaunchSetting) -> Refused | None:
 def retry_now(setting: LaunchSetting, by: Any, now: datetime) -> None:
     """Whoever holds the message sees the new number and tries it at once; where nothing blocks, nothing
     happens. Killed before the commit nothing was asked; after it, servers poll. Raises Refused."""
-    if refused := refusal(setting):
+    if refused := retry_refusal(setting):
         raise refused
     with transaction.atomic():
         LaunchSetting.objects.filter(pk=setting.pk).update(retries_asked=F("retries_asked") + 1)

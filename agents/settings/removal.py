@@ -36,7 +36,7 @@ from agents.models import (
     Window,
 )
 from agents.provisioning.provision import HELD_FOR
-from agents.provisioning.topology import REMOVING, provision_after_commit, store_wish
+from agents.provisioning.topology import REMOVING, provision_after_commit, store_desired_topology
 from agents.reasons import (
     BROKER_AWAY,
     DEAD_LETTERS_HELD,
@@ -319,7 +319,7 @@ def _remove_row(setting: LaunchSetting, now: datetime) -> bool:
 
 @transaction.atomic
 def _take_back(setting: LaunchSetting, now: datetime, refused: Refused) -> None:
-    store_wish(setting)
+    store_desired_topology(setting)
     provision_after_commit(setting)
     note(setting, "setting", "removing", "disabled", now=now, reason=refused.why)
 

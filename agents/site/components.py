@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.models import ComponentCondition, ComponentState
 from broker.port import BrokerError
-from console.broker import bounded, management
+from console.broker import management, with_timeout
 from console.client_address import is_trusted, unknown_proxy
 from contract import redis_url
 
@@ -22,12 +22,12 @@ def note_state(name: str, state: str, now: datetime, details: Mapping[str, Any] 
     only with the state. A process that dies between them leaves the row of before, and the next one measures
     again."""
     row = ComponentState.objects.filter(name=name, measured_at__lte=now)
-    told = {"measured_at": now, "details": dict(details or {})}
-    if row.filter(state=state).update(**told):
+    values = {"measured_at": now, "details": dict(details or {})}
+    if row.filter(state=state).update(**values):
         return
-    if row.exclude(state=state).update(state=state, since=now, **told):
+    if row.exclude(state=state).update(state=state, since=now, **values):
         return
-    ComponentState.objects.get_or_create(name=name, defaults={"state": state, "since": now, **told})
+    ComponentState.objects.get_or_create(name=name, defaults={"state": state, "since": now, **values})
 
 
 # Notes a proxy before the site that the settings do not name: all who come through it share its address.
@@ -95,7 +95,7 @@ def _measure_one(name: str, ask: Callable[[], None], now: datetime) -> None:
 
 
 def _ask_broker() -> None:
-    bounded(lambda: management().attribute("broker", "Started"))
+    with_timeout(lambda: management().attribute("broker", "Started"))
 
 
 def _ask_redis() -> None:

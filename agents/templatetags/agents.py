@@ -36,4 +36,4 @@ def change_tone(change: StateChange) -> str:
 
 @register.filter
 def trip_cause(trip: BreakerTrip) -> str:
-    return trip_words.trip_cause(trip, list(trip.interruptions.all()))
+    return trip_words.cause_of_trip(trip, list(trip.interruptions.all()))

@@ -111,7 +111,7 @@ def webhook_of(notice: Notice) -> dict[str, Any]:
     """The body of a webhook. `trip`, or `transition`, is the same in each repetition: a receiver that knows
     it has nothing to do."""
     if notice.transition is not None:
-        return alerts_text.content_of(notice.transition)
+        return alerts_text.alert_webhook_body(notice.transition)
     trip = notice.trip
     if trip is None:
         setting = notice.target.setting if notice.target else None
@@ -140,16 +140,16 @@ def email_of(notice: Notice) -> tuple[str, str]:
     """(subject, text) in the language of the installation: an address has no language of its own."""
     with translation.override(settings.LANGUAGE_CODE):
         if notice.transition is not None:
-            return alerts_text.letter_of(notice.transition)
-        return _test_letter() if notice.trip is None else _trip_letter(notice.trip)
+            return alerts_text.alert_email(notice.transition)
+        return _test_email() if notice.trip is None else _trip_email(notice.trip)
 
 
-def _test_letter() -> tuple[str, str]:
+def _test_email() -> tuple[str, str]:
     text = _("Somebody asked %(site)s to try whether notices of trips reach this address. They do.")
     return _("Test of a notice"), text % {"site": settings.MA_BASE_URL}
 
 
-def _trip_letter(trip: BreakerTrip) -> tuple[str, str]:
+def _trip_email(trip: BreakerTrip) -> tuple[str, str]:
     lines = [
         _("The breaker switched “%(key)s” off.") % {"key": trip.setting.key},
         "",

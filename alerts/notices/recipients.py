@@ -10,7 +10,7 @@ from django.db.models import Q
 from agents.models import BreakerTrip, LaunchSetting
 from agents.pools.rights import may, may_in_pool
 from alerts.models import Alert, AlertTransition, Notice, NoticeState, NoticeTarget
-from alerts.rules import SAME, Step
+from alerts.rules import SAME, AlertStep
 from console.task_queue import send
 from console.ui.text import masked
 
@@ -21,7 +21,7 @@ MOST_TOLD = 200
 def notify(transition: AlertTransition, now: datetime) -> list[Notice]:
     """Part of the transaction of the transition: a row per address, which a worker sends. That it closed by
     itself is told only after `SAME`: until then it may come back, and nobody is given a false all-clear."""
-    waits = transition.step == Step.CLOSED and transition.by is None
+    waits = transition.step == AlertStep.CLOSED and transition.by is None
     at = now + SAME if waits else now
     notices = [
         Notice(
@@ -48,7 +48,7 @@ def create_notices(trip: BreakerTrip, now: datetime) -> list[Notice]:
             next_at=now,
             created_at=now,
         )
-        for target in untold(trip)
+        for target in pending_targets(trip)
     ]
     Notice.objects.bulk_create(notices)
     if notices:
@@ -56,7 +56,7 @@ def create_notices(trip: BreakerTrip, now: datetime) -> list[Notice]:
     return notices
 
 
-def untold(trip: BreakerTrip) -> list[NoticeTarget]:
+def pending_targets(trip: BreakerTrip) -> list[NoticeTarget]:
     """Targets of the setting and of its pool without a notice of this trip: all of them when it opens, later
     those that were added since. An address that both the setting and its pool name is told once."""
     setting = trip.setting
@@ -64,8 +64,8 @@ def untold(trip: BreakerTrip) -> list[NoticeTarget]:
         notices__trip=trip
     )
     different = {(target.channel, target.address): target for target in targets.order_by("-pk")}
-    for told in trip.notices.values_list("channel", "address"):
-        different.pop(told, None)
+    for notified in trip.notices.values_list("channel", "address"):
+        different.pop(notified, None)
     return sorted(different.values(), key=lambda target: target.pk)
 
 
@@ -76,7 +76,7 @@ def ask_for_sending() -> None:
 
 def withdraw(alert: Alert) -> None:
     """It came back before anybody was told that it was over."""
-    closings = Notice.objects.filter(transition__alert=alert, transition__step=Step.CLOSED.value)
+    closings = Notice.objects.filter(transition__alert=alert, transition__step=AlertStep.CLOSED.value)
     closings.filter(state=NoticeState.PENDING, attempts=0).delete()
 
 

@@ -29,7 +29,7 @@ from alerts.sources.subscriptions import STALLED, UNFED
 from console.filters import ListFilter, OneOfFilter
 from console.lists.keyset import keyset_page, list_page
 from console.operations.web import operation_buttons
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link, needs, page
 from console.ui.panels import Panel
 
@@ -37,20 +37,20 @@ VIEW = "alerts.view_alert"
 MOST_OPEN = 200
 MOST_ROWS = 100
 
-STATES: dict[str, Shown] = {
-    AlertState.CALM: Shown(AlertState.CALM.label, "off", "wait"),
-    AlertState.OPEN: Shown(AlertState.OPEN.label, "bad", "warn"),
-    AlertState.SNOOZED: Shown(AlertState.SNOOZED.label, "info", "pause"),
-    AlertState.CLOSED: Shown(AlertState.CLOSED.label, "off", "ok"),
+STATES: dict[str, StateLabel] = {
+    AlertState.CALM: StateLabel(AlertState.CALM.label, "off", "wait"),
+    AlertState.OPEN: StateLabel(AlertState.OPEN.label, "bad", "warn"),
+    AlertState.SNOOZED: StateLabel(AlertState.SNOOZED.label, "info", "pause"),
+    AlertState.CLOSED: StateLabel(AlertState.CLOSED.label, "off", "ok"),
 }
-SEVERITIES: dict[int, Shown] = {
-    Severity.WARNING: Shown(Severity.WARNING.label, "warn", "warn"),
-    Severity.BAD: Shown(Severity.BAD.label, "bad", "bad"),
+SEVERITIES: dict[int, StateLabel] = {
+    Severity.WARNING: StateLabel(Severity.WARNING.label, "warn", "warn"),
+    Severity.BAD: StateLabel(Severity.BAD.label, "bad", "bad"),
 }
-NOTICES: dict[str, Shown] = {
-    NoticeState.PENDING: Shown(NoticeState.PENDING.label, "info", "wait"),
-    NoticeState.SENT: Shown(NoticeState.SENT.label, "ok", "ok"),
-    NoticeState.FAILED: Shown(NoticeState.FAILED.label, "bad", "bad"),
+NOTICES: dict[str, StateLabel] = {
+    NoticeState.PENDING: StateLabel(NoticeState.PENDING.label, "info", "wait"),
+    NoticeState.SENT: StateLabel(NoticeState.SENT.label, "ok", "ok"),
+    NoticeState.FAILED: StateLabel(NoticeState.FAILED.label, "bad", "bad"),
 }
 
 
@@ -60,8 +60,8 @@ TONES = {"opened": "bad", "repeated": "warn", "reopened": "bad", "snoozed": "", 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
     alert: Alert
-    state: Shown
-    severity: Shown
+    state: StateLabel
+    severity: StateLabel
     kind: str
     says: str
     value: str
@@ -83,7 +83,7 @@ def row_of(alert: Alert, snoozed_by: str = "") -> AlertRow:
         alert=alert,
         state=STATES[alert.state],
         severity=SEVERITIES[alert.severity],
-        kind=text.label(alert),
+        kind=text.alert_label(alert),
         says=text.says(alert),
         value=text.measured(alert),
         what_to_do=text.what_to_do(alert),

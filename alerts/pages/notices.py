@@ -13,10 +13,10 @@ from agents.models import BreakerTrip, LaunchSetting
 from agents.pools.rights import why_not
 from alerts.models import Notice, NoticeState, NoticeTarget
 from alerts.notices.operations import SendTest
-from alerts.notices.recipients import address_of_notice, address_of_target, untold
+from alerts.notices.recipients import address_of_notice, address_of_target, pending_targets
 from alerts.pages.alerts import NOTICES
 from console.operations.operation import perform
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link, needs
 from console.ui.panels import Panel
 
@@ -33,11 +33,11 @@ class TargetRow:
     target: NoticeTarget
     address: str
     last: Notice | None
-    state: Shown | None
+    state: StateLabel | None
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TargetPanel:
     """Of one setting: those of its own and those of its pool. `why_not`: why this person cannot send a
     test."""
 
@@ -51,7 +51,7 @@ def panel_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | No
         return None
     targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).order_by("pk")
     shown = targets.select_related("setting")[:MOST]
-    told = Told([_row(request, target) for target in shown], why_not(request.user, "edit", setting))
+    told = TargetPanel([_row(request, target) for target in shown], why_not(request.user, "edit", setting))
     context = {"setting": setting, "told": told}
     return {"title": _("Told of a trip"), "template": "alerts/told.html", "context": context}
 
@@ -62,7 +62,7 @@ def panel_of_trip(request: HttpRequest, trip: BreakerTrip) -> Panel:
         (notice, address_of_notice(request.user, notice, trip.setting), NOTICES[notice.state])
         for notice in rows
     ]
-    context = {"notices": notices, "untold": len(untold(trip))}
+    context = {"notices": notices, "untold": len(pending_targets(trip))}
     return {"title": _("Who was told"), "template": "alerts/told_of_trip.html", "context": context}
 
 

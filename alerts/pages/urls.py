@@ -21,6 +21,6 @@ def register() -> None:
         "notice_test",
     )
     add_operations(SnoozeAlert, CloseAlert)
-    panels.register("setting_notes", 10, alerts.notes_of_setting)
-    panels.register("setting", 90, notices.panel_of_setting)
-    panels.register("trip_side", 10, notices.panel_of_trip)
+    panels.register_panel("setting_notes", 10, alerts.notes_of_setting)
+    panels.register_panel("setting", 90, notices.panel_of_setting)
+    panels.register_panel("trip_side", 10, notices.panel_of_trip)

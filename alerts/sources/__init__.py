@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from alerts.kinds import Kind
+from alerts.kinds import AlertKind
 from alerts.sources import components, dead_letters, error_groups, pipeline, servers, subscriptions
 
 SOURCES = (
@@ -16,10 +16,10 @@ SOURCES = (
 KINDS = {kind.name: kind for kinds in SOURCES for kind in kinds}
 
 
-def every_kind() -> Sequence[Kind]:
+def every_kind() -> Sequence[AlertKind]:
     return sorted(KINDS.values(), key=lambda kind: kind.name)
 
 
-def kind_of(name: str) -> Kind | None:
+def kind_of(name: str) -> AlertKind | None:
     """None for one that nobody knows any more."""
     return KINDS.get(name)

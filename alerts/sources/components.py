@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from agents.models import ComponentCondition, ComponentState
 from agents.site.broker_owner import OWNER
 from agents.site.components import measure
-from alerts.kinds import Kind, Observation, Observe
+from alerts.kinds import AlertKind, Observation, Observe
 from alerts.models import Severity
 from alerts.rules import Thresholds
 from console.ui.amounts import duration
@@ -44,8 +44,8 @@ def _says(facts: Mapping[str, Any], value: float) -> str:
     return str(SILENT[facts["component"]]) % {"time": duration(round(value))}
 
 
-def _kind(name: str, component: str, label: Any, what_to_do: Any) -> Kind:
-    return Kind(
+def _kind(name: str, component: str, label: Any, what_to_do: Any) -> AlertKind:
+    return AlertKind(
         name=name,
         label=label,
         severity=Severity.BAD,
@@ -88,7 +88,7 @@ def _adopted(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
         yield Observation("broker", 1.0, facts={"owner": row.details.get("owner", "")})
 
 
-ADOPTED = Kind(
+ADOPTED = AlertKind(
     name="broker_adopted",
     label=gettext_lazy("Broker taken over"),
     severity=Severity.BAD,

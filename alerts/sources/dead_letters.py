@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from agents.models import LaunchSetting
-from alerts.kinds import Kind, Observation
+from alerts.kinds import AlertKind, Observation
 from alerts.models import Severity
 from alerts.rules import Thresholds
 from console.processes import seconds_since
@@ -131,7 +131,7 @@ def _times(value: float) -> str:
     return f"×{number(value, 1)}"
 
 
-GROWING = Kind(
+GROWING = AlertKind(
     name="dead_letters_growing",
     label=gettext_lazy("Dead letters growing"),
     severity=Severity.BAD,
@@ -146,7 +146,7 @@ GROWING = Kind(
     url=_queue_url,
     observe=growing_queues,
 )
-OLD = Kind(
+OLD = AlertKind(
     name="dead_letters_old",
     label=gettext_lazy("Old dead letters"),
     severity=Severity.WARNING,
@@ -160,7 +160,7 @@ OLD = Kind(
     url=_queue_url,
     observe=old_queues,
 )
-BEHIND = Kind(
+BEHIND = AlertKind(
     name="feed_behind",
     label=gettext_lazy("Feed behind"),
     severity=Severity.WARNING,
@@ -176,7 +176,7 @@ BEHIND = Kind(
     url=lambda facts: reverse("admin:health"),
     observe=behind,
 )
-STANDS_STILL = Kind(
+STANDS_STILL = AlertKind(
     name="feed_silent",
     label=gettext_lazy("Feed stands still"),
     severity=Severity.BAD,

@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from agents.models import LaunchSetting
-from alerts.kinds import Kind, Observation, Text
+from alerts.kinds import AlertKind, Observation, Text
 from alerts.models import Severity
-from alerts.rules import Step, Thresholds
+from alerts.rules import AlertStep, Thresholds
 from console.ui.amounts import number
 from console.ui.page import link
 from failures.error_groups.merges import heads_of
@@ -27,7 +27,7 @@ MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSetting:
     """What is needed of a setting that is there."""
 
     pk: int
@@ -35,7 +35,7 @@ class Known:
     created_at: datetime
 
 
-Settings = Mapping[str, Known]
+Settings = Mapping[str, KnownSetting]
 
 
 def counts_of(fingerprints: Collection[str], since: datetime | None = None) -> dict[str, dict[str, float]]:
@@ -63,10 +63,10 @@ def most_first(counts: Mapping[str, float]) -> list[str]:
     return sorted(counts, key=lambda key: (-counts[key], key))
 
 
-def settings_of(keys: Collection[str]) -> Settings:
+def existing_settings(keys: Collection[str]) -> Settings:
     """Those that are there; a failure may name one that is not. One query."""
     rows = LaunchSetting.objects.filter(key__in=keys).values_list("key", "pk", "pool_id", "created_at")
-    return {key: Known(pk, pool, created_at) for key, pk, pool, created_at in rows}
+    return {key: KnownSetting(pk, pool, created_at) for key, pk, pool, created_at in rows}
 
 
 def observation(
@@ -117,7 +117,7 @@ def new(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
     if not found:
         return
     counts = counts_of([row.pk for row in found])
-    settings = settings_of({key for each in counts.values() for key in each})
+    settings = existing_settings({key for each in counts.values() for key in each})
     grown_up = _first_receipt() + YOUNG
     young: Counter[str] = Counter()
     for row in sorted(found, key=lambda row: -row.count):
@@ -142,7 +142,7 @@ def returned(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
         return
     counts = counts_of([entry.pk for entry in found], now - QUIET)
     with_fix = settings_of_returns(found, now - QUIET)
-    settings = settings_of({key for each in counts.values() for key in each})
+    settings = existing_settings({key for each in counts.values() for key in each})
     for entry in found:
         facts = {"fixed_in": entry.fixed_in, "ticket": entry.ticket}
         where = {key: count for key, count in counts[entry.pk].items() if key in with_fix.get(entry.pk, ())}
@@ -166,7 +166,7 @@ def growing(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
     are new."""
     paces = _paces(now)
     rows = Fingerprint.objects.filter(pk__in=paces, received_at__lte=now - 2 * HOUR)
-    settings = settings_of({key for pace in paces.values() for key in pace.last})
+    settings = existing_settings({key for pace in paces.values() for key in pace.last})
     found = []
     for row in rows:
         pace = paces[row.pk]
@@ -286,7 +286,7 @@ def _url(facts: Mapping[str, Any]) -> str:
     )
 
 
-NEW = Kind(
+NEW = AlertKind(
     name="fingerprint_new",
     label=gettext_lazy("New kind of failure"),
     severity=Severity.WARNING,
@@ -301,11 +301,11 @@ NEW = Kind(
     ),
     url=_url,
     observe=new,
-    told=frozenset({Step.OPENED}),
+    notified_steps=frozenset({AlertStep.OPENED}),
     head=_new_head,
     advice=_new_advice,
 )
-RETURNED = Kind(
+RETURNED = AlertKind(
     name="fingerprint_returned",
     label=gettext_lazy("Returned after its fix"),
     severity=Severity.BAD,
@@ -322,7 +322,7 @@ RETURNED = Kind(
     url=_url,
     observe=returned,
 )
-GROWING = Kind(
+GROWING = AlertKind(
     name="fingerprint_growing",
     label=gettext_lazy("Failures growing"),
     severity=Severity.BAD,

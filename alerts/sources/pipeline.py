@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from alerts.kinds import Kind, Observation
+from alerts.kinds import AlertKind, Observation
 from alerts.models import Severity
 from alerts.rules import Thresholds
 from console.ui.amounts import duration, number
@@ -43,7 +43,7 @@ def _says(facts: Mapping[str, Any], value: float) -> str:
     return _("The last run of the pipeline failed.")
 
 
-PIPELINE = Kind(
+PIPELINE = AlertKind(
     name="pipeline_failed",
     label=gettext_lazy("Pipeline failed or late"),
     severity=Severity.WARNING,
@@ -78,7 +78,7 @@ def _says_damaged(facts: Mapping[str, Any], value: float) -> str:
     return text % {"n": number(count)}
 
 
-ARCHIVE = Kind(
+ARCHIVE = AlertKind(
     name="archive_damaged",
     label=gettext_lazy("Archive damaged"),
     severity=Severity.WARNING,

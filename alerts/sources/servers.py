@@ -14,9 +14,9 @@ from agents.liveness import expected_servers
 from agents.models import BreakerTrip, Server, Withheld
 from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
 from agents.servers.admission import version_advice, version_problem
-from alerts.kinds import Kind, Observation, Text
+from alerts.kinds import AlertKind, Observation, Text
 from alerts.models import Severity
-from alerts.rules import Step, Thresholds
+from alerts.rules import AlertStep, Thresholds
 from console.processes import seconds_since
 from console.ui.amounts import duration, number, size
 from console.ui.page import link
@@ -55,14 +55,14 @@ def withheld_settings(now: datetime, live: frozenset[str]) -> Iterator[Observati
             "activation__setting", "activation__setting__key", "activation__setting__pool", "withheld_because"
         )
     )
-    told = set()
+    reported = set()
     # Also those of which no run is wanted now, such as one that waits for its schedule.
     kept = [
         (one.pk, one.key, one.pool_id, Withheld.AGENT_NOT_ALLOWED.value) for one in settings_not_allowed()
     ]
     for setting, key, pool, because in [*runs[:MOST], *kept[:MOST]]:
-        if setting not in told:
-            told.add(setting)
+        if setting not in reported:
+            reported.add(setting)
             facts = {"setting": key, "because": because}
             yield Observation(key, 1.0, setting=setting, pools=frozenset([pool]), facts=facts)
 
@@ -145,7 +145,7 @@ def _tripped(facts: Mapping[str, Any], value: float) -> str:
     return text % {"key": facts["setting"], "type": facts["type"]}
 
 
-SILENT = Kind(
+SILENT = AlertKind(
     name="server_silent",
     label=gettext_lazy("Silent server"),
     severity=Severity.BAD,
@@ -164,7 +164,7 @@ SILENT = Kind(
     observe=silent_servers,
     advice=_silent_advice,
 )
-DISOBEYING = Kind(
+DISOBEYING = AlertKind(
     name="server_disobeying",
     label=gettext_lazy("Server does not obey"),
     severity=Severity.BAD,
@@ -184,7 +184,7 @@ DISOBEYING = Kind(
     url=_server_url,
     observe=disobeying_servers,
 )
-WITHHELD = Kind(
+WITHHELD = AlertKind(
     name="setting_withheld",
     label=gettext_lazy("Setting not sent to its servers"),
     severity=Severity.BAD,
@@ -199,7 +199,7 @@ WITHHELD = Kind(
     url=lambda facts: reverse("admin:setting", args=[facts["setting"]]),
     observe=withheld_settings,
 )
-SPOOL = Kind(
+SPOOL = AlertKind(
     name="spool_filling",
     label=gettext_lazy("Spool filling"),
     severity=Severity.BAD,
@@ -215,7 +215,7 @@ SPOOL = Kind(
     url=_server_url,
     observe=filling_spools,
 )
-TRIP = Kind(
+TRIP = AlertKind(
     name="trip",
     label=gettext_lazy("Trip"),
     severity=Severity.BAD,
@@ -228,9 +228,9 @@ TRIP = Kind(
     ),
     url=lambda facts: reverse("admin:trip", args=[facts["trip"]]),
     observe=open_trips,
-    told=frozenset({Step.REPEATED, Step.CLOSED}),
+    notified_steps=frozenset({AlertStep.REPEATED, AlertStep.CLOSED}),
 )
-BEAT = Kind(
+BEAT = AlertKind(
     name="beat_silent",
     label=gettext_lazy("Scheduler stopped"),
     severity=Severity.BAD,
@@ -279,7 +279,7 @@ def _set_aside(facts: Mapping[str, Any], value: float) -> str:
     return text % {"server": facts["server"], "n": number(round(value))}
 
 
-SET_ASIDE = Kind(
+SET_ASIDE = AlertKind(
     name="reports_set_aside",
     label=gettext_lazy("Reports about other servers' runs"),
     severity=Severity.BAD,

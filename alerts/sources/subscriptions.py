@@ -9,12 +9,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from agents.destinations.policies import drifting
-from agents.destinations.policies import is_known as is_policy_known
+from agents.destinations.policies import drifting, policies_are_known
 from agents.liveness import servers_without_broker
 from agents.models import Destination, LaunchSetting, SubscriptionState
-from agents.provisioning.subscriptions import fresh_states, is_known
-from alerts.kinds import Kind, Observation
+from agents.provisioning.subscriptions import fresh_states, subscriptions_are_known
+from alerts.kinds import AlertKind, Observation
 from alerts.models import Severity
 from alerts.rules import Thresholds
 from console.ui.amounts import duration, number
@@ -26,7 +25,7 @@ MOST_NAMED = 8
 
 def _observe(since_of: Callable[[SubscriptionState], datetime | None]) -> Any:
     def observe(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-        if not is_known(now):
+        if not subscriptions_are_known(now):
             # Nobody asks the broker at the moment: what was wrong may be so still, where the setting is on.
             on = LaunchSetting.objects.filter(key__in=live, enabled=True).values_list("key", flat=True)
             yield from (Observation(subject, None) for subject in on)
@@ -49,7 +48,7 @@ def without_broker(now: datetime, live: frozenset[str]) -> Iterator[Observation]
 
 
 def drifting_policies(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    if not is_policy_known(now):
+    if not policies_are_known(now):
         yield from (Observation(subject, None) for subject in live)
         return
     rows = drifting(now)[:MOST]
@@ -111,7 +110,7 @@ def _setting_url(facts: Mapping[str, Any]) -> str:
     return reverse("admin:setting", args=[facts["setting"]])
 
 
-STALLED = Kind(
+STALLED = AlertKind(
     name="subscription_stalled",
     label=gettext_lazy("Subscription stalled"),
     severity=Severity.BAD,
@@ -128,7 +127,7 @@ STALLED = Kind(
     url=_setting_url,
     observe=_observe(lambda row: row.still_since),
 )
-UNFED = Kind(
+UNFED = AlertKind(
     name="subscription_without_consumer",
     label=gettext_lazy("Subscription without a consumer"),
     severity=Severity.BAD,
@@ -145,7 +144,7 @@ UNFED = Kind(
     url=_setting_url,
     observe=_observe(lambda row: row.unfed_since),
 )
-WITHOUT_BROKER = Kind(
+WITHOUT_BROKER = AlertKind(
     name="kma_without_broker",
     label=gettext_lazy("KMA without its broker"),
     severity=Severity.BAD,
@@ -161,7 +160,7 @@ WITHOUT_BROKER = Kind(
     url=lambda facts: reverse("admin:server", args=[facts["server"]]),
     observe=without_broker,
 )
-DRIFT = Kind(
+DRIFT = AlertKind(
     name="policy_drift",
     label=gettext_lazy("Changed on the broker"),
     severity=Severity.WARNING,
@@ -202,7 +201,7 @@ def _stands(facts: Mapping[str, Any], value: float) -> str:
     return text % {"key": facts["setting"], "n": number(facts["attempt"])}
 
 
-WAITS = Kind(
+WAITS = AlertKind(
     name="waits_for_person",
     label=gettext_lazy("Waits for a person"),
     severity=Severity.BAD,

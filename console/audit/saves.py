@@ -132,8 +132,8 @@ class RowKind:
         if new is None:
             names = [name for name in names if name not in self.secret]
         gone = [side for side, values in (("old", old), ("new", new)) if values is None]
-        told = {name: self._change(name, before.get(name), after.get(name)) for name in names}
-        return {name: _without(change, gone) for name, change in told.items()}
+        recorded = {name: self._change(name, before.get(name), after.get(name)) for name in names}
+        return {name: _without(change, gone) for name, change in recorded.items()}
 
     def _change(self, name: str, old: Any, new: Any) -> dict[str, Any]:
         """Of what has members these alone; values that a person has put behind names of their own, as the
@@ -147,14 +147,14 @@ class RowKind:
             return _members(old, new) | ({"changed": _short(changed)} if changed else {})
         if isinstance(old, list) and isinstance(new, list) and (members := _members(old, new)):
             return members
-        return {"old": self._told(name, old), "new": self._told(name, new)}
+        return {"old": self._audited_value(name, old), "new": self._audited_value(name, new)}
 
-    def _told(self, name: str, value: Any) -> Any:
+    def _audited_value(self, name: str, value: Any) -> Any:
         return _short(self.shown[name](value) if name in self.shown else value)
 
     def named_in(self, values: Values) -> dict[str, Any]:
-        told = {name: self._told(name, values.get(name)) for name in self.about}
-        return {"about": told} if told else {}
+        recorded = {name: self._audited_value(name, values.get(name)) for name in self.about}
+        return {"about": recorded} if recorded else {}
 
     def label(self, name: str) -> Text:
         return getattr(self._fields().get(name), "verbose_name", "") or DETAILS.get(name, name)
@@ -192,8 +192,8 @@ class Saving:
         verb = verb or ("create" if self._old is None else "change")
         if not changes and verb != "create" and not even_unchanged:
             return
-        told = {"changes": changes} if changes or verb == "create" else {"changed": False}
-        _add(kind.names(self.row, verb), self.by, kind.named_in(new) | told, self.counts)
+        recorded = {"changes": changes} if changes or verb == "create" else {"changed": False}
+        _add(kind.names(self.row, verb), self.by, kind.named_in(new) | recorded, self.counts)
 
 
 @contextmanager

@@ -14,15 +14,15 @@ from console.audit.models import AuditEntry, AuditResult
 from console.audit.saves import change_words
 from console.audit.text import PAGES, Text, action_words, count_words, detail_words, first_code, scope_words
 from console.lists.keyset import counted, list_page, numbered_page
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link_to, needs
 
 VIEW = "console.view_auditentry"
 
-RESULTS: dict[str, Shown] = {
-    AuditResult.DONE: Shown(AuditResult.DONE.label, "ok", "ok"),
-    AuditResult.REFUSED: Shown(AuditResult.REFUSED.label, "warn", "warn"),
-    AuditResult.FAILED: Shown(AuditResult.FAILED.label, "bad", "bad"),
+RESULTS: dict[str, StateLabel] = {
+    AuditResult.DONE: StateLabel(AuditResult.DONE.label, "ok", "ok"),
+    AuditResult.REFUSED: StateLabel(AuditResult.REFUSED.label, "warn", "warn"),
+    AuditResult.FAILED: StateLabel(AuditResult.FAILED.label, "bad", "bad"),
 }
 # Kept out of the details: columns tell them, and the changes.
 TOLD = ("setting", "counts", "reason", "scope", "about", "changes")
@@ -34,7 +34,7 @@ class Row:
     action: Text
     code: str
     scope: Text
-    result: Shown
+    result: StateLabel
     url: str
     counts: list[tuple[Any, Any]]
     changes: list[tuple[Text, str]]

@@ -58,8 +58,8 @@ class OperationsCommand(BaseCommand):
             raise CommandError("It was deleted meanwhile.") from gone
         if options["json"]:
             now = self._found(options["key"])
-            told = {"done": str(done.message), "changed": done.changed}
-            self._print({**told, **self.as_json(now), **self.made(done)})
+            answer = {"done": str(done.message), "changed": done.changed}
+            self._print({**answer, **self.as_json(now), **self.made(done)})
         else:
             self.stdout.write(str(done.message))
 

@@ -68,14 +68,14 @@ class BoundedJsonParser(BaseParser):
 def loads(raw: bytes) -> Any:
     """Strict JSON in UTF-8: no NaN, no Infinity, at most DEEPEST levels. Raises NotJson."""
     try:
-        return bounded(json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant))
+        return bounded_json(json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant))
     except json.JSONDecodeError as error:
         raise NotJson(error.msg, where=f"line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error) or type(error).__name__) from error
 
 
-def bounded(value: Any, most: int = DEEPEST) -> Any:
+def bounded_json(value: Any, most: int = DEEPEST) -> Any:
     """The value itself. Raises NotJson where it nests deeper than anything that readers by recursion can
     take."""
     if deeper_than(value, most):

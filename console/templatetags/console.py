@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from console.reasons import Reason
 from console.ui import amounts
 from console.ui.page import tabs_for
-from console.ui.text import visible as make_visible
+from console.ui.text import visible_html
 
 register = template.Library()
 WORD_BREAK = SafeString("<wbr>")
@@ -87,25 +87,25 @@ def _size(value: int | None) -> str:
 @register.filter
 def visible(text: Any) -> SafeString:
     """One line of hostile text."""
-    return make_visible(str(text))
+    return visible_html(str(text))
 
 
 @register.filter
-def told(message: Any) -> SafeString:
+def message_html(message: Any) -> SafeString:
     """A message of the site to a person. It may repeat what was typed; one with links in it is HTML of its
     own."""
     text = capfirst(message)
-    return text if isinstance(text, SafeString) else make_visible(str(text), lines=True)
+    return text if isinstance(text, SafeString) else visible_html(str(text), lines=True)
 
 
 @register.filter
 def visible_lines(text: Any) -> SafeString:
-    return make_visible(str(text), lines=True)
+    return visible_html(str(text), lines=True)
 
 
 @register.filter
 def visible_head(text: Any, limit: int) -> SafeString:
-    return make_visible(str(text), limit=limit)
+    return visible_html(str(text), limit=limit)
 
 
 @register.filter
@@ -132,7 +132,7 @@ def signed_seconds(value: float) -> str:
 
 @register.filter
 def reason_text(reason: Reason) -> SafeString:
-    return make_visible(str(reason), limit=300)
+    return visible_html(str(reason), limit=300)
 
 
 @register.inclusion_tag("ma/nav.html", takes_context=True)

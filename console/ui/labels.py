@@ -11,7 +11,7 @@ from console.ui.page import Text
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class StateLabel:
     """`tone`: ok · bad · warn · info · off. `icon` is a symbol of templates/ma/icons.html."""
 
     word: Text

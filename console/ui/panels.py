@@ -42,7 +42,7 @@ class _Registered:
 _registered: dict[str, list[_Registered]] = {page: [] for page in get_args(Page)}
 
 
-def register(page: Page, order: int, function: PanelFunction) -> None:
+def register_panel(page: Page, order: int, function: PanelFunction) -> None:
     """`function(request, object)` answers a panel, or None where it has nothing to show. Small orders come
     first."""
     entries = _registered[page]

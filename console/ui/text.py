@@ -19,7 +19,7 @@ CONTROLS |= {0x7F: "DEL", 0x2400: "NUL"}
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
-def visible(text: str, *, lines: bool = False, limit: int = 0) -> SafeString:
+def visible_html(text: str, *, lines: bool = False, limit: int = 0) -> SafeString:
     """HTML of `text`. With `lines`, line ends and tabs stay what they are; else they are shown as marks too.
 
     `limit` > 0 cuts after so many characters, with a word about how many there are.
@@ -27,7 +27,11 @@ def visible(text: str, *, lines: bool = False, limit: int = 0) -> SafeString:
     shown, left_out = (text[:limit], len(text) - limit) if 0 < limit < len(text) else (text, 0)
     if lines:
         shown = shown.replace("\r\n", "\n")
-    parts = [_shown(character, lines) for character in shown] if _needs_marks(shown) else [escape(shown)]
+    parts = (
+        [_visible_character(character, lines) for character in shown]
+        if _needs_marks(shown)
+        else [escape(shown)]
+    )
     if left_out:
         parts.append(f' <span class="quiet">… +{left_out:,}</span>')
     return mark_safe("".join(parts))
@@ -57,7 +61,7 @@ def _needs_marks(text: str) -> bool:
     return not (text.isascii() and text.isprintable())
 
 
-def _shown(character: str, lines: bool) -> str:
+def _visible_character(character: str, lines: bool) -> str:
     if lines and character in "\n\t":
         return character
     if not _is_invisible(character):

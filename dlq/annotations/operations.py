@@ -42,7 +42,7 @@ def may_read(user: Any, setting_key: str) -> bool:
     return not _why_not(user, SEE, setting_key)
 
 
-def why_not_remark(user: Any, setting_key: str) -> str:
+def why_not_annotate(user: Any, setting_key: str) -> str:
     """Beside what cannot be pressed; empty when this person may."""
     return _why_not(user, SEE, setting_key) or _why_not(user, GIVE_BACK, setting_key)
 
@@ -52,9 +52,9 @@ def _why_not(user: Any, action: str, setting_key: str) -> str:
     return why_not_of_setting(user, action, setting) if setting else ANYWHERE[action].why_not(user, None)
 
 
-class MayRemark:
+class MayAnnotate:
     def why_not(self, user: Any, remark: Remark) -> str:
-        return why_not_remark(user, remark.setting_key)
+        return why_not_annotate(user, remark.setting_key)
 
 
 def readable(rows: QuerySet[AnyRemark], user: Any) -> QuerySet[AnyRemark]:
@@ -76,7 +76,7 @@ def of_trip(number: int) -> dict[str, Any]:
     return {"setting_key": trip.setting.key, "trip": trip.pk}
 
 
-class _Remarks(Resource[AnyRemark]):
+class _Annotations(Resource[AnyRemark]):
     """They stand on the pages of what they are about."""
 
     def __post_init__(self) -> None:
@@ -86,9 +86,9 @@ class _Remarks(Resource[AnyRemark]):
         return remark.target
 
 
-def _remarks(name: str, model: type[AnyRemark]) -> _Remarks[AnyRemark]:
+def _annotations(name: str, model: type[AnyRemark]) -> _Annotations[AnyRemark]:
     rows = model._default_manager.all
-    return _Remarks(
+    return _Annotations(
         name=name,
         rows=rows,
         key="pk",
@@ -101,16 +101,16 @@ def _remarks(name: str, model: type[AnyRemark]) -> _Remarks[AnyRemark]:
     )
 
 
-NOTES = _remarks("note", Note)
-FAULTS = _remarks("known_fault", KnownFault)
-TAKINGS = _remarks("taking", Taking)
+NOTES = _annotations("note", Note)
+FAULTS = _annotations("known_fault", KnownFault)
+TAKINGS = _annotations("taking", Taking)
 
 
-class _OfRemark(Operation[AnyRemark]):
-    permission, immediate = MayRemark(), True
+class _OfAnnotation(Operation[AnyRemark]):
+    permission, immediate = MayAnnotate(), True
 
 
-class AddNote(_OfRemark[Note]):
+class AddNote(_OfAnnotation[Note]):
     """Free words, never changed afterwards."""
 
     code, label, on = "note.add", _("note"), NOTES
@@ -128,7 +128,7 @@ class AddNote(_OfRemark[Note]):
         return Done(_("The note is kept."), note)
 
 
-class MuteLetters(_OfRemark[KnownFault]):
+class MuteLetters(_OfAnnotation[KnownFault]):
     """Lists can leave them out, and giving back does. 409 when it is known already."""
 
     code, label, on = "dead_letters.mute", _("known, being worked on"), FAULTS
@@ -162,7 +162,7 @@ class MuteLetters(_OfRemark[KnownFault]):
         )
 
 
-class Unmute(_OfRemark[KnownFault]):
+class Unmute(_OfAnnotation[KnownFault]):
     """409 also where its date was first."""
 
     code, label, on = "dead_letters.unmute", _("no longer known"), FAULTS
@@ -176,7 +176,7 @@ class Unmute(_OfRemark[KnownFault]):
         return Done(_("It is no longer muted."))
 
 
-class _OfTaking(_OfRemark[Taking]):
+class _OfTaking(_OfAnnotation[Taking]):
     on = TAKINGS
 
     def detail(self, taking: Taking) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from console.audit.refusals import Audited
 from console.operations.rest import as_problems
 from console.rest.errors import ApiProblem, Conflict
 from dlq.api.replays import ReplaySerializer
-from dlq.edit.operations import draft, edit_letter, wish_of
+from dlq.edit.operations import draft, edit_letter, edit_request
 from dlq.edit.rules.body_text import LARGEST_BODY
 from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.values import TYPES, EditRefused
@@ -85,7 +85,7 @@ class EditLetter(Audited, APIView):
         ask = EditSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         wanted = ask.validated_data
-        with refusing("letter"):
+        with as_edit_problems("letter"):
             changes = changes_of(dict(request.data))
             if wanted["dry_run"]:
                 return Response(_dry_run(request, letter, changes))
@@ -95,7 +95,7 @@ class EditLetter(Audited, APIView):
 
 
 def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str, Any]:
-    flight = requests.check(wish_of(letter), by=request.user, now=timezone.now())
+    flight = requests.check_request(edit_request(letter), by=request.user, now=timezone.now())
     return {
         "changes": draft(letter, changes, request.user).changes,
         "going": flight.going,
@@ -104,7 +104,7 @@ def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str
 
 
 @contextmanager
-def refusing(of: str) -> Iterator[None]:
+def as_edit_problems(of: str) -> Iterator[None]:
     """What is refused of an edit of this, as an error of the API."""
     try:
         with as_problems(of):

@@ -13,14 +13,14 @@ from rest_framework.views import APIView
 from console.audit.refusals import Audited
 from console.operations.rest import forbidding
 from dlq.api import preflight as wishes
-from dlq.api.edit import refusing
+from dlq.api.edit import as_edit_problems
 from dlq.api.preflight import FlightSerializer, flight_json
 from dlq.api.replays import ReplaySerializer
 from dlq.edit.operations import Trial, rule_for, ruled, try_rule
 from dlq.edit.rules.bulk_rule import MOST_OPERATIONS
 from dlq.models import Action
 from dlq.replay.creation import CODES
-from dlq.replay.requests import attempted, check, run
+from dlq.replay.requests import attempted, check_request, run
 
 RULE_LIMIT = 2 * 1024 * 1024
 
@@ -78,9 +78,9 @@ class EditLetters(Audited, APIView):
         ask = RuleSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data
-        wish, by, now = wishes.wish_of(asked), request.user, timezone.now()
-        with refusing("letters"), forbidding("setting"):
-            flight = check(wish, by=by, now=now)
+        wish, by, now = wishes.request_of(asked), request.user, timezone.now()
+        with as_edit_problems("letters"), forbidding("setting"):
+            flight = check_request(wish, by=by, now=now)
             rule = rule_for(asked["rule"], wish.setting, by)
             if asked["dry_run"]:
                 trial = try_rule(rule, wish.rows(by), by, now)

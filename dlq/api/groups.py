@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from console.rest.lists import asked_in
 from dlq.api.letters import SeesLetters
 from dlq.dead_letters.masks import masks_for
-from dlq.groups.facts import Facts, facts_of, key_of
+from dlq.groups.facts import GroupFacts, facts_of_groups, key_of
 from dlq.groups.queries import Group, groups_of
 from dlq.groups.rules import KINDS, narrowed
 from dlq.search.visibility import dead_queues_for
@@ -85,14 +85,14 @@ class DeadLetterGroups(SeesLetters, APIView):
         some = narrowed(request.query_params, request.user, dead_queues_for(request.user))
         found = groups_of(KINDS[wanted["by"]], some.queues)
         shown = found.found[: wanted["limit"]]
-        facts = facts_of(shown, masks_for(request.user))
+        facts = facts_of_groups(shown, masks_for(request.user))
         told = [group_json(group, each) for group, each in zip(shown, facts, strict=True)]
         return Response(
             {"by": wanted["by"], "more": found.more or len(found.found) > len(shown), "groups": told}
         )
 
 
-def group_json(group: Group, facts: Facts) -> dict[str, Any]:
+def group_json(group: Group, facts: GroupFacts) -> dict[str, Any]:
     return {
         "value": str(group.value),
         "count": group.count,

@@ -25,7 +25,7 @@ from contract.text import storable
 from contract.typed import to_json
 from dlq import rights
 from dlq.dead_letters.masks import Masks, masks_for
-from dlq.dead_letters.rules.body import body_of, told
+from dlq.dead_letters.rules.body import body_of, visible_body
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
 from dlq.models.content import with_heads
 from dlq.search.filter import LetterFilter
@@ -208,7 +208,7 @@ def body_json(letter: DeadLetter, masks: Masks) -> dict[str, Any]:
     except MessageUndecodable:
         return {"masked": True} if masks.hides_bytes(letter) else _base64(bytes(letter.encoded))
     whole, body = body_of(message, letter.jms_kind), message.body
-    seen = told(whole, letter, masks)
+    seen = visible_body(whole, letter, masks)
     if seen is None:
         return {"masked": True}
     if seen is not whole:

@@ -18,9 +18,9 @@ from agents.models import LaunchSetting
 from console.operations.rest import as_problems, forbidding
 from dlq.models import Action, Scope
 from dlq.replay.creation import LARGEST_SELECTION, MOST_PER_SECOND, Options
-from dlq.replay.preflight.rules import CODES, Flight
+from dlq.replay.preflight.rules import CODES, PreflightResult
 from dlq.replay.preflight.text import reason, sentence
-from dlq.replay.requests import Wish, check, listed_scope
+from dlq.replay.requests import ReplayRequest, check_request, listed_scope
 from dlq.search.filter import LetterFilter
 
 # What a body asks for: an action on letters of one setting, which of them, how, and what is acknowledged.
@@ -104,7 +104,7 @@ def _check_query(query: str) -> None:
         )
 
 
-def wish_of(asked: dict[str, Any]) -> Wish:
+def request_of(asked: dict[str, Any]) -> ReplayRequest:
     """Of validated data. Raises Http404 for a setting that is not there."""
     setting = get_object_or_404(
         LaunchSetting.objects.select_related("pool", "destination"), key=asked["setting"]
@@ -113,7 +113,7 @@ def wish_of(asked: dict[str, Any]) -> Wish:
     if asked.get("target"):
         target = get_object_or_404(LaunchSetting.objects.select_related("pool"), key=asked["target"])
     letters = sorted(set(asked.get("letters", ())))
-    return Wish(
+    return ReplayRequest(
         setting,
         asked["action"],
         _scope(asked, letters),
@@ -135,7 +135,7 @@ def _scope(asked: dict[str, Any], letters: list[int]) -> Scope:
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def as_replay_problems() -> Iterator[None]:
     """What is refused, as the interface says it. The attempt is in the audit already."""
     with as_problems("letters"), forbidding("setting"):
         yield
@@ -164,7 +164,7 @@ class FlightSerializer(serializers.Serializer[Any]):
     typed = serializers.BooleanField(help_text="So many that a page asks for the number.")
 
 
-def flight_json(flight: Flight) -> dict[str, Any]:
+def flight_json(flight: PreflightResult) -> dict[str, Any]:
     return {
         "going": flight.going,
         "total": flight.total,
@@ -189,6 +189,6 @@ class Preflight(APIView):
         would be refused for is refused here, with the same status and reason."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
-        with refusing():
-            flight = check(wish_of(ask.validated_data), by=request.user, now=timezone.now())
+        with as_replay_problems():
+            flight = check_request(request_of(ask.validated_data), by=request.user, now=timezone.now())
         return Response(flight_json(flight))

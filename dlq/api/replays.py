@@ -16,14 +16,14 @@ from console.audit.refusals import Audited
 from console.operations.rest import OperationsMixin
 from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.api.preflight import AskSerializer, refusing, wish_of
+from dlq.api.preflight import AskSerializer, as_replay_problems, request_of
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.models import Action, ItemState, ReplayItem, ReplayJob
 from dlq.replay.counts import OUTCOMES, is_walking, reason_to_wait, waiting
 from dlq.replay.creation import CODES
 from dlq.replay.operations import ON_REPLAYS, jobs_for
-from dlq.replay.requests import begin
-from dlq.search.filter import query_told
+from dlq.replay.requests import begin_replay
+from dlq.search.filter import redacted_query
 
 # Asked in the view: a pool may grant what no permission does.
 ANYBODY: dict[str, tuple[str, ...]] = {"get": (), "post": ()}
@@ -72,7 +72,7 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
 
     def get_query(self, job: ReplayJob) -> str:
         """Without a request as anybody may see it."""
-        return query_told(job.query, self.masks, job.setting_key) if job.query else ""
+        return redacted_query(job.query, self.masks, job.setting_key) if job.query else ""
 
     @cached_property
     def masks(self) -> Masks:
@@ -123,8 +123,8 @@ class Replays(ByKey, Audited, generics.ListAPIView[ReplayJob]):
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         self.audit_action = CODES[ask.validated_data["action"]]
-        with refusing():
-            job = begin(wish_of(ask.validated_data), by=request.user, now=timezone.now())
+        with as_replay_problems():
+            job = begin_replay(request_of(ask.validated_data), by=request.user, now=timezone.now())
         return Response(ReplaySerializer(job).data, status=status.HTTP_201_CREATED)
 
 

@@ -23,13 +23,13 @@ from dlq.api.waiting_bodies import (
     WaitingAskSerializer,
     WaitingItemSerializer,
     WaitingLookSerializer,
-    told,
+    page_data,
 )
 from dlq.dead_letters.masks import masks_for
 from dlq.models.waiting import WaitingAction, WaitingItem, WaitingPart, WaitingState
 from dlq.subscriptions.blocked import blocking_of, mark_of
 from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction, GiveUpBlocked
-from dlq.subscriptions.queries import PARTS, ask_broker, bodies_of, heads_for, look
+from dlq.subscriptions.queries import PARTS, ask_broker, bodies_of, heads_for, message_page
 from dlq.subscriptions.requests import Selection
 
 # Asked in the view: a pool may grant what no permission does.
@@ -53,8 +53,8 @@ class Waiting(Audited, APIView):
         wanted = asked_in(request, LookQuery)
         setting, masks = get_object_or_404(MESSAGES.rows_for(request.user), key=key), masks_for(request.user)
         told_by = ask_broker(management(), setting, wanted["part"], wanted["start"])
-        found = look(told_by, setting, masks, bodies_of(told_by, setting, heads_for(masks)))
-        return Response(WaitingLookSerializer(told(found)).data)
+        found = message_page(told_by, setting, masks, bodies_of(told_by, setting, heads_for(masks)))
+        return Response(WaitingLookSerializer(page_data(found)).data)
 
     @extend_schema(request=WaitingAskSerializer, responses={201: WaitingActionSerializer})
     def post(self, request: Request, key: str) -> Response:

@@ -6,9 +6,9 @@ from rest_framework import serializers
 
 from console.audit.log import LONGEST_REASON
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
-from dlq.subscriptions.queries import PARTS, PER_PAGE, Line, Look
-from dlq.subscriptions.requests import LARGEST_SELECTION, counts_of
+from dlq.models.waiting import MessageResult, WaitingAction, WaitingItem, WaitingKind, WaitingPart
+from dlq.subscriptions.queries import PARTS, PER_PAGE, MessagePage, MessageRow
+from dlq.subscriptions.requests import LARGEST_SELECTION, action_counts
 
 
 class WaitingCountsSerializer(serializers.Serializer[Any]):
@@ -69,19 +69,19 @@ class WaitingLookSerializer(serializers.Serializer[Any]):
     messages = WaitingMessageSerializer(many=True)
 
 
-def told(found: Look) -> dict[str, Any]:
+def page_data(found: MessagePage) -> dict[str, Any]:
     """What a WaitingLookSerializer takes."""
     return {
         "part": found.part,
         "counts": found.counts,
-        "told": found.told,
-        "cut": found.told is None or found.cut,
+        "told": found.reported,
+        "cut": found.reported is None or found.cut,
         "next": found.start + PER_PAGE if found.more else None,
         "messages": [_message(line) for line in found.lines],
     }
 
 
-def _message(line: Line) -> dict[str, Any]:
+def _message(line: MessageRow) -> dict[str, Any]:
     message = line.message
     return {
         "number": message.number,
@@ -148,8 +148,8 @@ class WaitingActionSerializer(serializers.ModelSerializer[WaitingAction]):
         )  # fmt: skip
 
     def get_fates(self, action: WaitingAction) -> dict[str, int]:
-        counts = counts_of(action)
-        return {name: counts.get(name, 0) for name in (*Fate.values, "missing")}
+        counts = action_counts(action)
+        return {name: counts.get(name, 0) for name in (*MessageResult.values, "missing")}
 
 
 class WaitingItemSerializer(serializers.ModelSerializer[WaitingItem]):

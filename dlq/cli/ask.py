@@ -71,7 +71,7 @@ def about_setting(key: str | None) -> Iterator[None]:
         raise Refused(refused.told | more) from refused
 
 
-def ask(person: User, method: str, path: str, data: Any = None, **query: Any) -> Any:
+def call_api(person: User, method: str, path: str, data: Any = None, **query: Any) -> Any:
     """The answer's data. `path` is that below /api/v1/. Raises Refused."""
     body = b"" if data is None else json.dumps(data, default=str).encode()
     asked = urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
@@ -139,7 +139,7 @@ FORMS = {
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-def add(actions: Any) -> None:
+def add_query_commands(actions: Any) -> None:
     groups = actions.add_parser("groups", help="dead letters by what they died of, where, on which day")
     groups.add_argument("--setting", metavar="KEY", help="else of every setting that the person may see")
     groups.add_argument("--by", choices=list(KINDS), default="fingerprint")
@@ -195,7 +195,7 @@ def _groups(command: BaseCommand, options: dict[str, Any]) -> None:
     asked = {name: options[name] for name in ("by", "setting", "limit")}
     person = person_named(options["person"])
     with about_setting(options["setting"]):
-        told = ask(person, "GET", "dead-letter-groups/", **asked)
+        told = call_api(person, "GET", "dead-letter-groups/", **asked)
     if options["json"]:
         _print(command, told)
         return
@@ -213,13 +213,13 @@ def _waiting(command: BaseCommand, options: dict[str, Any]) -> None:
 
 def _asked_of_waiting(person: User, path: str, options: dict[str, Any]) -> Any:
     if not options["do"]:
-        return ask(person, "GET", path, part=options["part"])
+        return call_api(person, "GET", path, part=options["part"])
     data: dict[str, Any] = {"action": options["do"], "part": options["part"], "reason": options["reason"]}
     if options["message"]:
         data["messages"] = options["message"]
     if options["all"]:
         data["all"] = True
-    return ask(person, "POST", path, data)
+    return call_api(person, "POST", path, data)
 
 
 def _edit(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -230,7 +230,7 @@ def _edit(command: BaseCommand, options: dict[str, Any]) -> None:
     path = f"dead-letters/{options['id']}/edit/" if "id" in options else "dead-letters/edit/"
     if options["dry_run"]:
         data["dry_run"] = True
-    _print(command, ask(person_named(options["person"]), "POST", path, data))
+    _print(command, call_api(person_named(options["person"]), "POST", path, data))
 
 
 def _anything(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -241,7 +241,9 @@ def _anything(command: BaseCommand, options: dict[str, Any]) -> None:
     data = _read(options["data"]) if options["data"] else None
     _print(
         command,
-        ask(person_named(options["person"]), options["method"], options["path"].lstrip("/"), data, **query),
+        call_api(
+            person_named(options["person"]), options["method"], options["path"].lstrip("/"), data, **query
+        ),
     )
 
 

@@ -45,7 +45,7 @@ HELP = {
 }
 
 
-def add(parser: CommandParser) -> None:
+def add_filter_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         f"--{WHOLE}", "--query", dest=WHOLE, default="", metavar="FILTER",
         help="as in the address of the list: exception=KeyError&span=1d",
@@ -57,7 +57,7 @@ def add(parser: CommandParser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class CliSelection:
     """`query` is the filter as in an address, `key` the setting that it names."""
 
     query: str
@@ -86,7 +86,7 @@ def masks_of(person: User | None) -> Masks:
     return masks_for(person) if person else everybodys_masks()
 
 
-def chosen(options: dict[str, Any]) -> Chosen:
+def selection_of(options: dict[str, Any]) -> CliSelection:
     """Raises CommandError for a filter that is not understood."""
     data = said(options)
     person = person_of(options)
@@ -100,7 +100,7 @@ def chosen(options: dict[str, Any]) -> Chosen:
     key = str(data.get("setting") or "")
     if key and not _is_known(key):
         raise CommandError(f"There is no setting {key!r}; ./ma manage settings list shows them.")
-    return Chosen(data.urlencode(), key, person, filters.masks, _step(filters, person))
+    return CliSelection(data.urlencode(), key, person, filters.masks, _step(filters, person))
 
 
 def _is_known(key: str) -> bool:

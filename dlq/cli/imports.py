@@ -7,13 +7,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dlq.cli.ask import Refused, about_setting, ask, person_named
+from dlq.cli.ask import Refused, about_setting, call_api, person_named
 from dlq.cli.terminal import safe
 
 LONGEST_PROBLEM = 300
 
 
-def add(actions: Any) -> None:
+def add_import_command(actions: Any) -> None:
     parser = actions.add_parser(
         "import",
         help="send messages of JSON lines to a setting, for tests; without --send it only looks at them",
@@ -42,17 +42,19 @@ def _import(command: BaseCommand, options: dict[str, Any]) -> None:
     }
     try:
         with about_setting(options["setting"]):
-            told = ask(person_named(options["person"]), "POST", "imports/", data)
+            answer = call_api(person_named(options["person"]), "POST", "imports/", data)
     except Refused as refused:
         for problem in refused.told.get("problems", ()):
             command.stderr.write(safe(str(problem), LONGEST_PROBLEM))
         raise
     if options["json"]:
-        command.stdout.write(json.dumps(told, indent=2))
+        command.stdout.write(json.dumps(answer, indent=2))
         return
-    done = "sent" if told["sent"] else "would be sent; nothing was: say --send"
-    before = ", the same lines were imported before" if told["imported_before"] and not told["sent"] else ""
-    command.stdout.write(f"messages: {told['messages']}, {told['bytes']} bytes, {done}{before}")
+    done = "sent" if answer["sent"] else "would be sent; nothing was: say --send"
+    before = (
+        ", the same lines were imported before" if answer["imported_before"] and not answer["sent"] else ""
+    )
+    command.stdout.write(f"messages: {answer['messages']}, {answer['bytes']} bytes, {done}{before}")
 
 
 def _read(path: str) -> str:

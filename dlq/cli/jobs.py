@@ -16,8 +16,8 @@ from console.audit.log import attempt, record_refused
 from console.audit.refusals import HIDDEN
 from console.operations.operation import perform
 from dlq.cli import terminal
-from dlq.cli.ask import Refused, about_setting, as_refused, ask, person_named
-from dlq.cli.progress import check, follow
+from dlq.cli.ask import Refused, about_setting, as_refused, call_api, person_named
+from dlq.cli.progress import check_ended, follow
 from dlq.cli.terminal import safe
 from dlq.models import Action, JobState, ReplayJob
 from dlq.replay.operations import ON_REPLAYS, REPLAY_JOBS
@@ -35,7 +35,7 @@ ACTIONS = {
 }
 
 
-def add(actions: Any) -> None:
+def add_job_commands(actions: Any) -> None:
     flight = actions.add_parser("preflight", help="what would happen; changes nothing")
     flight.add_argument(
         "--action", choices=[str(action) for action, _help in ACTIONS.values()], default="give_back"
@@ -162,11 +162,11 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
 def _preflight(command: BaseCommand, options: dict[str, Any]) -> None:
     asked, person = _asked(options, options["action"]), person_named(options["person"])
     with about_setting(_missing(asked)):
-        told = ask(person, "POST", "preflight/", asked)
+        answer = call_api(person, "POST", "preflight/", asked)
     if options["json"]:
-        _print(command, told)
+        _print(command, answer)
     else:
-        command.stdout.write("\n".join(terminal.flight(told)))
+        command.stdout.write("\n".join(terminal.flight(answer)))
 
 
 def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -184,7 +184,7 @@ def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
     else:
         command.stdout.write(f"replay {job['id']} {terminal.progress(job)}")
     if job["state"] != JobState.AWAITING or options["wait"]:
-        check(job)
+        check_ended(job)
     else:
         command.stderr.write(f"It waits for a second person: ./ma manage dlq approve {job['id']} --as USER")
 
@@ -193,7 +193,7 @@ def _ask_to_begin(person: User, asked: dict[str, Any]) -> Any:
     """The job. What has to be acknowledged is told as it is said here."""
     try:
         with about_setting(_missing(asked)):
-            return ask(person, "POST", "replays/", asked)
+            return call_api(person, "POST", "replays/", asked)
     except Refused as refused:
         if not (codes := refused.told.get("warnings")):
             raise
@@ -217,7 +217,7 @@ def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirme
     """Above TYPED_ABOVE somebody says how many go: with --confirm, or at the terminal. Of those who may not
     nobody asks that: the question itself is refused, and kept."""
     try:
-        going = ask(
+        going = call_api(
             person, "POST", "preflight/", {name: asked[name] for name in asked if name != "acknowledge"}
         )["going"]
     except Refused:
@@ -236,14 +236,14 @@ def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirme
 def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
     filters = {name: options[f"of_{name}"] for name in ("setting", "state", "action")}
     person = person_named(options["person"])
-    rows = ask(person, "GET", "replays/", page_size=options["limit"], **filters)["results"]
+    rows = call_api(person, "GET", "replays/", page_size=options["limit"], **filters)["results"]
     if options["json"]:
         _print(command, rows)
     else:
         command.stdout.write("".join(f"{terminal.job(row)}\n" for row in rows), ending="")
 
 
-def _whole_id(person: User, begin: str) -> str:
+def _full_id(person: User, begin: str) -> str:
     """Of a job that this person may see: pages show the begin of it. Raises CommandError."""
     digits = begin.replace("-", "").lower()
     if not _HEXADECIMAL.fullmatch(digits):
@@ -263,27 +263,27 @@ def _whole_id(person: User, begin: str) -> str:
 
 def _job(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
-    job = _whole_id(person, options["id"])
+    job = _full_id(person, options["id"])
     if options["letters"]:
         _letters(command, person, job)
         return
-    told = ask(person, "GET", f"replays/{job}/")
+    answer = call_api(person, "GET", f"replays/{job}/")
     if options["json"]:
-        _print(command, told)
+        _print(command, answer)
     else:
-        command.stdout.write("\n".join(terminal.whole_job(told)))
+        command.stdout.write("\n".join(terminal.job_lines(answer)))
 
 
 def _letters(command: BaseCommand, person: User, job: str) -> None:
     """Page by page, as the interface gives them."""
     cursor: dict[str, Any] = {}
     while True:
-        told = ask(person, "GET", f"replays/{job}/letters/", page_size=500, **cursor)
-        for row in told["results"]:
+        answer = call_api(person, "GET", f"replays/{job}/letters/", page_size=500, **cursor)
+        for row in answer["results"]:
             command.stdout.write(json.dumps(row))
-        if not told.get("next"):
+        if not answer.get("next"):
             return
-        cursor = dict(_query(told["next"]))
+        cursor = dict(_query(answer["next"]))
 
 
 def _query(url: str) -> list[tuple[str, str]]:
@@ -292,23 +292,23 @@ def _query(url: str) -> list[tuple[str, str]]:
 
 def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
-    told = follow(person, _whole_id(person, options["id"]), command.stderr, outcomes=options["outcomes"])
+    answer = follow(person, _full_id(person, options["id"]), command.stderr, outcomes=options["outcomes"])
     if options["json"]:
-        _print(command, told)
-    check(told)
+        _print(command, answer)
+    check_ended(answer)
 
 
 def _act(command: BaseCommand, options: dict[str, Any]) -> None:
     operation, person = options["operation"], person_named(options["person"])
-    job = _whole_id(person, options["id"])
+    job = _full_id(person, options["id"])
     given = {name: each.from_command(options[name]) for name, each in operation.inputs.items()}
     with as_refused(f"replays/{job}"):
         perform(operation, _seen(person, operation.code, job), person, **given)
-    told = ask(person, "GET", f"replays/{job}/")
+    answer = call_api(person, "GET", f"replays/{job}/")
     if options["json"]:
-        _print(command, told)
+        _print(command, answer)
     else:
-        command.stdout.write(f"replay {told['id']} {terminal.progress(told)}")
+        command.stdout.write(f"replay {answer['id']} {terminal.progress(answer)}")
 
 
 def _seen(person: User, code: str, job: str) -> ReplayJob:

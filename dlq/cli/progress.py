@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from dlq.cli import terminal
-from dlq.cli.ask import ask
+from dlq.cli.ask import call_api
 from dlq.models import JobState
 
 # Seconds between two looks; so many of them make the rate.
@@ -26,60 +26,60 @@ Tell = Callable[[str], None]
 def follow(person: User, job: str, stderr: Any, *, outcomes: bool = False) -> dict[str, Any]:
     """Until it is over or waits for a person; with `outcomes` until something is known of every letter that
     left."""
-    tell, seen = _teller(stderr), deque[tuple[float, int]](maxlen=LOOKS)
+    show, seen = _printer(stderr), deque[tuple[float, int]](maxlen=LOOKS)
     try:
         while True:
-            told: dict[str, Any] = ask(person, "GET", f"replays/{job}/")
-            seen.append((monotonic(), done_of(told)))
-            tell(", ".join(filter(None, [terminal.progress(told), pace(seen, told)])))
-            if told["state"] not in AT_WORK and not (outcomes and told["outcomes"]["waiting"]):
-                tell("")
-                return told
+            answer: dict[str, Any] = call_api(person, "GET", f"replays/{job}/")
+            seen.append((monotonic(), done_of(answer)))
+            show(", ".join(filter(None, [terminal.progress(answer), rate_text(seen, answer)])))
+            if answer["state"] not in AT_WORK and not (outcomes and answer["outcomes"]["waiting"]):
+                show("")
+                return answer
             sleep(LOOK_EVERY)
     except KeyboardInterrupt:
         raise CommandError(f"No longer waiting; replay {job} goes on.", returncode=INTERRUPTED) from None
 
 
-def check(told: dict[str, Any]) -> None:
+def check_ended(answer: dict[str, Any]) -> None:
     """Raises CommandError for a job that did not do what it should: exit 1, or 3 where it waits for a
     person."""
-    state, problem = told["state"], terminal.safe(told["problem"] or "-", 500)
+    state, problem = answer["state"], terminal.safe(answer["problem"] or "-", 500)
     if state in ENDED_BADLY:
-        raise CommandError(f"Replay {told['id']} {state}: {problem}", returncode=FAILED)
+        raise CommandError(f"Replay {answer['id']} {state}: {problem}", returncode=FAILED)
     if state in (JobState.AWAITING, JobState.PAUSED):
         raise CommandError(
-            f"Replay {told['id']} is {state}: a person has to decide.", returncode=WAITS_FOR_PEOPLE
+            f"Replay {answer['id']} is {state}: a person has to decide.", returncode=WAITS_FOR_PEOPLE
         )
 
 
-def done_of(told: dict[str, Any]) -> int:
+def done_of(answer: dict[str, Any]) -> int:
     """Letters of which is known whether they left."""
-    return sum(count for state, count in told["letters"].items() if state not in ("planned", "skipped"))
+    return sum(count for state, count in answer["letters"].items() if state not in ("planned", "skipped"))
 
 
-def pace(seen: "deque[tuple[float, int]]", told: dict[str, Any]) -> str:
+def rate_text(seen: "deque[tuple[float, int]]", answer: dict[str, Any]) -> str:
     """Over the latest looks."""
-    if told["state"] != JobState.RUNNING or len(seen) < 2:
+    if answer["state"] != JobState.RUNNING or len(seen) < 2:
         return ""
     (begin, first), (end, last) = seen[0], seen[-1]
     rate = (last - first) / max(end - begin, 0.001)
     if rate <= 0:
-        return waits(told)
-    left = max(0, told["total"] - last) / rate
+        return waits(answer)
+    left = max(0, answer["total"] - last) / rate
     return f"{rate:,.1f} a second, about {terminal.seconds(left)} left"
 
 
-def waits(told: dict[str, Any]) -> str:
-    if told["walk"]:
-        return f"walks {terminal.walk(told['walk'])}"
-    return f"waits: {told['wait_reason']}" if told["wait_reason"] else ""
+def waits(answer: dict[str, Any]) -> str:
+    if answer["walk"]:
+        return f"walks {terminal.walk_line(answer['walk'])}"
+    return f"waits: {answer['wait_reason']}" if answer["wait_reason"] else ""
 
 
-def _teller(stderr: Any) -> Tell:
+def _printer(stderr: Any) -> Tell:
     """On a terminal in one place, else a line for each change. An empty line ends it."""
     before = ""
 
-    def tell(line: str) -> None:
+    def show(line: str) -> None:
         nonlocal before
         if not stderr.isatty():
             if line and line != before:
@@ -90,4 +90,4 @@ def _teller(stderr: Any) -> Tell:
             stderr.write("\n", ending="")
         before = line
 
-    return tell
+    return show

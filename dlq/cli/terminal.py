@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from console.exports import instant
+from console.exports import iso_instant
 from console.ui.text import INVISIBLE
 
 KEY_SHOWN = 40
@@ -39,7 +39,7 @@ def _spelled(character: str, several: bool) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def listed(row: Row) -> str:
+def dead_letter_line(row: Row) -> str:
     """One letter in one line; `row` has dlq.exports.rows.LISTED."""
     died_of = row["exception_type"] or row["problem"] or "no protocol"
     seen = row["seen_at"].strftime("%Y-%m-%d %H:%M:%S")
@@ -47,11 +47,11 @@ def listed(row: Row) -> str:
     return f"{row['id']:>8}  {seen}  {queue}  {row['state']}  {safe(died_of, SENTENCE_SHOWN)}  {key}"
 
 
-def whole(letter: Row) -> Iterator[str]:
+def dead_letter_lines(letter: Row) -> Iterator[str]:
     """One letter; `letter` has dlq.exports.rows.EXPORTED, HEAD and `protocols`."""
     weak = " (weak)" if letter["message_key_weak"] else ""
     yield f"letter     {letter['id']}, {letter['state']}, death {letter['chapter']} of its message"
-    yield f"queue      {safe(letter['queue'], SENTENCE_SHOWN)}, dead since {instant(letter['seen_at'])}"
+    yield f"queue      {safe(letter['queue'], SENTENCE_SHOWN)}, dead since {iso_instant(letter['seen_at'])}"
     yield f"key        {safe(letter['message_key'] or 'none', SENTENCE_SHOWN)}{weak}"
     address, queue = (safe(letter[name] or "?", SENTENCE_SHOWN) for name in ("address", "orig_queue"))
     yield f"origin     address {address}, queue {queue}, message id {letter['orig_message_id']}"
@@ -61,7 +61,9 @@ def whole(letter: Row) -> Iterator[str]:
         yield f"problem    {safe(letter['problem'], SENTENCE_SHOWN)}"
     yield from (f"protocol   {protocol(each)}" for each in letter["protocols"])
     deleted = (
-        f", deleted by retention {instant(letter['body_deleted_at'])}" if letter["body_deleted_at"] else ""
+        f", deleted by retention {iso_instant(letter['body_deleted_at'])}"
+        if letter["body_deleted_at"]
+        else ""
     )
     yield f"body       {letter['size']} bytes{deleted}"
     if not letter["body_kind"]:
@@ -73,7 +75,7 @@ def protocol(row: Row) -> str:
     text = safe(" ".join(row["exception_text"].split()), SENTENCE_SHOWN)
     kind, place = safe(row["exception_type"], SENTENCE_SHOWN), safe(row["place"] or "?", SENTENCE_SHOWN)
     return (
-        f"{instant(row['occurred_at'])}  {row['server_name']}  attempt {row['attempt']}  "
+        f"{iso_instant(row['occurred_at'])}  {row['server_name']}  attempt {row['attempt']}  "
         f"{kind}: {text}  at {place}"
     )
 
@@ -104,44 +106,44 @@ def job(row: Row) -> str:
     )
 
 
-def whole_job(told: Row) -> Iterator[str]:
-    """`told` as in the REST interface."""
-    yield f"job        {told['id']}, {told['action']}, {told['scope']} of {safe(told['setting'], 61)}"
+def job_lines(answer: Row) -> Iterator[str]:
+    """`answer` as in the REST interface."""
+    yield f"job        {answer['id']}, {answer['action']}, {answer['scope']} of {safe(answer['setting'], 61)}"
     yield (
-        f"from, to   {safe(told['source_queue'], SENTENCE_SHOWN)}, "
-        f"{safe(told['target_queue'], SENTENCE_SHOWN)}"
+        f"from, to   {safe(answer['source_queue'], SENTENCE_SHOWN)}, "
+        f"{safe(answer['target_queue'], SENTENCE_SHOWN)}"
     )
-    yield f"by         {safe(told['by'] or '-', KEY_SHOWN)}, {told['created_at']}"
-    if told["query"]:
-        yield f"filter     {safe(told['query'], HEAD_SHOWN)}"
-    if told["reason"]:
-        yield f"reason     {safe(told['reason'], HEAD_SHOWN)}"
-    if told["needs_second"]:
-        yield f"approved   {safe(told['approved_by'] or 'not yet', KEY_SHOWN)}"
-    yield f"state      {progress(told)}"
-    if told["wait_reason"]:
-        yield f"waits      {safe(told['wait_reason'], SENTENCE_SHOWN)}"
-    if told["walk"]:
-        yield f"walks      {walk(told['walk'])}, since {told['walk']['since']}"
-    if why := told["pause_reason"]:
+    yield f"by         {safe(answer['by'] or '-', KEY_SHOWN)}, {answer['created_at']}"
+    if answer["query"]:
+        yield f"filter     {safe(answer['query'], HEAD_SHOWN)}"
+    if answer["reason"]:
+        yield f"reason     {safe(answer['reason'], HEAD_SHOWN)}"
+    if answer["needs_second"]:
+        yield f"approved   {safe(answer['approved_by'] or 'not yet', KEY_SHOWN)}"
+    yield f"state      {progress(answer)}"
+    if answer["wait_reason"]:
+        yield f"waits      {safe(answer['wait_reason'], SENTENCE_SHOWN)}"
+    if answer["walk"]:
+        yield f"walks      {walk_line(answer['walk'])}, since {answer['walk']['since']}"
+    if why := answer["pause_reason"]:
         names = safe(", ".join(why.get("servers", ())) or "no server of ours", SENTENCE_SHOWN)
         yield f"paused     {why.get('code')}: {why.get('consumers')} consumers, {names}"
-    if told["problem"]:
-        yield f"problem    {safe(told['problem'], HEAD_SHOWN)}"
-    yield from (f"left out   {count} {safe(why, KEY_SHOWN)}" for why, count in told["skipped"].items())
+    if answer["problem"]:
+        yield f"problem    {safe(answer['problem'], HEAD_SHOWN)}"
+    yield from (f"left out   {count} {safe(why, KEY_SHOWN)}" for why, count in answer["skipped"].items())
 
 
-def walk(row: Row) -> str:
+def walk_line(row: Row) -> str:
     """Of a job, as in the REST interface."""
     return f"{safe(row['queue'], SENTENCE_SHOWN)}: {row['seen']} messages seen"
 
 
-def flight(told: Row) -> Iterator[str]:
+def flight(answer: Row) -> Iterator[str]:
     """A pre-flight as in the REST interface."""
-    about = "about " if told["about"] else ""
-    yield f"will go    {about}{told['going']} of {told['total']}"
-    yield from (f"left out   {count}: {told['reasons'][code]}" for code, count in told["skipped"].items())
-    yield from (f"think of   {warning['code']}: {warning['text']}" for warning in told["warnings"])
+    about = "about " if answer["about"] else ""
+    yield f"will go    {about}{answer['going']} of {answer['total']}"
+    yield from (f"left out   {count}: {answer['reasons'][code]}" for code, count in answer["skipped"].items())
+    yield from (f"think of   {warning['code']}: {warning['text']}" for warning in answer["warnings"])
 
 
 def group(row: Row) -> str:

@@ -15,13 +15,13 @@ from console.audit.log import Person
 from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.edit.rules.body_text import text_of_body
-from dlq.edit.rules.bulk_rule import Rule, apply, rule_of, told
+from dlq.edit.rules.bulk_rule import Rule, apply, describe_rule, rule_of
 from dlq.edit.rules.changes import Changes
 from dlq.edit.rules.copy import edited, encoded_copy, message_of
 from dlq.edit.rules.diff import Change, changes_between, hides_text
 from dlq.edit.rules.values import EditRefused
 from dlq.models import Action, DeadLetter, LetterEdit, LetterState, ReplayJob, Scope
-from dlq.replay.requests import Wish, begin
+from dlq.replay.requests import ReplayRequest, begin_replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ def draft(letter: DeadLetter, changes: Changes, by: Any) -> Draft:
     return Draft(before, after, told)
 
 
-def wish_of(letter: DeadLetter, *, reason: str = "", acknowledged: Sequence[str] = ()) -> Wish:
+def edit_request(letter: DeadLetter, *, reason: str = "", acknowledged: Sequence[str] = ()) -> ReplayRequest:
     """Editing this letter, as a pre-flight asks for it. Raises EditRefused."""
-    return Wish(
+    return ReplayRequest(
         setting_of(letter),
         Action.EDIT,
         Scope.ONE,
@@ -81,7 +81,7 @@ def edit_letter(
 ) -> ReplayJob:
     """A job that gives the edited copy back and puts the letter into the bin: job, item and copy in one
     transaction, so a worker finds all of them or nothing. Raises EditRefused, NotAllowed, Refused."""
-    wish = wish_of(letter, reason=reason, acknowledged=acknowledged)
+    replay_request = edit_request(letter, reason=reason, acknowledged=acknowledged)
     made = draft(letter, changes, by)
     told = changes_between(made.before, made.after, everybodys_masks().names(letter), letter.jms_kind)
     edit = LetterEdit(diff=told, planned_at=now)
@@ -91,7 +91,7 @@ def edit_letter(
         edit.item = job.items.get()
         edit.save(force_insert=True)
 
-    return begin(wish, by=by, now=now, store=store)
+    return begin_replay(replay_request, by=by, now=now, store=store)
 
 
 def setting_of(letter: DeadLetter) -> LaunchSetting:
@@ -123,7 +123,7 @@ class Tried:
 
 
 @dataclass(slots=True)
-class LeftOut:
+class RuleMismatch:
     """Letters that the rule does not fit, for one reason; `letters` are some of them."""
 
     code: str
@@ -140,10 +140,10 @@ class Trial:
     fits: int = 0
     more: bool = False
     shown: list[Tried] = field(default_factory=list)
-    left_out: dict[str, LeftOut] = field(default_factory=dict)
+    left_out: dict[str, RuleMismatch] = field(default_factory=dict)
 
     def leave_out(self, letter: int, refused: EditRefused) -> None:
-        each = self.left_out.setdefault(refused.code, LeftOut(refused.code, refused.reason))
+        each = self.left_out.setdefault(refused.code, RuleMismatch(refused.code, refused.reason))
         each.count += 1
         if len(each.letters) < EXAMPLES:
             each.letters.append(letter)
@@ -206,9 +206,9 @@ def _letters(ids: Sequence[int]) -> Iterator[DeadLetter]:
         )
 
 
-def ruled(wish: Wish, rule: Rule) -> Wish:
+def ruled(replay_request: ReplayRequest, rule: Rule) -> ReplayRequest:
     """To give edited copies of the letters back that the rule fits, and to put these letters into the bin;
     the others are left out, each with why."""
-    words = told(rule, everybodys_masks().names_of([wish.setting.key]))
-    options = replace(wish.options, edit_rule=rule.to_json())
-    return replace(wish, options=options, detail={"rule": words})
+    words = describe_rule(rule, everybodys_masks().names_of([replay_request.setting.key]))
+    options = replace(replay_request.options, edit_rule=rule.to_json())
+    return replace(replay_request, options=options, detail={"rule": words})

@@ -43,8 +43,8 @@ FINISHED_AT_ONCE = 10
 NO_SUBSCRIPTION = "no_subscription"
 
 
-def register() -> None:
-    hooks.register(Action.EDIT, hooks.Hooks(before_move, after_check, committed, finish))
+def register_edit_hooks() -> None:
+    hooks.register_hooks(Action.EDIT, hooks.Hooks(before_move, after_check, committed, finish_copies))
 
 
 def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
@@ -60,7 +60,7 @@ def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None 
             _send(job, items, own)
 
 
-def finish(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
+def finish_copies(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
     """Of a job that is over: a copy that is written down was perhaps sent, by a worker that died right then.
     Nobody can ask the broker, so it is sent again, which makes one of two; no other copy is written any
     more."""
@@ -140,7 +140,7 @@ def _leave_out(job: ReplayJob, why: dict[int, str], now: datetime) -> None:
         planned = ReplayItem.objects.filter(pk=item, state=ItemState.PLANNED)
         skipped[code] += planned.update(state=ItemState.SKIPPED, why=code, state_at=now)
     number = skipped.total()
-    counts.add(job.pk, {ItemState.PLANNED: -number, ItemState.SKIPPED: number}, skipped)
+    counts.add_counts(job.pk, {ItemState.PLANNED: -number, ItemState.SKIPPED: number}, skipped)
 
 
 def _send(job: ReplayJob, items: Sequence[int], publisher: Publisher) -> None:
@@ -180,4 +180,4 @@ def _fail(job: ReplayJob, edits: Sequence[LetterEdit], problem: str, now: dateti
     items = ReplayItem.objects.filter(edit__in=ids, state=ItemState.PLANNED)
     number = items.update(state=ItemState.FAILED_TO_MOVE, why=NO_SUBSCRIPTION, state_at=now)
     ReplayJob.objects.filter(pk=job.pk).update(problem=said(problem))
-    counts.add(job.pk, {ItemState.PLANNED: -number, ItemState.FAILED_TO_MOVE: number})
+    counts.add_counts(job.pk, {ItemState.PLANNED: -number, ItemState.FAILED_TO_MOVE: number})

@@ -23,7 +23,7 @@ from console.operations.refusals import Refused
 from console.ui.amounts import number
 from contract.typed import to_json
 from dlq.dead_letters.masks import Masks
-from dlq.dead_letters.rules.body import body_of, told
+from dlq.dead_letters.rules.body import body_of, visible_body
 from dlq.dead_letters.rules.parsing import typed_list
 from dlq.exports.rows import EXPORTED, HEAD, with_head
 from dlq.models import DeadLetter
@@ -70,7 +70,7 @@ def _piece(numbers: Sequence[int], masks: Masks, bodies: bool) -> Iterator[Row]:
         yield _whole(letter, masks) if bodies else _head(letter, masks)
 
 
-def head_of(letters: QuerySet[DeadLetter], masks: Masks) -> Row | None:
+def export_head(letters: QuerySet[DeadLetter], masks: Masks) -> Row | None:
     """Of the only one of them, if there is one."""
     letter = letters.select_related("content").only(*EXPORTED, HEAD_OF_CONTENT).first()
     return _head(letter, masks) if letter is not None else None
@@ -92,7 +92,7 @@ def _whole(letter: DeadLetter, masks: Masks) -> Row:
     except MessageUndecodable:
         return _columns(letter) | {"body": None, "message": None}
     whole = body_of(message, letter.jms_kind)
-    body = told(whole, letter, masks)
+    body = visible_body(whole, letter, masks)
     return _columns(letter) | {
         "body": _body(body.text, body.raw) if body is not None else {"masked": ""},
         "message": _message(letter, message, masks, hidden=body is not whole),
@@ -158,10 +158,12 @@ def checked_count(letters: QuerySet[DeadLetter], *, bodies: bool) -> int:
 def stream_of(texts: Iterable[str], *, by: Person, about: dict[str, Any], begin: str = "") -> Stream:
     """Told in the audit. Raises Refused where all places are taken."""
     done, failed = AuditResult.DONE, AuditResult.FAILED
-    return Stream(texts, told=lambda whole: tell(by, **about, result=done if whole else failed), begin=begin)
+    return Stream(
+        texts, on_end=lambda whole: record_export(by, **about, result=done if whole else failed), begin=begin
+    )
 
 
-def tell(
+def record_export(
     by: Person,
     *,
     key: str,

@@ -15,7 +15,7 @@ from console.operations.operation import Act, Done, ModelPermission, Operation
 from console.operations.refusals import BrokerAway
 from console.operations.resource import Resource
 from console.ui.page import link
-from dlq.full_body.requests import ask, bytes_for, cancel
+from dlq.full_body.requests import bytes_for, cancel, request_body
 from dlq.models import DeadLetter
 from dlq.rights import SEE
 from dlq.search.visibility import SEE_ALL, letters_for
@@ -72,7 +72,7 @@ class FetchBody(_OfBody):
         letters = message_count(letter.queue)
         if letters is None:
             raise BrokerAway()
-        return Done("", ask(letter, letters, act))
+        return Done("", request_body(letter, letters, act))
 
 
 class CancelFetch(_OfBody):

@@ -17,7 +17,7 @@ from console.jobs.worker import start
 from console.operations.operation import Act
 from console.operations.refusals import Refused
 from dlq.dead_letters.masks import masks_for
-from dlq.dead_letters.rules.body import body_of, told
+from dlq.dead_letters.rules.body import body_of, visible_body
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterState, WholeFetch
 
 # Results kept at a time, on the whole site, and for how long: each may have 100 MB.
@@ -67,7 +67,7 @@ def refusal(letter: DeadLetter) -> Refused | None:
     return None
 
 
-def ask(letter: DeadLetter, letters: int, act: Act) -> WholeFetch:
+def request_body(letter: DeadLetter, letters: int, act: Act) -> WholeFetch:
     """The row is the truth, the task only makes it sooner. `letters`: as in `cost_of`. Raises Refused."""
     if refused := refusal(letter):
         raise refused
@@ -124,6 +124,6 @@ def bytes_for(user: Any, letter: DeadLetter) -> bytes | None:
             raise PermissionDenied from None
         return encoded
     body = body_of(message, letter.jms_kind)
-    if told(body, letter, masks) is not body:
+    if visible_body(body, letter, masks) is not body:
         raise PermissionDenied
     return body.raw

@@ -17,7 +17,7 @@ from console.reasons import NO_REASON, Reason
 from dlq.dead_letters.rules.parsing import letter_row
 from dlq.full_body.requests import KEPT
 from dlq.index.broker import LetterQueues
-from dlq.index.walk import message_count, telling_of
+from dlq.index.walk import identifier_of, message_count
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterQueue, WholeFetch
 from dlq.reasons import NOT_THERE, OTHER_BROKER, TOO_DEEP, TOO_LARGE, TRIED
 
@@ -59,7 +59,7 @@ def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[
         return None, OTHER_BROKER()
     row = LetterQueue.objects.filter(queue=letter.queue).first()
     address = (row.address if row else "") or settings.MA_DLA_ADDRESS
-    telling = telling_of(
+    telling = identifier_of(
         letter.queue, address, node_id, lambda encoded: letter_row(encoded, node_id, fetch.at)
     )
     before, seen = message_count(queues.management, letter.queue), 0

@@ -39,8 +39,8 @@ GIVEN_BACK = LetterState.GIVEN_BACK.value
 
 
 @dataclass(frozen=True, slots=True)
-class Replays:
-    """As `Facts` has them."""
+class ReplayCounts:
+    """As `GroupFacts` has them."""
 
     given_back: str = ""
     judged: int = 0
@@ -62,7 +62,7 @@ def versions_of(groups: Sequence[Group]) -> list[list[str]]:
     return [[version for version, _count in each.most_common()] for each in found]
 
 
-def replays_of(groups: Sequence[Group]) -> list[Replays]:
+def replays_of(groups: Sequence[Group]) -> list[ReplayCounts]:
     """How many of each were given back, among the latest that were; how many of these have an outcome, and of
     those failed again."""
     places = {(part.queue, group.value): place for place, group in enumerate(groups) for part in group.parts}
@@ -86,18 +86,18 @@ def replays_of(groups: Sequence[Group]) -> list[Replays]:
         if place is not None:
             found[place][outcome or ""] += 1
     return [
-        _told(found[at], any(read[part.queue] >= most for part in each.parts))
+        _replay_counts(found[at], any(read[part.queue] >= most for part in each.parts))
         for at, each in enumerate(groups)
     ]
 
 
-def _told(outcomes: Counter[str], more: bool) -> Replays:
+def _replay_counts(outcomes: Counter[str], more: bool) -> ReplayCounts:
     """`more`: older letters that were given back were not looked at, so that none is not said."""
     if not outcomes and not more:
-        return Replays()
+        return ReplayCounts()
     known = outcomes.total() - outcomes[""] - outcomes[Outcome.UNKNOWN]
     words = number(outcomes.total()) + ("+" if more else "")
-    return Replays(words, known, sum(outcomes[outcome] for outcome in FAILED_AGAIN))
+    return ReplayCounts(words, known, sum(outcomes[outcome] for outcome in FAILED_AGAIN))
 
 
 def _day(stored: object) -> date | None:
@@ -137,7 +137,7 @@ PROTOCOLS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class GroupFacts:
     """`example` is the number of the latest letter; `text` what its exception said, `body` the head of its
     body, masked. `given_back` counts letters of the group among the latest that left by a replay, for people;
     of `judged` of them `failed_again` failed or died again. `faults` and `takings` of this group or of the
@@ -163,7 +163,7 @@ def key_of(queue: str) -> str:
     return queue.removeprefix(DEAD_LETTER_PREFIX)
 
 
-def facts_of(groups: Sequence[Group], masks: Masks) -> list[Facts]:
+def facts_of_groups(groups: Sequence[Group], masks: Masks) -> list[GroupFacts]:
     """In the order of the groups."""
     with quick():
         firsts = _instants({group.first for group in groups})
@@ -172,7 +172,7 @@ def facts_of(groups: Sequence[Group], masks: Masks) -> list[Facts]:
         faults, takings = _remarks(groups)
         versions, replays = versions_of(groups), replays_of(groups)
         return [
-            Facts(
+            GroupFacts(
                 since=firsts.get(group.first),
                 **_of_last(letters.get(group.last), texts, masks),
                 versions=versions[place],

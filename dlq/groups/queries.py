@@ -12,7 +12,7 @@ from console.lists import keyset
 from console.ui.amounts import about, number, two_digits
 from dlq.dead_letters.queries import days
 from dlq.dead_letters.queries import ranges as loose
-from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, WHOLE, Counted, given_rows, type_of
+from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, WHOLE, ValueCount, type_of, values_table
 from dlq.groups.rules import Kind
 
 # Windows over the numbers of the letters of one range, how many letters are read in each, and in all of one
@@ -67,7 +67,7 @@ def _read(wide: Sequence[tuple[int, Range, int, int]], column: str, known: bool)
         "q": QUEUE,
         "v": type_of(column) if column else WHOLE,
     }
-    given, parameters = given_rows("wide", columns, rows)
+    given, parameters = values_table("wide", columns, rows)
     sql = (
         f"WITH {given} "
         f"SELECT place, lo, hi, (SELECT count(*) || ' ' || max(id) FROM (SELECT id {here} LIMIT {READ}) AS "
@@ -167,7 +167,7 @@ def groups_of(kind: Kind, queues: Sequence[str]) -> Groups:
         return Groups(_merged(kind, _sized(kind, counted), key=lambda group: group.count), more)
 
 
-def _counted(kind: Kind, queues: Sequence[str]) -> tuple[list[Counted], bool]:
+def _counted(kind: Kind, queues: Sequence[str]) -> tuple[list[ValueCount], bool]:
     found = loose.counted(queues, kind.column, most=MOST + 1, up_to=COARSE)
     if len(found) <= MOST:
         return found, False
@@ -177,7 +177,7 @@ def _counted(kind: Kind, queues: Sequence[str]) -> tuple[list[Counted], bool]:
     return loose.counted_values(queues, kind.column, values, up_to=COARSE), True
 
 
-def _sized(kind: Kind, counted: Sequence[Counted]) -> list[tuple[Any, Part]]:
+def _sized(kind: Kind, counted: Sequence[ValueCount]) -> list[tuple[Any, Part]]:
     """Those that were counted to the end, and the others as exactly as EXACT allows."""
     sizes = {place: each.count for place, each in enumerate(counted) if each.count >= COARSE}
     large = [counted[place] for place in sizes]
@@ -199,7 +199,7 @@ def _sized(kind: Kind, counted: Sequence[Counted]) -> list[tuple[Any, Part]]:
     return found
 
 
-def _exactly(kind: Kind, counted: Sequence[Counted], sizes: dict[int, int]) -> dict[int, int]:
+def _exactly(kind: Kind, counted: Sequence[ValueCount], sizes: dict[int, int]) -> dict[int, int]:
     """By place, of those whose estimate `sizes` has: the smallest, as far as EXACT goes. Raises the estimate
     of one that turns out to be larger than keyset.COUNTED."""
     chosen, room = [], EXACT
@@ -215,7 +215,7 @@ def _exactly(kind: Kind, counted: Sequence[Counted], sizes: dict[int, int]) -> d
         wanted = [(each.queue, each.value) for each in some]
         counts = loose.count_each(wanted, kind.column, up_to=keyset.COUNTED + 1)
     else:
-        counts = days.count_each([(each.queue, each.value) for each in some], up_to=keyset.COUNTED + 1)
+        counts = days.count_each_of_day([(each.queue, each.value) for each in some], up_to=keyset.COUNTED + 1)
     found = dict(zip(chosen, counts, strict=True))
     sizes |= {
         place: max(sizes[place], keyset.COUNTED) for place, count in found.items() if count > keyset.COUNTED

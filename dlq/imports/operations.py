@@ -26,7 +26,7 @@ from console.operations.operation import Act, AllOf, Done, Operation
 from console.operations.refusals import BrokerAway, Refused
 from console.ui.amounts import number
 from dlq import rights
-from dlq.imports.rules import Parcel, import_id, stamped
+from dlq.imports.rules import ImportFile, import_id, stamped
 from dlq.subscriptions.operations import MESSAGES
 
 BEGUN = "messages.import_begun"
@@ -36,15 +36,15 @@ MOST_TIMES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImportPlan:
     """`done` is the entry of the latest import of the same lines, if there is one."""
 
-    parcel: Parcel
+    parcel: ImportFile
     operation: UUID
     done: AuditEntry | None
 
 
-def plan(setting: LaunchSetting, parcel: Parcel) -> Plan:
+def plan(setting: LaunchSetting, parcel: ImportFile) -> ImportPlan:
     """Changes nothing."""
     done: AuditEntry | None = None
     for again in range(MOST_TIMES):
@@ -55,7 +55,7 @@ def plan(setting: LaunchSetting, parcel: Parcel) -> Plan:
         if entry is None:
             break
         done = entry
-    return Plan(parcel, operation, done)
+    return ImportPlan(parcel, operation, done)
 
 
 class ImportMessages(Operation[LaunchSetting]):
@@ -70,7 +70,7 @@ class ImportMessages(Operation[LaunchSetting]):
         setting: LaunchSetting,
         act: Act,
         *,
-        wanted: Plan,
+        wanted: ImportPlan,
         again: bool = False,
         publisher: Publisher | None = None,
         **inputs: Any,
@@ -79,9 +79,9 @@ class ImportMessages(Operation[LaunchSetting]):
             raise Refused("no_destination", gettext("The setting takes no messages."))
         if wanted.done is not None and not again:
             text = gettext("The same lines were imported already, %(at)s by %(by)s.")
-            told = {"at": f"{wanted.done.at:%Y-%m-%d %H:%M} UTC", "by": wanted.done.by_name or "?"}
+            params = {"at": f"{wanted.done.at:%Y-%m-%d %H:%M} UTC", "by": wanted.done.by_name or "?"}
             more = gettext("Say so if they shall be sent once more.")
-            raise Refused("imported_already", text % told, more)
+            raise Refused("imported_already", text % params, more)
         count, detail = len(wanted.parcel.messages), {"lines": wanted.parcel.digest}
         about = act.about | {"operation": wanted.operation, "counts": {"messages": count}}
         record(**about | {"action": BEGUN}, by=act.by, now=act.now, reason=act.reason, detail=detail)
@@ -93,7 +93,7 @@ class ImportMessages(Operation[LaunchSetting]):
         return Done(words % {"n": number(count), "key": setting.key})
 
 
-def _publish(wanted: Plan, address: str, publisher: Publisher | None) -> None:
+def _publish(wanted: ImportPlan, address: str, publisher: Publisher | None) -> None:
     own = publisher or AmqpPublisher(settings.MA_BROKER_AMQP)
     messages = stamped(wanted.parcel, wanted.operation)
     try:

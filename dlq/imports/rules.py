@@ -41,7 +41,7 @@ _WRONG = (ValueError, TypeError, KeyError, AttributeError, OverflowError, Recurs
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class ImportFile:
     """`digest` is the same for the same lines, however they are laid out."""
 
     messages: tuple[Message, ...]
@@ -52,7 +52,7 @@ class Parcel:
         return sum(len(encode_outgoing(message)) for message in self.messages)
 
 
-def parcel_of(content: bytes) -> Parcel:
+def parcel_of(content: bytes) -> ImportFile:
     """Nothing of it is taken when one line is wrong. Raises WronglyAsked; its `problems` are lines of text
     for people, each names its line of the file."""
     if len(content) > LARGEST:
@@ -67,7 +67,7 @@ def parcel_of(content: bytes) -> Parcel:
     for number, line in lines:
         try:
             data = json.loads(line)
-            messages.append(message_of(data))
+            messages.append(parse_message(data))
             digest.update(json.dumps(data, sort_keys=True).encode() + b"\n")
         except (_Wrong, EditRefused) as wrong:
             problems.append(_("Line %(n)s: %(why)s") % {"n": number, "why": wrong})
@@ -77,7 +77,7 @@ def parcel_of(content: bytes) -> Parcel:
         shown = problems[:SHOWN_PROBLEMS]
         text = _("Lines that are no message: %(n)s.") % {"n": len(problems)}
         raise WronglyAsked("bad_lines", text, problems=shown)
-    return Parcel(tuple(messages), digest.hexdigest())
+    return ImportFile(tuple(messages), digest.hexdigest())
 
 
 def import_id(setting_key: str, digest: str, again: int) -> UUID:
@@ -86,7 +86,7 @@ def import_id(setting_key: str, digest: str, again: int) -> UUID:
     return uuid5(_SPACE, f"{setting_key}:{digest}:{again}")
 
 
-def stamped(parcel: Parcel, operation: UUID) -> list[Message]:
+def stamped(parcel: ImportFile, operation: UUID) -> list[Message]:
     """As they are sent: the broker drops a second one with the same duplicate id, and none is the message of
     a case."""
     stamped_ones = []
@@ -106,7 +106,7 @@ class _Wrong(Exception):
     """For people."""
 
 
-def message_of(data: Any) -> Message:
+def parse_message(data: Any) -> Message:
     """Raises _Wrong, or one of _WRONG."""
     body, said = data.get("body"), data.get("message") or {}
     if said.get("masked") or (isinstance(body, dict) and "masked" in body):

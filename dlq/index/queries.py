@@ -78,7 +78,7 @@ def state(row: LetterQueue) -> QueueState:
     )
 
 
-def is_looked_after(queue: str, foreign: Iterable[str]) -> bool:
+def is_indexed(queue: str, foreign: Iterable[str]) -> bool:
     """Whether the index holds letters of this queue: the settings', of nobody, the bin, and the foreign
     ones."""
     return (queue.startswith(DEAD_LETTER_PREFIX) and queue != FEED_QUEUE) or queue in foreign

@@ -9,7 +9,7 @@ WALK_EVERY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class QueueRecord:
     """What was written down at the last look."""
 
     broker: int | None = None
@@ -25,7 +25,7 @@ class Judged:
     walk: bool
 
 
-def judge(known: Known, broker: int, indexed: int, *, feed_empty: bool, now: datetime) -> Judged:
+def judge_queue(known: QueueRecord, broker: int, indexed: int, *, feed_empty: bool, now: datetime) -> Judged:
     """A difference means something only while nothing waits in the feed, and when it is seen twice the same:
     a letter that died between the two counts is none. Of a queue that is empty at the broker and in the index
     nothing could be seen: it counts as walked."""

@@ -28,7 +28,7 @@ from dlq.index import causes
 from dlq.models import DeadLetter, LetterContent
 from dlq.models.content import content_of
 from dlq.outcomes import join
-from dlq.search.storing import add, prepare
+from dlq.search.storing import add_words, prepare
 
 log = structlog.get_logger(__name__)
 
@@ -172,12 +172,12 @@ def _store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
     causes.explain(new)
     words = prepare(new)
     insert(new)
-    add(new, words)
-    join.settle({case_of(row) for row in new if row.message_key}, now)
+    add_words(new, words)
+    join.settle({case_key(row) for row in new if row.message_key}, now)
     return new
 
 
-def case_of(row: DeadLetter) -> Case:
+def case_key(row: DeadLetter) -> Case:
     return row.setting_key, row.message_key
 
 
@@ -208,8 +208,8 @@ def _number_chapters(new: Sequence[DeadLetter]) -> None:
         before[key, message_key] = max(before[key, message_key] + 1, chapter)
     for row in sorted(strong, key=lambda row: row.orig_message_id):
         if row.died_here:
-            before[case_of(row)] += 1
-        row.chapter = max(1, before[case_of(row)])
+            before[case_key(row)] += 1
+        row.chapter = max(1, before[case_key(row)])
 
 
 # Batches without the search for cycles of references: among many thousand objects that all live until the

@@ -19,8 +19,8 @@ from django.db import InterfaceError, OperationalError
 from broker.management.queues import every
 from broker.port import AddressUnknown, BrokerError, Browser, Management
 from console.reasons import NO_REASON, Reason, said
-from dlq.index.queries import FEED_QUEUE, is_looked_after
-from dlq.index.rules import Known, judge
+from dlq.index.queries import FEED_QUEUE, is_indexed
+from dlq.index.rules import QueueRecord, judge_queue
 from dlq.index.walk import Gone, Walk
 from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
 from dlq.models.replay import OPEN_JOBS
@@ -48,7 +48,7 @@ class Queue:
 
 
 @dataclass(slots=True)
-class Counted:
+class RowCount:
     """The last count of rows: of which figures of the broker, and not again before."""
 
     of: tuple[int, int]
@@ -60,7 +60,7 @@ class Sweep:
         self._management = management
         self._browser = browser
         self._dla = dla
-        self._counted: dict[str, Counted] = {}
+        self._counted: dict[str, RowCount] = {}
         self._not_before: dict[str, float] = {}
         self._still: list[str] = []
         self._next_still = 0.0
@@ -96,7 +96,7 @@ class Sweep:
         queues = [
             Queue(name, row["address"], max(0, int(row["messageCount"])), int(row["messagesAdded"]))
             for name, row in found.items()
-            if is_looked_after(name, foreign) and (row["address"] == self._dla or name in foreign)
+            if is_indexed(name, foreign) and (row["address"] == self._dla or name in foreign)
         ]
         there = {queue.name for queue in queues}
         # Destroyed at the broker, or a foreign one that is not followed any more: nothing of it is in the
@@ -129,12 +129,12 @@ class Sweep:
     def _judged(self, queue: Queue, row: LetterQueue | None, feed_empty: bool, now: datetime) -> bool:
         """Writes down what changed; whether the queue is to be walked."""
         row = row or LetterQueue(queue=queue.name, address=queue.address, added_at=now)
-        known = Known(row.broker_count, row.indexed, row.differs_since, row.walked_at)
+        known = QueueRecord(row.broker_count, row.indexed, row.differs_since, row.walked_at)
         counted = self._count(queue, known)
         if counted is None:
             return False
-        judged = judge(known, queue.messages, counted, feed_empty=feed_empty, now=now)
-        after = Known(queue.messages, counted, judged.differs_since, judged.walked_at)
+        judged = judge_queue(known, queue.messages, counted, feed_empty=feed_empty, now=now)
+        after = QueueRecord(queue.messages, counted, judged.differs_since, judged.walked_at)
         if row.pk is None or after != known:
             values = {
                 "address": queue.address,
@@ -151,7 +151,7 @@ class Sweep:
             self._still.append(queue.name)
         return judged.walk
 
-    def _count(self, queue: Queue, known: Known) -> int | None:
+    def _count(self, queue: Queue, known: QueueRecord) -> int | None:
         """The dead letters that the index has of it; None: counted too lately. They are counted anew only
         when the broker's figures changed or the last counts differed, and a walk at least once a day counts
         as well."""
@@ -169,7 +169,7 @@ class Sweep:
             return None
         counted = DeadLetter.objects.filter(queue=queue.name, state=LetterState.DEAD).order_by().count()
         ended = time.monotonic()
-        self._counted[queue.name] = Counted(figures, ended + SHARE * (ended - began))
+        self._counted[queue.name] = RowCount(figures, ended + SHARE * (ended - began))
         return counted
 
     def _walkable(self, due: Iterable[Queue]) -> list[Queue]:

@@ -26,7 +26,7 @@ from dlq.dead_letters.rules.parsing import letter_row
 from dlq.index import store
 from dlq.index.queries import UNKNOWN_QUEUE
 from dlq.index.store import uncollected
-from dlq.index.walk_ids import Known, Numbers, Seen, Telling
+from dlq.index.walk_ids import DeadLetterIdentifier, IndexedRow, Numbers, Seen
 from dlq.models import DeadLetter, ItemState, LetterContent, LetterState, ReplayItem
 from dlq.models.letter import BIN_QUEUE
 from dlq.search import rebuild
@@ -67,7 +67,7 @@ class Walk:
         self._node_id = str(asked.attribute("broker", "NodeID"))
         self._before = message_count(asked, queue)
         self._foreign = address != settings.MA_DLA_ADDRESS
-        self._telling = telling_of(queue, address, self._node_id, self._row)
+        self._telling = identifier_of(queue, address, self._node_id, self._row)
         self._pieces: Iterator[list[bytes]] = browser.walk(address, queue)
         self._numbers = Numbers()
         self._finishing: Iterator[Sequence[Row]] | None = None
@@ -176,21 +176,23 @@ def numbers_in_delivery(asked: Management, queue: str) -> frozenset[int]:
     return frozenset(int(number) for number in found if number is not None)
 
 
-def telling_of(queue: str, address: str, node_id: str, read: Callable[[bytes], DeadLetter]) -> Telling:
+def identifier_of(
+    queue: str, address: str, node_id: str, read: Callable[[bytes], DeadLetter]
+) -> DeadLetterIdentifier:
     """What tells the letters of one walk over this queue apart, by the numbers that the index has."""
 
-    def known(numbers: Iterable[int]) -> dict[int, Known]:
+    def known(numbers: Iterable[int]) -> dict[int, IndexedRow]:
         columns = "orig_message_id", "state", "orig_queue", "body_deleted_at"
         rows = letters_numbered(node_id, queue, numbers).values_list(*columns)
         return {
-            number: Known(
+            number: IndexedRow(
                 state, origin, deleted is not None and state in (LetterState.DEAD, LetterState.GONE)
             )
             for number, state, origin, deleted in rows
         }
 
     mixed = address != settings.MA_DLA_ADDRESS or queue in (BIN_QUEUE, UNKNOWN_QUEUE)
-    return Telling(mixed=mixed, read=read, known=known)
+    return DeadLetterIdentifier(mixed=mixed, read=read, known=known)
 
 
 class Gone:
@@ -273,7 +275,7 @@ def bring_back(letters: Sequence[DeadLetter], fresh: Mapping[int, DeadLetter]) -
     """Bodies of letters that lie in their queue all the same; `letters` are locked and with their content,
     `fresh` are their rows as they were just read, by their keys. In the transaction that says that they are
     dead."""
-    rebuild.forget(letters)
+    rebuild.forget_words(letters)
     for letter in letters:
         read = fresh[letter.pk]
         content = {"encoded": read.encoded, "body_text": read.body_text}

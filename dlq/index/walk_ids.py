@@ -63,7 +63,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class IndexedRow:
     """What the index has under a number."""
 
     state: str
@@ -79,7 +79,7 @@ class Seen:
     row: DeadLetter | None = None
 
 
-class Telling:
+class DeadLetterIdentifier:
     """Tells the letters of one walk apart. `mixed`: the queue takes letters of several queues. `read` makes
     the row of a letter, `known` asks the index."""
 
@@ -88,14 +88,14 @@ class Telling:
         *,
         mixed: bool,
         read: Callable[[bytes], DeadLetter],
-        known: Callable[[Iterable[int]], Mapping[int, Known]],
+        known: Callable[[Iterable[int]], Mapping[int, IndexedRow]],
     ) -> None:
         self._mixed = mixed
         self._read = read
         self._known = known
         self._repeated: Counter[int] = Counter()
 
-    def of(self, piece: Sequence[bytes]) -> tuple[dict[int, Seen], dict[int, Known]]:
+    def of(self, piece: Sequence[bytes]) -> tuple[dict[int, Seen], dict[int, IndexedRow]]:
         """Each letter of the piece under its number, and what the index has of these."""
         letters: dict[int, Seen] = {}
         origins: dict[int, str] = {}

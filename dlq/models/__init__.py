@@ -17,7 +17,14 @@ from dlq.models.replay import (
     Scope,
     SliceState,
 )
-from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart, WaitingState
+from dlq.models.waiting import (
+    MessageResult,
+    WaitingAction,
+    WaitingItem,
+    WaitingKind,
+    WaitingPart,
+    WaitingState,
+)
 
 __all__ = [
     "OPEN_FETCHES",
@@ -26,7 +33,6 @@ __all__ = [
     "Action",
     "DeadLetter",
     "EditState",
-    "Fate",
     "FetchState",
     "ItemState",
     "JobState",
@@ -36,6 +42,7 @@ __all__ = [
     "LetterQueue",
     "LetterReport",
     "LetterState",
+    "MessageResult",
     "Note",
     "Outcome",
     "ReplayItem",

@@ -96,7 +96,7 @@ class WaitingAction(Job):
         return f"{self.kind} {self.setting_key}"
 
 
-class Fate(models.TextChoices):
+class MessageResult(models.TextChoices):
     """What is known of a message. ACTED: the broker was asked, nothing is looked up yet. LEFT: it is neither
     where it was nor where it was to go; mostly somebody handled it first."""
 
@@ -115,7 +115,9 @@ class WaitingItem(models.Model):
     number = models.BigIntegerField(_("broker's id"))
     setting_key = models.CharField(_("setting key"), max_length=61)
     message_key = models.CharField(_("message key"), max_length=255, blank=True)
-    fate = models.CharField(_("what became of it"), max_length=10, choices=Fate.choices, default=Fate.PLANNED)
+    fate = models.CharField(
+        _("what became of it"), max_length=10, choices=MessageResult.choices, default=MessageResult.PLANNED
+    )
     at = models.DateTimeField(_("since"), default=timezone.now)
 
     class Meta:

@@ -28,7 +28,7 @@ from dlq.models import (
 from dlq.models.letter import LetterResult
 from dlq.models.replay import DELIVERING
 from dlq.outcomes import results
-from dlq.outcomes.rules import Death, Fate, Given, Report, fates
+from dlq.outcomes.rules import Death, MessageOutcome, Replayed, Report, outcomes_by_item
 from dlq.replay import counts
 from failures.intake.kinds.record_kind import BatchContext, Item, RecordKind, StoreResult, check_message
 from failures.intake.sanitize import fit
@@ -104,17 +104,17 @@ def settle(
     `seen` are letters that were found where a move brought them: a fact of this moment, kept by what it
     confirms. `actions`: of jobs that brought nothing before an agent there are no other facts. `locked`: the
     jobs, where the transaction has locked them already (`lock`)."""
-    jobs = lock(cases) if locked is None else locked
+    jobs = lock_cases(cases) if locked is None else locked
     given = _given(cases, actions, jobs)
     if not given:
         return
     concerned = set(given) if tuple(actions) == DELIVERING else set[Case]()
     reports, deaths = _reports(concerned), _deaths(concerned)
     arrived: list[ReplayItem] = []
-    changed: list[tuple[ReplayItem, Fate]] = []
+    changed: list[tuple[ReplayItem, MessageOutcome]] = []
     for case, items in given.items():
         known = [*reports[case], *(seen or {}).get(case, ())]
-        found = fates([_as_given(item) for item in items], known, deaths[case])
+        found = outcomes_by_item([_as_replayed(item) for item in items], known, deaths[case])
         changed += [(item, found[item.pk]) for item in items if _differs(item, found[item.pk])]
         arrived += [item for item in items if item.state == ItemState.UNCONFIRMED and found[item.pk].arrived]
     # A death that turns out to be another's is free before that one gets it.
@@ -131,7 +131,7 @@ def settle(
         if fate.died_as is not None and item.letter.message_key_weak:
             DeadLetter.objects.filter(pk=fate.died_as).update(chapter=item.letter.chapter + 1)
     for job, more in sorted(told.items()):
-        counts.add(job, {outcome: more[outcome] for outcome in counts.OUTCOMES})
+        counts.add_counts(job, {outcome: more[outcome] for outcome in counts.OUTCOMES})
     _confirm(arrived, now)
 
 
@@ -155,7 +155,7 @@ def _number(piece: ReplaySlice) -> int:
     return int(piece.pk)
 
 
-def lock(cases: Collection[Case], *more: ReplayJob) -> frozenset[UUID]:
+def lock_cases(cases: Collection[Case], *more: ReplayJob) -> frozenset[UUID]:
     """Locks the jobs that had messages of these cases, and these; call it first in a transaction.
 
     A job that begins to move such a message a moment later is not among them: nothing that is told now can be
@@ -210,10 +210,10 @@ def cases_of(items: Sequence[int]) -> set[Case]:
     return cases
 
 
-def _as_given(item: ReplayItem) -> Given:
+def _as_replayed(item: ReplayItem) -> Replayed:
     assert item.slice is not None
     letter = item.letter
-    return Given(
+    return Replayed(
         item=item.pk,
         number=letter.orig_message_id,
         weak=letter.message_key_weak,
@@ -244,7 +244,7 @@ def _deaths(cases: Collection[Case]) -> dict[Case, list[Death]]:
     return found
 
 
-def _differs(item: ReplayItem, fate: Fate) -> bool:
+def _differs(item: ReplayItem, fate: MessageOutcome) -> bool:
     """What is unknown stays so as long as nothing is heard."""
     if (item.outcome, fate.outcome) == (Outcome.UNKNOWN, ""):
         return False
@@ -305,7 +305,7 @@ def _end_some(job: ReplayJob, now: datetime) -> bool:
         ids = [pk for pk, _, _ in rows if pk not in frozenset(back)]
         ReplayItem.objects.filter(pk__in=ids).update(outcome=Outcome.UNKNOWN, outcome_at=now)
         crash.point("overdue")
-        counts.add(job.pk, {Outcome.UNKNOWN: len(ids)})
+        counts.add_counts(job.pk, {Outcome.UNKNOWN: len(ids)})
     return len(rows) == AT_ONCE
 
 

@@ -51,7 +51,7 @@ def all_left(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
         if hooks:
             hooks.after_check(ids, now)
         crash.point("checking")
-        counting.add(job.pk, {ItemState.PLANNED: -number, ItemState.GIVEN_BACK: number})
+        counting.add_counts(job.pk, {ItemState.PLANNED: -number, ItemState.GIVEN_BACK: number})
     crash.point("checked")
 
 
@@ -173,7 +173,7 @@ def _change(
     reason = {} if why is None else {"why": why}
     ReplayItem.objects.filter(pk__in=ids).update(state=state, state_at=now, **reason)
     counts: dict[str, int] = {each: -sum(1 for _, was in rows if was == each) for each in before}
-    counting.add(job, counts | {state: len(ids)})
+    counting.add_counts(job, counts | {state: len(ids)})
     return ids
 
 
@@ -183,7 +183,7 @@ def _forget_outcomes(job: UUID, items: Sequence[int]) -> None:
     counts = dict(told.order_by().values_list("outcome").annotate(Count("pk")))
     if counts:
         told.update(outcome=Outcome.WAITING, outcome_at=None, died_as=None)
-        counting.add(job, {outcome: -number for outcome, number in counts.items()})
+        counting.add_counts(job, {outcome: -number for outcome, number in counts.items()})
 
 
 def _letters(items: Sequence[int], states: Sequence[LetterState], state: LetterState, now: datetime) -> None:

@@ -15,7 +15,7 @@ SKEW = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Replayed:
     """A letter that left, or may have left, its dead-letter queue at `at` or later. `confirmed`: by a move of
     ours."""
 
@@ -44,7 +44,7 @@ class Death:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class MessageOutcome:
     """`outcome` as in `dlq.models.Outcome`. `arrived`: something was heard of it, so a move of ours took
     it."""
 
@@ -56,7 +56,7 @@ class Fate:
 
 @dataclass
 class _Story:
-    given: Given
+    given: Replayed
     failed_at: datetime | None = None
     handled_at: datetime | None = None
     letter_id: int | None = None
@@ -64,7 +64,9 @@ class _Story:
     reported: bool = False
 
 
-def fates(given: Iterable[Given], reports: Sequence[Report], deaths: Iterable[Death]) -> dict[int, Fate]:
+def outcomes_by_item(
+    given: Iterable[Replayed], reports: Sequence[Report], deaths: Iterable[Death]
+) -> dict[int, MessageOutcome]:
     """The fate of each item, by its id."""
     stories = [_Story(one) for one in sorted(given, key=lambda one: one.number)]
     for returned in _by_letter(reports):
@@ -72,7 +74,7 @@ def fates(given: Iterable[Given], reports: Sequence[Report], deaths: Iterable[De
     taken = {story.given.died_as for story in stories if not _was_another(story)}
     for death in sorted(deaths, key=lambda death: death.number):
         _tell_death(stories, death, fixed=death.letter in taken)
-    return {story.given.item: _fate(story) for story in stories}
+    return {story.given.item: _outcome(story) for story in stories}
 
 
 def _by_letter(reports: Sequence[Report]) -> list[list[Report]]:
@@ -142,11 +144,11 @@ def _chosen(possible: Sequence[_Story]) -> _Story | None:
     return next((story for story in possible if story.given.confirmed), possible[0])
 
 
-def _fate(story: _Story) -> Fate:
+def _outcome(story: _Story) -> MessageOutcome:
     if story.death is not None:
-        return Fate("dead_again", story.death.at, story.death.letter, arrived=True)
+        return MessageOutcome("dead_again", story.death.at, story.death.letter, arrived=True)
     if story.handled_at is not None:
-        return Fate("handled", story.handled_at, arrived=True)
+        return MessageOutcome("handled", story.handled_at, arrived=True)
     if story.failed_at is not None:
-        return Fate("failed_again", story.failed_at, arrived=True)
-    return Fate(arrived=story.reported)
+        return MessageOutcome("failed_again", story.failed_at, arrived=True)
+    return MessageOutcome(arrived=story.reported)

@@ -20,7 +20,7 @@ from console.operations.web import FormPage
 from console.ui.page import Text
 from console.ui.panels import Panel
 from dlq import rights
-from dlq.annotations.operations import Take, may_read, of_trip, why_not_remark
+from dlq.annotations.operations import Take, may_read, of_trip, why_not_annotate
 from dlq.models import DeadLetter, KnownFault, Note, Taking
 from dlq.models.remark import Remark, active_faults, open_takings
 
@@ -50,7 +50,7 @@ class AboutForm(forms.Form):
         return {"setting_key": given["setting"]} | ({part: given[part]} if part else {})
 
 
-class RemarkPage(FormPage):
+class AnnotationPage(FormPage):
     """Of a form that says what it is about, or of one that is there already."""
 
     home = "dead_letters"
@@ -76,7 +76,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class RemarkPanel:
+class AnnotationPanel:
     """`choices` empty: there is nothing to remark on. `refusal`: why this person may only read."""
 
     about: dict[str, str]
@@ -103,7 +103,7 @@ LABELS: dict[str, Text] = {
 
 def panel_of(
     request: HttpRequest, setting_key: str, *, fingerprint: str = "", message_key: str = ""
-) -> RemarkPanel:
+) -> AnnotationPanel:
     """What is known of them, narrow things first, and the forms to add to it."""
     wanted = Q(message_key="", fingerprint="")
     if message_key:
@@ -115,19 +115,19 @@ def panel_of(
         return list(rows.filter(wanted, setting_key=setting_key)[:SHOWN])
 
     named = {CASE: bool(message_key), GROUP: bool(fingerprint), WHOLE: bool(setting_key)}
-    return RemarkPanel(
+    return AnnotationPanel(
         about={"setting": setting_key, "fingerprint": fingerprint, "message_key": message_key},
         choices=[Choice(value, LABELS[value]) for value, there in named.items() if there],
         notes=of(Note.objects.all()),
         faults=of(active_faults(timezone.now())),
         takings=of(open_takings().filter(trip=None)),
-        refusal=why_not_remark(request.user, setting_key) if setting_key else _("It is of no setting."),
+        refusal=why_not_annotate(request.user, setting_key) if setting_key else _("It is of no setting."),
         back=request.get_full_path(),
         lasts=OPEN_ENDED,
     )
 
 
-def panel_of_letter(request: HttpRequest, letter: DeadLetter) -> RemarkPanel:
+def panel_of_letter(request: HttpRequest, letter: DeadLetter) -> AnnotationPanel:
     return panel_of(
         request, letter.setting_key, fingerprint=letter.fingerprint, message_key=letter.message_key
     )
@@ -142,13 +142,13 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
     taken = open_takings().filter(trip=trip.pk).first()
     if not may_read(request.user, key) or (trip.ended_at and not taken):
         return None
-    panel = RemarkPanel(
+    panel = AnnotationPanel(
         about={"setting": key},
         choices=[] if taken else [Choice(WHOLE, "")],
         notes=[],
         faults=[],
         takings=[taken] if taken else [],
-        refusal=why_not_remark(request.user, key),
+        refusal=why_not_annotate(request.user, key),
         back=request.get_full_path(),
         lasts=[],
         trip=trip.pk,

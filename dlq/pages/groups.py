@@ -15,13 +15,13 @@ from console.operations.inputs import OPEN_ENDED
 from console.ui.page import Text, link, page
 from contract.names import dead_letter_queue
 from dlq import rights
-from dlq.annotations.operations import why_not_remark
+from dlq.annotations.operations import why_not_annotate
 from dlq.dead_letters.masks import masks_for
-from dlq.groups.facts import Facts, facts_of, key_of
+from dlq.groups.facts import GroupFacts, facts_of_groups, key_of
 from dlq.groups.queries import Group, Groups, groups_of
 from dlq.groups.rules import kind_named, narrowed
 from dlq.pages.access import sees_letters
-from dlq.pages.heads import head_of, head_of_all, single_letters, tabs
+from dlq.pages.heads import head_of_all, queue_head, single_letters, tabs
 from dlq.search.visibility import dead_queues_for, sees_all
 from failures.error_groups.known_errors import known_of
 from failures.models import KnownError
@@ -32,7 +32,7 @@ NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SettingInGroup:
     """The letters of a group that are of one setting."""
 
     key: str
@@ -47,10 +47,10 @@ class GroupRow:
     book says of it."""
 
     group: Group
-    facts: Facts
+    facts: GroupFacts
     title: str
     url: str
-    places: Sequence[Place]
+    places: Sequence[SettingInGroup]
     others: int
     acts: Sequence[tuple[str, Text, str]]
     may_remark: bool
@@ -75,7 +75,7 @@ def all_groups(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @sees_letters
 def groups_of_setting(request: HttpRequest, key: str) -> HttpResponseBase:
-    head, queue = head_of(request, key), dead_letter_queue(key)
+    head, queue = queue_head(request, key), dead_letter_queue(key)
     if queue not in dead_queues_for(request.user) and not sees_all(request.user):
         raise Http404  # the bin of others
     return _page(request, key, [queue], head)
@@ -124,12 +124,12 @@ def _told(groups: Groups, start: int, shown: int) -> str:
 
 def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[GroupRow]:
     user: Any = request.user
-    facts = facts_of(groups, masks_for(user))
+    facts = facts_of_groups(groups, masks_for(user))
     named = {key_of(part.queue) for group in groups for part in group.parts}
     acts = _acts(user, named)
     gone = named - set(LaunchSetting.objects.filter(key__in=named).order_by().values_list("key", flat=True))
     # Of settings that are gone the permission decides, which is the same for all.
-    remarkable = acts[rights.GIVE_BACK] | (gone if gone and not why_not_remark(user, min(gone)) else set())
+    remarkable = acts[rights.GIVE_BACK] | (gone if gone and not why_not_annotate(user, min(gone)) else set())
     known = known_of({group.value for group in groups if group.kind.name == "fingerprint" and group.value})
     return [
         _row(group, each, key, acts, remarkable, known.get(group.value))
@@ -164,14 +164,16 @@ def _acts_on(key: str, acts: dict[str, set[str]], query: str) -> list[tuple[str,
 
 def _row(
     group: Group,
-    facts: Facts,
+    facts: GroupFacts,
     key: str,
     acts: dict[str, set[str]],
     remarkable: set[str],
     known: KnownError | None,
 ) -> GroupRow:
     of = [
-        Place(key_of(part.queue), part.words, f"{link('dead_letters_of', key_of(part.queue))}?{group.query}")
+        SettingInGroup(
+            key_of(part.queue), part.words, f"{link('dead_letters_of', key_of(part.queue))}?{group.query}"
+        )
         for part in group.parts[:NAMED]
     ]
     one = of[0].key if len(group.parts) == 1 else ""
@@ -188,7 +190,7 @@ def _row(
     )
 
 
-def _title(group: Group, facts: Facts) -> str:
+def _title(group: Group, facts: GroupFacts) -> str:
     if not group.value:
         return _("no protocol known")
     if group.kind.name == "fingerprint":

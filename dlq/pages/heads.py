@@ -20,7 +20,7 @@ from dlq.rights import GIVE_BACK
 from dlq.search.visibility import letters_for
 
 
-def head_of(request: HttpRequest, key: str) -> dict[str, Any]:
+def queue_head(request: HttpRequest, key: str) -> dict[str, Any]:
     """Raises Http404 where there is no such queue for this person."""
     setting = LaunchSetting.objects.filter(key=key).select_related("destination").first()
     queue = dead_letter_queue(key)

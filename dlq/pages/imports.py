@@ -22,7 +22,7 @@ from console.ui.page import link, page
 from contract.names import dead_letter_queue
 from dlq.edit.rules.body_text import text_of_body
 from dlq.imports.operations import ImportMessages, plan
-from dlq.imports.rules import MOST, Parcel, parcel_of
+from dlq.imports.rules import MOST, ImportFile, parcel_of
 from dlq.pages.preflight_form import LONGEST_REASON
 from dlq.subscriptions.operations import settings_seen
 
@@ -90,7 +90,7 @@ def _form(
 
 
 def _check(
-    request: HttpRequest, setting: LaunchSetting, text: str, parcel: Parcel, *, unticked: bool = False
+    request: HttpRequest, setting: LaunchSetting, text: str, parcel: ImportFile, *, unticked: bool = False
 ) -> HttpResponseBase:
     wanted = plan(setting, parcel)
     return page(
@@ -138,7 +138,7 @@ def _row(n: int, message: Message) -> tuple[int, str, int, str]:
     return n, text if text is not None else _("bytes"), len(message.properties), message.body.type
 
 
-def _send(request: HttpRequest, setting: LaunchSetting, text: str, parcel: Parcel) -> HttpResponseBase:
+def _send(request: HttpRequest, setting: LaunchSetting, text: str, parcel: ImportFile) -> HttpResponseBase:
     reason, again = request.POST.get("reason", "").strip()[:LONGEST_REASON], bool(request.POST.get("again"))
     wanted = plan(setting, parcel)
     try:

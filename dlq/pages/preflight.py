@@ -23,12 +23,12 @@ from dlq.dead_letters.masks import masks_for
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ReplayJob, Scope
 from dlq.models.content import with_heads
 from dlq.pages.access import no_job
-from dlq.pages.preflight_form import Chosen, FlightForm, chosen, targets_of, ticks_of
+from dlq.pages.preflight_form import ChosenScope, FlightForm, chosen_scope, targets_of, ticks_of
 from dlq.replay import requests
 from dlq.replay.creation import second_above
 from dlq.replay.preflight import text
-from dlq.replay.preflight.rules import Flight
-from dlq.replay.scopes import LISTED, place
+from dlq.replay.preflight.rules import PreflightResult
+from dlq.replay.scopes import LISTED, source_rows
 from dlq.search.visibility import found
 
 ASKED = ["GET", "HEAD", "POST"]
@@ -37,7 +37,7 @@ LISTS: dict[str, str] = {Action.PUT_BACK: "bin_of"}
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedRow:
     """`letters` are some of them."""
 
     count: str
@@ -57,9 +57,9 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     """Looks, and begins with a POST. What the address names is in `dlq.pages.preflight_form`; without
     anything there is nothing to confirm: back to the list."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
-    what = chosen(request)
+    what = chosen_scope(request)
     if what is None:
-        requests.check_rights(request.user, requests.Wish(setting, action, Scope.ALL))
+        requests.check_rights(request.user, requests.ReplayRequest(setting, action, Scope.ALL))
         messages.warning(request, _("Select at least one letter first."))
         return HttpResponseRedirect(link(LISTS.get(action, "dead_letters_of"), key))
     what, foreign = _of_setting(request, setting, action, what)
@@ -73,48 +73,50 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
 
 
 def _of_setting(
-    request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen
-) -> tuple[Chosen, list[int]]:
+    request: HttpRequest, setting: LaunchSetting, action: Action, what: ChosenScope
+) -> tuple[ChosenScope, list[int]]:
     """A look leaves out what was named and is no letter of this setting; a confirmation that names such is
     refused."""
     if request.method == "POST" or what.scope not in LISTED:
         return what, []
-    known = set(place(action, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True))
+    known = set(source_rows(action, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True))
     foreign = [pk for pk in what.letters if pk not in known]
     left = tuple(pk for pk in what.letters if pk in known)
-    return Chosen(requests.listed_scope(left), left), foreign
+    return ChosenScope(requests.listed_scope(left), left), foreign
 
 
 def _asked(
     request: HttpRequest,
     setting: LaunchSetting,
     action: Action,
-    what: Chosen,
+    what: ChosenScope,
     form: FlightForm,
     foreign: Sequence[int],
 ) -> HttpResponseBase:
     """Raises Refused."""
     by, now, posted = request.user, timezone.now(), request.method == "POST"
     valid = posted and form.is_valid()
-    wish = _wish(request, setting, action, what, form if valid else None)
-    with requests.attempted(wish, by) if posted else nullcontext():
-        flight = requests.check(wish, by=by, now=now)
-        missing = flight.missing(wish.acknowledged)
+    replay_request = _request_of(request, setting, action, what, form if valid else None)
+    with requests.attempted(replay_request, by) if posted else nullcontext():
+        flight = requests.check_request(replay_request, by=by, now=now)
+        missing = flight.missing(replay_request.acknowledged)
         if valid and flight.typed:
             form.check_typed(flight.going)
         if valid and form.is_valid() and not missing:
-            return HttpResponseRedirect(link("replay", requests.run(wish, flight, by=by, now=now).pk))
-    return _shown(request, wish, what, flight, form, foreign, unticked=bool(posted and missing))
+            return HttpResponseRedirect(
+                link("replay", requests.run(replay_request, flight, by=by, now=now).pk)
+            )
+    return _shown(request, replay_request, what, flight, form, foreign, unticked=bool(posted and missing))
 
 
-def _wish(
-    request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen, form: FlightForm | None
-) -> requests.Wish:
+def _request_of(
+    request: HttpRequest, setting: LaunchSetting, action: Action, what: ChosenScope, form: FlightForm | None
+) -> requests.ReplayRequest:
     target = form.cleaned_data.get("target") if form else None
     if action == Action.REDIRECT and target is None:
         target = targets_of(setting, request.user).first()
     more: dict[str, Any] = {"options": form.options, "reason": form.cleaned_data["reason"]} if form else {}
-    return requests.Wish(
+    return requests.ReplayRequest(
         setting,
         action,
         what.scope,
@@ -126,57 +128,57 @@ def _wish(
     )
 
 
-def _list(setting: LaunchSetting, action: str, what: Chosen) -> str:
+def _list(setting: LaunchSetting, action: str, what: ChosenScope) -> str:
     return link(LISTS.get(action, "dead_letters_of"), setting.key) + (f"?{what.query}" if what.query else "")
 
 
 def _shown(
     request: HttpRequest,
-    wish: requests.Wish,
-    what: Chosen,
-    flight: Flight,
+    replay_request: requests.ReplayRequest,
+    what: ChosenScope,
+    flight: PreflightResult,
     form: FlightForm,
     foreign: Sequence[int],
     *,
     unticked: bool,
 ) -> HttpResponseBase:
-    setting, queue = wish.setting, dead_letter_queue(wish.setting.key)
+    setting, queue = replay_request.setting, dead_letter_queue(replay_request.setting.key)
     letters = _letters(flight.first)
     masks = masks_for(request.user)
     return page(
         request,
         "dlq/flight.html",
-        title=TITLES[wish.action](),
+        title=TITLES[replay_request.action](),
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", setting.key))],
         setting=setting,
-        action=wish.action,
-        words=ACTIONS[wish.action](),
+        action=replay_request.action,
+        words=ACTIONS[replay_request.action](),
         scope=what,
         flight=flight,
         going=number(flight.going),
         total=number(flight.total),
         seen=number(flight.seen),
         skipped=_left_out(flight, foreign),
-        ticks=ticks_of(flight, wish.acknowledged),
+        ticks=ticks_of(flight, replay_request.acknowledged),
         unticked=unticked,
-        second=second_above(wish.action, flight.at_most),
+        second=second_above(replay_request.action, flight.at_most),
         form=form,
         filters=found(what.query, request.user)[0].words if what.query else [],
         figures=figures_of(setting),
         running=_running(setting) if what.scope == Scope.ALL else None,
-        back=_list(setting, wish.action, what),
+        back=_list(setting, replay_request.action, what),
         letters=[(letter, masks.head_of_body(letter)) for letter in letters],
     )
 
 
-def _left_out(flight: Flight, foreign: Sequence[int]) -> list[LeftOut]:
+def _left_out(flight: PreflightResult, foreign: Sequence[int]) -> list[SkippedRow]:
     left = [
-        LeftOut(number(count), text.reason(code), flight.examples.get(code, ()))
+        SkippedRow(number(count), text.reason(code), flight.examples.get(code, ()))
         for code, count in sorted(flight.skipped.items(), key=lambda pair: -pair[1])
     ]
     if foreign:
-        left.append(LeftOut(number(len(foreign)), _("no dead letters of this setting"), foreign))
+        left.append(SkippedRow(number(len(foreign)), _("no dead letters of this setting"), foreign))
     return left
 
 

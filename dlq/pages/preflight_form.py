@@ -18,7 +18,7 @@ from dlq.models import Action, Scope
 from dlq.models.replay import DELIVERING
 from dlq.replay.creation import LARGEST_SELECTION, MOST_PER_SECOND, Options
 from dlq.replay.preflight import text
-from dlq.replay.preflight.rules import Flight
+from dlq.replay.preflight.rules import PreflightResult
 from dlq.replay.requests import listed_scope
 from dlq.search.filter import LetterFilter
 
@@ -124,7 +124,7 @@ class Tick:
     ticked: bool
 
 
-def ticks_of(flight: Flight, acknowledged: Iterable[str]) -> list[Tick]:
+def ticks_of(flight: PreflightResult, acknowledged: Iterable[str]) -> list[Tick]:
     known = frozenset(acknowledged)
     return [
         Tick(each.code, text.sentence(each), text.tick(each), each.code in known) for each in flight.warnings
@@ -136,7 +136,7 @@ def ticks_of(flight: Flight, acknowledged: Iterable[str]) -> list[Tick]:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenScope:
     """`letters` for the scopes one and selection, `query` for group and matching."""
 
     scope: Scope
@@ -148,20 +148,20 @@ class Chosen:
         return ",".join(map(str, self.letters))
 
 
-def chosen(request: HttpRequest) -> Chosen | None:
+def chosen_scope(request: HttpRequest) -> ChosenScope | None:
     """`all=1`; `match=1` with a filter, and `group=1` where that filter is a group; else `letter=7&letter=8`
     or `letters=7,8`. A POST carries the filter as one field `query`. None: nothing is named."""
     data = request.POST if request.method == "POST" else request.GET
     if data.get("all") == "1":
-        return Chosen(Scope.ALL)
+        return ChosenScope(Scope.ALL)
     if data.get("match") == "1" or data.get("group") == "1":
         query = data.get("query", "") if request.method == "POST" else filter_of(data)
-        return Chosen(Scope.GROUP if data.get("group") == "1" else Scope.MATCHING, query=query)
-    ids = numbers([*data.getlist("letter"), *data.get("letters", "").split(",")])
-    return Chosen(listed_scope(ids), tuple(ids)) if ids else None
+        return ChosenScope(Scope.GROUP if data.get("group") == "1" else Scope.MATCHING, query=query)
+    ids = parse_numbers([*data.getlist("letter"), *data.get("letters", "").split(",")])
+    return ChosenScope(listed_scope(ids), tuple(ids)) if ids else None
 
 
-def numbers(texts: list[str]) -> list[int]:
+def parse_numbers(texts: list[str]) -> list[int]:
     """One more than are taken at most: then there are too many."""
     found = {int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) < 19}
     return sorted(found)[: LARGEST_SELECTION + 1]

@@ -26,7 +26,7 @@ from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
 from dlq.pages.heads import list_of
 from dlq.queues.foreign import MANAGE
 from dlq.queues.operations import FOREIGN_QUEUES, FollowQueue
-from dlq.queues.queries import bin_row, queue_rows, setting_row, told_more, unknown_row
+from dlq.queues.queries import queue_rows, setting_row, trash_row, unknown_row, with_facts
 from dlq.replay.text import JOBS
 from dlq.search.visibility import SEE_ALL, sees_all
 
@@ -51,9 +51,9 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         "dlq/overview.html",
         title=_("Dead letters"),
         section="dead_letters",
-        rows=told_more(rows, now),
+        rows=with_facts(rows, now),
         unknown=unknown_row() if every else None,
-        bin=bin_row() if every else None,
+        bin=trash_row() if every else None,
         foreign=list(LetterQueue.objects.filter(foreign=True)[:MOST_FOREIGN]) if every else [],
         removed=_removed() if every else [],
         answered=any(row.exact is not None for row in rows) or not rows,

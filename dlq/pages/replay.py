@@ -20,7 +20,7 @@ from console.jobs.worker import ANOTHER
 from console.lists.keyset import keyset_page, list_page, numbered_page
 from console.operations.web import operation_buttons
 from console.ui.amounts import number
-from console.ui.labels import Button, Shown
+from console.ui.labels import Button, StateLabel
 from console.ui.page import link, page
 from dlq.dead_letters.masks import masks_for
 from dlq.models import (
@@ -39,9 +39,9 @@ from dlq.replay.counts import CONSUMERS_OPEN, LEFT, STOPPING, WORKABLE, is_walki
 from dlq.replay.operations import ON_REPLAYS, jobs_for, title
 from dlq.replay.preflight.text import acknowledged, reason
 from dlq.replay.rules.ladder import step_size
-from dlq.replay.rules.speed import LATEST, Moved, Pace, pace
+from dlq.replay.rules.speed import LATEST, Moved, MoveRate, move_rate
 from dlq.replay.text import JOBS, OUTCOMES
-from dlq.search.filter import query_told
+from dlq.search.filter import redacted_query
 
 # The steps of a ladder, each with what became of its letters: exact for the first ones, the rest in one row.
 
@@ -49,12 +49,12 @@ from dlq.search.filter import query_told
 # Steps of which each letter is counted: 1 + 5 + 25 + 125 + 625 of them, however large the job is.
 COUNTED_STEPS = 5
 
-PASSED = Shown(_("went on"), "ok", "ok")
-AT_HAND = Shown(_("at hand"), "info", "run")
-HELD = Shown(_("waits for its outcomes"), "off", "wait")
-STOPPED = Shown(_("stopped here"), "bad", "warn")
-OVER = Shown(_("moved"), "info", "ok")
-TO_COME = Shown(_("not begun"), "off", "wait")
+PASSED = StateLabel(_("went on"), "ok", "ok")
+AT_HAND = StateLabel(_("at hand"), "info", "run")
+HELD = StateLabel(_("waits for its outcomes"), "off", "wait")
+STOPPED = StateLabel(_("stopped here"), "bad", "warn")
+OVER = StateLabel(_("moved"), "info", "ok")
+TO_COME = StateLabel(_("not begun"), "off", "wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Step:
     dead: int
     unknown: int
     planned: int
-    state: Shown
+    state: StateLabel
 
     @property
     def waiting(self) -> int:
@@ -113,7 +113,7 @@ def _step(job: ReplayJob, number: int, counts: Mapping[str, int], size: int) -> 
     return Step(number + 1, onwards, size, moved, handled, failed, dead, unknown, planned, state)
 
 
-def _state(job: ReplayJob, number: int, onwards: bool, *, at_rest: bool, moved: bool) -> Shown:
+def _state(job: ReplayJob, number: int, onwards: bool, *, at_rest: bool, moved: bool) -> StateLabel:
     if number < job.ladder_step and not onwards:
         return PASSED
     if job.state == JobState.STOPPED and (number == job.ladder_step or onwards):
@@ -153,8 +153,8 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if why:
         items = items.filter(why=why)
     listed = numbered_page(request, items, oldest_first=True)
-    counts, masks = words.counts_of(job), masks_for(request.user)
-    to_come = words.unsettled(job, counts)
+    counts, masks = words.replay_counts(job), masks_for(request.user)
+    to_come = words.unsettled_count(job, counts)
     goes = _pace(job, words.to_move(job, counts), now)
     other = _job_before(request, job, now)
     return page(
@@ -167,10 +167,10 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         state=JOBS[job.state],
         open=job.state in OPEN_JOBS,
         unfinished=job.state in UNFINISHED_JOBS,
-        query=query_told(job.query, masks, job.setting_key),
+        query=redacted_query(job.query, masks, job.setting_key),
         polls=job.state in UNFINISHED_JOBS or bool(to_come),
         buttons=list(_buttons(request, job)),
-        bars=words.bars(job, counts),
+        bars=words.replay_bars(job, counts),
         every=BUSY if job.state in OPEN_JOBS else QUIET,
         steps=steps_of(job, counts),
         problem=str(job.problem),
@@ -184,7 +184,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         walk_of_other=words.walk_of_other(other) if other is not None and is_walking(other, now) else "",
         how=[*words.how(job), *words.rule(job, masks)],
         acknowledged=[acknowledged(code) for code in job.acknowledged],
-        left_out=words.left_out(job),
+        left_out=words.skipped_rows(job),
         to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),
         listed=listed,
         items=[
@@ -212,16 +212,16 @@ def _job_before(request: HttpRequest, job: ReplayJob, now: datetime) -> ReplayJo
     return held.exclude(holder=None).exclude(pk=job.pk).first()
 
 
-def _pace(job: ReplayJob, remaining: int, now: datetime) -> Pace | None:
+def _pace(job: ReplayJob, remaining: int, now: datetime) -> MoveRate | None:
     if job.state != JobState.RUNNING:
         return None
     slices = ReplaySlice.objects.filter(job=job).exclude(checked_at=None).order_by("-number")
     rows = slices.values_list("size", "moved_at", "planned_at", "checked_at")[:LATEST]
     latest = [Moved(size, begun or planned, checked) for size, begun, planned, checked in rows if checked]
-    return pace(latest, remaining, now, job.per_second)
+    return move_rate(latest, remaining, now, job.per_second)
 
 
-def _a_second(goes: Pace | None) -> str:
+def _a_second(goes: MoveRate | None) -> str:
     """Two digits at least: a slow job moves less than one a second."""
     if goes is None or goes.per_second <= 0:
         return ""
@@ -237,15 +237,15 @@ def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
     return items.filter(SHOWS[show]) if show in SHOWS else items
 
 
-def _moved(item: ReplayItem) -> Shown:
-    return words.BACK if words.is_back(item) else words.item_shown(item.job, item.state)
+def _moved(item: ReplayItem) -> StateLabel:
+    return words.BACK if words.is_back(item) else words.item_label(item.job, item.state)
 
 
 def _why(item: ReplayItem) -> str:
     return gettext("another consumer had it and let go of it") if words.is_back(item) else reason(item.why)
 
 
-def _outcome(item: ReplayItem) -> Shown | None:
+def _outcome(item: ReplayItem) -> StateLabel | None:
     left = item.state in LEFT and (item.job.action in DELIVERING or item.outcome == Outcome.UNKNOWN)
     return OUTCOMES[item.outcome] if left else None
 
@@ -282,7 +282,9 @@ def replay_list(request: HttpRequest) -> HttpResponseBase:
         title=gettext("Replays"),
         section="replays",
         filters=filters,
-        rows=[(job, JOBS[job.state], words.bars(job, words.counts_of(job))) for job in listed.rows],
+        rows=[
+            (job, JOBS[job.state], words.replay_bars(job, words.replay_counts(job))) for job in listed.rows
+        ],
         columns=("given_back", "handled", "failed_again", "dead_again", "waiting"),
         listed=listed,
     )

@@ -21,7 +21,7 @@ from console.lists.keyset import BEFORE, PAGE, number_in, page_of
 from console.templatetags.console import ago_tag
 from console.ui.labels import kept_tag
 from console.ui.page import link, page
-from console.ui.text import visible
+from console.ui.text import visible_html
 from dlq import rights
 from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, LetterState, ReplayJob
@@ -31,7 +31,7 @@ from dlq.pages.access import sees_letters
 from dlq.pages.preflight_form import filter_of
 from dlq.search.newest import Newest, newest
 from dlq.search.visibility import found, letters_for
-from dlq.trash.queries import told
+from dlq.trash.queries import trash_entries
 from dlq.trash.removal import expires_at
 
 # Asked by the address of the page, or the same for all that lies here.
@@ -39,14 +39,14 @@ NOT_HERE = ("setting", "queue", "destination", "state", "muted")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TrashRow:
     letter: DeadLetter
     job: ReplayJob | None
     expires: datetime
     body: str
 
 
-class BinTable(tables.Table):
+class TrashTable(tables.Table):
     tick = tables.Column(
         accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}}
     )
@@ -79,7 +79,7 @@ class BinTable(tables.Table):
         if not value.setting_key:
             return "—"
         return format_html(
-            '<a href="{}">{}</a>', link("bin_of", value.setting_key), visible(value.setting_key)
+            '<a href="{}">{}</a>', link("bin_of", value.setting_key), visible_html(value.setting_key)
         )
 
     def render_who(self, value: ReplayJob | None) -> SafeString | str:
@@ -88,14 +88,14 @@ class BinTable(tables.Table):
         name = value.by.get_username() if value.by else _("unknown person")
         why = value.reason or (_("edited: a copy was given back") if value.action == Action.EDIT else "")
         text = '<a href="{}">{}</a><br><span class="small quiet">{}</span>'
-        return format_html(text, link("replay", value.pk), visible(name), visible(why, limit=200))
+        return format_html(text, link("replay", value.pk), visible_html(name), visible_html(why, limit=200))
 
     def render_cause(self, value: DeadLetter) -> SafeString:
-        words = visible(value.exception_type) if value.exception_type else _("no protocol")
+        words = visible_html(value.exception_type) if value.exception_type else _("no protocol")
         return format_html("{}{}", words, kept_tag(value.durable))
 
     def render_body(self, value: str) -> SafeString | str:
-        return visible(value, limit=120) if value else "—"
+        return visible_html(value, limit=120) if value else "—"
 
     def render_expires(self, value: datetime) -> SafeString | str:
         return ago_tag(value)
@@ -103,14 +103,14 @@ class BinTable(tables.Table):
 
 @require_safe
 @sees_letters
-def bin_page(request: HttpRequest) -> HttpResponseBase:
+def trash_page(request: HttpRequest) -> HttpResponseBase:
     """Of every setting that this person may see."""
     return _page(request, None, "")
 
 
 @require_safe
 @sees_letters
-def bin_of_setting(request: HttpRequest, key: str) -> HttpResponseBase:
+def trash_of_setting(request: HttpRequest, key: str) -> HttpResponseBase:
     setting = LaunchSetting.objects.filter(key=key).select_related("pool").first()
     mine = letters_for(request.user).filter(queue=BIN_QUEUE, setting_key=key)
     # One that is gone may have left letters here; a setting of others is not there.
@@ -142,7 +142,7 @@ def _page(request: HttpRequest, setting: LaunchSetting | None, key: str) -> Http
         filtered=bool(query),
         problem=filters.problem,
         listed=listed,
-        table=BinTable(listed.rows, exclude=() if key else ("tick",)),
+        table=TrashTable(listed.rows, exclude=() if key else ("tick",)),
         total=some.words,
         count=some.count,
         stopped=some.stopped_at is not None,
@@ -158,10 +158,11 @@ def _newest(request: HttpRequest, filters: Any, key: str) -> Newest:
     return newest(rows, filters.asked, before=before, size=PAGE + 1)
 
 
-def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
+def _rows_of(request: HttpRequest, numbers: list[int]) -> list[TrashRow]:
     letters = with_heads(DeadLetter.objects.filter(pk__in=numbers)).order_by("-pk")
     masks = masks_for(request.user)
-    rows = told(list(letters))
+    rows = trash_entries(list(letters))
     return [
-        Row(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter)) for each in rows
+        TrashRow(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter))
+        for each in rows
     ]

@@ -15,7 +15,7 @@ from dlq.exports.files import EXPORT
 from dlq.full_body.operations import CancelFetch, FetchBody
 from dlq.models import Action
 from dlq.pages import groups, imports, preflight, queues, replay, trash, waiting, waiting_ask
-from dlq.pages.annotations import RemarkPage, takers_of_trips, trip_panel
+from dlq.pages.annotations import AnnotationPage, takers_of_trips, trip_panel
 from dlq.pages.edit import message, rule
 from dlq.pages.letters import case, export, full_body, letter, letters
 from dlq.pages.queues import setting_panel
@@ -27,8 +27,8 @@ from dlq.subscriptions.operations import CancelAction, GiveUpBlocked
 # The first that fits an address is taken. Its refusals have its name in the audit, or the last of these.
 PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (
     # Before the pages of settings: none has the key `bin`.
-    ("dead-letters/bin/", trash.bin_page, "bin"),
-    ("dead-letters/<str:key>/bin/", trash.bin_of_setting, "bin_of"),
+    ("dead-letters/bin/", trash.trash_page, "bin"),
+    ("dead-letters/<str:key>/bin/", trash.trash_of_setting, "bin_of"),
     ("dead-letters/", queues.overview, "dead_letters"),
     ("letters/", letters.all_letters, "all_dead_letters"),
     ("letters/groups/", groups.all_groups, "all_letter_groups"),
@@ -69,10 +69,10 @@ def register() -> None:
         add_page(route, exports, "export_letters")
     add_operations(*ON_REPLAYS)
     add_operations(GiveUpBlocked, CancelAction, FetchBody, CancelFetch, UnfollowQueue)
-    add_operations(AddNote, MuteLetters, Unmute, Take, HandOver, EndTaking, kind=RemarkPage)
+    add_operations(AddNote, MuteLetters, Unmute, Take, HandOver, EndTaking, kind=AnnotationPage)
     saved_filters.pages.register()
-    panels.register("setting", 20, setting_panel)
-    panels.register("trip", 20, trip_panel)
+    panels.register_panel("setting", 20, setting_panel)
+    panels.register_panel("trip", 20, trip_panel)
     panels.register_takers(takers_of_trips)
 
 

@@ -17,13 +17,20 @@ from agents.pools.rights import may
 from agents.provisioning.queue_counts import figures_of
 from broker.management import waiting_messages
 from broker.port import AddressUnknown, BrokerError
-from console.broker import bounded, management
+from console.broker import management, with_timeout
 from console.lists.keyset import numbered_page
 from console.operations.operation import Operation
 from console.ui.page import Text, link, page
 from contract.names import dead_letter_queue
 from dlq.dead_letters.masks import Masks, masks_for
-from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
+from dlq.models.waiting import (
+    OPEN_ACTIONS,
+    MessageResult,
+    WaitingAction,
+    WaitingItem,
+    WaitingKind,
+    WaitingPart,
+)
 from dlq.pages.heads import SEE_PROTOCOLS, case_url
 from dlq.search.visibility import letters_for
 from dlq.subscriptions.blocked import blocking_of
@@ -31,15 +38,15 @@ from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, Can
 from dlq.subscriptions.queries import (
     IN_DELIVERY,
     PER_PAGE,
-    Line,
-    Look,
+    MessagePage,
+    MessageRow,
     ask_broker,
     bodies_of,
     heads_for,
-    look,
+    message_page,
 )
-from dlq.subscriptions.requests import POSSIBLE, counts_of
-from dlq.subscriptions.text import PARTS, STATES, bars, fate_shown
+from dlq.subscriptions.requests import POSSIBLE, action_counts
+from dlq.subscriptions.text import PARTS, STATES, action_bars, result_label
 
 log = structlog.get_logger(__name__)
 LATEST = 5
@@ -97,11 +104,11 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     )
 
 
-def _look(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[Look | None, str]:
+def _look(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[MessagePage | None, str]:
     """Or None and why the broker does not tell. Without the bodies where only those do not come in time."""
     broker = management()
     try:
-        told = bounded(lambda: ask_broker(broker, setting, part, start))
+        told = with_timeout(lambda: ask_broker(broker, setting, part, start))
     except AddressUnknown:
         return None, _("The queues of this setting are not on the broker yet.")
     except BrokerError as error:
@@ -109,21 +116,21 @@ def _look(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[
         return None, _("The broker does not answer: what waits is safe there, and cannot be looked at now.")
     try:
         heads = heads_for(masks)
-        bodies = bounded(lambda: bodies_of(told, setting, heads))
+        bodies = with_timeout(lambda: bodies_of(told, setting, heads))
     except BrokerError as error:
         log.info("no bodies of what waits", setting=setting.key, reason=str(error))
         bodies = {}
-    return look(told, setting, masks, bodies), ""
+    return message_page(told, setting, masks, bodies), ""
 
 
-def _tabs(key: str, here: str, found: Look | None) -> list[PartTab]:
+def _tabs(key: str, here: str, found: MessagePage | None) -> list[PartTab]:
     return [
         PartTab(part, label, found.counts.of(part) if found else None, waiting_url(key, part), part == here)
         for part, label in PARTS.items()
     ]
 
 
-def _rows(found: Look, user: Any) -> list[tuple[Line, str, str]]:
+def _rows(found: MessagePage, user: Any) -> list[tuple[MessageRow, str, str]]:
     """Each message with the addresses of its case file, where there may be one and this person may see it,
     and of its server: a connection may call itself anything."""
     sees = user.has_perm(SEE_PROTOCOLS)
@@ -142,7 +149,7 @@ def _rows(found: Look, user: Any) -> list[tuple[Line, str, str]]:
     ]
 
 
-def _acts(key: str, part: str, found: Look) -> list[tuple[Operation[LaunchSetting], str]]:
+def _acts(key: str, part: str, found: MessagePage) -> list[tuple[Operation[LaunchSetting], str]]:
     """What can be done with messages of the part, and where it is asked for all of them. With more delayed
     ones than can be named only trying all of them is possible."""
     if part == IN_DELIVERY or not found.counts.of(part):
@@ -151,7 +158,7 @@ def _acts(key: str, part: str, found: Look) -> list[tuple[Operation[LaunchSettin
     return [
         (BY_KIND[kind](), f"{begin}?{urlencode({'part': part, 'kind': kind, 'all': 1})}")
         for kind in kinds
-        if found.told is not None or kind == WaitingKind.TRY_NOW
+        if found.reported is not None or kind == WaitingKind.TRY_NOW
     ]
 
 
@@ -161,10 +168,10 @@ def _acts(key: str, part: str, found: Look) -> list[tuple[Operation[LaunchSettin
 @require_safe
 def waiting_action_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     action = get_object_or_404(MESSAGE_ACTIONS.rows_for(request.user), pk=pk)
-    counts, label = counts_of(action), BY_KIND[action.kind].label
+    counts, label = action_counts(action), BY_KIND[action.kind].label
     refused = CancelAction().refusal(action, timezone.now())
     show = request.GET.get("show", "")
-    items = action.items.filter(fate=show) if show in Fate.values else action.items.all()
+    items = action.items.filter(fate=show) if show in MessageResult.values else action.items.all()
     listed = numbered_page(request, items, oldest_first=True)
     sees, letters = request.user.has_perm(SEE_PROTOCOLS), _letters(request, action, listed.rows)
     return page(
@@ -178,14 +185,14 @@ def waiting_action_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         state=STATES[action.state],
         part_label=PARTS[action.part],
         open=action.state in OPEN_ACTIONS,
-        bars=bars(action, counts),
+        bars=action_bars(action, counts),
         why_not_stop=refused.reason if refused else CancelAction.permission.why_not(request.user, action),
-        show=show if show in Fate.values else "",
+        show=show if show in MessageResult.values else "",
         listed=listed,
         items=[
             (
                 item,
-                fate_shown(action, item.fate),
+                result_label(action, item.fate),
                 letters.get(item.number),
                 case_url(item.message_key, item.setting_key) if sees and item.message_key else "",
             )
@@ -205,7 +212,7 @@ def _letters(request: HttpRequest, action: WaitingAction, items: list[WaitingIte
     """{broker's id before the death: the letter that it became}, of those that this person may see."""
     if action.kind != WaitingKind.TO_DLQ:
         return {}
-    numbers = [item.number for item in items if item.fate == Fate.DONE]
+    numbers = [item.number for item in items if item.fate == MessageResult.DONE]
     letters = letters_for(request.user).filter(
         queue=dead_letter_queue(action.setting_key),
         orig_message_id__in=numbers,

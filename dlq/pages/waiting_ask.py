@@ -16,7 +16,7 @@ from agents.models import LaunchSetting
 from broker.management import waiting_messages
 from broker.port import BrokerError
 from console.audit.refusals import audited
-from console.broker import bounded, management
+from console.broker import management, with_timeout
 from console.operations.operation import check_allowed, perform
 from console.operations.refusals import BrokerAway, NotAllowed, Refused
 from console.ui.amounts import number
@@ -25,7 +25,7 @@ from dlq.models.waiting import WaitingPart
 from dlq.pages.waiting import waiting_url
 from dlq.replay.preflight.rules import TYPED_ABOVE
 from dlq.subscriptions.operations import BY_KIND, KEPT_REASON, MESSAGES, OnMessages
-from dlq.subscriptions.queries import counts_of
+from dlq.subscriptions.queries import place_counts
 from dlq.subscriptions.requests import LARGEST_SELECTION, NEED_REASON, POSSIBLE, Selection
 from dlq.subscriptions.text import PARTS
 
@@ -106,7 +106,7 @@ def _count(setting: LaunchSetting, chosen: Selection) -> int:
     if chosen.numbers is not None:
         return len(chosen.numbers)
     broker = management()
-    return bounded(lambda: counts_of(broker, setting)).of(chosen.part)
+    return with_timeout(lambda: place_counts(broker, setting)).of(chosen.part)
 
 
 def _refused(request: HttpRequest, key: str, part: str, refused: Refused) -> HttpResponseBase:

@@ -28,7 +28,7 @@ from contract.names import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE, UNKNOWN, dead_lette
 from contract.text import storable
 from dlq.index.walk import WalkIncomplete, message_count
 from dlq.models import LetterQueue
-from dlq.queues.foreign import check
+from dlq.queues.foreign import check_foreign_queue
 
 UNKNOWN_QUEUE = dead_letter_queue(UNKNOWN)
 ADOPT = "foreign_queue.adopt"
@@ -40,7 +40,7 @@ SLICE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class OriginShare:
     """The letters of one origin. `key` is the setting that gets them; empty: they stay, `why`."""
 
     origin: str
@@ -50,36 +50,36 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AdoptionPlan:
     source: str
     address: str
-    shares: list[Share] = field(default_factory=list)
+    shares: list[OriginShare] = field(default_factory=list)
 
     @property
-    def going(self) -> list[Share]:
+    def going(self) -> list[OriginShare]:
         return [share for share in self.shares if share.key]
 
     @property
-    def staying(self) -> list[Share]:
+    def staying(self) -> list[OriginShare]:
         return [share for share in self.shares if not share.key]
 
 
-def look(
-    source: str, asked: Management, browser: Browser, told: Callable[[int], None] = lambda seen: None
-) -> Plan:
-    """Reads the queue from head to end, changing nothing; `told` is given how many letters were read so far.
-    Raises Refused, WalkIncomplete, BrokerError."""
-    address = settings.MA_DLA_ADDRESS if source == UNKNOWN_QUEUE else check(source, asked)
+def plan_adoption(
+    source: str, asked: Management, browser: Browser, on_seen: Callable[[int], None] = lambda seen: None
+) -> AdoptionPlan:
+    """Reads the queue from head to end, changing nothing; `on_seen` is given how many letters were read so
+    far. Raises Refused, WalkIncomplete, BrokerError."""
+    address = settings.MA_DLA_ADDRESS if source == UNKNOWN_QUEUE else check_foreign_queue(source, asked)
     before, seen, origins = message_count(asked, source), 0, Counter[str]()
     for piece in browser.walk(address, source):
         for encoded in piece:
             origin = origin_queue_of(encoded)
             origins[origin if origin in origins or len(origins) < MOST_ORIGINS else ""] += 1
         seen += len(piece)
-        told(seen)
+        on_seen(seen)
     if seen < (counted := min(before, message_count(asked, source))):
         raise WalkIncomplete(f"a walk of {source} saw {seen} of {counted} letters")
-    return Plan(source, address, list(_shares(origins, asked)))
+    return AdoptionPlan(source, address, list(_shares(origins, asked)))
 
 
 def origin_queue_of(encoded: bytes) -> str:
@@ -92,18 +92,18 @@ def origin_queue_of(encoded: bytes) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _shares(origins: Counter[str], asked: Management) -> Iterator[Share]:
+def _shares(origins: Counter[str], asked: Management) -> Iterator[OriginShare]:
     known = _settings_among([storable(name) for name in origins])
     there = {row["name"] for row in every(asked, "listQueues") if row["address"] == settings.MA_DLA_ADDRESS}
     for origin, letters in origins.most_common():
         if not origin:
-            yield Share(origin, letters, why=_("nothing says where they died"))
+            yield OriginShare(origin, letters, why=_("nothing says where they died"))
         elif origin not in known:
-            yield Share(origin, letters, why=_("no launch setting has this queue"))
+            yield OriginShare(origin, letters, why=_("no launch setting has this queue"))
         elif dead_letter_queue(origin) not in there:
-            yield Share(origin, letters, why=_("the setting has no dead-letter queue at the broker"))
+            yield OriginShare(origin, letters, why=_("the setting has no dead-letter queue at the broker"))
         else:
-            yield Share(origin, letters, key=origin)
+            yield OriginShare(origin, letters, key=origin)
 
 
 def _settings_among(names: list[str]) -> set[str]:
@@ -115,8 +115,8 @@ def _settings_among(names: list[str]) -> set[str]:
 
 
 def adopt(
-    plan: Plan, asked: Management, *, by: Any, now: datetime, detail: dict[str, Any], reason: str = ""
-) -> Iterator[tuple[Share, int]]:
+    plan: AdoptionPlan, asked: Management, *, by: Any, now: datetime, detail: dict[str, Any], reason: str = ""
+) -> Iterator[tuple[OriginShare, int]]:
     """Moves what the plan says, slice by slice; gives each share with how many of it were moved so far. At
     the end of a share fewer may have gone than were planned (gone meanwhile), never more.
 
@@ -138,7 +138,9 @@ def adopt(
                 break
 
 
-def _begin(plan: Plan, operation: UUID, by: Any, now: datetime, detail: dict[str, Any], reason: str) -> None:
+def _begin(
+    plan: AdoptionPlan, operation: UUID, by: Any, now: datetime, detail: dict[str, Any], reason: str
+) -> None:
     queues = [plan.source, *(dead_letter_queue(share.key) for share in plan.going)]
     LetterQueue.objects.filter(queue__in=queues).update(walked_at=None)
     counts = {"going": sum(share.letters for share in plan.going)}

@@ -39,7 +39,7 @@ def key_problem(key: str) -> str | None:
 
 def name_queue(queue: str, asked: Management, act: Act) -> LetterQueue:
     """The reason of `act` is its note. Raises Refused, BrokerError."""
-    address = check(queue, asked)
+    address = check_foreign_queue(queue, asked)
     values = {
         "address": address,
         "foreign": True,
@@ -74,7 +74,7 @@ def forget_queue(queue: str, act: Act) -> None:
         act.record()
 
 
-def check(queue: str, asked: Management) -> str:
+def check_foreign_queue(queue: str, asked: Management) -> str:
     """The address of a queue that may be taken for a foreign dead-letter queue. Raises Refused,
     BrokerError."""
     if not queue or len(queue) > LONGEST_NAME or not queue.isprintable():

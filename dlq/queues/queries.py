@@ -15,7 +15,7 @@ from agents.models import BreakerTrip, LaunchSetting
 from agents.provisioning.queue_counts import Figures, broker_away_since, figures_for, message_count
 from console.lists.keyset import COUNTED
 from console.ui.amounts import Spark, count_or_more, number, spark
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link
 from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq.dead_letters.queries.tallies import Tally, ends, kinds, tallies
@@ -34,7 +34,7 @@ MOST_KEPT = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class QueueFacts:
     """`count` goes up to `bound` + 1. `top` is what most of the latest died of, `top_share` in per cent of
     them."""
 
@@ -62,7 +62,7 @@ _lock = threading.Lock()
 _judged: dict[str, _Judged] = {}
 
 
-def facts_of(queues: Sequence[str]) -> dict[str, Facts]:
+def facts_of_queues(queues: Sequence[str]) -> dict[str, QueueFacts]:
     """By queue; some statements for all of them."""
     edges = ends(queues)
     holding = list(edges)
@@ -71,10 +71,10 @@ def facts_of(queues: Sequence[str]) -> dict[str, Facts]:
     numbers = {number for edge in edges.values() for number in edge}
     seen = dict(DeadLetter.objects.filter(pk__in=numbers).order_by().values_list("pk", "seen_at"))
     tops = _tops({queue: (newest, counts[queue]) for queue, (_oldest, newest) in edges.items()})
-    found = {queue: Facts() for queue in queues}
+    found = {queue: QueueFacts() for queue in queues}
     for queue, (oldest, newest) in edges.items():
         top, since, latest = tops[queue], seen.get(oldest), seen.get(newest)
-        found[queue] = Facts(counts[queue], bound, since, latest, top.top, top.fingerprint, top.share)
+        found[queue] = QueueFacts(counts[queue], bound, since, latest, top.top, top.fingerprint, top.share)
     return found
 
 
@@ -95,7 +95,7 @@ def _tops(of: dict[str, tuple[int, int]]) -> dict[str, _Judged]:
     return known
 
 
-def forget() -> None:
+def forget_facts() -> None:
     """For tests: as in a process that has just started."""
     with _lock:
         _judged.clear()
@@ -148,9 +148,9 @@ NEW = timedelta(hours=1)
 # Jobs that a row names; the list of replays has them all.
 MOST_JOBS = 500
 
-ON = Shown(gettext_lazy("on"), "ok", "ok")
-OFF = Shown(gettext_lazy("off"), "off", "off")
-TRIPPED = Shown(gettext_lazy("off by breaker"), "bad", "off")
+ON = StateLabel(gettext_lazy("on"), "ok", "ok")
+OFF = StateLabel(gettext_lazy("off"), "off", "off")
+TRIPPED = StateLabel(gettext_lazy("off by breaker"), "bad", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class More:
     open takings of the setting, `muted` counts its known faults. `trip` is its open trip. `kept`: what the
     process of the feed counted last."""
 
-    state: Shown
+    state: StateLabel
     trip: int | None
     new: str
     spark: Spark | None
@@ -177,7 +177,7 @@ class QueueRow:
     queue: str
     figures: Figures
     exact: int | None
-    facts: Facts
+    facts: QueueFacts
     replays: Sequence[ReplayJob]
     more: More | None = None
 
@@ -258,7 +258,7 @@ def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
     few."""
     settings = [setting for setting in every if setting.takes_messages]
     figures = figures_for(settings)
-    facts = facts_of([dead_letter_queue(setting.key) for setting in settings])
+    facts = facts_of_queues([dead_letter_queue(setting.key) for setting in settings])
     running: dict[str, list[ReplayJob]] = {}
     for job in ReplayJob.objects.filter(state__in=UNFINISHED_JOBS).order_by("-created_at")[:MOST_JOBS]:
         running.setdefault(job.setting_key, []).append(job)
@@ -275,23 +275,23 @@ def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
 
 def setting_row(setting: LaunchSetting, figures: Figures) -> QueueRow:
     queue = dead_letter_queue(setting.key)
-    return QueueRow(setting.key, setting, queue, figures, figures.dead, facts_of([queue])[queue], [])
+    return QueueRow(setting.key, setting, queue, figures, figures.dead, facts_of_queues([queue])[queue], [])
 
 
 def unknown_row() -> QueueRow:
     return _of_nobody(UNKNOWN)
 
 
-def bin_row() -> QueueRow:
+def trash_row() -> QueueRow:
     return _of_nobody(BIN)
 
 
 def _of_nobody(key: str) -> QueueRow:
     queue = dead_letter_queue(key)
-    return QueueRow(key, None, queue, Figures(), message_count(queue), facts_of([queue])[queue], [])
+    return QueueRow(key, None, queue, Figures(), message_count(queue), facts_of_queues([queue])[queue], [])
 
 
-def told_more(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
+def with_facts(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
     """With what only the overview tells; as many queries for many as for few."""
     keys = [row.key for row in rows]
     tripped = dict(BreakerTrip.objects.filter(ended_at=None).values_list("setting__key", "pk"))
@@ -322,7 +322,7 @@ def told_more(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
     ]
 
 
-def _shown(setting: LaunchSetting | None, tripped: Mapping[str, int]) -> Shown:
+def _shown(setting: LaunchSetting | None, tripped: Mapping[str, int]) -> StateLabel:
     if setting is None or setting.enabled:
         return ON
     return TRIPPED if setting.key in tripped else OFF

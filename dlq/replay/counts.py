@@ -43,7 +43,7 @@ def lock(jobs: Iterable[UUID]) -> None:
     list(rows.values_list("pk", flat=True))
 
 
-def add(job: UUID, more: Mapping[str, int], skipped: Mapping[str, int] | None = None) -> None:
+def add_counts(job: UUID, more: Mapping[str, int], skipped: Mapping[str, int] | None = None) -> None:
     """Call it in a transaction that has locked the job."""
     if not any(more.values()) and not any((skipped or {}).values()):
         return
@@ -71,7 +71,7 @@ def recount(job: UUID) -> None:
     ReplayJob.objects.filter(pk=job).update(counts=counts, skipped=dict(left_out))
 
 
-def left(counts: Mapping[str, int]) -> int:
+def left_count(counts: Mapping[str, int]) -> int:
     """Letters that left their queue by a move of ours, or perhaps by one."""
     return sum(int(counts.get(state, 0)) for state in LEFT)
 
@@ -79,7 +79,7 @@ def left(counts: Mapping[str, int]) -> int:
 def waiting_of(counts: Mapping[str, int]) -> int:
     """Of these, the ones of which nothing was heard yet. Never below 0: an outcome may be known before the
     check of its slice."""
-    return max(0, left(counts) - sum(int(counts.get(outcome, 0)) for outcome in OUTCOMES))
+    return max(0, left_count(counts) - sum(int(counts.get(outcome, 0)) for outcome in OUTCOMES))
 
 
 def waiting(job: ReplayJob) -> int:

@@ -19,7 +19,7 @@ from console.operations.refusals import Refused, WronglyAsked
 from contract.text import storable
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState, LetterState, ReplayJob, Scope
 from dlq.models.replay import DELIVERING
-from dlq.replay.preflight.rules import Flight
+from dlq.replay.preflight.rules import PreflightResult
 from dlq.replay.rules.actions import route
 from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen
 from dlq.search.filter import query_for_all
@@ -102,7 +102,7 @@ def create_job(
     target: LaunchSetting | None = None,
     options: Options | None = None,
     acknowledged: Sequence[str] = (),
-    judged: Flight | None = None,
+    judged: PreflightResult | None = None,
     store: Store | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> ReplayJob:
@@ -123,7 +123,7 @@ def create_job(
         with transaction.atomic():
             job = _create(setting, action, scope, wanted, by, now, query, reason, target, acknowledged)
             _ask_a_second_person(job, _freeze(job, ids, now, judged))
-            _tell(job, by, now, ids, code_of(action, wanted), detail or {})
+            _record_created(job, by, now, ids, code_of(action, wanted), detail or {})
             if store is not None:
                 store(job)
     except IntegrityError as error:
@@ -217,7 +217,7 @@ def _create(
     )
 
 
-def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Flight | None) -> int:
+def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: PreflightResult | None) -> int:
     """How many letters go at most."""
     dead = DeadLetter.objects.filter(queue=job.source_queue, state=LetterState.DEAD)
     job.letters_up_to = dead.aggregate(last=Max("pk"))["last"] or 0
@@ -250,7 +250,7 @@ def _ask_a_second_person(job: ReplayJob, most: int) -> None:
         job.save(update_fields=["state", "needs_second"])
 
 
-def _tell(
+def _record_created(
     job: ReplayJob, by: Person, now: datetime, ids: Sequence[int], code: str, more: Mapping[str, Any]
 ) -> None:
     detail: dict[str, Any] = {"acknowledged": job.acknowledged, **more}

@@ -33,7 +33,7 @@ def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
     return letters.filter(~Exists(outstanding))
 
 
-def place(action: str, key: str) -> QuerySet[DeadLetter]:
+def source_rows(action: str, key: str) -> QuerySet[DeadLetter]:
     """Every letter, in any state, of the queue that the action takes letters of this setting from."""
     from_here = route(action, key)
     letters = DeadLetter.objects.filter(queue=from_here.source)
@@ -49,7 +49,7 @@ def matching(
     """The dead letters of a scope that is no list, by a filter that was asked `at` (None: now).
 
     Raises Refused: the filter is not understood."""
-    letters = place(action, key).filter(state=LetterState.DEAD)
+    letters = source_rows(action, key).filter(state=LetterState.DEAD)
     if scope == Scope.ALL:
         return letters
     # They ask for what is outstanding, as this package does.
@@ -91,7 +91,7 @@ def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
 
 
 def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
-    found = skips.read(place(job.action, job.setting_key).filter(pk__in=ids))
+    found = skips.read(source_rows(job.action, job.setting_key).filter(pk__in=ids))
     if foreign := sorted(set(ids) - {letter.pk for letter in found}):
         raise Refused(
             "not_of_setting",

@@ -9,11 +9,11 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from console.ui.amounts import number
-from console.ui.labels import Bar, Fact, Shown
+from console.ui.labels import Bar, Fact, StateLabel
 from console.ui.page import Text
-from console.ui.text import visible
+from console.ui.text import visible_html
 from dlq.dead_letters.masks import Masks
-from dlq.edit.rules.bulk_rule import rule_of, told
+from dlq.edit.rules.bulk_rule import describe_rule, rule_of
 from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
 from dlq.models.replay import DELIVERING
 from dlq.replay.counts import CONSUMERS_OPEN, STOPPING, WALKING, reason_to_wait, waiting_of
@@ -28,42 +28,42 @@ BODY_DELETED = _(
     "stay."
 )
 
-LETTERS: dict[str, Shown] = {
-    LetterState.DEAD: Shown(LetterState.DEAD.label, "bad", "letter"),
-    LetterState.GIVEN_BACK: Shown(LetterState.GIVEN_BACK.label, "info", "back"),
-    LetterState.GONE: Shown(LetterState.GONE.label, "off", "off"),
-    LetterState.DISCARDED: Shown(LetterState.DISCARDED.label, "off", "trash"),
+LETTERS: dict[str, StateLabel] = {
+    LetterState.DEAD: StateLabel(LetterState.DEAD.label, "bad", "letter"),
+    LetterState.GIVEN_BACK: StateLabel(LetterState.GIVEN_BACK.label, "info", "back"),
+    LetterState.GONE: StateLabel(LetterState.GONE.label, "off", "off"),
+    LetterState.DISCARDED: StateLabel(LetterState.DISCARDED.label, "off", "trash"),
 }
-JOBS: dict[str, Shown] = {
-    JobState.AWAITING: Shown(JobState.AWAITING.label, "warn", "person"),
-    JobState.PAUSED: Shown(JobState.PAUSED.label, "warn", "pause"),
-    JobState.STOPPED: Shown(JobState.STOPPED.label, "bad", "warn"),
-    JobState.PLANNED: Shown(JobState.PLANNED.label, "info", "wait"),
-    JobState.RUNNING: Shown(JobState.RUNNING.label, "info", "run"),
-    JobState.DONE: Shown(JobState.DONE.label, "ok", "ok"),
-    JobState.FAILED: Shown(JobState.FAILED.label, "bad", "bad"),
-    JobState.CANCELLED: Shown(JobState.CANCELLED.label, "off", "off"),
+JOBS: dict[str, StateLabel] = {
+    JobState.AWAITING: StateLabel(JobState.AWAITING.label, "warn", "person"),
+    JobState.PAUSED: StateLabel(JobState.PAUSED.label, "warn", "pause"),
+    JobState.STOPPED: StateLabel(JobState.STOPPED.label, "bad", "warn"),
+    JobState.PLANNED: StateLabel(JobState.PLANNED.label, "info", "wait"),
+    JobState.RUNNING: StateLabel(JobState.RUNNING.label, "info", "run"),
+    JobState.DONE: StateLabel(JobState.DONE.label, "ok", "ok"),
+    JobState.FAILED: StateLabel(JobState.FAILED.label, "bad", "bad"),
+    JobState.CANCELLED: StateLabel(JobState.CANCELLED.label, "off", "off"),
 }
-ITEMS: dict[str, Shown] = {
-    ItemState.PLANNED: Shown(ItemState.PLANNED.label, "info", "wait"),
-    ItemState.GIVEN_BACK: Shown(ItemState.GIVEN_BACK.label, "info", "back"),
-    ItemState.UNCONFIRMED: Shown(ItemState.UNCONFIRMED.label, "warn", "wait"),
-    ItemState.TAKEN_ELSEWHERE: Shown(ItemState.TAKEN_ELSEWHERE.label, "warn", "off"),
-    ItemState.NOT_FOUND: Shown(ItemState.NOT_FOUND.label, "warn", "warn"),
-    ItemState.FAILED_TO_MOVE: Shown(ItemState.FAILED_TO_MOVE.label, "bad", "bad"),
-    ItemState.SKIPPED: Shown(ItemState.SKIPPED.label, "off", "mute"),
-    ItemState.CANCELLED: Shown(ItemState.CANCELLED.label, "off", "off"),
+ITEMS: dict[str, StateLabel] = {
+    ItemState.PLANNED: StateLabel(ItemState.PLANNED.label, "info", "wait"),
+    ItemState.GIVEN_BACK: StateLabel(ItemState.GIVEN_BACK.label, "info", "back"),
+    ItemState.UNCONFIRMED: StateLabel(ItemState.UNCONFIRMED.label, "warn", "wait"),
+    ItemState.TAKEN_ELSEWHERE: StateLabel(ItemState.TAKEN_ELSEWHERE.label, "warn", "off"),
+    ItemState.NOT_FOUND: StateLabel(ItemState.NOT_FOUND.label, "warn", "warn"),
+    ItemState.FAILED_TO_MOVE: StateLabel(ItemState.FAILED_TO_MOVE.label, "bad", "bad"),
+    ItemState.SKIPPED: StateLabel(ItemState.SKIPPED.label, "off", "mute"),
+    ItemState.CANCELLED: StateLabel(ItemState.CANCELLED.label, "off", "off"),
 }
-OUTCOMES: dict[str, Shown] = {
-    Outcome.WAITING: Shown(Outcome.WAITING.label, "off", "wait"),
-    Outcome.HANDLED: Shown(Outcome.HANDLED.label, "ok", "ok"),
-    Outcome.FAILED_AGAIN: Shown(Outcome.FAILED_AGAIN.label, "warn", "warn"),
-    Outcome.DEAD_AGAIN: Shown(Outcome.DEAD_AGAIN.label, "bad", "letter"),
-    Outcome.UNKNOWN: Shown(Outcome.UNKNOWN.label, "warn", "warn"),
+OUTCOMES: dict[str, StateLabel] = {
+    Outcome.WAITING: StateLabel(Outcome.WAITING.label, "off", "wait"),
+    Outcome.HANDLED: StateLabel(Outcome.HANDLED.label, "ok", "ok"),
+    Outcome.FAILED_AGAIN: StateLabel(Outcome.FAILED_AGAIN.label, "warn", "warn"),
+    Outcome.DEAD_AGAIN: StateLabel(Outcome.DEAD_AGAIN.label, "bad", "letter"),
+    Outcome.UNKNOWN: StateLabel(Outcome.UNKNOWN.label, "warn", "warn"),
 }
 
 
-def counts_of(job: ReplayJob) -> dict[str, int]:
+def replay_counts(job: ReplayJob) -> dict[str, int]:
     """By state of items and by outcome; kept with the job. One of an earlier version is counted."""
     if job.counts or not job.total:
         return {name: int(count) for name, count in job.counts.items()}
@@ -85,7 +85,7 @@ def to_move(job: ReplayJob, counts: Mapping[str, int]) -> int:
     )
 
 
-def unsettled(job: ReplayJob, counts: Mapping[str, int]) -> int:
+def unsettled_count(job: ReplayJob, counts: Mapping[str, int]) -> int:
     """Letters of which there will still be news."""
     if job.action not in DELIVERING:
         return 0
@@ -102,7 +102,7 @@ def moved_word(job: ReplayJob) -> str:
     }[Action(job.action)]
 
 
-BACK = Shown(gettext_lazy("not moved, in its queue again"), "warn", "letter")
+BACK = StateLabel(gettext_lazy("not moved, in its queue again"), "warn", "letter")
 
 
 def is_back(item: ReplayItem) -> bool:
@@ -110,13 +110,13 @@ def is_back(item: ReplayItem) -> bool:
     return item.state == ItemState.TAKEN_ELSEWHERE and item.letter.state == LetterState.DEAD
 
 
-def item_shown(job: ReplayJob, state: str) -> Shown:
+def item_label(job: ReplayJob, state: str) -> StateLabel:
     """How the state of one letter of this job looks: what is moved into the bin was not given back."""
     icon = "trash" if job.action == Action.DISCARD else "back"
-    return Shown(moved_word(job), "info", icon) if state == ItemState.GIVEN_BACK else ITEMS[state]
+    return StateLabel(moved_word(job), "info", icon) if state == ItemState.GIVEN_BACK else ITEMS[state]
 
 
-def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
+def replay_bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
     """What was moved, and of that what became of it; then what could not be, where there is any."""
     moved, planned = counts.get(ItemState.GIVEN_BACK, 0), counts.get(ItemState.PLANNED, 0)
     elsewhere, unconfirmed = counts.get(ItemState.TAKEN_ELSEWHERE, 0), counts.get(ItemState.UNCONFIRMED, 0)
@@ -225,7 +225,7 @@ def waits_for_consumers(job: ReplayJob) -> bool:
     return job.state in OPEN_JOBS and job.wait_reason.partition(":")[0] == STOPPING
 
 
-def left_out(job: ReplayJob) -> list[tuple[str, str, int]]:
+def skipped_rows(job: ReplayJob) -> list[tuple[str, str, int]]:
     """Word, why, and how many, the most first."""
     ranked = sorted(job.skipped.items(), key=lambda pair: -int(pair[1]))
     return [(code, reason(code), int(count)) for code, count in ranked if count]
@@ -265,10 +265,10 @@ def rule(job: ReplayJob, masks: Masks) -> list[Fact]:
         return []
     names = masks.names_of([job.setting_key])
     return [
-        Fact(str(OPERATION_WORDS[each["op"]]), visible(f"{each['place']} = {each['value']}", limit=200))
+        Fact(str(OPERATION_WORDS[each["op"]]), visible_html(f"{each['place']} = {each['value']}", limit=200))
         if each["value"]
-        else Fact(str(OPERATION_WORDS[each["op"]]), visible(each["place"], limit=200))
-        for each in told(rule_of(job.edit_rule), names)
+        else Fact(str(OPERATION_WORDS[each["op"]]), visible_html(each["place"], limit=200))
+        for each in describe_rule(rule_of(job.edit_rule), names)
     ]
 
 

@@ -20,7 +20,7 @@ from dlq.dead_letters.queries import ranges
 from dlq.models import LetterState
 from dlq.models.remark import fault_of_row
 from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words
-from dlq.search.storing import left_out
+from dlq.search.storing import masked_names_digest
 
 # What a filter of dead letters asks for, as conditions that pages, counts and jobs use alike.
 
@@ -37,7 +37,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """`queues` None: every queue. `states` None: every state. All conditions hold together."""
 
     queues: tuple[str, ...] | None = None
@@ -83,7 +83,7 @@ DEAD = (LetterState.DEAD.value,)
 Wrong = dict[str, list[str]]
 
 
-def asked_for(cleaned: Mapping[str, Any], masks: Masks, *, queue: str = "", at: datetime) -> Asked:
+def asked_for(cleaned: Mapping[str, Any], masks: Masks, *, queue: str = "", at: datetime) -> Query:
     """What a person with these masks asked for at this instant, of one queue or of every one. Raises
     ValidationError for what only the rows or the rights of the person tell to be wrong."""
     wrong: Wrong = defaultdict(list)
@@ -105,7 +105,7 @@ def asked_for(cleaned: Mapping[str, Any], masks: Masks, *, queue: str = "", at: 
     conditions += _unmasked(masks, cleaned)
     if wrong:
         raise ValidationError(wrong)
-    return Asked(queues, states, tuple(conditions))
+    return Query(queues, states, tuple(conditions))
 
 
 def _queues(cleaned: Mapping[str, Any], only: str) -> tuple[str, ...] | None:
@@ -217,11 +217,11 @@ def _searchable(everybodys: Masks) -> Q:
     for key, names in everybodys.lists.items():
         by_names.setdefault(names, []).append(key)
     unknown = ~Q(setting_key__in=known) & ~Q(queue__in=queues)
-    found = Q(unknown, words_without=left_out(everybodys.names_of(())))
+    found = Q(unknown, words_without=masked_names_digest(everybodys.names_of(())))
     for names, keys in by_names.items():
         own = Q(setting_key__in=keys) | ~Q(setting_key__in=known)
         place = Q(queue__in=[dead_letter_queue(key) for key in keys]) | ~Q(queue__in=queues)
-        found |= Q(own, place, ~unknown, words_without=left_out(names))
+        found |= Q(own, place, ~unknown, words_without=masked_names_digest(names))
     return found
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from console.filters import IdFilter, InstantFilter, OneOfFilter, SearchFilter, SpanFilter, TextFilter
 from dlq.dead_letters.masks import MASK, Masks, everybodys_masks, masks_for
 from dlq.models import DeadLetter, LetterState
-from dlq.search.conditions import Asked, PairsFilter, WholeNumberFilter, asked_for
+from dlq.search.conditions import PairsFilter, Query, WholeNumberFilter, asked_for
 
 EVERY_STATE = "every"
 STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("every state"))]
@@ -76,7 +76,7 @@ class LetterFilter(SearchFilter):
     page_own = frozenset({"by", "csrfmiddlewaretoken", "in", "saved", *OF_LISTS, *OF_SCOPES})
     holds_anyway = {"state": LetterState.DEAD.value}
     ranges = (("delivered_from", "delivered_to"), ("replays_from", "replays_to"), ("since", "until"))
-    asked = Asked()
+    asked = Query()
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class LetterFilter(SearchFilter):
         """Those of the person."""
         return masks_for(self.user)
 
-    def meaning(self, cleaned: Mapping[str, Any]) -> Asked:
+    def meaning(self, cleaned: Mapping[str, Any]) -> Query:
         return asked_for(cleaned, self.masks, queue=self.of_queue, at=self.at or timezone.now())
 
     def filter_queryset(self, queryset: QuerySet[DeadLetter]) -> QuerySet[DeadLetter]:
@@ -110,19 +110,19 @@ class LetterFilter(SearchFilter):
 
 def query_for_all(query: str, setting_key: str = "") -> str:
     """As somebody without any right may see it."""
-    return query_told(query, everybodys_masks(), setting_key) if "prop" in query else query
+    return redacted_query(query, everybodys_masks(), setting_key) if "prop" in query else query
 
 
-def query_told(query: str, masks: Masks, setting_key: str = "") -> str:
+def redacted_query(query: str, masks: Masks, setting_key: str = "") -> str:
     """A filter as of an address, without the values of masked properties: whoever reads it would know that a
     letter has them. Of `setting_key`; without one of letters of any setting."""
     data = QueryDict(query).copy()
     if not masks.any or "prop" not in data:
         return query
     keys = (setting_key,) if setting_key else ()
-    told = []
+    parts = []
     for pair in data.getlist("prop"):
         name, equals, _value = pair.partition("=")
-        told.append(f"{name}={MASK}" if equals and masks.refusal(name.strip(), keys) else pair)
-    data.setlist("prop", told)
+        parts.append(f"{name}={MASK}" if equals and masks.refusal(name.strip(), keys) else pair)
+    data.setlist("prop", parts)
     return data.urlencode().replace(quote(MASK), MASK)

@@ -119,7 +119,7 @@ class HasWords(Func):
         return self.as_sql(compiler, connection, template="%(expressions)s::tsquery)", arg_joiner=joined)
 
 
-def numbers(wanted: Iterable[Wanted], *, above: int, below: int, most: int) -> list[int]:
+def matching_numbers(wanted: Iterable[Wanted], *, above: int, below: int, most: int) -> list[int]:
     """Numbers of letters with all the words, in `above` < number < `below`: the newest `most` of them on
     SQLite, any on PostgreSQL, whose index has no order."""
     if connection.vendor == "postgresql":
@@ -138,7 +138,7 @@ def numbers(wanted: Iterable[Wanted], *, above: int, below: int, most: int) -> l
 
 
 def in_order() -> bool:
-    """Whether `numbers` are the newest."""
+    """Whether `matching_numbers` are the newest."""
     return connection.vendor != "postgresql"
 
 

@@ -18,7 +18,7 @@ from console.lists.keyset import Found
 from console.ui.amounts import about, number
 from dlq.models import DeadLetter, LetterState
 from dlq.search import matching
-from dlq.search.conditions import Asked, Condition
+from dlq.search.conditions import Condition, Query
 
 # So many letters are few: each is then looked at.
 FEW = 10_000
@@ -47,14 +47,14 @@ class Newest(Found[int]):
         return f"{number(min(self.count, keyset.COUNTED))}+"
 
 
-def newest(rows: QuerySet[DeadLetter], asked: Asked, *, before: int | None, size: int) -> Newest:
+def newest(rows: QuerySet[DeadLetter], asked: Query, *, before: int | None, size: int) -> Newest:
     """`rows`: what the person may see, without the filter. `size` letters at most, below `before`."""
     with quick():
         return _Search(rows, asked, before, size).run()
 
 
 class _Search:
-    def __init__(self, rows: QuerySet[DeadLetter], asked: Asked, before: int | None, size: int) -> None:
+    def __init__(self, rows: QuerySet[DeadLetter], asked: Query, before: int | None, size: int) -> None:
         asked = _with_index(asked)
         self._places = rows.filter(asked.places).order_by()
         self._asked, self._before, self._size = asked, before, size
@@ -90,7 +90,7 @@ class _Search:
     def _few(self, condition: Condition) -> list[int] | None:
         """The letters that match it, newest first; None where they are many, or no index tells."""
         if condition.wanted:
-            found = matching.numbers(condition.wanted, above=-1, below=2**63 - 1, most=FEW + 1)
+            found = matching.matching_numbers(condition.wanted, above=-1, below=2**63 - 1, most=FEW + 1)
         elif condition.by_index:
             found = list(self._places.filter(condition.q).values_list("pk", flat=True)[: FEW + 1])
         else:
@@ -151,14 +151,16 @@ class _Search:
         width = WINDOW
         while hi > bottom:
             if words and matching.in_order():
-                batch = matching.numbers(words[0].wanted, above=bottom - 1, below=hi, most=width)
+                batch = matching.matching_numbers(words[0].wanted, above=bottom - 1, below=hi, most=width)
                 lo = batch[-1] if len(batch) == width else bottom
                 yield lo, batch
             else:
                 lo = self._lower(hi, width, bottom)
                 most = 2**31
                 batch_or_none = (
-                    matching.numbers(words[0].wanted, above=lo - 1, below=hi, most=most) if words else None
+                    matching.matching_numbers(words[0].wanted, above=lo - 1, below=hi, most=most)
+                    if words
+                    else None
                 )
                 yield lo, batch_or_none
             hi, width = lo, min(width * 2, WIDEST)
@@ -218,7 +220,7 @@ class _Search:
             found.stopped_at = looked_at
 
 
-def _with_index(asked: Asked) -> Asked:
+def _with_index(asked: Query) -> Query:
     """Of all queues together an index knows only what is dead: another state is a condition like any
     other."""
     if asked.queues is not None or asked.states is None or asked.states == (LetterState.DEAD.value,):

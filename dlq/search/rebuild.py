@@ -23,7 +23,7 @@ from console.jobs import crash
 from dlq.dead_letters.masks import everybodys_masks
 from dlq.models import DeadLetter, WordRebuild
 from dlq.search.matching import NO_SQLITE, SQLITE, TABLE
-from dlq.search.storing import left_out, property_texts, put, texts_of
+from dlq.search.storing import index_words, masked_names_digest, property_texts, texts_of
 from dlq.search.words import all_words
 
 # Letters of a piece, and about how many bytes of bodies they may have.
@@ -35,7 +35,7 @@ def open_rebuild() -> WordRebuild | None:
 
 
 @transaction.atomic
-def begin(now: datetime, *, again: bool = False) -> WordRebuild:
+def begin_rebuild(now: datetime, *, again: bool = False) -> WordRebuild:
     """The open one goes on; `again`: from the first letter, because what it put in is no longer right."""
     rebuild = WordRebuild.objects.select_for_update().filter(open=True).first()
     if rebuild is not None and not again:
@@ -62,7 +62,7 @@ def step(now: datetime) -> WordRebuild | None:
     letters, rebuild_to = _following(rebuild)
     if connection.vendor == "postgresql":
         _remove([letter.pk for letter in letters], rebuild.position, rebuild_to)
-    put(letters)
+    index_words(letters)
     crash.point("reindex: put")
     rebuild.letters, rebuild.position = rebuild.letters + len(letters), rebuild_to
     if rebuild.position >= rebuild.last:
@@ -108,7 +108,7 @@ def _remove(numbers: Sequence[int], after: int, up_to: int) -> None:
 # -- words of letters out of the index of words --------------------------------------------------------------
 
 
-def forget(letters: Sequence[DeadLetter]) -> None:
+def forget_words(letters: Sequence[DeadLetter]) -> None:
     """In the transaction in which they forget what they held, and before. `letters` with their content."""
     known = [letter for letter in letters if letter.words_without]
     if not known:
@@ -127,8 +127,8 @@ def _forget_on_sqlite(letters: Sequence[DeadLetter]) -> None:
     since, nobody knows these: then the index is built again, which begins with an empty one."""
     masks, pairs_of, waiting = everybodys_masks(), property_texts, pending(letters)
     there = [letter for letter in letters if letter.pk not in waiting]
-    if any(left_out(masks.names(letter)) != letter.words_without for letter in there):
-        begin(timezone.now(), again=True)
+    if any(masked_names_digest(masks.names(letter)) != letter.words_without for letter in there):
+        begin_rebuild(timezone.now(), again=True)
         return
     rows = []
     for letter in there:
@@ -163,4 +163,4 @@ def put_words(letters: Sequence[DeadLetter]) -> None:
     """Of those whose words were taken out. Of what is not in the index yet `catch_up` or a rebuild puts them
     in."""
     waiting = pending(letters)
-    put([letter for letter in letters if letter.words_without and letter.pk not in waiting])
+    index_words([letter for letter in letters if letter.words_without and letter.pk not in waiting])

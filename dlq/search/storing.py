@@ -31,7 +31,7 @@ AS_STORED = frozenset({"string", "symbol"})
 SEARCHED = 64 * 1024
 
 
-def left_out(names: Iterable[str]) -> str:
+def masked_names_digest(names: Iterable[str]) -> str:
     """For `words_without`: which names were left out."""
     return blake2b("\0".join(sorted(names)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
@@ -42,11 +42,11 @@ def texts_of(letter: DeadLetter, names: Set[str], pairs: Iterable[tuple[str, str
     if not letter.body_kind:
         return []
     properties = [text for name, text in pairs if name not in names]
-    body = masked_body(body_whole(letter), names, cut=letter.truncated)
+    body = masked_body(is_body_complete(letter), names, cut=letter.truncated)
     return [body or "", *properties]
 
 
-def body_whole(letter: DeadLetter) -> str:
+def is_body_complete(letter: DeadLetter) -> str:
     """As far as it is searched. The row's own head suffices for a short one: no message is taken apart for
     it."""
     if len(letter.body_text) < HEAD_OF_TEXT:
@@ -94,11 +94,11 @@ def prepare(rows: Sequence[DeadLetter]) -> list[list[str]]:
     for row in rows:
         names, pairs = masks.names(row), property_texts(row)
         found.append(all_words(texts_of(row, names, pairs), pairs))
-        row.words_without = left_out(names)
+        row.words_without = masked_names_digest(names)
     return found
 
 
-def add(rows: Sequence[DeadLetter], words: Sequence[Sequence[str]]) -> None:
+def add_words(rows: Sequence[DeadLetter], words: Sequence[Sequence[str]]) -> None:
     """After the letters got their numbers, in the same transaction: a kill before its commit leaves
     neither."""
     pairs = [(row.pk, each) for row, each in zip(rows, words, strict=True) if each]
@@ -133,13 +133,13 @@ def catch_up(most: int = PIECE) -> int:
             return 0
         rows = DeadLetter.objects.filter(words_without="").select_related("content").order_by("pk")
         letters = list(rows.select_for_update(skip_locked=True, of=("self",))[:most])
-        put(letters)
+        index_words(letters)
     return len(letters)
 
 
-def put(letters: Sequence[DeadLetter]) -> None:
+def index_words(letters: Sequence[DeadLetter]) -> None:
     """Adds the words of letters of which the index has none, and marks them. In a transaction."""
-    add(letters, prepare(letters))
+    add_words(letters, prepare(letters))
     marked: dict[str, list[int]] = defaultdict(list)
     for letter in letters:
         marked[letter.words_without].append(letter.pk)

@@ -46,19 +46,19 @@ def blocking_of(setting: LaunchSetting) -> Blocking | None:
     was."""
     if not (setting.ordered and setting.enabled):
         return None
-    return next((blocking for _pk, blocking in _told(Q(activation__setting=setting))), None)
+    return next((blocking for _pk, blocking in _blocked_of(Q(activation__setting=setting))), None)
 
 
 def blocked_settings(most: int) -> list[tuple[LaunchSetting, Blocking]]:
     """Of all settings, as `blocking_of` tells; at most so many."""
     latest: dict[int, Blocking] = {}
-    for pk, blocking in _told(Q(activation__setting__ordered=True, activation__setting__enabled=True)):
+    for pk, blocking in _blocked_of(Q(activation__setting__ordered=True, activation__setting__enabled=True)):
         latest.setdefault(pk, blocking)
     settings = LaunchSetting.objects.filter(pk__in=list(latest)[:most]).order_by("key")
     return [(setting, latest[setting.pk]) for setting in settings]
 
 
-def _told(which: Q) -> Iterator[tuple[int, Blocking]]:
+def _blocked_of(which: Q) -> Iterator[tuple[int, Blocking]]:
     """(setting, what one of its runs told), what was told last first."""
     runs = Run.objects.filter(which, closed_at=None, blocked__isnull=False)
     runs = runs.select_related("server", "activation")
@@ -67,7 +67,7 @@ def _told(which: Q) -> Iterator[tuple[int, Blocking]]:
         yield run.activation.setting_id, Blocking(blocked, run.server.name, run.reported_at)
 
 
-def give_up(setting: LaunchSetting, seen: str, act: Act) -> None:
+def give_up_blocked(setting: LaunchSetting, seen: str, act: Act) -> None:
     """Wants the message with this mark among the dead letters. What is written down is the wish: whether it
     is dead its protocol and its letter tell. Raises Refused."""
     blocking = blocking_of(setting)

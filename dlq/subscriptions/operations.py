@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import Kind, LaunchSetting
+from agents.models import LaunchSetting, SettingKind
 from agents.pools.rights import SettingRight, may_anywhere, settings_for, why_not
 from console.audit.log import LONGEST_REASON
 from console.operations.inputs import REASON_NEEDED, Seen, TextInput
@@ -20,8 +20,8 @@ from console.operations.resource import Resource
 from console.ui.page import Text, link
 from dlq import rights
 from dlq.models.waiting import WaitingAction, WaitingKind
-from dlq.subscriptions.blocked import blocking_of, give_up
-from dlq.subscriptions.requests import Selection, ask, stop
+from dlq.subscriptions.blocked import blocking_of, give_up_blocked
+from dlq.subscriptions.requests import Selection, request_action, stop_action
 
 SEE_ACTIONS = "dlq.view_waitingaction"
 KEPT_REASON = TextInput(_("Why? (kept with the messages)"), LONGEST_REASON, long=True)
@@ -50,11 +50,11 @@ class _Messages(Resource[LaunchSetting]):
 
 MESSAGES = _Messages(
     name="messages",
-    rows=lambda: LaunchSetting.objects.filter(kind=Kind.MESSAGE),
+    rows=lambda: LaunchSetting.objects.filter(kind=SettingKind.MESSAGE),
     key="key",
     route="settings/<str:key>/waiting/",
     view="",
-    visible=lambda by: settings_seen(by).filter(kind=Kind.MESSAGE),
+    visible=lambda by: settings_seen(by).filter(kind=SettingKind.MESSAGE),
     list_page="settings",
     page="waiting",
     title=_("Waiting messages"),
@@ -85,7 +85,7 @@ class OnMessages(Operation[LaunchSetting]):
     undone: ClassVar[Text]
 
     def run(self, setting: LaunchSetting, act: Act, *, chosen: Selection, **inputs: Any) -> Done:
-        return Done("", ask(setting, self.kind, chosen, act))
+        return Done("", request_action(setting, self.kind, chosen, act))
 
 
 class RetryNow(OnMessages):
@@ -156,7 +156,7 @@ class GiveUpBlocked(Operation[LaunchSetting]):
         return Question(title, [which, becomes, late], initial=seen, button=button)
 
     def run(self, setting: LaunchSetting, act: Act, *, seen: str, **inputs: Any) -> Done:
-        give_up(setting, seen, act)
+        give_up_blocked(setting, seen, act)
         return Done(gettext("Its server sends it to the dead letters: %(key)s") % {"key": setting.key})
 
 
@@ -181,5 +181,5 @@ class CancelAction(Operation[WaitingAction]):
     def run(self, action: WaitingAction, act: Act, **inputs: Any) -> Done:
         if refused := self.refusal(action, act.now):
             raise refused
-        stop(action, act)
+        stop_action(action, act)
         return Done(_("It ends after the messages at hand. What was done stays done."), action)

@@ -22,7 +22,7 @@ from console.broker import management
 from contract.names import HOLD, dead_letter_queue, hold_queue
 from dlq.dead_letters.masks import Masks, masked
 from dlq.dead_letters.rules.parsing import letter_row
-from dlq.models.waiting import Fate, WaitingItem, WaitingKind, WaitingPart
+from dlq.models.waiting import MessageResult, WaitingItem, WaitingKind, WaitingPart
 from dlq.outcomes.join import deaths
 from dlq.subscriptions.requests import queue_of
 from dlq.subscriptions.rules import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message
@@ -121,7 +121,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MessageRow:
     """One message. `properties` are masked. `body` is its head, None where the broker does not show it.
     `attempt` is the one that comes next, as far as protocols tell; only of a delayed message its `due` means
     something."""
@@ -149,27 +149,27 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """`told`: how many the broker tells of, from the first; None: they are too many to be told at all."""
+class MessagePage:
+    """`reported`: how many the broker tells of, from the first; None: they are too many to be told at all."""
 
     setting_key: str
     part: str
     counts: Counts
-    lines: list[Line]
-    told: int | None
+    lines: list[MessageRow]
+    reported: int | None
     start: int
 
     @property
     def cut(self) -> bool:
         """Whether there are more than can be looked at."""
-        return self.told is not None and self.told < self.counts.of(self.part)
+        return self.reported is not None and self.reported < self.counts.of(self.part)
 
     @property
     def more(self) -> bool:
-        return self.told is not None and self.start + PER_PAGE < self.told
+        return self.reported is not None and self.start + PER_PAGE < self.reported
 
 
-def counts_of(broker: Management, setting: LaunchSetting) -> Counts:
+def place_counts(broker: Management, setting: LaunchSetting) -> Counts:
     """Raises BrokerError, AddressUnknown while its queues are not there."""
     figures = queue_figures(broker, setting.key, setting.subscribed.name)
     held = held_figures(broker, setting.key)
@@ -185,7 +185,7 @@ def held_figures(broker: Management, key: str) -> QueueFigures | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BrokerAnswer:
     """What the broker said. `found` None: the messages are too many to be told. A page of them begins at
     `start`."""
 
@@ -195,35 +195,40 @@ class Told:
     start: int
 
 
-def ask_broker(broker: Management, setting: LaunchSetting, part: str, start: int = 0) -> Told:
+def ask_broker(broker: Management, setting: LaunchSetting, part: str, start: int = 0) -> BrokerAnswer:
     """Without the database, so that a page need not wait for the end of it. Raises BrokerError."""
-    counts = counts_of(broker, setting)
+    counts = place_counts(broker, setting)
     found = _found(broker, setting.key, part, counts)
     if found is None or not 0 <= start < len(found):
         start = 0
-    return Told(part, counts, found, start)
+    return BrokerAnswer(part, counts, found, start)
 
 
-def bodies_of(told: Told, setting: LaunchSetting, heads: Heads) -> Mapping[int, str]:
-    """Heads of the bodies by the broker's id, for `look`: what can be browsed, and is certain. Without the
-    database."""
-    if not told.found or told.part not in (WaitingPart.WAITING, WaitingPart.HELD):
+def bodies_of(answer: BrokerAnswer, setting: LaunchSetting, heads: Heads) -> Mapping[int, str]:
+    """Heads of the bodies by the broker's id, for `message_page`: what can be browsed, and is certain.
+    Without the database."""
+    if not answer.found or answer.part not in (WaitingPart.WAITING, WaitingPart.HELD):
         return {}
-    return heads.of(setting, told.part, [message for message, _held in told.found], told.start + PER_PAGE)
+    return heads.of(
+        setting, answer.part, [message for message, _held in answer.found], answer.start + PER_PAGE
+    )
 
 
-def look(told: Told, setting: LaunchSetting, masks: Masks, bodies: Mapping[int, str]) -> Look:
+def message_page(
+    answer: BrokerAnswer, setting: LaunchSetting, masks: Masks, bodies: Mapping[int, str]
+) -> MessagePage:
     """With what the database knows of the messages."""
-    if told.found is None:
-        return Look(setting.key, told.part, told.counts, [], None, 0)
+    if answer.found is None:
+        return MessagePage(setting.key, answer.part, answer.counts, [], None, 0)
     lines = [
-        _line(setting, each, held, masks) for each, held in told.found[told.start : told.start + PER_PAGE]
+        _line(setting, each, held, masks)
+        for each, held in answer.found[answer.start : answer.start + PER_PAGE]
     ]
     lines = _with_attempts(setting, lines)
-    if told.part == WaitingPart.HELD:
+    if answer.part == WaitingPart.HELD:
         lines = _with_holds(setting.key, lines)
     lines = [replace(line, body=bodies.get(line.message.number)) for line in lines]
-    return Look(setting.key, told.part, told.counts, lines, len(told.found), told.start)
+    return MessagePage(setting.key, answer.part, answer.counts, lines, len(answer.found), answer.start)
 
 
 def _found(
@@ -245,13 +250,13 @@ def _found(
     return [(waiting_message(row), None) for row in waiting_messages.first_waiting(broker, queue)]
 
 
-def _line(setting: LaunchSetting, message: WaitingMessage, held: Held | None, masks: Masks) -> Line:
+def _line(setting: LaunchSetting, message: WaitingMessage, held: Held | None, masks: Masks) -> MessageRow:
     hidden = masks.names_of([setting.key])
     properties = [masked(each) if each["name"] in hidden else each for each in message.properties]
-    return Line(message, properties, message.key, held=held)
+    return MessageRow(message, properties, message.key, held=held)
 
 
-def _with_attempts(setting: LaunchSetting, lines: list[Line]) -> list[Line]:
+def _with_attempts(setting: LaunchSetting, lines: list[MessageRow]) -> list[MessageRow]:
     """Attempts since the message last died or was released: a move begins them anew."""
     candidates = {key for line in lines for key in line.message.keys}
     failed = _last_failures(setting.key, candidates)
@@ -279,8 +284,8 @@ def _last_failures(setting_key: str, keys: set[str]) -> dict[str, tuple[int, dat
     )
     latest = dict(rows.order_by().values_list("message_key").annotate(Max("occurred_at")))
     found = rows.filter(occurred_at__in=set(latest.values())).order_by("occurred_at", "attempt")
-    told = found.values_list("message_key", "attempt", "occurred_at")[:PROTOCOLS]
-    return {key: (attempt, at) for key, attempt, at in told if latest.get(key) == at}
+    answer = found.values_list("message_key", "attempt", "occurred_at")[:PROTOCOLS]
+    return {key: (attempt, at) for key, attempt, at in answer if latest.get(key) == at}
 
 
 def _released(setting_key: str, numbers: list[int]) -> dict[int, datetime]:
@@ -289,12 +294,12 @@ def _released(setting_key: str, numbers: list[int]) -> dict[int, datetime]:
         setting_key=setting_key,
         number__in=numbers,
         action__kind=WaitingKind.RELEASE,
-        fate__in=(Fate.ACTED, Fate.DONE),
+        fate__in=(MessageResult.ACTED, MessageResult.DONE),
     )
     return dict(items.order_by("at").values_list("number", "at"))
 
 
-def _with_holds(setting_key: str, lines: list[Line]) -> list[Line]:
+def _with_holds(setting_key: str, lines: list[MessageRow]) -> list[MessageRow]:
     numbers = [line.message.before for line in lines if line.message.before is not None]
     items = WaitingItem.objects.filter(
         setting_key=setting_key, number__in=numbers, action__kind=WaitingKind.HOLD

@@ -58,13 +58,13 @@ class Selection:
     most: int | None = None
 
 
-def ask(setting: LaunchSetting, kind: str, chosen: Selection, act: Act) -> WaitingAction:
+def request_action(setting: LaunchSetting, kind: str, chosen: Selection, act: Act) -> WaitingAction:
     """Raises Refused, BrokerError."""
     _check(setting, kind, chosen, act.reason)
     broker = management()
     if chosen.numbers is None:
-        return _ask_for_all(setting, kind, chosen, _count(broker, setting.key, chosen.part), act)
-    found = _found(listed(broker, setting.key, chosen.part), chosen.numbers)
+        return _request_for_all(setting, kind, chosen, _count(broker, setting.key, chosen.part), act)
+    found = _found(listed_messages(broker, setting.key, chosen.part), chosen.numbers)
     if not found:
         raise Refused(
             "gone",
@@ -98,7 +98,7 @@ def _count(broker: Management, key: str, part: str) -> int:
     return total if part == WaitingPart.HELD else max(0, total - delayed - delivering)
 
 
-def listed(broker: Management, key: str, part: str) -> list[WaitingMessage] | None:
+def listed_messages(broker: Management, key: str, part: str) -> list[WaitingMessage] | None:
     """What the broker can tell of the part without an unbounded answer; None: nothing, there are too many."""
     queue = queue_of(key, part)
     rows = (
@@ -128,7 +128,9 @@ def _too_many() -> Refused:
     )
 
 
-def _ask_for_all(setting: LaunchSetting, kind: str, chosen: Selection, total: int, act: Act) -> WaitingAction:
+def _request_for_all(
+    setting: LaunchSetting, kind: str, chosen: Selection, total: int, act: Act
+) -> WaitingAction:
     if not total:
         raise Refused("nothing", _("There is no such message now."))
     many = chosen.part == WaitingPart.DELAYED and total > waiting_messages.LISTED
@@ -161,7 +163,7 @@ def _write(
                 created_at=act.now,
                 **fields,
             )
-            write_items(action, messages, act.now)
+            write_action_items(action, messages, act.now)
             act.record(about=entry_of(action), part=action.part)
     except IntegrityError as error:
         running = WaitingAction.objects.filter(setting_key=setting.key, state__in=OPEN_ACTIONS).first()
@@ -175,7 +177,7 @@ def _write(
     return action
 
 
-def write_items(action: WaitingAction, messages: Sequence[WaitingMessage], now: datetime) -> None:
+def write_action_items(action: WaitingAction, messages: Sequence[WaitingMessage], now: datetime) -> None:
     """A second writing of the same message changes nothing."""
     items = [
         WaitingItem(
@@ -196,7 +198,7 @@ def entry_of(action: WaitingAction) -> dict[str, Any]:
     }
 
 
-def tell(action: WaitingAction, now: datetime) -> None:
+def record_end(action: WaitingAction, now: datetime) -> None:
     """That it is over."""
     record(
         f"message_action.{action.state}",
@@ -209,7 +211,7 @@ def tell(action: WaitingAction, now: datetime) -> None:
     )
 
 
-def stop(action: WaitingAction, act: Act) -> None:
+def stop_action(action: WaitingAction, act: Act) -> None:
     """It ends after what is at hand; what is done stays done. Raises Refused."""
     stopped = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS, stopping=False)
     with transaction.atomic():
@@ -218,7 +220,7 @@ def stop(action: WaitingAction, act: Act) -> None:
         act.record(about=entry_of(action))
 
 
-def counts_of(action: WaitingAction) -> Mapping[str, int]:
+def action_counts(action: WaitingAction) -> Mapping[str, int]:
     """By fate; counted while it is under way, then kept with it. `missing`: not there any more when it was
     asked."""
     kept = {name: int(count) for name, count in action.counts.items() if isinstance(count, int)}

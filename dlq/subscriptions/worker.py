@@ -29,8 +29,15 @@ from contract.names import HOLD, dead_letter_queue, hold_queue
 from dlq.dead_letters.rules.parsing import origin_of
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter
-from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind, WaitingState
-from dlq.subscriptions.requests import listed, queue_of, tell, write_items
+from dlq.models.waiting import (
+    OPEN_ACTIONS,
+    MessageResult,
+    WaitingAction,
+    WaitingItem,
+    WaitingKind,
+    WaitingState,
+)
+from dlq.subscriptions.requests import listed_messages, queue_of, record_end, write_action_items
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +51,7 @@ EVERYTHING = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LookupResult:
     """By the broker's id. Of the others nothing is known; `later`: more may be known in a moment."""
 
     done: frozenset[int]
@@ -52,7 +59,7 @@ class Found:
     later: bool = False
 
 
-def look_up(action: WaitingAction, numbers: Numbers, queues: LetterQueues) -> Found:
+def look_up(action: WaitingAction, numbers: Numbers, queues: LetterQueues) -> LookupResult:
     broker, key = queues.management, action.setting_key
     if action.kind == WaitingKind.TRY_NOW:
         return _no_more_delayed(broker, key, numbers)
@@ -63,23 +70,23 @@ def look_up(action: WaitingAction, numbers: Numbers, queues: LetterQueues) -> Fo
     else:
         done, later = _dead(key, numbers, queues.node_id()), True
     stayed = frozenset(numbers) - done
-    return Found(done, stayed & _in_subscription(broker, key) if stayed else stayed, later)
+    return LookupResult(done, stayed & _in_subscription(broker, key) if stayed else stayed, later)
 
 
-def _no_more_delayed(broker: Management, key: str, numbers: Numbers) -> Found:
+def _no_more_delayed(broker: Management, key: str, numbers: Numbers) -> LookupResult:
     """Of more than can be told which are still delayed is unknown."""
     rows = waiting_messages.delayed(broker, key)
     if rows is None:
-        return Found(frozenset())
+        return LookupResult(frozenset())
     still = _ids(rows).intersection(numbers)
-    return Found(frozenset(numbers) - still, still)
+    return LookupResult(frozenset(numbers) - still, still)
 
 
-def _no_more_held(broker: Management, key: str, numbers: Numbers) -> Found:
+def _no_more_held(broker: Management, key: str, numbers: Numbers) -> LookupResult:
     """They were among the first of the hold queue, and nobody else takes anything from it: what has not left
     it is among the first still."""
     still = _ids(waiting_messages.first_waiting(broker, hold_queue(key))).intersection(numbers)
-    return Found(frozenset(numbers) - still, still)
+    return LookupResult(frozenset(numbers) - still, still)
 
 
 def _held(queues: LetterQueues, key: str) -> frozenset[int]:
@@ -143,12 +150,12 @@ class MessageActionWorker(Worker[WaitingAction]):
     def _step(self, job: WaitingAction, queues: LetterQueues) -> bool | Wait:
         if job.whole:
             return _act_on_all(job, queues)
-        planned = list(job.items.filter(fate=Fate.PLANNED).order_by("pk")[:SLICE])
+        planned = list(job.items.filter(fate=MessageResult.PLANNED).order_by("pk")[:SLICE])
         if planned:
             return _act(job, planned, queues)
         if not job.planned_all:
             return _plan(job, queues)
-        if job.items.filter(fate=Fate.ACTED).exists():
+        if job.items.filter(fate=MessageResult.ACTED).exists():
             return _look_up(job, queues)
         return _finish(job, timezone.now())
 
@@ -168,12 +175,12 @@ def _plan(action: WaitingAction, queues: LetterQueues) -> bool:
     there = (
         []
         if action.stopping or not left
-        else listed(queues.management, action.setting_key, action.part) or []
+        else listed_messages(queues.management, action.setting_key, action.part) or []
     )
     numbers = [message.number for message in there]
     known = set(action.items.filter(number__in=numbers).values_list("number", flat=True))
     new = [message for message in there if message.number not in known][: min(left, SLICE)]
-    write_items(action, new, timezone.now())
+    write_action_items(action, new, timezone.now())
     crash.point("waiting_planned")
     if not new:
         WaitingAction.objects.filter(pk=action.pk).update(planned_all=True)
@@ -200,8 +207,8 @@ def _act(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) 
         return True
     crash.point("waiting_after_act")
     now = timezone.now()
-    acted = WaitingItem.objects.filter(pk__in=[item.pk for item in items], fate=Fate.PLANNED)
-    acted.update(fate=Fate.ACTED, at=now)
+    acted = WaitingItem.objects.filter(pk__in=[item.pk for item in items], fate=MessageResult.PLANNED)
+    acted.update(fate=MessageResult.ACTED, at=now)
     WaitingAction.objects.filter(pk=action.pk).update(acted_at=now)
     return True
 
@@ -232,14 +239,18 @@ def _act_on_all(action: WaitingAction, queues: LetterQueues) -> bool:
     crash.point("waiting_after_all")
     left = int(queues.management.attribute(f"queue.{action.setting_key}", "ScheduledCount"))
     return _end(
-        action, {Fate.DONE.value: max(0, action.total - left), Fate.STAYED.value: min(left, action.total)}
+        action,
+        {
+            MessageResult.DONE.value: max(0, action.total - left),
+            MessageResult.STAYED.value: min(left, action.total),
+        },
     )
 
 
 def _give_up(action: WaitingAction, problem: str) -> None:
     """The broker refuses it, mostly because a queue is not there. What was done before is looked up."""
     log.warning("action on waiting messages refused by the broker", action=str(action.pk), reason=problem)
-    action.items.filter(fate=Fate.PLANNED).update(fate=Fate.ACTED, at=timezone.now())
+    action.items.filter(fate=MessageResult.PLANNED).update(fate=MessageResult.ACTED, at=timezone.now())
     WaitingAction.objects.filter(pk=action.pk).update(
         planned_all=True,
         counts={**action.counts, "refused": 1},
@@ -253,7 +264,7 @@ def _without_queue(action: WaitingAction, problem: str) -> bool:
     the messages of another queue of that name."""
     _give_up(action, problem)
     action.refresh_from_db(fields=["counts", "problem"])
-    action.items.filter(fate=Fate.ACTED).update(fate=Fate.LEFT, at=timezone.now())
+    action.items.filter(fate=MessageResult.ACTED).update(fate=MessageResult.LEFT, at=timezone.now())
     return _finish(action, timezone.now())
 
 
@@ -263,25 +274,25 @@ def _without_queue(action: WaitingAction, problem: str) -> bool:
 def _look_up(action: WaitingAction, queues: LetterQueues) -> bool | Wait:
     """Marks what is known of each message. Who waits for the index waits a while, then takes what there
     is."""
-    items = action.items.filter(fate=Fate.ACTED).order_by("pk")
+    items = action.items.filter(fate=MessageResult.ACTED).order_by("pk")
     acted = dict(items.values_list("number", "pk")[:LOOKED_UP])
     found = look_up(action, acted.keys(), queues)
     now = timezone.now()
     done = [acted[number] for number in found.done]
     stayed = [acted[number] for number in found.stayed]
-    _mark(done, Fate.DONE, now)
+    _mark(done, MessageResult.DONE, now)
     crash.point("waiting_looked_up")
-    _mark(stayed, Fate.STAYED, now)
+    _mark(stayed, MessageResult.STAYED, now)
     unknown = [pk for number, pk in acted.items() if number not in found.done and number not in found.stayed]
     if unknown and found.later and now - (action.acted_at or now) < PATIENCE:
         return _not_yet("index")
-    _mark(unknown, Fate.LEFT, now)
+    _mark(unknown, MessageResult.LEFT, now)
     return True
 
 
-def _mark(items: list[int], fate: Fate, now: datetime) -> None:
+def _mark(items: list[int], fate: MessageResult, now: datetime) -> None:
     for start in range(0, len(items), 500):
-        chosen = WaitingItem.objects.filter(pk__in=items[start : start + 500], fate=Fate.ACTED)
+        chosen = WaitingItem.objects.filter(pk__in=items[start : start + 500], fate=MessageResult.ACTED)
         chosen.update(fate=fate, at=now)
 
 
@@ -299,5 +310,5 @@ def _end(action: WaitingAction, counts: dict[str, int]) -> bool:
     with transaction.atomic():
         if action.end(state=state, finished_at=now, counts=told):
             action.state, action.counts = state, told
-            tell(action, now)
+            record_end(action, now)
     return False

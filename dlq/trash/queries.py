@@ -24,7 +24,7 @@ class PutBack:
 
 
 def put_back_of(letter: DeadLetter) -> PutBack | None:
-    binned = _binned(letter)
+    binned = _trash_time(letter)
     if binned is None:
         return None
     moved = ReplayItem.objects.filter(letter=binned, state=ItemState.GIVEN_BACK, job__action=Action.PUT_BACK)
@@ -32,7 +32,7 @@ def put_back_of(letter: DeadLetter) -> PutBack | None:
     return PutBack(item.job, item.state_at, _next(binned, item.job.target_queue)) if item else None
 
 
-def _binned(letter: DeadLetter) -> int | None:
+def _trash_time(letter: DeadLetter) -> int | None:
     """The row that it has in the bin, or had there."""
     if letter.queue == BIN_QUEUE:
         return letter.pk if letter.state == LetterState.GONE else None
@@ -61,17 +61,17 @@ CLOCKS = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Binned:
+class TrashEntry:
     """`job` None: not by us, or so long ago that nobody knows."""
 
     letter: DeadLetter
     job: ReplayJob | None
 
 
-def told(letters: Sequence[DeadLetter]) -> list[Binned]:
+def trash_entries(letters: Sequence[DeadLetter]) -> list[TrashEntry]:
     """In the same order; some questions for each letter, so of one page only."""
     jobs = _jobs({letter.setting_key for letter in letters})
-    return [Binned(letter, _job_of(letter, jobs[letter.setting_key])) for letter in letters]
+    return [TrashEntry(letter, _job_of(letter, jobs[letter.setting_key])) for letter in letters]
 
 
 def _jobs(keys: Iterable[str]) -> dict[str, list[ReplayJob]]:

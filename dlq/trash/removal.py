@@ -88,7 +88,7 @@ def _mark(node_id: str, now: datetime) -> list[DeadLetter]:
     DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters]).update(
         state=LetterState.GONE, state_at=now
     )
-    _tell(letters, now)
+    _record_purged(letters, now)
     return letters
 
 
@@ -120,7 +120,7 @@ def _unmark(letters: Sequence[DeadLetter], now: datetime, why: str) -> None:
         )  # fmt: skip
 
 
-def _tell(letters: Sequence[DeadLetter], now: datetime) -> None:
+def _record_purged(letters: Sequence[DeadLetter], now: datetime) -> None:
     """An entry for the step, and one for each letter: nothing else tells later who removed it."""
     key, operation = letters[0].setting_key, uuid4()
     record(
@@ -149,7 +149,7 @@ class Removed:
     left: set[str] = field(default_factory=set)
 
 
-def remove(queues: LetterQueues, letters: Collection[DeadLetter], now: datetime) -> Removed:
+def remove_from_broker(queues: LetterQueues, letters: Collection[DeadLetter], now: datetime) -> Removed:
     """Raises BrokerError: what is marked gone and still lies there the sweep would find, and the next call
     does.
 

@@ -22,7 +22,7 @@ from rest_framework.views import APIView
 from agents.api.authentication import IsServer, ServerTokenAuthentication, token_of
 from agents.models import ServerToken
 from console.rest.errors import ApiProblem, Forbidden
-from console.rest.parsing import BoundedJsonParser, NotJson, bounded
+from console.rest.parsing import BoundedJsonParser, NotJson, bounded_json
 from contract import version_3
 from contract.messages import MAX_BATCH_BYTES, MAX_RECORDS, Record, RecordBatch, RecordReceipt
 from contract.wire import dump, load, unknown
@@ -54,7 +54,7 @@ class RecordParser(BoundedJsonParser):
         self._size = len(raw)
         try:
             text = raw.decode("utf-8")
-            return bounded(
+            return bounded_json(
                 json.loads(text, parse_constant=str, parse_int=_whole, parse_float=_real), DEEPEST_BATCH
             )
         except json.JSONDecodeError as error:

@@ -17,7 +17,7 @@ from failures.models import Fingerprint, FingerprintAct, KnownError
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownErrorFields:
     """What a person may say of a fingerprint."""
 
     cause: str = ""
@@ -27,10 +27,10 @@ class Known:
     advice: str = ""
 
 
-SAID = tuple(each.name for each in fields(Known))
+SAID = tuple(each.name for each in fields(KnownErrorFields))
 
 
-def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> list[str]:
+def write(fingerprint: str, known: KnownErrorFields, *, by: Any, now: datetime) -> list[str]:
     """Of the one that `fingerprint` belongs to; answers the names of what changed. Raises Refused."""
     said = _checked(known)
     with transaction.atomic():
@@ -101,7 +101,7 @@ def _change(
     return entry
 
 
-def _checked(known: Known) -> dict[str, str]:
+def _checked(known: KnownErrorFields) -> dict[str, str]:
     said = {name: _line(text) for name, text in asdict(known).items()}
     if said["runbook_url"] and not _is_address(said["runbook_url"]):
         raise refused(_("The runbook needs an address with http:// or https://."))

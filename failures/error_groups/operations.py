@@ -50,7 +50,9 @@ class WriteKnown(_OfFingerprint):
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, **known: Any) -> Done:
-        if changed := known_errors.write(row.pk, known_errors.Known(**known), by=act.by, now=act.now):
+        if changed := known_errors.write(
+            row.pk, known_errors.KnownErrorFields(**known), by=act.by, now=act.now
+        ):
             act.record(fields=changed)
         return Done(_("Written. It is shown wherever this fingerprint appears."))
 

@@ -100,7 +100,7 @@ class Alike:
     latest: UUID
 
 
-def of_activation(activation: UUID) -> list[Alike]:
+def counts_of_activation(activation: UUID) -> list[Alike]:
     """One for each server and fingerprint, at most MOST_GROUPS, the largest first."""
     return _together(activation_uuid=activation)
 
@@ -219,7 +219,7 @@ def hours_of(fingerprints: Collection[str], since: datetime, now: datetime) -> M
     return counts
 
 
-def settings_of(fingerprints: Collection[str], since: datetime) -> dict[str, int]:
+def settings_of_groups(fingerprints: Collection[str], since: datetime) -> dict[str, int]:
     """By setting: how many since the hour of `since`, the most first."""
     first = since.replace(minute=0, second=0, microsecond=0)
     counts: dict[str, int] = defaultdict(int)

@@ -20,6 +20,6 @@ def size(found: Sequence[Gap]) -> int:
     return sum(last - first + 1 for first, last in found)
 
 
-def newest(kept: Sequence[Sequence[int]], found: Sequence[Gap]) -> list[list[int]]:
+def newest_gaps(kept: Sequence[Sequence[int]], found: Sequence[Gap]) -> list[list[int]]:
     """What a spool keeps, as JSON does, the oldest first."""
     return [list(gap) for gap in (*kept, *found)][-MOST_GAPS:]

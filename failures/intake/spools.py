@@ -23,31 +23,31 @@ MOST_NAMES = 20  # of fields that were not understood, kept per spool
 TOLD_FOR = timedelta(days=1)  # by the doctor: what does not come within a day does not come
 
 
-def stored_up_to(server: Server, spool: UUID, told: int, now: datetime) -> int | None:
+def stored_up_to(server: Server, spool: UUID, sent: int, now: datetime) -> int | None:
     """How much of the spool is stored; None where that is all that its KMA was told."""
-    if not 0 < told <= BIGGEST:
+    if not 0 < sent <= BIGGEST:
         return None
     mark = SpoolMark.objects.filter(pk=spool).first()
     if mark is None:
         return 0  # its row is for the first batch to make: who only speaks leaves none
-    if mark.server_id != server.pk or mark.stored_up_to >= told:
+    if mark.server_id != server.pk or mark.stored_up_to >= sent:
         return None
-    note_restored(mark, told, now)
+    note_restored(mark, sent, now)
     return mark.stored_up_to
 
 
-def note_restored(mark: SpoolMark, told: int, now: datetime) -> None:
+def note_restored(mark: SpoolMark, sent: int, now: datetime) -> None:
     """Once per loss, however often its KMA is asked, unless the records have come meanwhile."""
     first = mark.stored_up_to + 1
-    same = Q(lost_from=first, lost_to=told, lost_at__isnull=False)
+    same = Q(lost_from=first, lost_to=sent, lost_at__isnull=False)
     rows = SpoolMark.objects.filter(pk=mark.pk, stored_up_to=mark.stored_up_to).exclude(same)
-    if rows.update(lost_at=now, lost_from=first, lost_to=told):
+    if rows.update(lost_at=now, lost_from=first, lost_to=sent):
         log.error(
             "records are lost here: asked for again",
             server=mark.server.name,
             spool=str(mark.spool),
             first=first,
-            last=told,
+            last=sent,
         )
 
 
@@ -79,7 +79,7 @@ def move(
             spool=str(mark.spool),
             numbers=passed[: gaps.MOST_GAPS],
         )
-        mark.never_came, mark.gaps = mark.never_came + gaps.size(passed), gaps.newest(mark.gaps, passed)
+        mark.never_came, mark.gaps = mark.never_came + gaps.size(passed), gaps.newest_gaps(mark.gaps, passed)
         mark.passed_at = now
         changed += ["never_came", "gaps", "passed_at"]
     if numbers:

@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from agents.models import BreakerTrip, Interruption, LaunchSetting, RunPhase, Timing
 from agents.pages.breaker import Standing, standing
 from agents.pages.states import RunRow
-from agents.pages.trip_words import interruption_cause, quorum_text, trip_cause
+from agents.pages.trip_words import cause_of_trip, interruption_cause, quorum_text
 from agents.pages.trips import trip_story
 from agents.pools.rights import may, why_not
 from console.ui.amounts import number
@@ -73,7 +73,7 @@ class ServerStrip:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LegendEntry:
     """A type in the legend: how many of the drawn failures are of it."""
 
     letter: str
@@ -115,7 +115,7 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         "explained": _explained(steps),
         "said": said,
         "trip": stands.trip,
-        "trip_cause": trip_cause(stands.trip, stands.interruptions) if stands.trip else "",
+        "trip_cause": cause_of_trip(stands.trip, stands.interruptions) if stands.trip else "",
         "trip_quorum": quorum_text(stands.trip) if stands.trip else "",
         "story": chapters,
         "long_story": sum(len(each.given_up) + 1 + len(each.effects) for each in chapters) > MOST_UNFOLDED,
@@ -183,11 +183,14 @@ def _mark(step: Step, kinds: dict[str, int]) -> Mark:
     if step.gap:
         gap = ngettext("%(n)s handled well", "%(n)s handled well", step.gap) % {"n": number(step.gap)}
     failure = step.failure
-    title, url = visible_words(f"{failure.exception_type[:80]}: {why(step)}"), link("protocol", failure.id)
+    title, url = (
+        visible_words(f"{failure.exception_type[:80]}: {verdict_text(step)}"),
+        link("protocol", failure.id),
+    )
     return Mark(step, kinds[failure.exception_type], LOOKS.get(step.verdict, "faint"), gap, title, url)
 
 
-def why(step: Step) -> str:
+def verdict_text(step: Step) -> str:
     if step.verdict is Verdict.COUNTED:
         return _("counts: %(same)s of its type, %(any)s of any, in a row") % {
             "same": number(step.counts.same),
@@ -203,9 +206,11 @@ def why(step: Step) -> str:
     return words[step.verdict]
 
 
-def _legend(strips: list[ServerStrip], kinds: dict[str, int]) -> list[Kind]:
+def _legend(strips: list[ServerStrip], kinds: dict[str, int]) -> list[LegendEntry]:
     counts = Counter(mark.step.failure.exception_type for strip in strips for mark in strip.marks)
-    return [Kind(LETTERS[kinds[name]], kinds[name], name, count) for name, count in counts.most_common()]
+    return [
+        LegendEntry(LETTERS[kinds[name]], kinds[name], name, count) for name, count in counts.most_common()
+    ]
 
 
 def _explained(steps: dict[Place, list[Step]]) -> list[Explained]:
@@ -213,7 +218,7 @@ def _explained(steps: dict[Place, list[Step]]) -> list[Explained]:
     every = [(step, server) for (server, _epoch), told in steps.items() for step in told[-EXPLAINED:]]
     every.sort(key=lambda each: each[0].failure.at, reverse=True)
     return [
-        Explained(server, step, why(step), step.verdict is Verdict.COUNTED)
+        Explained(server, step, verdict_text(step), step.verdict is Verdict.COUNTED)
         for step, server in every[:EXPLAINED]
     ]
 

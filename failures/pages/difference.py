@@ -17,7 +17,7 @@ from console.ui.page import link
 from console.ui.panels import Panel
 from failures.error_groups.known_errors import known_of
 from failures.error_groups.merges import heads_of
-from failures.error_groups.queries import Alike, of_activation
+from failures.error_groups.queries import Alike, counts_of_activation
 from failures.error_groups.rules import Change, Difference, compare
 from failures.links import fingerprint_url
 from failures.models import KnownError
@@ -27,7 +27,7 @@ SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DifferenceRow:
     """`alike`: what tells the kind; `merged`: how many others belong to it; `before_url`, `after_url`: the
     protocols, empty where they are of several fingerprints or there are none."""
 
@@ -55,7 +55,7 @@ def difference_panel(request: HttpRequest, activation: Activation) -> Panel | No
     before = finished_before(activation)
     if before is None:
         return None
-    old, new = of_activation(before.pk), of_activation(activation.pk)
+    old, new = counts_of_activation(before.pk), counts_of_activation(activation.pk)
     rows = _rows(before, old, activation, new)
     context = {
         "before": before,
@@ -78,7 +78,7 @@ def finished_before(activation: Activation) -> Activation | None:
     return earlier.order_by("-number", "-started_at").first()
 
 
-def _rows(before: Activation, old: list[Alike], after: Activation, new: list[Alike]) -> list[Row]:
+def _rows(before: Activation, old: list[Alike], after: Activation, new: list[Alike]) -> list[DifferenceRow]:
     """What is the same as before comes last. `old`, `new`: the failures of these activations."""
     examples = {alike.fingerprint: alike for alike in [*old, *new]}
     heads = heads_of(set(examples))
@@ -104,7 +104,7 @@ def _row(
     word: tuple[str, str],
     before: Activation,
     after: Activation,
-) -> Row:
+) -> DifferenceRow:
     alike = next((each for each in kinds if each.fingerprint == one.fingerprint), kinds[0])
     single = len(kinds) == 1
 
@@ -113,7 +113,7 @@ def _row(
             protocols_url(activation=activation.pk, fingerprint=alike.fingerprint) if single and count else ""
         )
 
-    return Row(
+    return DifferenceRow(
         one,
         alike,
         len(kinds) - 1,
@@ -147,7 +147,7 @@ def _fields(before: Activation, after: Activation) -> list[FieldRow]:
     changed = launch.changes(before.launched_with or {}, after.launched_with or {})
     if before.launched_with is None or after.launched_with is None:
         return []
-    return [FieldRow(launch.label(one.name), _said(one.old), _said(one.new)) for one in changed]
+    return [FieldRow(launch.field_label(one.name), _said(one.old), _said(one.new)) for one in changed]
 
 
 def _said(value: Any) -> str:

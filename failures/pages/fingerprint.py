@@ -17,7 +17,7 @@ from console.ui.amounts import spark
 from console.ui.page import link, needs, page
 from failures.error_groups.merges import members_of
 from failures.error_groups.operations import MAY_MERGE, MAY_WRITE
-from failures.error_groups.queries import Alike, hours_of, of_fingerprints, settings_of, totals_of
+from failures.error_groups.queries import Alike, hours_of, of_fingerprints, settings_of_groups, totals_of
 from failures.error_groups.returns import older_since
 from failures.error_groups.rollup import fold_all
 from failures.links import fingerprint_url
@@ -40,7 +40,7 @@ LATEST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class OfServer:
+class ServerCount:
     """`page`: the server's, empty where it is gone. `url`: its protocols; empty where they are of several
     fingerprints, of which a list shows one."""
 
@@ -65,7 +65,7 @@ class OfActivation:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ChangeRow:
     """A change of the history, in words; `other`: a fingerprint that it speaks of."""
 
     change: FingerprintChange
@@ -93,7 +93,7 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
     members = members_of(row.pk)
     merged = list(Fingerprint.objects.filter(merged_into=row.pk, part_of=None).order_by("-last_at"))
     parts = list(Fingerprint.objects.filter(part_of=row.pk, merged_into=None).order_by("part_setting"))
-    settings = settings_of(members, now - WEEK)
+    settings = settings_of_groups(members, now - WEEK)
     narrowed = {"fingerprint": row.part_of_id or row.pk}
     if row.part_of_id:
         narrowed["setting"] = row.part_setting
@@ -139,18 +139,18 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         advices=Advice.choices,
         may_write=request.user.has_perm(MAY_WRITE.name),
         may_merge=request.user.has_perm(MAY_MERGE.name),
-        history=[_told(change) for change in row.changes.select_related("by")[:SHOWN]],
+        history=[_change_row(change) for change in row.changes.select_related("by")[:SHOWN]],
         panels=panels.render("fingerprint", request, row),
     )
 
 
-def _by_server(narrowed: dict[str, str], found: list[Alike], several: bool) -> list[OfServer]:
+def _by_server(narrowed: dict[str, str], found: list[Alike], several: bool) -> list[ServerCount]:
     servers: dict[str, list[Alike]] = defaultdict(list)
     for alike in found:
         servers[alike.server_name].append(alike)
     known = set(Server.objects.filter(name__in=list(servers)).values_list("name", flat=True))
     rows = [
-        OfServer(
+        ServerCount(
             name,
             link("server", name) if name in known else "",
             sum(alike.count for alike in alikes),
@@ -183,7 +183,7 @@ def _by_activation(found: list[Alike]) -> list[OfActivation]:
     ]
 
 
-def _told(change: FingerprintChange) -> Told:
+def _change_row(change: FingerprintChange) -> ChangeRow:
     detail: dict[str, Any] = change.detail
     way = next((way for way in ("with", "into", "off", "from") if way in detail), "")
     other = str(detail.get(way, ""))
@@ -201,7 +201,7 @@ def _told(change: FingerprintChange) -> Told:
         "from": _("split it off from"),
     }
     word = ways.get(way) or FingerprintAct(change.what).label
-    return Told(change, str(word), fields, other, fingerprint_url(other) if other else "")
+    return ChangeRow(change, str(word), fields, other, fingerprint_url(other) if other else "")
 
 
 def _label(name: str) -> str:

@@ -62,7 +62,7 @@ class FingerprintFilter(ListFilter):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ErrorGroupRow:
     """`day`: failures in the last 24 hours; `count` and `first_at` with those merged into it."""
 
     fingerprint: Fingerprint
@@ -94,12 +94,12 @@ def fingerprint_list(request: HttpRequest) -> HttpResponseBase:
         section="fingerprints",
         filters=filters,
         listed=listed,
-        rows=_told(listed.rows, now),
+        rows=_rows(listed.rows, now),
         stale_since=folded_at if folded_at and folded_at < now - STALE else None,
     )
 
 
-def _told(heads: list[Fingerprint], now: datetime) -> list[Row]:
+def _rows(heads: list[Fingerprint], now: datetime) -> list[ErrorGroupRow]:
     merged: dict[str, list[Fingerprint]] = defaultdict(list)
     for row in Fingerprint.objects.filter(merged_into__in=[head.pk for head in heads]):
         merged[row.merged_into_id or ""].append(row)
@@ -117,9 +117,9 @@ def _row(
     totals: Mapping[str, Total],
     known: KnownError | None,
     now: datetime,
-) -> Row:
+) -> ErrorGroupRow:
     trend = [sum(column) for column in zip(*(hours[each.pk] for each in members), strict=True)]
-    return Row(
+    return ErrorGroupRow(
         fingerprint=head,
         url=fingerprint_url(head.pk),
         spark=spark(trend),

@@ -16,7 +16,7 @@ from agents.models import Activation, LaunchSetting, Server
 from console.lists.keyset import counted
 from console.ui.page import link
 from console.ui.panels import Panel
-from failures.error_groups.queries import Alike, Here, Pair, failures_on, of_activation
+from failures.error_groups.queries import Alike, Here, Pair, counts_of_activation, failures_on
 from failures.error_groups.rules import alone, oddity
 from failures.error_groups.splits import known_in
 from failures.links import fingerprint_url
@@ -44,7 +44,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class OfServer:
+class ServerGroups:
     name: str
     count: int
     groups: list[Group]
@@ -52,7 +52,7 @@ class OfServer:
     url: str
 
 
-def by_server(activation: UUID, found: Iterable[Alike], tried: Mapping[str, int]) -> list[OfServer]:
+def by_server(activation: UUID, found: Iterable[Alike], tried: Mapping[str, int]) -> list[ServerGroups]:
     """Largest groups first; three queries, however many groups there are. `tried`: attempts by server."""
     servers: dict[str, list[Alike]] = defaultdict(list)
     counts: dict[str, int] = defaultdict(int)
@@ -80,7 +80,7 @@ def _of_server(
     odd: Callable[[Alike], bool],
     examples: Mapping[UUID, str],
     known: Mapping[Pair, KnownError],
-) -> OfServer:
+) -> ServerGroups:
     groups = [
         Group(
             alike,
@@ -95,7 +95,7 @@ def _of_server(
     ]
     total = sum(alike.count for alike in alikes)
     url = protocols_url(activation=activation, server=name)
-    return OfServer(name, total, groups, len(alikes) - len(groups), url)
+    return ServerGroups(name, total, groups, len(alikes) - len(groups), url)
 
 
 def _tried(activation: Activation) -> tuple[dict[str, int], dict[str, int]]:
@@ -116,7 +116,7 @@ def activation_panel(request: HttpRequest, activation: Activation) -> Panel | No
         return None
     handled, failed = _tried(activation)
     tried = {name: handled[name] + failed[name] for name in handled}
-    servers = by_server(activation.pk, of_activation(activation.pk), tried)
+    servers = by_server(activation.pk, counts_of_activation(activation.pk), tried)
     url = protocols_url(activation=activation.pk)
     context = {"servers": servers, "url": url, "odd": oddity(handled, failed)}
     return {"title": _("Failures by server"), "template": "failures/by_server.html", "context": context}
@@ -153,7 +153,7 @@ MOST_KINDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class GroupRow:
     """`setting_url`: empty where the setting is gone. `example`: what the latest of them said, None when
     retention has deleted it; `url`: its protocols there, empty where the setting has no name, by which a list
     could be narrowed; `elsewhere_url`: those of the other server, or of several the kind, which tells them
@@ -195,14 +195,14 @@ def failures_of_server(request: HttpRequest, server: Server) -> Panel | None:
 
 def _kind(
     server: Server, here: Here, examples: Mapping[UUID, str], known: KnownError | None, settings: set[str]
-) -> Kind:
+) -> GroupRow:
     fingerprint, setting = here.pair
 
     def protocols(name: str) -> str:
         return protocols_url(server=name, setting=setting, fingerprint=fingerprint) if setting else ""
 
     about = fingerprint_url(fingerprint)
-    return Kind(
+    return GroupRow(
         here=here,
         setting_url=link("setting", setting) if setting in settings else "",
         example=examples.get(here.latest.latest),

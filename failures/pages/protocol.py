@@ -37,7 +37,7 @@ class Frame:
     code: str
 
 
-class Part(Enum):
+class FrameKind(Enum):
     TEXT = "text"
     OWN = "own"
     LIBRARY = "library"
@@ -47,7 +47,7 @@ class Part(Enum):
 class Section:
     """TEXT: `text` as it came. OWN, LIBRARY: `frames` in a row. `raised`: holds the innermost own frame."""
 
-    part: Part
+    part: FrameKind
     text: str = ""
     frames: list[Frame] = field(default_factory=list)
     raised: bool = False
@@ -70,7 +70,7 @@ def sections(traceback: str) -> list[Section]:
             index += 1
         code = "\n".join(line.strip("\r") for line in lines[first:index])
         frame = Frame(match["file"], int(match["line"][:9]), match["function"] or "", _dedent(code))
-        _add_frame(found, frame, Part.LIBRARY if is_library(frame.file) else Part.OWN)
+        _add_frame(found, frame, FrameKind.LIBRARY if is_library(frame.file) else FrameKind.OWN)
     _mark_raised(found)
     return found
 
@@ -80,20 +80,20 @@ def _dedent(code: str) -> str:
 
 
 def _add_text(found: list[Section], line: str) -> None:
-    if found and found[-1].part is Part.TEXT:
+    if found and found[-1].part is FrameKind.TEXT:
         found[-1].text += f"\n{line}"
     else:
-        found.append(Section(Part.TEXT, text=line))
+        found.append(Section(FrameKind.TEXT, text=line))
 
 
-def _add_frame(found: list[Section], frame: Frame, part: Part) -> None:
+def _add_frame(found: list[Section], frame: Frame, part: FrameKind) -> None:
     if not found or found[-1].part is not part:
         found.append(Section(part))
     found[-1].frames.append(frame)
 
 
 def _mark_raised(found: list[Section]) -> None:
-    own = [section for section in found if section.part is Part.OWN]
+    own = [section for section in found if section.part is FrameKind.OWN]
     if own:
         own[-1].raised = True
 

@@ -15,7 +15,7 @@ from agents.models import Activation, LaunchSetting, Server
 from agents.pages.servers import SKEW_TOLERATED_SECONDS
 from console.templatetags.console import ago_tag
 from console.ui.page import Text, link
-from console.ui.text import visible
+from console.ui.text import visible_html
 from contract.outcomes import Disposition, Outcome
 from failures.models import FailureProtocol
 
@@ -66,25 +66,25 @@ class ProtocolTable(tables.Table):
 
     def render_exception_type(self, record: FailureProtocol) -> SafeString:
         head, url = (
-            visible(record.exception_text.strip(), limit=160),
+            visible_html(record.exception_text.strip(), limit=160),
             link("protocol", record.pk),
         )
         tags = protocol_tags(record)
-        kind = visible(record.exception_type)
+        kind = visible_html(record.exception_type)
         return format_html(
             '<a href="{}"><b>{}</b></a>{}<br><span class="quiet small">{}</span>', url, kind, tags, head
         )
 
     def render_setting_key(self, record: FailureProtocol) -> SafeString:
         if record.setting_id is None:
-            return visible(record.setting_key)
+            return visible_html(record.setting_key)
         return format_html('<a href="{}">{}</a>', link("setting", record.setting_key), record.setting_key)
 
     def render_server_name(self, record: FailureProtocol) -> SafeString:
-        return visible(record.server_name)
+        return visible_html(record.server_name)
 
     def render_place(self, record: FailureProtocol) -> SafeString:
-        return format_html('<span class="mono">{}</span>', visible(record.place, limit=60))
+        return format_html('<span class="mono">{}</span>', visible_html(record.place, limit=60))
 
     def render_message_key(self, record: FailureProtocol) -> SafeString:
         return case_link(record)
@@ -123,7 +123,7 @@ def protocol_tags(protocol: FailureProtocol) -> SafeString:
 def case_link(protocol: FailureProtocol) -> SafeString:
     if not protocol.message_key:
         return SafeString("—")
-    text = visible(protocol.message_key, limit=24)
+    text = visible_html(protocol.message_key, limit=24)
     return format_html(
         '<a class="mono" href="{}" title="{}">{}</a>', case_url(protocol), _("Case file"), text
     )
@@ -152,7 +152,7 @@ def heading_of(cleaned: Mapping[str, Any], rows: Sequence[FailureProtocol]) -> H
         return _of_fingerprint(fingerprint, rows)
     if key := cleaned.get("message_key"):
         about = _("Each failure of one message, newest first.")
-        return Heading(visible(_("Protocols of the message %(key)s") % {"key": key}, limit=120), about)
+        return Heading(visible_html(_("Protocols of the message %(key)s") % {"key": key}, limit=120), about)
     if activation := cleaned.get("activation"):
         there = Activation.objects.filter(pk=activation).exists()
         title = _("Protocols of the activation %(id)s") % {"id": str(activation)[:8]}
@@ -161,13 +161,13 @@ def heading_of(cleaned: Mapping[str, Any], rows: Sequence[FailureProtocol]) -> H
     server, setting = cleaned.get("server"), cleaned.get("setting")
     if server and not setting:
         there = Server.objects.filter(name=server).exists()
-        title = visible(_("Protocols of the server %(name)s") % {"name": server}, limit=120)
+        title = visible_html(_("Protocols of the server %(name)s") % {"name": server}, limit=120)
         return Heading(
             title, _("What failed on one server, across all settings."), *_to_server(server, there)
         )
     if setting:
         there = LaunchSetting.objects.filter(key=setting).exists()
-        title = visible(_("Protocols of the setting %(key)s") % {"key": setting}, limit=120)
+        title = visible_html(_("Protocols of the setting %(key)s") % {"key": setting}, limit=120)
         about = _("What failed in one setting, in every activation of it.")
         return Heading(title, about, link("setting", setting) if there else "", _("The setting"))
     about = _(
@@ -186,7 +186,7 @@ def _of_fingerprint(fingerprint: str, rows: Sequence[FailureProtocol]) -> Headin
     about = _("The same kind of failure at the same place, across all settings and servers.")
     if not rows:
         return Heading(
-            visible(_("Protocols of the fingerprint %(name)s") % {"name": fingerprint}, limit=120), about
+            visible_html(_("Protocols of the fingerprint %(name)s") % {"name": fingerprint}, limit=120), about
         )
     kind = f"{rows[0].exception_type} · {rows[0].place}" if rows[0].place else rows[0].exception_type
-    return Heading(visible(kind, limit=160), about)
+    return Heading(visible_html(kind, limit=160), about)

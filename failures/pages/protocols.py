@@ -21,10 +21,19 @@ from console.ui.amounts import about, number
 from console.ui.page import Text, link, needs, page
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import ProtocolTable, heading_of
-from failures.protocols.conditions import Asked
+from failures.protocols.conditions import Query
 from failures.protocols.exporting import stream_of
 from failures.protocols.filter import ProtocolFilter
-from failures.protocols.search import HIGHEST, LOWEST, Count, Part, count, listed, older_than, protocols_at
+from failures.protocols.search import (
+    HIGHEST,
+    LOWEST,
+    Count,
+    ProtocolPage,
+    count,
+    listed,
+    older_than,
+    protocols_at,
+)
 from failures.saved_filters import pages
 
 VIEW = "failures.view_failureprotocol"
@@ -40,7 +49,7 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
     filters, query = ProtocolFilter(request.GET), ProtocolFilter.part_of(request.GET)
     problem = filters.problem
     before, after = (place_in(request.GET.get(name, ""), FailureProtocol) for name in (BEFORE, AFTER))
-    part, counted = Part(()), Count(0)
+    part, counted = ProtocolPage(()), Count(0)
     if not problem:
         part, counted = listed(filters.asked, before=before, after=after, size=PAGE)
     shown_at = timezone.now()
@@ -79,14 +88,14 @@ def protocol_news(request: HttpRequest) -> HttpResponseBase:
     return get_conditional_response(request, etag=etag, response=response) or response
 
 
-def _news(asked: Asked, query: QueryDict) -> Count:
+def _news(asked: Query, query: QueryDict) -> Count:
     shown = place_in(f"{query.get(SHOWN, '')}_{LOWEST}", FailureProtocol)
     if shown is not None:
         asked = asked.came_after(shown.at)
     return count(asked, above=place_in(query.get(TOP, ""), FailureProtocol), most=MOST_NEW)
 
 
-def _top(asked: Asked, part: Part, now: datetime) -> Place | None:
+def _top(asked: Query, part: ProtocolPage, now: datetime) -> Place | None:
     """The newest that is shown, without those whose clocks are ahead: what comes in would lie below them."""
     there = next((place for place in part.places if place.at <= now), None)
     if there is not None or not part.places:
@@ -109,7 +118,7 @@ def _news_url(query: QueryDict, top: Place | None, shown_at: datetime) -> str:
     return f"{link('protocol_news')}?{asked.urlencode()}"
 
 
-def _total(counted: Count, asked: Asked) -> str:
+def _total(counted: Count, asked: Query) -> str:
     """As far as they were counted; beyond `about 1,200,000` where the database estimates it."""
     if not counted.more:
         return number(counted.count)
@@ -129,7 +138,7 @@ def _files(query: QueryDict) -> list[tuple[str, str, Text]]:
     ]
 
 
-def _page(query: QueryDict, part: Part) -> Page:
+def _page(query: QueryDict, part: ProtocolPage) -> Page:
     def to(name: str, place: Place | None) -> str:
         asked = query.copy()
         asked[name] = str(place)

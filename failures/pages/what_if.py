@@ -38,7 +38,7 @@ class WhatIfForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WhatIfRow:
     """`cut`: there were more failures than are looked at; then only those after `since` were."""
 
     m: int
@@ -68,7 +68,7 @@ def what_if_page(request: HttpRequest, key: str) -> HttpResponseBase:
         setting=setting,
         form=form,
         m=m,
-        answers=told(setting, limits, now),
+        answers=what_if_rows(setting, limits, now),
         shown=SHOWN,
     )
 
@@ -89,7 +89,7 @@ def what_if_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     }
 
 
-def told(setting: LaunchSetting, limits: Sequence[int], now: datetime) -> list[Told]:
+def what_if_rows(setting: LaunchSetting, limits: Sequence[int], now: datetime) -> list[WhatIfRow]:
     """For each limit, from the latest MOST failures at most, read once and streamed."""
     if not limits:
         return []
@@ -106,7 +106,7 @@ def told(setting: LaunchSetting, limits: Sequence[int], now: datetime) -> list[T
             replay.add(stored)
     answers = {m: replay.answer() for m, replay in replays.items()}
     return [
-        Told(m, same_limit(m), answer, since, cut is not None, _sentence(m, answer))
+        WhatIfRow(m, same_limit(m), answer, since, cut is not None, _sentence(m, answer))
         for m, answer in answers.items()
     ]
 

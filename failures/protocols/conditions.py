@@ -38,7 +38,7 @@ BY_TIME = Way("", (Start(Q()),))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """`conditions` by name are all but the time, such that no index is used for them: SQLite, which keeps no
     statistics, would take the wrong one. `message_key`: an index knows its rows, in no order. `since`
     inclusive, `until` exclusive."""
@@ -49,7 +49,7 @@ class Asked:
     since: datetime | None = None
     until: datetime | None = None
 
-    def came_after(self, instant: datetime) -> "Asked":
+    def came_after(self, instant: datetime) -> "Query":
         """Without what had not occurred by then though it was there: a clock that is ahead."""
         ahead = Q(occurred_at__lte=instant) | Q(received_at__gt=instant)
         return replace(self, conditions={**self.conditions, "came": ahead})
@@ -107,7 +107,7 @@ FLAGS = {
 }
 
 
-def asked_for(cleaned: Mapping[str, Any], now: datetime) -> Asked:
+def asked_for(cleaned: Mapping[str, Any], now: datetime) -> Query:
     """Of a valid form."""
     conditions = {
         name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))
@@ -121,7 +121,7 @@ def asked_for(cleaned: Mapping[str, Any], now: datetime) -> Asked:
         since = max(filter(None, (since, begin := now - SPANS[span])))
         # What has not occurred yet has a clock that is ahead: then the receipt counts.
         conditions["span"] = Q(occurred_at__lte=now) | Q(received_at__gte=begin)
-    return Asked(
+    return Query(
         conditions, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until")
     )
 
@@ -172,7 +172,7 @@ def _connected(connection: Any, **_signal: Any) -> None:
         connection.connection.create_function(FUNCTION, 2, has_part, deterministic=True)
 
 
-def register() -> None:
+def register_lookups() -> None:
     for each in (CharField, TextField):
         each.register_lookup(HasPart)
     connection_created.connect(_connected, dispatch_uid=FUNCTION)

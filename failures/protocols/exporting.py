@@ -17,7 +17,7 @@ from console.lists.keyset import pieces
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
 from failures.models import FailureProtocol
-from failures.protocols.conditions import Asked
+from failures.protocols.conditions import Query
 from failures.protocols.filter import ProtocolFilter
 from failures.protocols.search import count, older_than
 
@@ -48,7 +48,7 @@ def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
         text = _("That filter is not understood; nothing was chosen by it.")
         raise WronglyAsked("bad_filter", f"{text} {problem}")
     key = filters.form.cleaned_data.get("setting") or ""
-    facts = {"file": form, "setting": key, "query": _told_query(filters)}
+    facts = {"file": form, "setting": key, "query": _redacted_query(filters)}
     with attempt(EXPORT, by=by, target=_target_of(key), setting_key=key):
         counted = count(filters.asked, most=MOST)
         if counted.count >= MOST and counted.more:
@@ -56,7 +56,9 @@ def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
         if not counted.more:
             facts["count"] = counted.count
         return Stream(
-            lines(filters.asked, form), told=lambda whole: _keep(by, facts, whole), begin=begin_of(form)
+            export_lines(filters.asked, form),
+            on_end=lambda whole: _keep(by, facts, whole),
+            begin=begin_of(form),
         )
 
 
@@ -64,7 +66,7 @@ def _too_many() -> str:
     return _("More than %(n)s protocols: narrow the filter, by a time for example.") % {"n": number(MOST)}
 
 
-def _told_query(filters: ProtocolFilter) -> str:
+def _redacted_query(filters: ProtocolFilter) -> str:
     query = filters.part_of(filters.data)
     for name in UNTOLD:
         if query.get(name):
@@ -92,7 +94,7 @@ def _keep(by: Any, facts: Mapping[str, Any], whole: bool) -> None:
     )
 
 
-def lines(asked: Asked, form: str) -> Iterator[str]:
+def export_lines(asked: Query, form: str) -> Iterator[str]:
     """The file in pieces, each ends with its line end; of CSV the first names the columns."""
     if form != "csv":
         yield from map(json_line, _rows(asked, WHOLE))
@@ -106,7 +108,7 @@ def _flat(value: Any) -> Any:
     return value if isinstance(value, (str, bool, int, float)) or hasattr(value, "tzinfo") else str(value)
 
 
-def _rows(asked: Asked, columns: Iterable[str]) -> Iterator[Row]:
+def _rows(asked: Query, columns: Iterable[str]) -> Iterator[Row]:
     """What was deleted meanwhile is not among them. Raises OverflowError past MOST."""
     names, sent = list(columns), 0
     for places in pieces(partial(older_than, asked), PIECE):

@@ -18,7 +18,7 @@ from console.filters import (
 )
 from failures.models import FailureProtocol
 from failures.models.protocol import DISPOSITIONS, OUTCOMES
-from failures.protocols.conditions import Asked, asked_for
+from failures.protocols.conditions import Query, asked_for
 
 TEMPORARY = [("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))]
 COUNTED_OR_NOT = [
@@ -63,10 +63,10 @@ class ProtocolFilter(SearchFilter):
     page_own = frozenset(
         {"after", "before", "csrfmiddlewaretoken", "file", "format", "page", "page_size", "shown", "top"}
     )
-    asked = Asked()
+    asked = Query()
 
     def __init__(self, data: Mapping[str, Any], **options: Any) -> None:
         super().__init__(data, FailureProtocol.objects.none(), **options)
 
-    def meaning(self, cleaned: Mapping[str, Any]) -> Asked:
+    def meaning(self, cleaned: Mapping[str, Any]) -> Query:
         return asked_for(cleaned, timezone.now())

@@ -19,7 +19,7 @@ from django.db.models import Q
 from console.database import quick
 from console.lists.keyset import COUNTED, Found, Place
 from failures.models import FailureProtocol
-from failures.protocols.conditions import BY_TIME, Asked, Way
+from failures.protocols.conditions import BY_TIME, Query, Way
 
 # Keys beyond any other.
 LOWEST, HIGHEST = UUID(int=0), UUID(int=2**128 - 1)
@@ -59,7 +59,7 @@ OLDER = _Direction("-", "lt", "gte", LOWEST)
 NEWER = _Direction("", "gt", "lte", HIGHEST)
 
 
-def newest(asked: Asked, size: int, most: int = COUNTED) -> tuple[Found[Place], Count]:
+def newest(asked: Query, size: int, most: int = COUNTED) -> tuple[Found[Place], Count]:
     """The newest `size`, which is no more than `most`, and how many match in all as `count` tells it: one
     walk."""
     with quick():
@@ -83,19 +83,19 @@ def newest(asked: Asked, size: int, most: int = COUNTED) -> tuple[Found[Place], 
         return found, _bounded(total, most, back_to)
 
 
-def older_than(asked: Asked, place: Place | None, size: int) -> Found[Place]:
+def older_than(asked: Query, place: Place | None, size: int) -> Found[Place]:
     """The newest `size` below `place`; None: of all."""
     return _page(asked, place, size, OLDER)
 
 
-def newer_than(asked: Asked, place: Place, size: int) -> Found[Place]:
+def newer_than(asked: Query, place: Place, size: int) -> Found[Place]:
     """The `size` next above `place`."""
     found = _page(asked, place, size, NEWER)
     found.places.reverse()
     return found
 
 
-def count(asked: Asked, *, above: Place | None = None, most: int = COUNTED) -> Count:
+def count(asked: Query, *, above: Place | None = None, most: int = COUNTED) -> Count:
     """How many match (`above` this place), looking at no more than it takes to know `most` and one."""
     with quick():
         known = _few(asked)
@@ -118,7 +118,7 @@ def _bounded(total: int, most: int, back_to: datetime | None = None) -> Count:
     return Count(total, more=back_to is not None, back_to=back_to)
 
 
-def _page(asked: Asked, place: Place | None, size: int, direction: _Direction) -> Found[Place]:
+def _page(asked: Query, place: Place | None, size: int, direction: _Direction) -> Found[Place]:
     with quick():
         known = _few(asked)
         if known is not None:
@@ -153,7 +153,7 @@ def _counted(window: "_Window", most: int) -> int:
     return sum(FailureProtocol.objects.filter(each).order_by()[: most + 1].count() for each in window.parts)
 
 
-def _few(asked: Asked) -> list[Place] | None:
+def _few(asked: Query) -> list[Place] | None:
     """All that match, where a message key leaves few to be looked at; else None."""
     if not asked.message_key:
         return None
@@ -175,7 +175,7 @@ def _few(asked: Asked) -> list[Place] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProtocolPage:
     """`places` newest first. What is older lies below `older`, what is newer above `newer`; None: nothing
     does. `stopped_at`: so far was looked, in the time there was."""
 
@@ -185,7 +185,9 @@ class Part:
     stopped_at: Place | None = None
 
 
-def listed(asked: Asked, *, before: Place | None, after: Place | None, size: int) -> tuple[Part, Count]:
+def listed(
+    asked: Query, *, before: Place | None, after: Place | None, size: int
+) -> tuple[ProtocolPage, Count]:
     """`part_of`, and how many match in all."""
     if before is None and after is None:
         found, counted = newest(asked, size + 1)
@@ -193,26 +195,30 @@ def listed(asked: Asked, *, before: Place | None, after: Place | None, size: int
     return part_of(asked, before=before, after=after, size=size), count(asked)
 
 
-def part_of(asked: Asked, *, before: Place | None = None, after: Place | None = None, size: int) -> Part:
+def part_of(
+    asked: Query, *, before: Place | None = None, after: Place | None = None, size: int
+) -> ProtocolPage:
     """What is above `after` where there is enough of it, else what is below `before`, else the newest."""
     if after is not None:
         found = newer_than(asked, after, size + 1)
         if len(found.places) > size:
             places = found.places[-size:]
-            return Part(places, older=places[-1], newer=places[0])
+            return ProtocolPage(places, older=places[-1], newer=places[0])
         if found.stopped_at is not None:
             older = found.places[-1] if found.places else after
-            return Part(found.places, older=older, newer=found.stopped_at, stopped_at=found.stopped_at)
+            return ProtocolPage(
+                found.places, older=older, newer=found.stopped_at, stopped_at=found.stopped_at
+            )
         before = None
     return _downwards(older_than(asked, before, size + 1), before, size)
 
 
-def _downwards(found: Found[Place], before: Place | None, size: int) -> Part:
+def _downwards(found: Found[Place], before: Place | None, size: int) -> ProtocolPage:
     """`found`: one more than `size`, where there is one."""
     places = found.places[:size]
     older_end = places[-1] if len(found.places) > size else found.stopped_at
     newer_end = (places[0] if places else before) if before is not None else None
-    return Part(places, older=older_end, newer=newer_end, stopped_at=found.stopped_at)
+    return ProtocolPage(places, older=older_end, newer=newer_end, stopped_at=found.stopped_at)
 
 
 def protocols_at(places: Sequence[Place]) -> list[FailureProtocol]:
@@ -239,7 +245,7 @@ class _Window:
 
 
 def _windows(
-    asked: Asked, place: Place | None, direction: _Direction, floor: Place | None = None
+    asked: Query, place: Place | None, direction: _Direction, floor: Place | None = None
 ) -> Iterator[_Window]:
     end = time.monotonic() + BUDGET
     when = asked.times
@@ -267,7 +273,7 @@ def _beyond(place: Place, direction: _Direction) -> Q:
     return same_or_past & (Q(**{f"occurred_at__{past}": place.at}) | Q(**{f"pk__{past}": place.key}))
 
 
-def _sparsest(asked: Asked, when: Q, direction: _Direction) -> Way:
+def _sparsest(asked: Query, when: Q, direction: _Direction) -> Way:
     """The way on which the next WINDOW rows reach furthest."""
     if len(asked.ways) <= 1:
         return asked.ways[0] if asked.ways else BY_TIME

@@ -49,7 +49,7 @@ class ArchivedKind:
 _kinds: dict[str, ArchivedKind] = {}
 
 
-def register(kind: ArchivedKind) -> None:
+def register_archived_kind(kind: ArchivedKind) -> None:
     _kinds[kind.name] = kind
 
 

@@ -48,7 +48,7 @@ def plan_kind(kind: str, now: datetime) -> None:
 # one block. A request is a row until a whole run that was planned with it has been loaded.
 
 
-def ask(why: str) -> None:
+def request_recomputation(why: str) -> None:
     """Always another row: one that comes while a run computes must outlive this run. `why`: for people."""
     Recomputation.objects.create(why=why)
 
@@ -85,7 +85,7 @@ def settle(kind: ArchivedKind, now: datetime) -> None:
         if block.state == BlockState.VERIFIED or _is_verified(block):
             _settle_one(kind, block, now)
     for block in ArchiveBlock.objects.filter(kind=kind.name, state=BlockState.DAMAGED).order_by("number"):
-        _read_anew(kind, block, now)
+        _recompute(kind, block, now)
 
 
 def _is_verified(replaced: ArchiveBlock) -> bool:
@@ -110,7 +110,7 @@ def _settle_one(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
             add(kind.name, each, now, late_of=block.number)
 
 
-def _read_anew(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
+def _recompute(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
     """Only what is whole in the database: of rows that retention deleted the damaged block may hold the
     rest."""
     blocks = ArchiveBlock.objects.filter(kind=kind.name)
@@ -125,7 +125,7 @@ def _read_anew(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
             kind.name, Cut(block.first, block.last), now, replaces=[block.number, *block.replaces],
             late_of=block.late_of,
         )  # fmt: skip
-        ask(f"{block} was damaged and is read anew")
+        request_recomputation(f"{block} was damaged and is read anew")
 
 
 # What is committed so long after it was received is planned late.
@@ -153,8 +153,10 @@ def plan(now: datetime) -> Plan:
     return {
         "archive": settings.MA_ARCHIVE_URL,
         "source": source(),
-        "blocks": [told(each) for each in blocks.filter(state=BlockState.PLANNED, erases=False)],
-        "verify": [told(each) for each in blocks.filter(Q(state=BlockState.WRITTEN) | Q(check_asked=True))],
+        "blocks": [block_plan(each) for each in blocks.filter(state=BlockState.PLANNED, erases=False)],
+        "verify": [
+            block_plan(each) for each in blocks.filter(Q(state=BlockState.WRITTEN) | Q(check_asked=True))
+        ],
         "new_blocks": new_blocks(anew=bool(requests)),
         "anew": bool(requests),
         "anew_requests": requests,
@@ -200,7 +202,7 @@ def new_blocks(*, anew: bool = False) -> dict[str, list[int]]:
     return found
 
 
-def foreseen(now: datetime) -> dict[str, int]:
+def preview_blocks(now: datetime) -> dict[str, int]:
     """Rows by kind that a run would archive; nothing is planned by asking."""
     found = {}
     for name, kind in kinds().items():
@@ -255,7 +257,7 @@ def add(kind: str, each: Cut, now: datetime, **values: Any) -> ArchiveBlock:
     )  # fmt: skip
 
 
-def told(block: ArchiveBlock) -> Plan:
+def block_plan(block: ArchiveBlock) -> Plan:
     return {
         "kind": block.kind,
         "number": block.number,

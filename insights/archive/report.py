@@ -74,13 +74,13 @@ def _verified(verified: Report, now: datetime) -> bool:
         open_still = blocks.filter(state__in=[BlockState.WRITTEN, BlockState.DAMAGED])
         open_still.update(state=BlockState.VERIFIED, verified_at=now)
         blocks.update(problem=problem)
-        _settle_what_was_read_anew(blocks, now)
+        _settle_recomputed(blocks, now)
     else:
         blocks.update(problem=problem)
     return restored
 
 
-def _settle_what_was_read_anew(blocks: Any, now: datetime) -> None:
+def _settle_recomputed(blocks: Any, now: datetime) -> None:
     """It holds all that the database has of their range, as they did before they were damaged."""
     for kind, replaces in blocks.exclude(replaces=[]).values_list("kind", "replaces"):
         old = ArchiveBlock.objects.filter(

@@ -14,7 +14,7 @@ from console.reasons import Reason
 from dlq.models import DeadLetter, Outcome, ReplayItem
 from dlq.models.replay import DELIVERING
 from failures.models import FailureProtocol, RecoveredMessage
-from insights.archive.kinds import ArchivedKind, json, json_value, register, uuid
+from insights.archive.kinds import ArchivedKind, json, json_value, register_archived_kind, uuid
 from insights.reasons import KEY_UNREADABLE
 
 # Activations of which something came late: what is known of them and of their runs may have changed by it.
@@ -135,14 +135,14 @@ def _settled_outcomes() -> QuerySet[ReplayItem]:
     )
 
 
-def register_kinds() -> None:
-    register(ArchivedKind("protocols", FailureProtocol.objects.all, "received_at", protocols))
-    register(ArchivedKind("recovered", RecoveredMessage.objects.all, "received_at", recovered))
-    register(ArchivedKind("activations", Activation.objects.all, "ended_at", activations))
-    register(ArchivedKind("runs", Run.objects.all, "closed_at", runs))
-    register(ArchivedKind("trips", BreakerTrip.objects.all, "at", trips))
-    register(ArchivedKind("letters", DeadLetter.objects.all, "seen_at", letters))
-    register(ArchivedKind("replays", _settled_outcomes, "outcome_at", replays))
+def register_archived_kinds() -> None:
+    register_archived_kind(ArchivedKind("protocols", FailureProtocol.objects.all, "received_at", protocols))
+    register_archived_kind(ArchivedKind("recovered", RecoveredMessage.objects.all, "received_at", recovered))
+    register_archived_kind(ArchivedKind("activations", Activation.objects.all, "ended_at", activations))
+    register_archived_kind(ArchivedKind("runs", Run.objects.all, "closed_at", runs))
+    register_archived_kind(ArchivedKind("trips", BreakerTrip.objects.all, "at", trips))
+    register_archived_kind(ArchivedKind("letters", DeadLetter.objects.all, "seen_at", letters))
+    register_archived_kind(ArchivedKind("replays", _settled_outcomes, "outcome_at", replays))
 
 
 # -- how the pipeline reaches the database

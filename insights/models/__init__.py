@@ -6,6 +6,7 @@ from insights.models.results import (
     ActivationHealth,
     BreakerBacktest,
     BreakerSuggestion,
+    DayStatus,
     FailureDay,
     FailureTrend,
     InsightTable,
@@ -13,7 +14,6 @@ from insights.models.results import (
     PoisonProfile,
     ReplaySuccess,
     RetentionPlan,
-    Standing,
 )
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "BlockState",
     "BreakerBacktest",
     "BreakerSuggestion",
+    "DayStatus",
     "FailureDay",
     "FailureTrend",
     "InsightTable",
@@ -35,5 +36,4 @@ __all__ = [
     "Recomputation",
     "ReplaySuccess",
     "RetentionPlan",
-    "Standing",
 ]

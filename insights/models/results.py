@@ -8,7 +8,7 @@ from django.utils.translation import pgettext_lazy
 from insights.models.pipeline_run import PipelineRun
 
 
-class Found(models.Model):
+class InsightRow(models.Model):
     id = models.BigAutoField(primary_key=True)
     run = models.ForeignKey(
         PipelineRun,
@@ -51,7 +51,7 @@ class InsightTable(models.Model):
         return self.name
 
 
-class FailureTrend(Found):
+class FailureTrend(InsightRow):
     """Failures of one fingerprint in one hour of occurrence of a setting on a server."""
 
     hour = models.DateTimeField(_("hour"))
@@ -63,7 +63,7 @@ class FailureTrend(Found):
     last_at = models.DateTimeField(_("last"))
     messages = models.BigIntegerField(_("messages"))
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("trend of failures")
         verbose_name_plural = _("trends of failures")
         constraints = [
@@ -74,14 +74,14 @@ class FailureTrend(Found):
         indexes = [models.Index(fields=["setting_key", "hour"], name="trends_of_setting")]
 
 
-class Standing(models.TextChoices):
+class DayStatus(models.TextChoices):
     NEW = "new", pgettext_lazy("a fingerprint on a day", "new")
     RETURNED = "returned", pgettext_lazy("a fingerprint on a day", "returned")
     GONE = "gone", pgettext_lazy("a fingerprint on a day", "gone")
     SAME = "same", pgettext_lazy("a fingerprint on a day", "as before")
 
 
-class FailureDay(Found):
+class FailureDay(InsightRow):
     """`rank`: its place in the day's list over all settings, most failures first; of one that is gone its
     place the day before, where that is known."""
 
@@ -89,10 +89,10 @@ class FailureDay(Found):
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     count = models.BigIntegerField(_("failures"))
     messages = models.BigIntegerField(_("messages"))
-    standing = models.CharField(_("standing"), max_length=10, choices=Standing.choices)
+    standing = models.CharField(_("standing"), max_length=10, choices=DayStatus.choices)
     rank = models.IntegerField(_("rank"), null=True)
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("day of a fingerprint")
         verbose_name_plural = _("days of fingerprints")
         constraints = [
@@ -103,7 +103,7 @@ class FailureDay(Found):
         ]
 
 
-class ActivationHealth(Found):
+class ActivationHealth(InsightRow):
     """`handled`: None where no run of it is known. `failures_per_1000`: of handled and failed deliveries."""
 
     activation = models.UUIDField(_("activation id"), unique=True)
@@ -120,7 +120,7 @@ class ActivationHealth(Found):
     wasted_deliveries = models.BigIntegerField(_("wasted deliveries"))
     temporary_share = models.FloatField(_("share of temporary"), null=True)
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("health of an activation")
         verbose_name_plural = _("health of activations")
         indexes = [
@@ -129,7 +129,7 @@ class ActivationHealth(Found):
         ]
 
 
-class BreakerBacktest(Found):
+class BreakerBacktest(InsightRow):
     """What a limit M would have done over history. `mode`: any (one server) or many (the quorum)."""
 
     m = models.IntegerField("M")
@@ -141,13 +141,13 @@ class BreakerBacktest(Found):
     first_trip_at = models.DateTimeField(_("first trip"), null=True)
     last_trip_at = models.DateTimeField(_("last trip"), null=True)
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("back-test of a limit")
         verbose_name_plural = _("back-tests of limits")
         constraints = [models.UniqueConstraint(fields=["setting_key", "m", "mode"], name="backtest_once")]
 
 
-class BreakerSuggestion(Found):
+class BreakerSuggestion(InsightRow):
     """`why` is a stable word."""
 
     m_now = models.IntegerField(_("M now"), null=True)
@@ -155,13 +155,13 @@ class BreakerSuggestion(Found):
     why = models.CharField(_("why"), max_length=60)
     evidence = models.JSONField(_("evidence"), default=dict)
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("suggested limit")
         verbose_name_plural = _("suggested limits")
         constraints = [models.UniqueConstraint(fields=["setting_key"], name="suggestion_once")]
 
 
-class ReplaySuccess(Found):
+class ReplaySuccess(InsightRow):
     """What became of letters that were given back, by their age and by the time since the fix."""
 
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
@@ -171,7 +171,7 @@ class ReplaySuccess(Found):
     failed_again = models.BigIntegerField(_("failed again"))
     dead_again = models.BigIntegerField(_("dead again"))
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("success of giving back")
         verbose_name_plural = _("success of giving back")
         constraints = [
@@ -182,7 +182,7 @@ class ReplaySuccess(Found):
         ]
 
 
-class OddServer(Found):
+class OddServer(InsightRow):
     """A server's rate of failures beside its peers', with the bound within which it would be usual."""
 
     server = models.CharField(_("server"), max_length=63)
@@ -194,13 +194,13 @@ class OddServer(Found):
     high = models.FloatField(_("high"), null=True)
     odd = models.BooleanField(_("odd"))
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("server beside its peers")
         verbose_name_plural = _("servers beside their peers")
         constraints = [models.UniqueConstraint(fields=["setting_key", "server"], name="odd_server_once")]
 
 
-class PoisonProfile(Found):
+class PoisonProfile(InsightRow):
     """What dead letters have in common that messages which failed and recovered have not."""
 
     property = models.CharField(_("property"), max_length=300)
@@ -210,7 +210,7 @@ class PoisonProfile(Found):
     support = models.FloatField(_("support"))
     lift = models.FloatField(_("lift"))
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("mark of poison messages")
         verbose_name_plural = _("marks of poison messages")
         constraints = [
@@ -220,7 +220,7 @@ class PoisonProfile(Found):
         ]
 
 
-class RetentionPlan(Found):
+class RetentionPlan(InsightRow):
     """What retention is going to delete on a day, and how large archive and database are by then."""
 
     day = models.DateField(_("day"))
@@ -229,7 +229,7 @@ class RetentionPlan(Found):
     archive_bytes = models.BigIntegerField(_("archive, bytes"), null=True)
     database_bytes = models.BigIntegerField(_("database, bytes"), null=True)
 
-    class Meta(Found.Meta):
+    class Meta(InsightRow.Meta):
         verbose_name = _("day of the plan of retention")
         verbose_name_plural = _("days of the plan of retention")
         constraints = [models.UniqueConstraint(fields=["day", "setting_key"], name="retention_plan_once")]

@@ -212,7 +212,7 @@ def _file(request: HttpRequest, spec: Spec, rows: Any) -> HttpResponseBase:
 
     try:
         return file_response(
-            Stream(lines(), told=lambda began: None, begin=begin_of("csv")), "csv", spec.name
+            Stream(lines(), on_end=lambda began: None, begin=begin_of("csv")), "csv", spec.name
         )
     except Refused as refused:
         messages.error(request, refused.sentence)

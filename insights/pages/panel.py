@@ -16,7 +16,7 @@ from agents.models import LaunchSetting
 from console.ui.amounts import duration, number, size
 from console.ui.page import link
 from console.ui.panels import Panel
-from console.ui.text import visible
+from console.ui.text import visible_html
 from contract.names import HISTORY_KEY
 from failures.links import fingerprint_url
 from failures.pages.protocols import protocols_url
@@ -53,7 +53,11 @@ def in_day(day: Any) -> dict[str, str]:
 def setting_cell(key: str) -> SafeString:
     if key == HISTORY_KEY:
         return format_html('{} <span class="tag">{}</span>', linked(key, link("setting", key)), _("made up"))
-    return linked(visible(key), link("setting", key)) if key and _is_key(key) else visible(key) or NOTHING
+    return (
+        linked(visible_html(key), link("setting", key))
+        if key and _is_key(key)
+        else visible_html(key) or NOTHING
+    )
 
 
 def _is_key(key: str) -> bool:
@@ -66,7 +70,7 @@ def fingerprint_cell(fingerprint: str, names: dict[str, str]) -> SafeString:
     name = names.get(fingerprint)
     if not name:
         return format_html('<span class="mono">{}</span>', fingerprint[:12])
-    return linked(visible(name, limit=80), fingerprint_url(fingerprint))
+    return linked(visible_html(name, limit=80), fingerprint_url(fingerprint))
 
 
 def seconds_cell(value: float | None) -> Any:
@@ -102,7 +106,7 @@ def bucket(word: str) -> str:
     return words.get(word, word)
 
 
-def why(word: str) -> str:
+def suggestion_reason(word: str) -> str:
     """Of a suggestion."""
     words = {
         "earlier_saves": pgettext("why a limit is suggested", "trips earlier and saves deliveries"),
@@ -121,7 +125,7 @@ FIGURES = ("trips", "deliveries_saved", "false_trips")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SuggestionRow:
     suggestion: BreakerSuggestion
     why: str
     now: str
@@ -139,7 +143,7 @@ def insight_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         return None
     done = computed()
     context = {
-        "told": _told(suggestion, setting) if suggestion else None,
+        "told": _suggestion_row(suggestion, setting) if suggestion else None,
         "setting": setting,
         "chart": _chart(list(reversed(health))) if health else None,
         "health": health[0] if health else None,
@@ -148,11 +152,11 @@ def insight_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     return {"title": _("What history says"), "template": "insights/insight_panel.html", "context": context}
 
 
-def _told(suggestion: BreakerSuggestion, setting: LaunchSetting) -> Told:
+def _suggestion_row(suggestion: BreakerSuggestion, setting: LaunchSetting) -> SuggestionRow:
     evidence = suggestion.evidence if isinstance(suggestion.evidence, dict) else {}
     url = f"{link('setting_what_if', setting.key)}?m={suggestion.m_suggested}"
     now, then = (_sentence(evidence.get(name)) for name in ("now", "suggested"))
-    return Told(suggestion, why(suggestion.why), now, then, url)
+    return SuggestionRow(suggestion, suggestion_reason(suggestion.why), now, then, url)
 
 
 def _sentence(figures: Any) -> str:

@@ -12,27 +12,27 @@ from django.utils.cache import get_conditional_response
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link, needs, page
 from insights.models import PipelineRun, PipelineState
 from insights.runs.folder import LABELS, tail_of_log
 from insights.runs.operations import MAY_CANCEL, MAY_RUN
-from insights.runs.queries import Standing, standing
+from insights.runs.queries import PipelineStatus, standing
 
 VIEW = "insights.view_pipelinerun"
 
-SHOWN: dict[str, Shown] = {
-    PipelineState.WAITING: Shown(PipelineState.WAITING.label, "info", "wait"),
-    PipelineState.RUNNING: Shown(PipelineState.RUNNING.label, "info", "play"),
-    PipelineState.DONE: Shown(PipelineState.DONE.label, "ok", "ok"),
-    PipelineState.PARTIAL: Shown(PipelineState.PARTIAL.label, "warn", "warn"),
-    PipelineState.FAILED: Shown(PipelineState.FAILED.label, "bad", "bad"),
-    PipelineState.CANCELLED: Shown(PipelineState.CANCELLED.label, "off", "off"),
-    PipelineState.DEAD: Shown(PipelineState.DEAD.label, "bad", "silent"),
+SHOWN: dict[str, StateLabel] = {
+    PipelineState.WAITING: StateLabel(PipelineState.WAITING.label, "info", "wait"),
+    PipelineState.RUNNING: StateLabel(PipelineState.RUNNING.label, "info", "play"),
+    PipelineState.DONE: StateLabel(PipelineState.DONE.label, "ok", "ok"),
+    PipelineState.PARTIAL: StateLabel(PipelineState.PARTIAL.label, "warn", "warn"),
+    PipelineState.FAILED: StateLabel(PipelineState.FAILED.label, "bad", "bad"),
+    PipelineState.CANCELLED: StateLabel(PipelineState.CANCELLED.label, "off", "off"),
+    PipelineState.DEAD: StateLabel(PipelineState.DEAD.label, "bad", "silent"),
 }
 
 
-def run_facts(request: HttpRequest, of: Standing) -> dict[str, Any]:
+def run_facts(request: HttpRequest, of: PipelineStatus) -> dict[str, Any]:
     """What the bar above the insights needs."""
     return {
         "standing": of,
@@ -76,7 +76,7 @@ def run_bar(request: HttpRequest) -> HttpResponseBase:
     return get_conditional_response(request, etag=etag, response=response) or response
 
 
-def _runs(of: Standing) -> list[PipelineRun | None]:
+def _runs(of: PipelineStatus) -> list[PipelineRun | None]:
     return [of.open, of.last, of.loaded]
 
 
@@ -85,7 +85,7 @@ def _runs(of: Standing) -> list[PipelineRun | None]:
 def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     run = get_object_or_404(PipelineRun.objects.select_related("asked_by"), pk=pk)
     stages = [
-        {**stage, "label": stage_label(stage["stage"]), "shown": _stage_shown(stage)} for stage in run.stages
+        {**stage, "label": stage_label(stage["stage"]), "shown": _stage_label(stage)} for stage in run.stages
     ]
     may_see_log = request.user.has_perm(MAY_RUN.name)
     return page(
@@ -106,12 +106,12 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     )
 
 
-def _stage_shown(stage: dict[str, Any]) -> Shown:
+def _stage_label(stage: dict[str, Any]) -> StateLabel:
     words = {
-        "waiting": Shown(_("to come"), "off", "wait"),
-        "running": Shown(_("running"), "info", "play"),
-        "done": Shown(_("done"), "ok", "ok"),
-        "skipped": Shown(_("nothing new"), "off", "ok"),
-        "failed": Shown(_("failed"), "bad", "bad"),
+        "waiting": StateLabel(_("to come"), "off", "wait"),
+        "running": StateLabel(_("running"), "info", "play"),
+        "done": StateLabel(_("done"), "ok", "ok"),
+        "skipped": StateLabel(_("nothing new"), "off", "ok"),
+        "failed": StateLabel(_("failed"), "bad", "bad"),
     }
     return words.get(str(stage.get("state")), words["failed"])

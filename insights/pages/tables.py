@@ -17,10 +17,10 @@ from console.filters import InstantFilter, ListFilter, NamesFilter, OneOfFilter,
 from console.templatetags.console import at
 from console.ui.amounts import number
 from console.ui.page import Text, link
-from console.ui.text import visible
+from console.ui.text import visible_html
 from failures.models import Fingerprint
 from failures.protocols.filter import server_names, setting_keys
-from insights.models import Standing
+from insights.models import DayStatus
 from insights.pages import panel as cells
 from insights.runs.folder import TABLES
 
@@ -79,7 +79,7 @@ def _draw(name: str) -> Any:
             return at(value)
         if name == "day":
             return date_format(value, "DATE_FORMAT")
-        return number(value, 1) if name in NUMBERS else visible(value)
+        return number(value, 1) if name in NUMBERS else visible_html(value)
 
     def drawn(self: Cells, record: Any) -> Any:
         return _SPECIAL[name](self, record)
@@ -111,7 +111,7 @@ _SPECIAL: dict[str, Any] = {
     "standing": lambda table, row: row.get_standing_display(),
     "m": lambda table, row: cells.what_if_cell(row.setting_key, row.m),
     "m_suggested": lambda table, row: cells.what_if_cell(row.setting_key, row.m_suggested),
-    "why": lambda table, row: cells.why(row.why),
+    "why": lambda table, row: cells.suggestion_reason(row.why),
     "age_bucket": lambda table, row: cells.bucket(row.age_bucket),
     "since_fix_bucket": lambda table, row: cells.bucket(row.since_fix_bucket),
     "odd": lambda table, row: _odd(row.odd),
@@ -162,7 +162,7 @@ class Spec:
         if "fingerprint" in names:
             found["fingerprint"] = TextFilter(_("Fingerprint"), 64)
         if "standing" in names:
-            found["standing"] = OneOfFilter(_("Standing"), Standing.choices)
+            found["standing"] = OneOfFilter(_("Standing"), DayStatus.choices)
         if "odd" in names:
             found["odd"] = django_filters.BooleanFilter(label=_("Only odd ones"))
         if self.instant:

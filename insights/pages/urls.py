@@ -18,4 +18,4 @@ def register() -> None:
     add_page("insights/run-bar/", run_bar, "insights_run_bar")
     add_page("insights/runs/<uuid:pk>/", run_page, "pipeline_run")
     add_page("insights/tables/<slug:name>/", insight_table, "insight_table")
-    panels.register("setting_whole", 20, insight_panel)
+    panels.register_panel("setting_whole", 20, insight_panel)

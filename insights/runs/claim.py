@@ -47,14 +47,14 @@ class Hold:
         self._over.set()
         self._thread.join()
 
-    def tell(self, **values: Any) -> None:
+    def report(self, **values: Any) -> None:
         """Raises RunLost."""
         if not self.run.renew(timezone.now(), **values):
             self.lost.set()
             raise self._taken_over()
 
-    def tell_stages(self, stages: Sequence[Mapping[str, Any]]) -> None:
-        self.tell(stages=list(stages))
+    def report_stages(self, stages: Sequence[Mapping[str, Any]]) -> None:
+        self.report(stages=list(stages))
 
     def end(self, state: PipelineState, problem: Reason = NO_REASON, **values: Any) -> None:
         """The last change; inside the transaction that loads what it found, or alone. Raises RunLost."""
@@ -88,7 +88,7 @@ class Hold:
 
 
 @transaction.atomic
-def take(run: UUID, now: datetime) -> Hold | None:
+def claim_run(run: UUID, now: datetime) -> Hold | None:
     """None where somebody else has it, or it is over."""
     pid = os.getpid()
     waiting = PipelineRun.objects.filter(pk=run, state=PipelineState.WAITING)

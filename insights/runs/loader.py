@@ -166,11 +166,11 @@ def drivers() -> list[Path]:
     return [Path(path) for path in settings.MA_PIPELINE_DRIVERS]
 
 
-def plan(run: PipelineRun, now: datetime) -> dict[str, Any]:
+def archive_plan(run: PipelineRun, now: datetime) -> dict[str, Any]:
     return planning.plan(now)
 
 
-def take(
+def take_archive_report(
     report: Mapping[str, Any], planned: Mapping[str, Any], run: PipelineRun, now: datetime, computed: bool
 ) -> None:
     """Inside the transaction that loads the results."""
@@ -179,9 +179,9 @@ def take(
         results.mark_computed(planned["new_blocks"], run)
         anew.done(planned["anew_requests"])
     if restored and not planned["anew_requests"]:
-        anew.ask("damaged rows of the archive can be read again")
+        anew.request_recomputation("damaged rows of the archive can be read again")
 
 
-def foreseen(now: datetime) -> dict[str, int]:
+def preview_archive(now: datetime) -> dict[str, int]:
     """Rows by kind that the next run would archive; nothing is planned by asking."""
-    return planning.foreseen(now)
+    return planning.preview_blocks(now)

@@ -13,7 +13,7 @@ from console.operations.resource import Resource
 from insights.archive import planning as recomputation
 from insights.models import PipelineRun, PipelineTrigger
 from insights.runs.folder import LABELS
-from insights.runs.start import ask, cancel
+from insights.runs.start import cancel, request_run
 from insights.runs.upkeep import reap
 
 PIPELINE_RUNS = Resource(
@@ -49,9 +49,9 @@ class StartPipelineRun(Operation[PipelineRun]):
         reap(act.now)
         trigger = PipelineTrigger.PAGE if act.by else PipelineTrigger.TERMINAL
         with transaction.atomic():
-            run = ask(trigger, act.now, by=act.by, **asked)
+            run = request_run(trigger, act.now, by=act.by, **asked)
             if anew:
-                recomputation.ask("somebody asked at a terminal")
+                recomputation.request_recomputation("somebody asked at a terminal")
             about = {"target": PIPELINE_RUNS.target(run)}
             act.record(about=about, **({"anew": True} if anew else {}))
         done = _("Asked for: a worker begins it within seconds, and it goes on by itself.")

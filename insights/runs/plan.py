@@ -35,7 +35,7 @@ def plan_of(run: PipelineRun, folder: RunFolder, now: datetime) -> Plan:
         "progress": str(folder.progress),
         "report": str(folder.report),
     }
-    plan |= loader.plan(run, now)
+    plan |= loader.archive_plan(run, now)
     _write(folder.plan, plan)
     return plan
 

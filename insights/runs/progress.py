@@ -27,7 +27,7 @@ class Progress:
     def stages(self) -> list[Stage]:
         return list(self._stages.values())
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Whether there was something new."""
         try:
             with self._path.open("rb") as file:
@@ -121,7 +121,7 @@ def _iso(value: Any) -> str | None:
     return value.isoformat() if value else None
 
 
-def line(run: PipelineRun) -> str:
+def run_line(run: PipelineRun) -> str:
     """One line: state, bar, the stage at hand."""
     done = BAR * run.percent // 100
     at_hand = next((stage for stage in run.stages if stage.get("state") == "running"), None)
@@ -133,9 +133,9 @@ def _part(stage: Row) -> str:
     return f" {stage['done']}/{stage['total']}" if stage.get("total") else ""
 
 
-def lines(run: PipelineRun) -> list[str]:
+def run_lines(run: PipelineRun) -> list[str]:
     """Everything of a run."""
-    told = [line(run), f"run {run.pk}, asked for {run.asked_at:%Y-%m-%d %H:%M:%S}, master {run.master}"]
+    told = [run_line(run), f"run {run.pk}, asked for {run.asked_at:%Y-%m-%d %H:%M:%S}, master {run.master}"]
     for stage in run.stages:
         rows = f"{stage['rows']} rows" if stage.get("rows") else ""
         seconds = f"{stage['seconds']} s" if stage.get("seconds") else ""

@@ -21,7 +21,7 @@ TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PipelineStatus:
     """`open`: the run that goes on. `last`: the one that ended last. `loaded`: the last that found something.
     `says`: why none can run here; empty: it can. `damage`: what of the archive cannot be read, where there is
     such. `late_since`: the end of the last whole run that ended well, or the first block of all, where that
@@ -54,10 +54,10 @@ def late_since(last_good: datetime | None, first_block: datetime | None, *, now:
     return since if now - since > LATE else None
 
 
-def standing(now: datetime) -> Standing:
+def standing(now: datetime) -> PipelineStatus:
     runs = PipelineRun.objects.select_related("asked_by").order_by("-asked_at", "-pk")
     loaded, ready = runs.filter(state__in=LOADED_RUNS).first(), readiness()
-    return Standing(
+    return PipelineStatus(
         open=runs.filter(open=True).first(),
         last=runs.filter(open=None).first(),
         loaded=loaded,

@@ -79,14 +79,14 @@ def submit(hold: Hold, folder: RunFolder) -> Submitted:
         try:
             while process.poll() is None:
                 peak = max(peak, _check(hold, until))
-                if progress.look():
-                    hold.tell_stages(progress.stages)
+                if progress.poll():
+                    hold.report_stages(progress.stages)
                 time.sleep(LOOK_SECONDS)
         finally:
             detached.end(hold.run.pk)
             process.wait()
-    progress.look()
-    hold.tell(stages=progress.stages, memory_peak_bytes=peak)
+    progress.poll()
+    hold.report(stages=progress.stages, memory_peak_bytes=peak)
     if process.returncode:
         raise RunFailed(APPLICATION_ENDED(status=process.returncode, words=_last_words(folder.log)))
     return Submitted(progress.stages, peak)

@@ -24,7 +24,7 @@ TAKEN_WITHIN = timedelta(seconds=60)
 _DETACHED = '"$@" </dev/null >>"$MA_PIPELINE_LOG" 2>&1 &'
 
 
-def ask(
+def request_run(
     trigger: PipelineTrigger,
     now: datetime,
     *,

@@ -22,7 +22,7 @@ from insights.archive.readiness import is_default, readiness
 from insights.models import InsightTable, PipelineRun, PipelineState, PipelineTrigger
 from insights.reasons import NOT_TAKEN, PROCESS_GONE, PROCESS_SILENT
 from insights.runs.folder import RunFolder
-from insights.runs.start import TAKEN_WITHIN, ask, start_waiting
+from insights.runs.start import TAKEN_WITHIN, request_run, start_waiting
 
 log = structlog.get_logger(__name__)
 
@@ -128,7 +128,7 @@ def tend(now: datetime) -> None:
     reap(now)
     if is_due(now) and readiness().ready:
         try:
-            ask(PipelineTrigger.NIGHTLY, now)
+            request_run(PipelineTrigger.NIGHTLY, now)
         except Refused as refused:  # somebody else was faster
             log.info("no run of the pipeline tonight yet", reason=str(refused))
     start_waiting(now)

@@ -18,7 +18,7 @@ from console.reasons import NO_REASON, Reason
 from insights.models import PipelineRun, PipelineState
 from insights.reasons import PIPELINE_BROKE, SIGNALLED, STAGES_FAILED
 from insights.runs import loader
-from insights.runs.claim import Hold, RunLost, take
+from insights.runs.claim import Hold, RunLost, claim_run
 from insights.runs.folder import RunFolder
 from insights.runs.loader import load, read_report
 from insights.runs.plan import Plan, is_whole, plan_of
@@ -28,10 +28,10 @@ from insights.runs.spark import RunCancelled, RunFailed, submit
 log = structlog.get_logger(__name__)
 
 
-def work(run: UUID) -> PipelineRun | None:
+def work_on_run(run: UUID) -> PipelineRun | None:
     """The run as it is after this; None where somebody else has it. Raises what nobody foresaw, the run has
     ended."""
-    hold = take(run, timezone.now())
+    hold = claim_run(run, timezone.now())
     if hold is None:
         return None
     folder = RunFolder(hold.run)
@@ -70,7 +70,7 @@ def _work(hold: Hold, folder: RunFolder) -> None:
     stages = [stage_of(stage) for stage in report["stages"] if isinstance(stage, dict)]
     failed = [stage for stage in stages if stage["state"] == "failed"]
     if failed and len(failed) == len(stages):
-        raise RunFailed(_told(failed))
+        raise RunFailed(_failure_reason(failed))
     _load(hold, folder, plan, report, stages, failed)
     log.info("loaded", run=str(hold.run.pk), peak=submitted.peak)
 
@@ -91,16 +91,16 @@ def _load(
         "new_blocks": report.get("computed", plan["new_blocks"]),
         "anew_requests": plan.get("anew_requests", ()),
     }
-    loader.take(archived, seen, hold.run, now, computed=is_whole(plan) and not failed)
+    loader.take_archive_report(archived, seen, hold.run, now, computed=is_whole(plan) and not failed)
     rows = load(report["results"], folder.results, hold.run, now, until)
     hold.end(
-        PipelineState.PARTIAL if failed else PipelineState.DONE, _told(failed), stages=stages,
+        PipelineState.PARTIAL if failed else PipelineState.DONE, _failure_reason(failed), stages=stages,
         rows_loaded=rows,
         window_from=_instant(window.get("from")), window_until=until, versions=report.get("versions") or {},
     )  # fmt: skip
 
 
-def _told(failed: list[Stage]) -> Reason:
+def _failure_reason(failed: list[Stage]) -> Reason:
     errors = "\n".join(f"{stage['stage']}: {stage['error']}" for stage in failed)
     return STAGES_FAILED(errors=errors) if failed else NO_REASON
 

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from django.db import transaction
 
-from agents.models import Activation, ActivationState, Kind, LaunchSetting, Pool
+from agents.models import Activation, ActivationState, LaunchSetting, Pool, SettingKind
 from agents.provisioning.topology import save_setting
 from console.audit.saves import record_deletion, saving
 from console.reasons import said
@@ -47,7 +47,7 @@ def make_history(pool: Pool, now: datetime) -> bool:
     if LaunchSetting.objects.filter(key=HISTORY_KEY).exists():
         return False
     setting = LaunchSetting(
-        key=HISTORY_KEY, kind=Kind.STANDALONE, agent="demo.history", pool=pool, description=DESCRIPTION
+        key=HISTORY_KEY, kind=SettingKind.STANDALONE, agent="demo.history", pool=pool, description=DESCRIPTION
     )
     with saving(setting, None):
         save_setting(setting)
@@ -81,7 +81,7 @@ def remove_history() -> bool:
         for table in TABLES.values():
             table._default_manager.filter(setting_key=HISTORY_KEY).delete()
         if ArchiveBlock.objects.exists():
-            planning.ask("the made-up history was removed")
+            planning.request_recomputation("the made-up history was removed")
     return True
 
 

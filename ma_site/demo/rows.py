@@ -11,12 +11,12 @@ from django.db.models import Q, QuerySet
 from agents.groups.members import save_members
 from agents.models import (
     Destination,
-    Kind,
     LaunchSetting,
     Pool,
     Schedule,
     ScheduledGroup,
     Server,
+    SettingKind,
     Spread,
     Timing,
 )
@@ -67,7 +67,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "report": {
         "agent": "demo.nightly-report",
-        "kind": Kind.STANDALONE,
+        "kind": SettingKind.STANDALONE,
         "timing": Timing.DELAYED,
         "parameters": {"reports": "demo.reports"},
         "description": "Adds up what was sold on a day and sends the report.",

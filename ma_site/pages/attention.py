@@ -24,7 +24,7 @@ from agents.pages import trips
 from agents.pages.groups import VIEW as SEE_GROUPS
 from agents.pages.servers import ServerRow
 from agents.pages.states import at_work
-from agents.pages.trip_words import trip_cause
+from agents.pages.trip_words import cause_of_trip
 from agents.pools.rights import may
 from agents.templatetags.agents import run_problem
 from console.ui.amounts import ago, coarse, duration, number
@@ -71,7 +71,7 @@ def _tripped(request: HttpRequest, trip: BreakerTrip, now: datetime) -> Need:
     setting, why_url = trip.setting, link("trip", trip.pk)
     facts = {
         "time": coarse(now - setting.state_since),
-        "cause": trip_cause(trip, list(trip.interruptions.all())),
+        "cause": cause_of_trip(trip, list(trip.interruptions.all())),
     }
     why = _("off for %(time)s by its breaker: %(cause)s") % facts
     acts: list[tuple[Text, str]] = [(_("Why"), why_url)]
@@ -156,7 +156,7 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
     waiting = (row.figures.waiting or 0) + (row.figures.delayed or 0)
     if not setting.enabled and waiting:
         return _off(request, row, waiting, now)
-    if setting.enabled and (given_up := _given_up_alone(row, now)):
+    if setting.enabled and (given_up := _interrupted_alone(row, now)):
         why = _("given up on %(servers)s, and no other server runs it") % {"servers": ", ".join(given_up)}
         return Need("bad", "bad", setting.key, why, row.url, [(_("Look"), row.url)])
     if setting.enabled and row.state.tone in ("bad", "warn"):
@@ -166,7 +166,7 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
     return None
 
 
-def _given_up_alone(row: SettingRow, now: datetime) -> list[str]:
+def _interrupted_alone(row: SettingRow, now: datetime) -> list[str]:
     """The servers that gave it up, where nothing else is at work; empty where something is, or nobody gave it
     up."""
     newest = newest_by_server(row.runs).values()

@@ -22,7 +22,7 @@ from agents.site.components import ping
 from alerts.evaluation import late_kinds
 from broker.management.wanted import UNREADABLE
 from broker.port import BrokerError, BrokerUnavailable
-from console.broker import bounded, management
+from console.broker import management, with_timeout
 from console.processes import last_heartbeat
 from console.ui.amounts import coarse, number
 from console.ui.page import link, needs, page
@@ -139,7 +139,7 @@ def _broker_says() -> tuple[str, int, int]:
 def _broker() -> Part:
     name = _("Broker")
     try:
-        version, memory, disk = bounded(_broker_says)
+        version, memory, disk = with_timeout(_broker_says)
     except BrokerError as error:
         if isinstance(error, BrokerUnavailable):
             note_away(timezone.now())

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import Text, link
 from insights.archive.report import damage
 from insights.runs.queries import standing
@@ -28,15 +28,15 @@ class Part:
     url: str = ""
 
     @property
-    def shown(self) -> Shown:
+    def state_label(self) -> StateLabel:
         return SHOWN[self.state]
 
 
 SHOWN = {
-    OK: Shown(gettext_lazy("ok"), "ok", "ok"),
-    DEGRADED: Shown(gettext_lazy("degraded"), "warn", "warn"),
-    DOWN: Shown(gettext_lazy("down"), "bad", "bad"),
-    UNUSED: Shown(gettext_lazy("not in use"), "off", "off"),
+    OK: StateLabel(gettext_lazy("ok"), "ok", "ok"),
+    DEGRADED: StateLabel(gettext_lazy("degraded"), "warn", "warn"),
+    DOWN: StateLabel(gettext_lazy("down"), "bad", "bad"),
+    UNUSED: StateLabel(gettext_lazy("not in use"), "off", "off"),
 }
 
 

@@ -9,9 +9,9 @@ from django.db.models.functions import Concat
 from agents.activations.queries import OpenRun, open_runs
 from agents.activations.rules.outcome import is_partial
 from agents.models import LaunchSetting, RunPhase, ServerState
-from agents.pages.states import Facts, at_work, facts_of, setting_shown, stopping_shown
+from agents.pages.states import SettingFacts, at_work, facts_of, setting_label, stopping_label
 from agents.provisioning.queue_counts import Figures, figures_for
-from console.ui.labels import Shown
+from console.ui.labels import StateLabel
 from console.ui.page import link
 from contract.names import DEAD_LETTER_PREFIX
 from dlq.models import DeadLetter, LetterState
@@ -33,8 +33,8 @@ class Dot:
 @dataclass(frozen=True, slots=True)
 class SettingRow:
     setting: LaunchSetting
-    state: Shown
-    facts: Facts
+    state: StateLabel
+    facts: SettingFacts
     partial: bool
     dots: list[Dot]
     more_dots: int
@@ -110,7 +110,7 @@ def _settings() -> QuerySet[LaunchSetting]:
 
 
 def _row(
-    setting: LaunchSetting, runs: list[OpenRun], facts: Facts, figures: Figures, now: datetime
+    setting: LaunchSetting, runs: list[OpenRun], facts: SettingFacts, figures: Figures, now: datetime
 ) -> SettingRow:
     dotted = [
         (_tone(run, setting, now), run) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED
@@ -120,8 +120,8 @@ def _row(
         dotted.sort(key=lambda pair: TONES.index(pair[0]))
     return SettingRow(
         setting=setting,
-        state=stopping_shown(setting, None if figures.stale else figures.consumers)
-        or setting_shown(setting, runs, now, facts),
+        state=stopping_label(setting, None if figures.stale else figures.consumers)
+        or setting_label(setting, runs, now, facts),
         facts=facts,
         partial=is_partial(runs, now),
         dots=[Dot(tone, _label(run, now)) for tone, run in dotted[:MOST_DOTS]],

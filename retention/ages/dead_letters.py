@@ -234,7 +234,7 @@ def _locked(olds: Sequence[Old], older: datetime, **also: Any) -> list[DeadLette
 def _delete_bodies(older: datetime, now: datetime, olds: Sequence[Old]) -> Counter[str]:
     letters = _locked(olds, older, body_deleted_at=None)
     numbers = [letter.pk for letter in letters]
-    rebuild.forget(letters)
+    rebuild.forget_words(letters)
     crash.point("letter ages: words forgotten")
     _empty_contents(letters)
     DeadLetter.objects.filter(pk__in=numbers).update(body_deleted_at=now)
@@ -283,7 +283,7 @@ def _delete_rows(older: datetime, olds: Sequence[Old]) -> Counter[str]:
     """With what refers to them: the items of their finished jobs, whose counts stay with the job."""
     letters = _locked(olds, older)
     numbers = [letter.pk for letter in letters]
-    rebuild.forget(letters)
+    rebuild.forget_words(letters)
     items = ReplayItem.objects.filter(letter__in=numbers)
     LetterEdit.objects.filter(item__in=items).delete()
     ReplayItem.objects.filter(died_as__in=numbers).update(died_as=None)

@@ -38,7 +38,7 @@ LAST_LINES = 3
 KEPT = ("MA_RUN_FOLDER", "MA_CRASH_AT", "MA_TEST_CRASHES")
 
 
-def remember(wanted: ErasureTarget, cases: Collection[Case]) -> None:
+def remember_for_archive(wanted: ErasureTarget, cases: Collection[Case]) -> None:
     if not is_on():
         return
     with transaction.atomic():
@@ -68,10 +68,10 @@ def erase_in_archive(wanted: ErasureTarget, dry: bool) -> Mapping[str, int]:
         needless, left = _sorted(first["quarantined"])
         if dry:
             program.tell("")
-            _tell_of_left(left, counts)
+            _record_left(left, counts)
             return counts
         blocks = _planned(found, unreadable, wanted, timezone.now())
-        asked = {"blocks": [planning.told(each) for each in blocks], "discard": needless}
+        asked = {"blocks": [planning.block_plan(each) for each in blocks], "discard": needless}
         answer = program.ask(json.dumps(asked)) if blocks or needless else {}
     _put_down(answer.get("written", ()), timezone.now())
     if failed := answer.get("failed"):
@@ -80,7 +80,7 @@ def erase_in_archive(wanted: ErasureTarget, dry: bool) -> Mapping[str, int]:
     if remembered is not None:
         remembered.delete()
     counts |= {"blocks of the archive": len(blocks), "unreadable files of the archive": len(needless)}
-    _tell_of_left(left, counts)
+    _record_left(left, counts)
     return counts
 
 
@@ -98,7 +98,7 @@ def _sorted(quarantined: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[s
     return of_needless, [each["path"] for each in quarantined if each["path"] not in of_needless]
 
 
-def _tell_of_left(left: Sequence[str], counts: Mapping[str, int]) -> None:
+def _record_left(left: Sequence[str], counts: Mapping[str, int]) -> None:
     """Raises ArchiveNotErased."""
     if left:
         text = _(
@@ -157,7 +157,7 @@ def _planned(
         )  # fmt: skip
     if pending:
         # What jobs summed up holds values of properties: the program deletes it, the next run sums up anew.
-        anew.ask("something was erased")
+        anew.request_recomputation("something was erased")
         PoisonProfile.objects.filter(property=wanted.name, value_bucket=wanted.value).exclude(
             property=""
         ).delete()

@@ -29,7 +29,7 @@ from dlq.models.content import OPEN_FETCHES, FetchState
 from dlq.models.replay import UNFINISHED_JOBS
 from dlq.search import rebuild
 from dlq.search.storing import property_texts
-from dlq.trash.removal import remove
+from dlq.trash.removal import remove_from_broker
 from retention.erasure.protocols import Case, ErasureTarget, of_cases, rekey, substitute
 
 # Letters of one step; each holds up to 1 MB.
@@ -83,7 +83,7 @@ def erase_letters(
     last = 0
     while letters := list(rows.filter(pk__gt=last).order_by("pk")[:PIECE]):
         last = letters[-1].pk
-        removed = remove(queues, letters, now)
+        removed = remove_from_broker(queues, letters, now)
         left |= removed.left
         for kind, number in _forget(removed.numbers, now).items():
             counts[kind] += number
@@ -95,7 +95,7 @@ def _forget(numbers: Collection[int], now: datetime) -> Mapping[str, int]:
     """The key last: by it the next run finds the letter, if this one does not come to its end."""
     rows = DeadLetter.objects.filter(pk__in=numbers).select_related("content").order_by("pk")
     letters = list(rows.select_for_update(of=("self",)))
-    rebuild.forget(letters)
+    rebuild.forget_words(letters)
     edits = LetterEdit.objects.filter(item__letter__in=numbers).update(encoded=b"", diff=[], problem="")
     fetches = WholeFetch.objects.filter(letter__in=numbers)
     fetches.filter(state__in=OPEN_FETCHES).update(state=FetchState.CANCELLED, ended_at=now)
@@ -115,7 +115,7 @@ def _forget(numbers: Collection[int], now: datetime) -> Mapping[str, int]:
 SHORT = 4
 
 
-def erase_remarks(cases: Collection[Case], now: datetime, *, dry: bool) -> Mapping[str, int]:
+def erase_annotations(cases: Collection[Case], now: datetime, *, dry: bool) -> Mapping[str, int]:
     """Faults and takings end with it: of one case only one may be open."""
     if not dry:
         for model in (KnownFault, Taking):
@@ -142,16 +142,16 @@ def erase_queries(wanted: ErasureTarget, *, dry: bool) -> Mapping[str, int]:
     names_it = Q(query__contains=quote(wanted.secret, safe="")) | Q(query__contains=wanted.secret)
     names_it |= Q(query__contains=quote(wanted.secret, safe="").replace("%20", "+"))
     saved = SavedFilter.objects.filter(names_it).values_list("pk", "query")
-    named = [pk for pk, query in saved if looks_for(query, wanted)]
+    named = [pk for pk, query in saved if asks_for(query, wanted)]
     jobs = ReplayJob.objects.filter(names_it).exclude(state__in=UNFINISHED_JOBS).values_list("pk", "query")
-    over = [pk for pk, query in jobs if looks_for(query, wanted)]
+    over = [pk for pk, query in jobs if asks_for(query, wanted)]
     if not dry:
         SavedFilter.objects.filter(pk__in=named).delete()
         ReplayJob.objects.filter(pk__in=over).update(query="")
     return {"saved filters": len(named), "filters of replays": len(over)}
 
 
-def looks_for(query: str, wanted: ErasureTarget) -> bool:
+def asks_for(query: str, wanted: ErasureTarget) -> bool:
     """Whether the filter, as of an address, holds what is to be nowhere; what is very short only as a whole
     value."""
     values = [value for _name, each in QueryDict(query).lists() for value in each]

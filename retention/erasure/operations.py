@@ -84,9 +84,9 @@ def erase(
         erased.left.add(_("letters died just now that the index does not have yet"))
     _tell("erase_begun", wanted, erased, by=by, reason=reason, operation=operation, now=now)
     write_over()
-    archive.remember(wanted, [])
+    archive.remember_for_archive(wanted, [])
     for cases in _together(_cases(wanted, seen)):
-        archive.remember(wanted, cases)
+        archive.remember_for_archive(wanted, cases)
         _erase_cases(cases, wanted, queues, now, erased)
     _erase_rest(wanted, erased, dry=False)
     empty_the_log()
@@ -98,7 +98,7 @@ def _erase_cases(
     cases: list[Case], wanted: ErasureTarget, queues: LetterQueues | None, now: datetime, erased: Erased
 ) -> None:
     dry = queues is None
-    erased.counts.update(dead_letters.erase_remarks(cases, now, dry=dry))
+    erased.counts.update(dead_letters.erase_annotations(cases, now, dry=dry))
     erased.counts["recovered"] += protocols.erase_recovered(cases, dry=dry)
     counts, left = dead_letters.erase_letters(queues, cases, now)
     erased.counts.update(counts)
@@ -119,7 +119,7 @@ def _erase_rest(wanted: ErasureTarget, erased: Erased, *, dry: bool) -> None:
 
 def _cases(wanted: ErasureTarget, seen: Callable[[int], object]) -> Iterator[Case]:
     if wanted.message_key:
-        known = protocols.settings_of(wanted.message_key) | dead_letters.settings_of_letters(
+        known = protocols.settings_of_message(wanted.message_key) | dead_letters.settings_of_letters(
             wanted.message_key
         )
         rows = DeadLetter.objects.filter(message_key=wanted.message_key).order_by()

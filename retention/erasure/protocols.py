@@ -62,7 +62,7 @@ class ErasureTarget:
         return (
             isinstance(properties, Mapping)
             and self.name in properties
-            and told(properties[self.name]) == self.value
+            and value_text(properties[self.name]) == self.value
         )
 
 
@@ -76,7 +76,7 @@ def substitute(message_key: str) -> str:
     return f"{ERASED}{digest_of(message_key)}"
 
 
-def told(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value of a property as people write it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -109,7 +109,7 @@ def cases_by_property(wanted: ErasureTarget, seen: Callable[[int], object]) -> I
         yield {case for case in found if wanted.setting in ("", case[0])}
 
 
-def settings_of(message_key: str) -> set[str]:
+def settings_of_message(message_key: str) -> set[str]:
     """Of which settings something is known of a message."""
     known: set[str] = set()
     for model in (FailureProtocol, RecoveredMessage):

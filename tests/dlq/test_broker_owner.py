@@ -277,7 +277,7 @@ def letters_of(site: Site, key: str) -> str:
 
 ALERTS = """
 from django.utils import timezone
-from alerts.evaluation import evaluate
+from alerts.evaluation import evaluate_all
 from agents.models import Alert
 evaluate(timezone.now())
 print([alert.kind for alert in Alert.objects.filter(state="open")])

@@ -24,7 +24,7 @@ from agents.models import Destination, LaunchSetting, Pool
 from console.broker import management
 from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher
-from dlq.replay.requests import Wish, begin
+from dlq.replay.requests import ReplayRequest, begin_replay
 from dlq.edit.operations import rule_for, ruled
 from dlq.index.feed import Feed, Inbox
 from dlq.models import DeadLetter
@@ -51,7 +51,7 @@ from django.utils import timezone
 from django.contrib.auth.models import User
 from console.jobs import worker
 from console.operations.operation import perform
-from dlq.replay.requests import Wish, check
+from dlq.replay.requests import ReplayRequest, check_request
 from dlq.models import DeadLetter, LetterEdit, ReplayItem, ReplayJob
 from dlq.replay.operations import CancelReplay
 from tests.dlq.jobs import run_replay

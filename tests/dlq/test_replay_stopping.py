@@ -24,7 +24,7 @@ from contract.typed import Typed
 from dlq import tasks
 from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
 from dlq.replay.preflight.rules import CODES
-from dlq.replay.requests import Wish, begin
+from dlq.replay.requests import ReplayRequest, begin_replay
 from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Stage
 from tests.web.reports import bearer_of
@@ -105,8 +105,8 @@ class Scene:
 
     def replay(self) -> ReplayJob:
         self.setting.refresh_from_db()
-        wish = Wish(self.setting, Action.GIVE_BACK, Scope.ALL, acknowledged=CODES)
-        return begin(wish, by=self.anna, now=timezone.now())
+        wish = ReplayRequest(self.setting, Action.GIVE_BACK, Scope.ALL, acknowledged=CODES)
+        return begin_replay(wish, by=self.anna, now=timezone.now())
 
     def worker(self, job: ReplayJob) -> ReplayJob:
         """What beat does: it sends a worker whenever nobody holds the job."""

@@ -25,7 +25,7 @@ from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
 from dlq.reasons import TRIPPED
 from dlq.replay.creation import Options
 from dlq.replay.preflight.rules import CODES
-from dlq.replay.requests import Wish, begin
+from dlq.replay.requests import ReplayRequest, begin_replay
 from dlq.replay.rules import ladder
 from failures.intake.batch import accept_batch
 from kma.delivery.message_identity import identify
@@ -83,8 +83,10 @@ class Scene:
     def give_back(self, who: str, options: Options, acknowledged: tuple[str, ...] = CODES) -> ReplayJob:
         by, _ = User.objects.get_or_create(username=who, defaults={"is_superuser": True})
         self.setting.refresh_from_db()
-        wish = Wish(self.setting, Action.GIVE_BACK, Scope.ALL, options=options, acknowledged=acknowledged)
-        return begin(wish, by=by, now=timezone.now())
+        wish = ReplayRequest(
+            self.setting, Action.GIVE_BACK, Scope.ALL, options=options, acknowledged=acknowledged
+        )
+        return begin_replay(wish, by=by, now=timezone.now())
 
     def turn(self, job: ReplayJob) -> ReplayJob:
         """Of a worker, when what is waited for may be there."""

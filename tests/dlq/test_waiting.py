@@ -24,13 +24,13 @@ from contract.typed import Typed
 from dlq import tasks
 from dlq.dead_letters.masks import Masks
 from dlq.models import DeadLetter
-from dlq.models.waiting import Fate, WaitingAction, WaitingState
+from dlq.models.waiting import MessageResult, WaitingAction, WaitingState
 from dlq.replay.creation import create_job
 from dlq.subscriptions import requests
 from dlq.subscriptions import worker as subscriptions_worker
 from dlq.subscriptions.operations import BY_KIND, CancelAction
 from dlq.subscriptions.queries import Heads
-from dlq.subscriptions.requests import Selection, listed
+from dlq.subscriptions.requests import Selection, listed_messages
 from tests.broker.houses import eventually
 from tests.dlq.jobs import actions, carry_out, replays, run_waiting, taken
 from tests.dlq.stage import Seen, Stage
@@ -68,7 +68,7 @@ class Scene:
         return self.stage.count(hold_queue(self.key))
 
     def numbers(self, part: str) -> list[int]:
-        found = listed(self.stage.management, self.key, part)
+        found = listed_messages(self.stage.management, self.key, part)
         assert found is not None
         return [message.number for message in found]
 
@@ -229,7 +229,7 @@ def test_bodies_are_read_of_what_waits_and_of_what_is_held(stage: Stage) -> None
     for part in ("waiting", "held"):
         if part == "held":
             scene.do("hold", "waiting", scene.numbers("waiting")[:2])
-        messages = listed(stage.management, scene.key, part) or []
+        messages = listed_messages(stage.management, scene.key, part) or []
         assert len(messages) == {"waiting": 3, "held": 2}[part]
         assert heads.of(scene.setting, part, messages, 50) == {
             each.number: each.message_id for each in messages
@@ -250,7 +250,7 @@ def test_what_was_sent_to_the_dead_letters_is_given_back_like_any_other(
         action = scene.ask("to_dlq", part)
         worker = actions(stage.queues)
         mine = taken(worker, action)
-        while action.items.filter(fate=Fate.ACTED).count() < 1:
+        while action.items.filter(fate=MessageResult.ACTED).count() < 1:
             mine.refresh_from_db()
             worker.step(mine)
         stage.follow(partial(_are_there, letters, dead + 1))

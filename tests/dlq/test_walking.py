@@ -14,7 +14,7 @@ from dlq.index.sweep import Sweep
 from dlq.index.walk import Walk, Walked, WalkIncomplete
 from dlq.models import DeadLetter, LetterContent, LetterQueue
 from dlq.search import matching
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.dlq.processes import Processes
 from tests.dlq.stage import DLA, Stage
 from tests.dlq.sweeping import sweep_until
@@ -77,7 +77,7 @@ def test_a_letter_that_is_there_again_gets_its_body_again(stage: Stage, settings
     rows = DeadLetter.objects.filter(queue=f"DLQ.{key}")
     whole = {row.pk: (bytes(row.encoded), row.body_text) for row in rows}
     rows.update(state="gone", state_at=timezone.now() - timedelta(days=40))
-    run = work(timezone.now(), every=timedelta(0))
+    run = run_retention_turn(timezone.now(), every=timedelta(0))
     assert run is not None and run.state == "done"
     assert all(not row.encoded and not row.body_text for row in rows.all())
     assert numbers_with(f"{key}-0") == []
@@ -93,7 +93,7 @@ def test_a_letter_that_is_there_again_gets_its_body_again(stage: Stage, settings
 
 
 def numbers_with(text: str) -> list[int]:
-    return matching.numbers(matching.wanted_words(text), above=-1, below=2**63 - 1, most=10)
+    return matching.matching_numbers(matching.wanted_words(text), above=-1, below=2**63 - 1, most=10)
 
 
 def test_a_walk_that_saw_less_than_the_broker_counts_marks_nothing(

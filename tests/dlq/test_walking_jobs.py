@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from console.jobs.worker import claim
 from dlq import tasks
-from dlq.cli.ask import ask
+from dlq.cli.ask import call_api
 from dlq.models import JobState, ReplayJob
 from tests.dlq.jobs import replays, run_replay
 from tests.dlq.stage import Stage
@@ -51,7 +51,7 @@ def scene(stage: Stage, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Scene
 
 
 def asked(by: User, job: ReplayJob) -> dict[str, Any]:
-    found: dict[str, Any] = ask(by, "GET", f"replays/{job.pk}/")
+    found: dict[str, Any] = call_api(by, "GET", f"replays/{job.pk}/")
     return found
 
 

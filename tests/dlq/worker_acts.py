@@ -40,7 +40,7 @@ from dlq.replay import creation
 from dlq.replay.creation import Options
 from dlq.replay.operations import ON_REPLAYS
 from dlq.replay.preflight.rules import CODES
-from dlq.replay.requests import Wish, begin
+from dlq.replay.requests import ReplayRequest, begin_replay
 from dlq.replay.rules import slices
 from dlq.replay.worker import mover, planner
 from dlq.search.matching import TABLE
@@ -103,9 +103,11 @@ def operate(key: str, who: str, wishes: list[tuple[str, list[int]]]) -> list[str
     _small()
     told, by, setting = [], User.objects.get(username=who), LaunchSetting.objects.get(key=key)
     for scope, letters in wishes:
-        wish = Wish(setting, Action.GIVE_BACK, scope, letters, reason=f"{who} wants it", acknowledged=CODES)
+        wish = ReplayRequest(
+            setting, Action.GIVE_BACK, scope, letters, reason=f"{who} wants it", acknowledged=CODES
+        )
         try:
-            told.append(str(begin(wish, by=by, now=timezone.now()).pk))
+            told.append(str(begin_replay(wish, by=by, now=timezone.now()).pk))
         except Refused as refused:
             told.append(refused.code)
     return told
@@ -131,7 +133,7 @@ def grow_old(key: str, names: list[str]) -> None:
 
 def empty_bin(key: str) -> dict[str, list[str]]:
     """As beat does; what the index says afterwards of the letters of a setting in the bin."""
-    tasks.empty_bin()
+    tasks.purge_trash()
     told: dict[str, list[str]] = {}
     rows = DeadLetter.objects.filter(queue=BIN_QUEUE, setting_key=key).order_by("message_key")
     for state, name in rows.values_list("state", "message_key"):

@@ -19,7 +19,7 @@ from pipeline import crash
 from pipeline.archive.erasing import find
 from pipeline.archive.erasing import substitute as in_archive
 from pipeline.archive.reading import Archive
-from retention.erasure.archive import _planned, _put_down, erase_in_archive, remember
+from retention.erasure.archive import _planned, _put_down, erase_in_archive, remember_for_archive
 from retention.erasure.protocols import ArchiveNotErased, ErasureTarget, substitute
 from retention.models import ArchiveErasure
 from tests.pipeline import classes
@@ -76,7 +76,7 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
     assert erase_in_archive(wanted, dry=True)["rows of the archive"] >= count
     assert summed_up.exists() and not anew.asked()
 
-    remember(wanted, [(setting, key)])
+    remember_for_archive(wanted, [(setting, key)])
     monkeypatch.setitem(os.environ, crash.ASKED, "archive: after the manifest")
     monkeypatch.setitem(os.environ, crash.ALLOWED, "1")
     with pytest.raises(ArchiveNotErased):
@@ -124,7 +124,7 @@ def test_damage_hinders_no_erasing_and_what_lies_aside_is_told_or_goes(
     broken = folder / damaged.path(damaged.files[0])
     broken.write_bytes(b"no Parquet")
     wanted = ErasureTarget(message_key=key)
-    remember(wanted, [(setting, key)])
+    remember_for_archive(wanted, [(setting, key)])
     with pytest.raises(ArchiveNotErased, match=broken.name) as told:
         erase_in_archive(wanted, dry=False)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.activations.rules.placement import Candidate, Current, Plan, Waiting, plan_any, plan_many
+from agents.activations.rules.placement import Blocker, Candidate, Current, Plan, plan_any, plan_many
 
 
 def candidate(
@@ -66,9 +66,9 @@ def test_any_moves_in_order_when_its_server_left_the_pool_or_lost_the_agent() ->
 
 
 def test_any_says_why_it_waits() -> None:
-    assert plan_any([], []).waiting is Waiting.NO_SERVER
-    assert plan_any([candidate(1, alive=False)], []).waiting is Waiting.NONE_ALIVE
-    assert plan_any([candidate(1, offers=False)], []).waiting is Waiting.NONE_OFFERS
+    assert plan_any([], []).waiting is Blocker.NO_SERVER
+    assert plan_any([candidate(1, alive=False)], []).waiting is Blocker.NONE_ALIVE
+    assert plan_any([candidate(1, offers=False)], []).waiting is Blocker.NONE_OFFERS
 
 
 def test_many_starts_on_every_able_server_that_has_no_run() -> None:
@@ -84,7 +84,7 @@ def test_many_keeps_the_run_of_a_silent_server_and_withdraws_from_one_that_left(
 
 
 def test_many_without_an_able_server_says_why_it_waits() -> None:
-    assert plan_many([candidate(1, alive=False)], []).waiting is Waiting.NONE_ALIVE
+    assert plan_many([candidate(1, alive=False)], []).waiting is Blocker.NONE_ALIVE
 
 
 def test_a_run_that_is_over_is_not_begun_again_anywhere_by_any_and_not_there_by_many() -> None:
@@ -95,9 +95,9 @@ def test_a_run_that_is_over_is_not_begun_again_anywhere_by_any_and_not_there_by_
 
 
 def test_without_a_fence_nothing_begins_while_a_run_is_leaving() -> None:
-    assert plan_any([candidate(1)], [], fenced=False, leaving=True).waiting is Waiting.STOPPING
+    assert plan_any([candidate(1)], [], fenced=False, leaving=True).waiting is Blocker.STOPPING
     moving = plan_any([candidate(2)], [Current(run=7, server=1)], fenced=False)
-    assert moving == Plan(withdraw=(7,), waiting=Waiting.STOPPING)
+    assert moving == Plan(withdraw=(7,), waiting=Blocker.STOPPING)
     lost = plan_any([candidate(1, alive=False), candidate(2)], [Current(run=7, server=1)], fenced=False)
     assert lost == Plan(start=(2,), lose=(7,))
 
@@ -148,16 +148,16 @@ def test_many_withdraws_nothing_that_is_over() -> None:
 @pytest.mark.parametrize(
     ("candidates", "waiting"),
     [
-        ([], Waiting.NO_SERVER),
-        ([candidate(1, alive=False), candidate(2, alive=False)], Waiting.NONE_ALIVE),
-        ([candidate(1, alive=False), candidate(2, offers=False)], Waiting.NONE_OFFERS),
-        ([candidate(1, cordoned=True), candidate(2, offers=False)], Waiting.CORDONED),
-        ([candidate(1, draining=True)], Waiting.CORDONED),
-        ([candidate(1, obeys=False), candidate(2, offers=False)], Waiting.DISOBEYING),
-        ([candidate(1, obeys=False), candidate(2, cordoned=True)], Waiting.CORDONED),
+        ([], Blocker.NO_SERVER),
+        ([candidate(1, alive=False), candidate(2, alive=False)], Blocker.NONE_ALIVE),
+        ([candidate(1, alive=False), candidate(2, offers=False)], Blocker.NONE_OFFERS),
+        ([candidate(1, cordoned=True), candidate(2, offers=False)], Blocker.CORDONED),
+        ([candidate(1, draining=True)], Blocker.CORDONED),
+        ([candidate(1, obeys=False), candidate(2, offers=False)], Blocker.DISOBEYING),
+        ([candidate(1, obeys=False), candidate(2, cordoned=True)], Blocker.CORDONED),
     ],
 )
-def test_why_nothing_can_begin(candidates: list[Candidate], waiting: Waiting) -> None:
+def test_why_nothing_can_begin(candidates: list[Candidate], waiting: Blocker) -> None:
     assert plan_any(candidates, []) == Plan(waiting=waiting)
     assert plan_any(candidates, [Current(run=7, server=9)]) == Plan(withdraw=(7,), waiting=waiting)
     assert plan_many(candidates, []) == Plan(waiting=waiting)
@@ -175,8 +175,8 @@ def test_without_a_fence_nothing_begins_beside_what_may_still_run() -> None:
 
     assert plan_any([lost, unable, able], runs) == Plan(start=(3,), lose=(7,), withdraw=(8, 9))
     unfenced = plan_any([lost, unable, able], runs, fenced=False)
-    assert unfenced == Plan(lose=(7,), withdraw=(8, 9), waiting=Waiting.STOPPING)
-    assert plan_any([unable, able], [runs[2]], fenced=False) == Plan(withdraw=(9,), waiting=Waiting.STOPPING)
+    assert unfenced == Plan(lose=(7,), withdraw=(8, 9), waiting=Blocker.STOPPING)
+    assert plan_any([unable, able], [runs[2]], fenced=False) == Plan(withdraw=(9,), waiting=Blocker.STOPPING)
     assert plan_any([able], [], leaving=True) == plan_any([able], [], fenced=False) == Plan(start=(3,))
 
 
@@ -184,7 +184,7 @@ def test_without_a_fence_nothing_begins_beside_what_may_still_run() -> None:
     ("plan", "changes"),
     [
         (Plan(), False),
-        (Plan(waiting=Waiting.NO_SERVER), False),
+        (Plan(waiting=Blocker.NO_SERVER), False),
         (Plan(start=(1,)), True),
         (Plan(lose=(1,)), True),
         (Plan(withdraw=(1,)), True),
@@ -196,4 +196,4 @@ def test_a_plan_changes_what_it_starts_loses_or_withdraws(plan: Plan, changes: b
 
 def test_why_a_setting_waits_has_the_words_that_are_stored() -> None:
     stored = ["", "no_server", "none_alive", "none_offers", "cordoned", "disobeying", "stopping"]
-    assert [waiting.value for waiting in Waiting] == stored
+    assert [waiting.value for waiting in Blocker] == stored

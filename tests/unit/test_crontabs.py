@@ -12,7 +12,7 @@ from agents.rules.crontabs import (
     Fields,
     check_crontab,
     check_time_zone,
-    fields_of,
+    crontab_fields,
     time_zones,
 )
 
@@ -20,14 +20,14 @@ NONE: frozenset[tuple[int, int]] = frozenset()
 
 
 def test_a_star_is_everything() -> None:
-    assert fields_of("* * * * *") == Fields(
+    assert crontab_fields("* * * * *") == Fields(
         frozenset(range(60)), crontabs.ALL_HOURS, crontabs.ALL_DAYS, crontabs.ALL_MONTHS,
         crontabs.ALL_WEEKDAYS, NONE, either=False,
     )  # fmt: skip
 
 
 def test_each_field_is_expanded() -> None:
-    assert fields_of("5,50-52 */8 1,L,LW JAN-MAR,12 *") == Fields(
+    assert crontab_fields("5,50-52 */8 1,L,LW JAN-MAR,12 *") == Fields(
         frozenset({5, 50, 51, 52}), frozenset({0, 8, 16}), frozenset({1, LAST_DAY, LAST_WORKDAY}),
         frozenset({1, 2, 3, 12}), crontabs.ALL_WEEKDAYS, NONE, either=False,
     )  # fmt: skip
@@ -44,7 +44,7 @@ def test_each_field_is_expanded() -> None:
 def test_weekdays_count_from_0_which_is_sunday_as_7_is(
     field: str, weekdays: set[int], nth: set[tuple[int, int]]
 ) -> None:
-    fields = fields_of(f"0 0 * * {field}")
+    fields = crontab_fields(f"0 0 * * {field}")
     assert (set(fields.weekdays), set(fields.nth_weekdays)) == (weekdays, nth)
 
 
@@ -53,7 +53,7 @@ def test_weekdays_count_from_0_which_is_sunday_as_7_is(
     [("0 0 1 * 5", True), ("0 0 * * 5", False), ("0 0 1 * *", False), ("0 0 */2 * 5", False)],
 )
 def test_either_day_is_enough_where_both_are_restricted(crontab: str, either: bool) -> None:
-    assert fields_of(crontab).either is either
+    assert crontab_fields(crontab).either is either
 
 
 @pytest.mark.parametrize("crontab", ["30 2 * * *", " 30  2 29 2 * ", "0 0 31 2 5", "0 0 L * mon-fri"])
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_a_crontab_is_said(crontab: str, code: str, text: str
 def test_a_number_too_long_to_be_read_is_refused_as_any_other(field: int) -> None:
     fields = ["*"] * 5
     fields[field] = "9" * 5000
-    for check in (check_crontab, fields_of):
+    for check in (check_crontab, crontab_fields):
         with pytest.raises(ValidationError) as refused:
             check(" ".join(fields))
         assert refused.value.code == "crontab"

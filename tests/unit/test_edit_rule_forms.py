@@ -10,7 +10,16 @@ import pytest
 from broker.port import Message
 from contract.typed import Typed
 from dlq.dead_letters.rules.json_masks import HIDDEN
-from dlq.edit.rules.bulk_rule import OPERATIONS, Applied, Operation, Rule, apply, is_hidden, rule_of, told
+from dlq.edit.rules.bulk_rule import (
+    OPERATIONS,
+    Applied,
+    Operation,
+    Rule,
+    apply,
+    describe_rule,
+    is_hidden,
+    rule_of,
+)
 from dlq.edit.rules.values import EditRefused
 from dlq.replay.preflight.text import OPERATION_WORDS
 
@@ -200,9 +209,9 @@ def test_a_rule_is_told_bounded_and_without_what_is_masked() -> None:
     long = "x" * 301
     large = {"op": "set_json", "pointer": f"/{long}", "json": f'"{long}"'}
     made = rule_of([SET, REMOVE, SET_JSON, REMOVE_JSON, large, {**SET, "name": "card"}])
-    assert [tuple(each.values()) for each in told(made, CARD)] == [
+    assert [tuple(each.values()) for each in describe_rule(made, CARD)] == [
         ("set_property", "n", "7 (int)"), ("remove_property", "n", ""), ("set_json", "/a/0", '{"b": 1.0}'),
         ("remove_json", "/a", ""), ("set_json", f"/{long}"[:300], f'"{long}'[:300]), ("set_property", "card",
         HIDDEN),
     ]  # fmt: skip
-    assert [*told(made, NONE)[0]] == ["op", "place", "value"]
+    assert [*describe_rule(made, NONE)[0]] == ["op", "place", "value"]

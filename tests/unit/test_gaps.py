@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failures.intake.gaps import gaps, newest, size
+from failures.intake.gaps import gaps, newest_gaps, size
 
 
 @pytest.mark.parametrize(
@@ -31,5 +31,5 @@ def test_gaps_and_numbers_are_together_all_up_to_the_last(mark: int, ahead: set[
 
 
 def test_a_spool_keeps_the_newest_gaps() -> None:
-    kept = newest([[1, 1]], [(number, number) for number in range(3, 43, 2)])
+    kept = newest_gaps([[1, 1]], [(number, number) for number in range(3, 43, 2)])
     assert len(kept) == 20 and kept[0] == [3, 3] and kept[-1] == [41, 41]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from agents.groups.rules import Decision, MemberFacts, Step, next_step
+from agents.groups.rules import GroupDecision, GroupStep, MemberFacts, next_step
 from agents.models import ActivationState
 
 ENDS = [
@@ -20,19 +20,21 @@ def test_only_a_good_end_starts_the_next_one(plan: list[str], state: str, index:
     index = min(index, len(plan) - 1)
     decision = next_step(plan, index, MemberFacts(state, ended=True))
     last, good = index + 1 == len(plan), state == ActivationState.SUCCEEDED
-    assert decision.step is (Step.FAIL if not good else Step.SUCCEED if last else Step.START)
-    assert next_step(plan, index, MemberFacts(state, ended=False)) == Decision(Step.WAIT, index)
+    assert decision.step is (GroupStep.FAIL if not good else GroupStep.SUCCEED if last else GroupStep.START)
+    assert next_step(plan, index, MemberFacts(state, ended=False)) == GroupDecision(GroupStep.WAIT, index)
 
 
 def test_a_group_begins_with_the_member_at_its_place_and_ends_after_the_last() -> None:
     good = MemberFacts(ActivationState.SUCCEEDED, ended=True)
-    assert next_step(["a", "b"], 0, None) == Decision(Step.START)
-    assert next_step(["a", "b"], 1, None) == Decision(Step.START, 1)
-    assert next_step(["a", "b"], 0, good) == Decision(Step.START, 1)
-    assert next_step(["a", "b"], 1, MemberFacts(ActivationState.FAILED, ended=True)) == Decision(Step.FAIL, 1)
-    assert next_step(["a", "b"], 1, good) == Decision(Step.SUCCEED, 2)
+    assert next_step(["a", "b"], 0, None) == GroupDecision(GroupStep.START)
+    assert next_step(["a", "b"], 1, None) == GroupDecision(GroupStep.START, 1)
+    assert next_step(["a", "b"], 0, good) == GroupDecision(GroupStep.START, 1)
+    assert next_step(["a", "b"], 1, MemberFacts(ActivationState.FAILED, ended=True)) == GroupDecision(
+        GroupStep.FAIL, 1
+    )
+    assert next_step(["a", "b"], 1, good) == GroupDecision(GroupStep.SUCCEED, 2)
     for member in (None, good):
-        assert next_step(["a", "b"], 2, member) == Decision(Step.SUCCEED, 2)
+        assert next_step(["a", "b"], 2, member) == GroupDecision(GroupStep.SUCCEED, 2)
 
 
 class Passes(RuleBasedStateMachine):
@@ -44,7 +46,7 @@ class Passes(RuleBasedStateMachine):
         self.index = 0
         self.begun: dict[int, MemberFacts] = {}
         self.order: list[int] = []
-        self.ended: Step | None = None
+        self.ended: GroupStep | None = None
 
     def facts(self) -> MemberFacts | None:
         return self.begun.get(self.index)
@@ -52,9 +54,9 @@ class Passes(RuleBasedStateMachine):
     @rule(dies=st.booleans())
     def look(self, dies: bool) -> None:
         decision = next_step(self.plan, self.index, self.facts())
-        if dies or self.ended or decision.step is Step.WAIT:
+        if dies or self.ended or decision.step is GroupStep.WAIT:
             return
-        if decision.step is Step.START:
+        if decision.step is GroupStep.START:
             self.index = decision.index
             self.begun[self.index] = MemberFacts(ActivationState.RUNNING, ended=False)
             self.order.append(self.index)
@@ -71,7 +73,7 @@ class Passes(RuleBasedStateMachine):
         assert self.order == list(range(len(self.order)))
         for index in self.order[:-1]:
             assert self.begun[index] == MemberFacts(ActivationState.SUCCEEDED, ended=True)
-        if self.ended is Step.SUCCEED:
+        if self.ended is GroupStep.SUCCEED:
             assert len(self.order) == len(self.plan)
             assert self.begun[len(self.plan) - 1].state == ActivationState.SUCCEEDED
 

@@ -13,7 +13,7 @@ from dlq.replay.rules.ladder import (
     Surroundings,
     breaker_moved,
     next_step,
-    place,
+    position_in_ladder,
     step_size,
     unheard,
 )
@@ -36,7 +36,7 @@ def test_the_next_letter_fills_its_step_before_another_begins() -> None:
         + [(2, room) for room in range(25, 0, -1)]
         + [(3, 125)]
     )
-    assert [place(planned) for planned in range(32)] == expected
+    assert [position_in_ladder(planned) for planned in range(32)] == expected
 
 
 def test_each_letter_that_was_moved_has_one_outcome_or_none_yet() -> None:

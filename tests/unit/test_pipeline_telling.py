@@ -1,14 +1,14 @@
 """What the terminal says of a run of the pipeline."""
 
 from insights.models import PipelineRun, PipelineState
-from insights.runs.progress import lines
+from insights.runs.progress import run_lines
 
 NOTHING_NEW = "nothing new: what is younger than 10 minutes is for the next run"
 
 
 def of(*states: str, state: PipelineState = PipelineState.DONE) -> list[str]:
     stages = [{"stage": f"job {n}", "state": each} for n, each in enumerate(states)]
-    return lines(PipelineRun(state=state, stages=stages))
+    return run_lines(PipelineRun(state=state, stages=stages))
 
 
 def test_a_run_that_found_nothing_says_why() -> None:

@@ -7,26 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlq.models import Action, LetterState
-from dlq.replay.preflight.rules import CODES, Flight, Place, Warning, judge
+from dlq.replay.preflight.rules import CODES, PreflightResult, ReplayTarget, Warning, judge
 from dlq.replay.preflight.skips import Letter, Policy
 
 GOOD = Letter(1, LetterState.DEAD, 10, "node-1", "orders", "v1:a", "ID:1", 1, "1.0", False)
-PLACE = Place("orders", "orders", consumers=1, servers=1, versions=frozenset({"1.1"}))
+PLACE = ReplayTarget("orders", "orders", consumers=1, servers=1, versions=frozenset({"1.1"}))
 BACK = Policy(Action.GIVE_BACK, node_id="node-1")
 
 
 def flight(
     *letters: Letter,
     policy: Policy = BACK,
-    place: Place = PLACE,
+    place: ReplayTarget = PLACE,
     total: int | None = None,
     ladder: bool = False,
-) -> Flight:
+) -> PreflightResult:
     why = [(letter, policy.why_not(letter)) for letter in letters]
     return judge(why, policy, place, total=total, ladder=ladder)
 
 
-def codes(found: Flight) -> list[tuple[str, int, int]]:
+def codes(found: PreflightResult) -> list[tuple[str, int, int]]:
     return [(warning.code, warning.n, warning.of) for warning in found.warnings]
 
 
@@ -77,12 +77,12 @@ def test_a_letter_is_left_out_for_one_reason(letter: Letter, policy: Policy, why
         (replace(PLACE, ordered=True, newer=12), [("ordered", 12, 0)]),
     ],
 )
-def test_the_place_is_warned_of(place: Place, found: list[tuple[str, int, int]]) -> None:
+def test_the_place_is_warned_of(place: ReplayTarget, found: list[tuple[str, int, int]]) -> None:
     assert codes(flight(GOOD, GOOD._replace(pk=2, agent_version=""), place=place)) == found
 
 
 def test_without_its_subscription_nothing_goes_and_nothing_is_warned_of() -> None:
-    found = flight(GOOD, GOOD._replace(pk=2, number=-1), place=replace(PLACE, there=False, enabled=False))
+    found = flight(GOOD, GOOD._replace(pk=2, number=-1), place=replace(PLACE, exists=False, enabled=False))
     assert (found.going, found.skipped, found.warnings) == (0, {"no_subscription": 1, "no_id": 1}, ())
 
 
@@ -154,12 +154,12 @@ def test_some_letters_are_named_the_newest_first() -> None:
 def test_what_was_counted_before_may_be_less_than_what_is_looked_at_now() -> None:
     found = flight(GOOD, GOOD._replace(pk=2), total=1)
     assert (found.total, found.going, found.about) == (2, 2, True)
-    assert flight(total=7) == Flight(seen=0, total=7, going=0, about=True)
+    assert flight(total=7) == PreflightResult(seen=0, total=7, going=0, about=True)
 
 
 def test_of_a_place_that_nothing_is_known_of_nothing_is_expected() -> None:
-    assert Place("q") == Place("q", "", True, True, False, None, 0, frozenset(), False, None)
-    assert codes(flight(GOOD, place=Place("q"))) == [("no_consumer", 0, 0)]
+    assert ReplayTarget("q") == ReplayTarget("q", "", True, True, False, None, 0, frozenset(), False, None)
+    assert codes(flight(GOOD, place=ReplayTarget("q"))) == [("no_consumer", 0, 0)]
     assert Warning("ordered") == Warning("ordered", n=0, of=0)
 
 

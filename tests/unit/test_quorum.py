@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.breaker.rules import Facts, Other, Rule, decide, live
+from agents.breaker.rules import Other, QuorumFacts, Rule, decide_quorum, live
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LONG_AGO, JUST_NOW = NOW - timedelta(seconds=60), NOW - timedelta(seconds=59.5)
@@ -16,27 +16,27 @@ NAMES = st.lists(st.sampled_from(["srv-1", "srv-2", "srv-3", "srv-4"]), unique=T
 @pytest.mark.parametrize(
     ("facts", "rule"),
     [
-        (Facts(many=False), Rule.NOTHING),
-        (Facts(many=False, interrupted=("a",), live=("b",)), Rule.ANY),
-        (Facts(many=True, interrupted=("a",), live=("b",)), Rule.NOT_ENOUGH),
-        (Facts(many=True, interrupted=("a", "b"), live=("c",)), Rule.TWO_SERVERS),
-        (Facts(many=True, interrupted=("a",)), Rule.ALL_THERE_ARE),
-        (Facts(many=True, interrupted=("a",), heard=False), Rule.NOT_ENOUGH),
-        (Facts(many=True, trial=True, interrupted=("a",), live=("b", "c")), Rule.TRIAL),
-        (Facts(many=True, trial=True, live=("b",)), Rule.NOTHING),
+        (QuorumFacts(many=False), Rule.NOTHING),
+        (QuorumFacts(many=False, interrupted=("a",), live=("b",)), Rule.ANY),
+        (QuorumFacts(many=True, interrupted=("a",), live=("b",)), Rule.NOT_ENOUGH),
+        (QuorumFacts(many=True, interrupted=("a", "b"), live=("c",)), Rule.TWO_SERVERS),
+        (QuorumFacts(many=True, interrupted=("a",)), Rule.ALL_THERE_ARE),
+        (QuorumFacts(many=True, interrupted=("a",), heard=False), Rule.NOT_ENOUGH),
+        (QuorumFacts(many=True, trial=True, interrupted=("a",), live=("b", "c")), Rule.TRIAL),
+        (QuorumFacts(many=True, trial=True, live=("b",)), Rule.NOTHING),
     ],
 )
-def test_the_rule(facts: Facts, rule: Rule) -> None:
-    decided = decide(facts)
+def test_the_rule(facts: QuorumFacts, rule: Rule) -> None:
+    decided = decide_quorum(facts)
     assert (decided.rule, decided.trips) == (rule, rule not in (Rule.NOTHING, Rule.NOT_ENOUGH))
 
 
 def test_a_server_that_is_named_twice_is_one() -> None:
-    assert not decide(Facts(many=True, interrupted=("a", "a"), live=("b",))).trips
+    assert not decide_quorum(QuorumFacts(many=True, interrupted=("a", "a"), live=("b",))).trips
 
 
 def test_the_explanation_says_who_and_how_many_it_takes() -> None:
-    decided = decide(Facts(many=True, interrupted=("b",), live=("c", "a")))
+    decided = decide_quorum(QuorumFacts(many=True, interrupted=("b",), live=("c", "a")))
     assert decided.as_json() == {"needed": 2, "interrupted": ["b"], "live": ["a", "c"], "rule": "not_enough"}
 
 
@@ -44,7 +44,7 @@ def test_the_explanation_says_who_and_how_many_it_takes() -> None:
 def test_only_a_pool_whose_servers_work_at_once_needs_two_that_give_up(
     many: bool, trial: bool, needed: int
 ) -> None:
-    assert decide(Facts(many, trial, interrupted=("b",))).needed == needed
+    assert decide_quorum(QuorumFacts(many, trial, interrupted=("b",))).needed == needed
 
 
 def test_the_words_of_the_rule_are_those_that_are_stored_with_a_trip() -> None:
@@ -62,12 +62,12 @@ def test_the_words_of_the_rule_are_those_that_are_stored_with_a_trip() -> None:
 def test_one_more_that_gives_up_never_keeps_a_setting_on(
     many: bool, trial: bool, interrupted: tuple[str, ...], live: tuple[str, ...], heard: bool
 ) -> None:
-    before = Facts(many, trial, interrupted, live, heard)
+    before = QuorumFacts(many, trial, interrupted, live, heard)
     for name in live:
-        after = Facts(
+        after = QuorumFacts(
             many, trial, (*interrupted, name), tuple(other for other in live if other != name), heard
         )
-        assert decide(after).trips >= decide(before).trips
+        assert decide_quorum(after).trips >= decide_quorum(before).trips
 
 
 @given(st.booleans(), st.booleans(), NAMES, NAMES, st.booleans())
@@ -77,7 +77,7 @@ def test_many_is_switched_off_by_two_servers_or_by_all_there_are(
     live = tuple(name for name in others if name not in interrupted)
     alone = bool(interrupted) and not live and heard
     one_is_enough = bool(interrupted) and (trial or not many)
-    found = decide(Facts(many, trial, interrupted, live, heard))
+    found = decide_quorum(QuorumFacts(many, trial, interrupted, live, heard))
     assert found.trips is (one_is_enough or len(interrupted) >= 2 or alone)
 
 

@@ -10,14 +10,14 @@ from dlq.replay.rules.slices import (
     Candidate,
     Figures,
     Mover,
-    Told,
+    SliceResult,
     by_ids,
     chunks,
-    judge,
+    judge_slice,
     left_by,
     mover_of,
     parts_of,
-    told,
+    slice_result,
 )
 
 LETTERS = st.lists(st.integers(0, 10_000), unique=True)
@@ -90,39 +90,39 @@ def test_figures_tell_how_many_left(
 @pytest.mark.parametrize(
     ("left", "moved", "first", "verdict"),
     [
-        (5, 5, True, Told.GONE),
-        (6, 5, True, Told.GONE),  # others took one besides
-        (4, 5, True, Told.UNCLEAR),
-        (5, 4, True, Told.UNCLEAR),  # others took one of them, or one stayed
-        (0, 0, True, Told.STAYED),
-        (1, 0, True, Told.UNCLEAR),
-        (5, 5, False, Told.GONE),  # the try before moved none of them
+        (5, 5, True, SliceResult.GONE),
+        (6, 5, True, SliceResult.GONE),  # others took one besides
+        (4, 5, True, SliceResult.UNCLEAR),
+        (5, 4, True, SliceResult.UNCLEAR),  # others took one of them, or one stayed
+        (0, 0, True, SliceResult.STAYED),
+        (1, 0, True, SliceResult.UNCLEAR),
+        (5, 5, False, SliceResult.GONE),  # the try before moved none of them
         (
             5,
             0,
             False,
-            Told.LEFT,
+            SliceResult.LEFT,
         ),  # moved again after a crash: none of them is there, and nobody knows who took them
-        (5, 2, False, Told.LEFT),
-        (6, 0, False, Told.UNCLEAR),
-        (0, 0, False, Told.UNCLEAR),
-        (5, None, True, Told.UNCLEAR),
-        (5, None, False, Told.UNCLEAR),  # no move came to its end yet
-        (None, 5, True, Told.UNCLEAR),
+        (5, 2, False, SliceResult.LEFT),
+        (6, 0, False, SliceResult.UNCLEAR),
+        (0, 0, False, SliceResult.UNCLEAR),
+        (5, None, True, SliceResult.UNCLEAR),
+        (5, None, False, SliceResult.UNCLEAR),  # no move came to its end yet
+        (None, 5, True, SliceResult.UNCLEAR),
     ],
 )
 def test_only_the_answer_of_the_broker_says_that_a_slice_of_five_was_moved_by_us(
-    left: int | None, moved: int | None, first: bool, verdict: Told
+    left: int | None, moved: int | None, first: bool, verdict: SliceResult
 ) -> None:
-    assert told(5, left, moved, first=first) is verdict
+    assert slice_result(5, left, moved, first=first) is verdict
 
 
 @given(ITEMS, SEEN, st.frozensets(st.integers(0, 50)))
 def test_what_the_walk_saw_is_tried_again_until_it_is_stuck(
     items: list[tuple[int, int]], present: Numbers, held: frozenset[int]
 ) -> None:
-    early = judge(items, present, held, 2, patient=False)
-    late = judge(items, present, held, 3, patient=False)
+    early = judge_slice(items, present, held, 2, patient=False)
+    late = judge_slice(items, present, held, 3, patient=False)
     assert early.gone == late.gone == tuple(item for item, number in items if number not in present)
     assert (early.stuck, early.held, late.again, late.held) == ((), (), (), ())
     assert early.again == late.stuck == tuple(item for item, number in items if number in present)
@@ -132,7 +132,7 @@ def test_what_the_walk_saw_is_tried_again_until_it_is_stuck(
 def test_what_another_consumer_has_in_delivery_is_waited_for(
     items: list[tuple[int, int]], present: Numbers, held: frozenset[int], tries: int
 ) -> None:
-    verdict = judge(items, present, held, tries, patient=True)
+    verdict = judge_slice(items, present, held, tries, patient=True)
     numbers = dict(items)
     assert {numbers[item] for item in verdict.held} == {n for _, n in items if n in held and n in present}
     assert not {numbers[item] for item in (*verdict.again, *verdict.stuck)} & held

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.crontabs import check_crontab, fields_of
+from agents.rules.crontabs import check_crontab, crontab_fields
 from agents.schedules.windows import Timetable, due_windows, last_window, next_windows
 
 BERLIN = "Europe/Berlin"
@@ -167,5 +167,5 @@ def test_no_text_breaks_the_check(one: str, other: str) -> None:
             check_crontab(text)
         except ValidationError:
             continue
-        fields_of(text)
+        crontab_fields(text)
         assert next_windows(Timetable(text), at("2026-01-01"), 1)

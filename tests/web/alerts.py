@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.models import Pool
 from alerts.evaluation import evaluate_kind
-from alerts.kinds import Kind, Observation
+from alerts.kinds import AlertKind, Observation
 from alerts.models import Severity
 from alerts.rules import Thresholds
 from alerts.sources import KINDS
@@ -20,7 +20,7 @@ LIMITS = Thresholds(80.0, 60.0, open_after=timedelta(minutes=2), close_after=tim
 class Heat:
     """`values` by subject; None as a value: nobody knows it. `pools` of each observation."""
 
-    kind: Kind
+    kind: AlertKind
     values: dict[str, float | None] = field(default_factory=dict)
     pools: frozenset[int] = frozenset()
     facts: dict[str, Any] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Heat:
 def heat(pool: Pool | None = None, limits: Thresholds = LIMITS, **options: Any) -> Iterator[Heat]:
     """It is the kind `heat` while it lasts."""
     made: list[Heat] = []
-    kind = Kind(
+    kind = AlertKind(
         name="heat",
         label="Heat",
         severity=Severity.BAD,

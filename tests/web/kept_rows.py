@@ -64,7 +64,7 @@ class Kept:
                     f"VALUES ({', '.join(['%s'] * len(columns))})",
                     [_moved(row, moving, passed) for row in rows],
                 )
-        storing.add(self.letters, self.words)
+        storing.add_words(self.letters, self.words)
         return _Loading(self.made, passed).load()
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from django.utils import timezone
 
 from insights.models import PipelineRun, PipelineTrigger
-from insights.runs.start import ask
-from insights.runs.worker import work
+from insights.runs.start import request_run
+from insights.runs.worker import work_on_run
 
 STAND_IN = Path(__file__).parent / "spark_stand_in.py"
 
@@ -30,12 +30,12 @@ def use(settings: Any, folder: Path, mode: str) -> None:
 
 
 def asked(**more: Any) -> PipelineRun:
-    return ask(PipelineTrigger.PAGE, timezone.now(), **more)
+    return request_run(PipelineTrigger.PAGE, timezone.now(), **more)
 
 
 def worked(**more: Any) -> PipelineRun:
     """A run from its begin to its end, in this process."""
-    run = work(asked(**more).pk)
+    run = work_on_run(asked(**more).pk)
     assert run is not None
     return run
 

@@ -72,7 +72,7 @@ def test_a_batch_that_is_killed_anywhere_is_stored_whole_by_the_next_attempt(
     house: House, after: bool
 ) -> None:
     house.store(house.opened(house.id(1)))
-    answers.answer(answers.named(house.id(2), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
+    answers.acknowledge(answers.named(house.id(2), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
     told = (
         house.opened(house.id(2)),
         house.ended(house.id(2), EndState.COMMITTED),
@@ -120,7 +120,9 @@ def test_an_answer_that_is_killed_anywhere_is_not_given_or_passed_on(house: Hous
         with killed_at(statement, after=after):
             try:
                 row = answers.named(house.id(), timezone.now())
-                row = answers.answer(row, Action.ROLLBACK, Answerer(through=said("script")), timezone.now())
+                row = answers.acknowledge(
+                    row, Action.ROLLBACK, Answerer(through=said("script")), timezone.now()
+                )
             except Killed:
                 died = True
         state = Acknowledgement.objects.get().state
@@ -137,7 +139,9 @@ def test_an_answer_that_comes_while_its_record_is_stored_keeps_both(house: House
     def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("INSERT") and "agents_acknowledgement" in sql and not done:
             done.append(sql)
-            answers.answer(answers.named(waiting, timezone.now()), Action.COMMIT, Answerer(), timezone.now())
+            answers.acknowledge(
+                answers.named(waiting, timezone.now()), Action.COMMIT, Answerer(), timezone.now()
+            )
         return run(sql, params, many, context)
 
     with connection.execute_wrapper(execute):
@@ -155,7 +159,7 @@ def test_of_two_answers_at_once_one_counts(house: House) -> None:
 
     def give(action: Action) -> Any:
         try:
-            return answers.answer(row, action, Answerer(), timezone.now()).action
+            return answers.acknowledge(row, action, Answerer(), timezone.now()).action
         except answers.AnsweredOtherwise:
             return "refused"
 
@@ -172,7 +176,7 @@ def test_an_answer_and_the_end_of_its_time_at_once_have_one_end(house: House) ->
 
     def give() -> str:
         try:
-            return answers.answer(row, Action.COMMIT, Answerer(), timezone.now()).state
+            return answers.acknowledge(row, Action.COMMIT, Answerer(), timezone.now()).state
         except answers.TooLate:
             return "too late"
 
@@ -185,7 +189,7 @@ def test_an_answer_and_the_end_of_its_time_at_once_have_one_end(house: House) ->
 
 def test_an_end_for_a_run_that_its_server_does_not_know_is_kept(house: House) -> None:
     """It was passed an answer after it had forgotten the run: the record names no setting."""
-    answers.answer(answers.named(house.id(), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
+    answers.acknowledge(answers.named(house.id(), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
     unknown = replace(house.of, setting="", agent="")
     receipt = house.store(replace(house.ended(house.id(), EndState.LOST, NOT_OPEN()), run=unknown))
     assert (receipt.new, receipt.refused, house.answers()) == (1, (), ())

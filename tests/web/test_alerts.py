@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.models import Pool
 from alerts import evaluation, operations, recording
-from alerts.evaluation import MOST_OPENED, evaluate, late_kinds
+from alerts.evaluation import MOST_OPENED, evaluate_all, late_kinds
 from alerts.kinds import MORE
 from alerts.models import (
     Alert,
@@ -271,7 +271,7 @@ def test_two_beats_at_once_open_one_alert_and_tell_once(quick: Heat, pool: Pool,
 
 def test_whole_looks_at_once_are_one(quick: Heat) -> None:
     quick.values = {"oven": 90}
-    made = at_once(*[lambda: evaluate(NOW)] * 3)
+    made = at_once(*[lambda: evaluate_all(NOW)] * 3)
     assert (sorted(made)[-1], Alert.objects.filter(kind="heat").count(), steps()) == (1, 1, ["opened"])
 
 
@@ -360,11 +360,11 @@ def test_a_source_that_breaks_hinders_no_other_one(
     monkeypatch.setattr(
         evaluation, "every_kind", lambda: [replace(quick.kind, name="broken", observe=broken), quick.kind]
     )
-    assert evaluate(NOW) == 1
+    assert evaluate_all(NOW) == 1
     assert steps() == ["opened"]
     # Once it is known that it was looked at before.
     AlertEvaluation.objects.create(kind="broken", at=NOW)
-    evaluate(NOW + 5 * MINUTE)
+    evaluate_all(NOW + 5 * MINUTE)
     assert late_kinds(NOW + 5 * MINUTE) == ["Heat"] and late_kinds(NOW) == []
 
 
@@ -384,7 +384,7 @@ def test_a_look_ends_when_its_time_is_over_and_the_next_begins_where_it_ended(
     kinds = [kind(name) for name in ("a", "b", "c")]
     monkeypatch.setattr(evaluation, "every_kind", lambda: kinds)
     for minute in range(6):
-        evaluate(NOW + minute * MINUTE)
+        evaluate_all(NOW + minute * MINUTE)
     assert looked == ["a", "b", "c", "a", "b", "c"]
 
 

@@ -68,7 +68,7 @@ def test_a_new_kind_is_one_alert_wherever_it_comes(pool: Pool, grown_up: LaunchS
         == "Never seen before: builtins.KeyError · orders.py:handle, 3 times in orders."
     )
     assert alerts_text.about(alert) == "/fingerprint/?of=v1%3Aa"
-    assert alerts_text.label(
+    assert alerts_text.alert_label(
         alert
     ) == "New kind of failure" and "Look at its protocols" in alerts_text.what_to_do(alert)
 
@@ -87,7 +87,7 @@ def test_a_new_kind_is_over_a_day_later_or_when_it_is_in_the_book_or_merged(oper
         failed(name)
     look("fingerprint_new")
     assert opened("fingerprint_new") == ["v1:a", "v1:b", "v1:c"]
-    known_errors.write("v1:a", known_errors.Known(ticket="OPS-1"), by=operator, now=NOW)
+    known_errors.write("v1:a", known_errors.KnownErrorFields(ticket="OPS-1"), by=operator, now=NOW)
     merges.merge("v1:b", "of old", by=operator, now=NOW)
     look("fingerprint_new", NOW + HOUR)
     assert opened("fingerprint_new") == ["v1:c"]
@@ -107,7 +107,7 @@ def test_the_first_hours_of_a_setting_are_one_alert_also_when_they_are_over(pool
         "setting:young", "30 kinds of failures in the first hours of young.",
     )  # fmt: skip
     assert alerts_text.about(alert) == "/settings/young/"
-    assert alerts_text.label(alert) == "New kinds of failures"
+    assert alerts_text.alert_label(alert) == "New kinds of failures"
     assert "on the page of the setting" in alerts_text.what_to_do(
         alert
     ) and "its protocols" not in alerts_text.what_to_do(alert)
@@ -143,7 +143,9 @@ def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(
     operator: User, viewer: User, client: Client
 ) -> None:
     failed("v1:a", NOW - 3 * HOUR)
-    known_errors.write("v1:a", known_errors.Known(ticket="OPS-17"), by=operator, now=NOW - 2 * HOUR)
+    known_errors.write(
+        "v1:a", known_errors.KnownErrorFields(ticket="OPS-17"), by=operator, now=NOW - 2 * HOUR
+    )
     known_errors.fixed("v1:a", "2.0", by=operator, now=NOW - HOUR)
     look("fingerprint_returned")
     assert opened("fingerprint_returned") == []
@@ -154,7 +156,7 @@ def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(
         "It was said to be fixed and came again: builtins.KeyError · orders.py:handle in orders. (OPS-17)"
     )
     assert alerts_text.measured(alert) == ""
-    assert "Value" not in alerts_text.letter_of(alert.transitions.get())[1]
+    assert "Value" not in alerts_text.alert_email(alert.transitions.get())[1]
     client.force_login(viewer)
     assert "Value" not in client.get(f"/alerts/{alert.pk}/").content.decode()
     assert 'data-label="Value">—</td>' in client.get("/alerts/").content.decode()
@@ -236,8 +238,8 @@ def test_a_hostile_type_is_one_line_and_no_text_of_a_failure_is_told() -> None:
     failed("v1:a", exception_type="Bad\r\nSubject: x", place="p" * 300, headline="card 4111 of Anna")
     look("fingerprint_new")
     row = AlertTransition.objects.get()
-    subject, text = alerts_text.letter_of(row)
-    told = json.dumps(alerts_text.content_of(row)) + subject + text
+    subject, text = alerts_text.alert_email(row)
+    told = json.dumps(alerts_text.alert_webhook_body(row)) + subject + text
     assert "\n" not in subject and "\r" not in text and "Anna" not in told and len(subject) <= 200
 
 

@@ -246,12 +246,12 @@ def test_who_may_only_look_at_a_pool_sees_its_list(house: Pool, viewer: User) ->
 
 
 def test_the_alert_opens_and_closes_by_itself(house: Pool, chief: User, server: Server) -> None:
-    from alerts.evaluation import evaluate
+    from alerts.evaluation import evaluate_all
     from alerts.models import Alert, AlertEvaluation
 
     def look(seconds: int) -> list[str]:
         AlertEvaluation.objects.all().delete()
-        evaluate(timezone.now() + timedelta(seconds=seconds))
+        evaluate_all(timezone.now() + timedelta(seconds=seconds))
         found = Alert.objects.filter(kind="setting_withheld", state="open").order_by("subject")
         return list(found.values_list("subject", flat=True))
 

@@ -17,7 +17,7 @@ from insights.archive import planning
 from insights.archive import report as results
 from insights.archive.cuts import Cut, cut
 from insights.archive.kinds import ArchivedKind, archived_before, kinds
-from insights.archive.planning import add, foreseen, new_blocks, plan
+from insights.archive.planning import add, new_blocks, plan, preview_blocks
 from insights.archive.report import damage
 from insights.models import ArchiveBlock, BlockState, Recomputation
 from insights.runs import loader
@@ -145,7 +145,7 @@ def test_blocks_follow_each_other_and_are_planned_once() -> None:
         "2026-11-22T00:00:00.000000+00:00", "2026-11-22T12:50:00.000000+00:00",
     ]  # fmt: skip
     assert new_blocks()["protocols"] == [1, 2]
-    assert foreseen(NOON + 3 * HOUR)["protocols"] == 0
+    assert preview_blocks(NOON + 3 * HOUR)["protocols"] == 0
 
 
 @pytest.mark.usefixtures("calm")
@@ -279,7 +279,9 @@ def test_what_was_damaged_and_can_be_read_again_has_everything_computed_anew() -
     first = plan(NOON + HOUR)
     run = run_row("done", hours=0)
     done = {"written": [written(1, 1)], "verified": [verified(1)]}
-    loader.take(done, {**first, "new_blocks": {"protocols": [1]}}, run, NOON + HOUR, computed=True)
+    loader.take_archive_report(
+        done, {**first, "new_blocks": {"protocols": [1]}}, run, NOON + HOUR, computed=True
+    )
     assert plan(NOON + HOUR)["new_blocks"]["protocols"] == [] and not plan(NOON + HOUR)["anew"]
 
     broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "it is not there"}]
@@ -290,10 +292,10 @@ def test_what_was_damaged_and_can_be_read_again_has_everything_computed_anew() -
     asked = plan(NOON + HOUR)
     assert (asked["anew"], asked["new_blocks"]["protocols"]) == (True, [1])
     # One that comes while the run computes outlives it; one that failed to compute all clears nothing.
-    planning.ask("meanwhile")
-    loader.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=False)
+    planning.request_recomputation("meanwhile")
+    loader.take_archive_report({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=False)
     assert len(planning.asked()) == 2
-    loader.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=True)
+    loader.take_archive_report({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=True)
     assert list(Recomputation.objects.values_list("why", flat=True)) == ["meanwhile"]
 
 
@@ -303,7 +305,7 @@ def test_damage_that_a_run_found_gone_by_itself_is_computed_by_the_next_one() ->
     results.take_report({"written": [written(1, 1)], "verified": [verified(1)]}, NOON)
     ArchiveBlock.objects.update(state=BlockState.DAMAGED, check_asked=True, computed=True)
     planned: dict[str, Any] = {"new_blocks": {}, "anew_requests": []}
-    loader.take({"verified": [verified(1)]}, planned, run, NOON + HOUR, computed=True)
+    loader.take_archive_report({"verified": [verified(1)]}, planned, run, NOON + HOUR, computed=True)
 
     assert len(planning.asked()) == 1 and new_blocks(anew=True)["protocols"] == [1]
 

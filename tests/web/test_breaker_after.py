@@ -10,7 +10,7 @@ from django.test import Client
 
 from agents.activations.start import start_activation
 from agents.breaker.resume import resume_on_server
-from agents.breaker.trip import evaluate
+from agents.breaker.trip import evaluate_trip
 from agents.groups.enable import enable_group, run_group_now
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
@@ -78,7 +78,7 @@ def test_a_server_that_gave_up_alone_goes_on_with_a_higher_epoch(many: LaunchSet
     assert (desired.epoch, desired.carried_counts) == (resumed.epoch, None)
     row = StateChange.objects.get(what="run", old="interrupted")
     assert (row.by, row.server) == (operator, run.server)
-    assert evaluate(run.activation_id, LATER) is None
+    assert evaluate_trip(run.activation_id, LATER) is None
     give_up(resumed)
     assert is_on(many)
 

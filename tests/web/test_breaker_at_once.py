@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents.breaker.resume import resume_on_server
-from agents.breaker.trip import evaluate
+from agents.breaker.trip import evaluate_trip
 from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server, StateChange
 from agents.settings.enable import disable_setting
 from alerts.models import Notice, NoticeTarget
@@ -59,7 +59,7 @@ def test_three_looks_at_the_same_evidence_make_one_trip(many: LaunchSetting, _ro
     runs = started(many)
     Run.objects.filter(server__name__in=("srv-1", "srv-2")).update(state="interrupted", wanted=False)
 
-    trips = at_once(*[lambda: evaluate(runs["srv-1"].activation_id, NOW)] * 3)
+    trips = at_once(*[lambda: evaluate_trip(runs["srv-1"].activation_id, NOW)] * 3)
 
     assert sum(trip is not None for trip in trips) == 1
     assert BreakerTrip.objects.count() == 1

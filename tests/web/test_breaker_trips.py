@@ -268,7 +268,7 @@ def test_a_kill_between_the_record_and_the_trip_is_made_good(
 ) -> None:
     (run,) = started(setting).values()
     with monkeypatch.context() as broken:
-        broken.setattr("agents.breaker.interruption.evaluate", lambda *_: None)
+        broken.setattr("agents.breaker.interruption.evaluate_trip", lambda *_: None)
         give_up(run)
     assert is_on(setting)
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Pool
-from alerts.evaluation import evaluate
+from alerts.evaluation import evaluate_all
 from alerts.models import Alert
 from contract.names import HISTORY_KEY
 from failures.error_groups.rollup import fold_all
@@ -48,7 +48,7 @@ def test_it_counts_nowhere_and_raises_no_alert(pool: Pool) -> None:
     assert not FailureDelta.objects.exists()
     assert not Fingerprint.objects.exists()
     assert not FingerprintHour.objects.exists()
-    evaluate(timezone.now())
+    evaluate_all(timezone.now())
     assert not Alert.objects.filter(subject__contains=HISTORY_KEY).exists()
     later = timezone.now() + timedelta(days=300)
     assert all(each.going == 0 for key, parts in preview(later) for each in parts if key == HISTORY_KEY)

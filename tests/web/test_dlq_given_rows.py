@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from dlq.dead_letters.queries.ranges import INSTANT, QUEUE, WHOLE, given_rows, type_of
+from dlq.dead_letters.queries.ranges import INSTANT, QUEUE, WHOLE, type_of, values_table
 from dlq.models import DeadLetter
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 def rows(columns: dict[str, str], given: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    said, parameters = given_rows("given", columns, given)
+    said, parameters = values_table("given", columns, given)
     assert len(parameters) <= len(columns), "as many as columns, not as rows"
     with connection.cursor() as cursor:
         cursor.execute(f"WITH {said} SELECT * FROM given ORDER BY 1", parameters)
@@ -35,7 +35,7 @@ def test_instants_and_activations_are_compared_as_columns_are() -> None:
         (connection.ops.adapt_datetimefield_value(at), field.get_db_prep_value(activation, connection)),
         (connection.ops.adapt_datetimefield_value(at), field.get_db_prep_value(UUID(int=8), connection)),
     ]
-    said, parameters = given_rows("given", {"at": INSTANT, "v": type_of("activation_uuid")}, given)
+    said, parameters = values_table("given", {"at": INSTANT, "v": type_of("activation_uuid")}, given)
     same = f"{DeadLetter._meta.db_table} ON seen_at <= given.at AND activation_uuid = given.v"
     with connection.cursor() as cursor:
         cursor.execute(f"WITH {said} SELECT count(*) FROM given JOIN {same}", parameters)

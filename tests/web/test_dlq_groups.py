@@ -146,7 +146,7 @@ def test_a_group_tells_since_when_what_of_whose_and_what_replays_did(
     Taking.objects.create(setting_key=setting.key, by_name="ann")
     group = queries.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"]).found[0]
 
-    facts = stories.facts_of([group], Masks())[0]
+    facts = stories.facts_of_groups([group], Masks())[0]
 
     assert (facts.since, facts.latest, facts.example) == (first.seen_at, last.seen_at, last.pk)
     assert sorted(facts.versions) == ["2.4.1", "2.5.0"]
@@ -170,7 +170,7 @@ def test_replays_are_told_of_the_latest_letters_that_were_given_back(
 
     told = {
         group.value: facts.given_back
-        for group, facts in zip(found, stories.facts_of(found, Masks()), strict=True)
+        for group, facts in zip(found, stories.facts_of_groups(found, Masks()), strict=True)
     }
 
     assert told == {FAULT: "2+", OTHER: "0+"}
@@ -181,7 +181,7 @@ def test_the_example_of_a_group_is_masked(setting: LaunchSetting) -> None:
     row = letters.dead(setting.key, 1, "ID:1", body=make)
     group = queries.groups_of(KINDS["fingerprint"], [row.queue]).found[0]
 
-    seen = stories.facts_of([group], Masks({setting.key: frozenset({"card"})}))[0]
+    seen = stories.facts_of_groups([group], Masks({setting.key: frozenset({"card"})}))[0]
 
     assert "4111" not in seen.body and "card" in seen.body
 

@@ -15,7 +15,7 @@ from contract.typed import Typed
 from dlq.dead_letters.masks import MASK, Masks, masks_for
 from dlq.dead_letters.rules.json_masks import masked_head
 from dlq.dead_letters.rules.parsing import raw_row
-from dlq.exports.files import tell
+from dlq.exports.files import record_export
 from dlq.index import store
 from dlq.models import DeadLetter
 from dlq.replay.creation import create_job
@@ -259,7 +259,7 @@ def test_what_the_trusted_look_for_is_not_told_to_others(operator: User, trusted
     letter()
     query = f"prop=region%3Dnorth&prop=card%3D{SECRET}"
     job = create_job(setting, action="discard", scope="matching", by=trusted, now=reports.AT, query=query)
-    tell(trusted, key="orders", file="csv", bodies=False, query=query)
+    record_export(trusted, key="orders", file="csv", bodies=False, query=query)
     path = f"/replays/{job.pk}/"
     assert SECRET in page(trusted, path) and SECRET in rest(trusted, f"replays/{job.pk}/")["query"]
     told = [page(operator, path), rest(operator, f"replays/{job.pk}/")["query"]]

@@ -15,7 +15,7 @@ from dlq.dead_letters.rules.parsing import letter_row
 from dlq.index import store
 from dlq.models import DeadLetter, LetterState
 from dlq.search import newest as search
-from dlq.search.conditions import Asked
+from dlq.search.conditions import Query
 from dlq.search.newest import Newest, newest
 from dlq.search.visibility import found
 from tests.web.reports import AT
@@ -98,13 +98,13 @@ def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-def asked_for(query: str) -> Asked:
+def asked_for(query: str) -> Query:
     filters, _rows = found(query, User(is_superuser=True, is_active=True))
     assert not filters.problem, filters.problem
     return filters.asked
 
 
-def pages(asked: Asked) -> list[Newest]:
+def pages(asked: Query) -> list[Newest]:
     """All of them, downwards."""
     some: list[Newest] = []
     before: int | None = None

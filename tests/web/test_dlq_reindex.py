@@ -52,7 +52,7 @@ def test_one_that_nobody_drives_any_more_is_gone_on_with(
     for number in range(5):
         letter(number, "parcel")
     run_sql(EMPTY)
-    rebuild.begin(timezone.now())
+    rebuild.begin_rebuild(timezone.now())
     rebuild.step(timezone.now())
     assert found(root, "parcel") == [0, 1]
 
@@ -69,7 +69,7 @@ def test_what_is_stored_and_forgotten_meanwhile_is_right(
     rows = [letter(number, "parcel secret") for number in range(6)]
     DeadLetter.objects.filter(pk=rows[5].pk).update(words_without="")
     run_sql(EMPTY)
-    rebuild.begin(timezone.now())
+    rebuild.begin_rebuild(timezone.now())
     rebuild.step(timezone.now())
     letter(10, "parcel")
     assert catch_up() == (0 if connection.vendor == "sqlite" else 1)
@@ -86,7 +86,7 @@ def test_what_is_stored_and_forgotten_meanwhile_is_right(
 def _forget(row: DeadLetter) -> None:
     with transaction.atomic():
         fresh = DeadLetter.objects.select_related("content").get(pk=row.pk)
-        forgetting.forget([fresh])
+        forgetting.forget_words([fresh])
         fresh.content.encoded, fresh.content.body_text = b"", ""
         fresh.content.save()
 
@@ -103,7 +103,7 @@ def test_the_list_says_that_words_are_missing_until_it_is_done(
         return "still being put into the index" in client.get("/letters/?text=parcel").content.decode()
 
     assert not says_so()
-    rebuild.begin(timezone.now())
+    rebuild.begin_rebuild(timezone.now())
     assert says_so()
     call_command("reindex", stdout=_Nowhere())
     assert not says_so()
@@ -121,7 +121,7 @@ def test_a_large_letter_is_a_piece_of_its_own(
     for number in range(3):
         letter(number, f"parcel {number} " + "x" * 90)
     letter(3, "parcel small")
-    rebuild.begin(timezone.now(), again=True)
+    rebuild.begin_rebuild(timezone.now(), again=True)
     seen = 0
     while rebuild.step(timezone.now()):
         seen += 1

@@ -20,7 +20,7 @@ from dlq.models import Action, DeadLetter, JobState, KnownFault, ReplayJob, Scop
 from dlq.reasons import FAILING
 from dlq.replay.creation import Options, create_job
 from dlq.replay.preflight.rules import CODES
-from dlq.replay.requests import Wish, begin
+from dlq.replay.requests import ReplayRequest, begin_replay
 from dlq.replay.rules.pacing import rate_allows
 from dlq.replay.scopes import frozen
 from dlq.replay.worker import endings
@@ -91,8 +91,8 @@ def test_the_first_total_leaves_out_what_is_left_out(orders: LaunchSetting, root
     muted = letters.dead("orders", 9)
     DeadLetter.objects.filter(pk=muted.pk).update(fingerprint="v1:aa")
     KnownFault.objects.create(setting_key="orders", fingerprint="v1:aa", by=root)
-    wish = Wish(orders, Action.GIVE_BACK, Scope.ALL, acknowledged=CODES)
-    assert begin(wish, by=root, now=timezone.now()).total == 5
+    wish = ReplayRequest(orders, Action.GIVE_BACK, Scope.ALL, acknowledged=CODES)
+    assert begin_replay(wish, by=root, now=timezone.now()).total == 5
 
 
 @pytest.mark.both_databases
@@ -101,7 +101,7 @@ def test_a_job_that_is_given_up_before_it_is_planned_has_no_letters(
 ) -> None:
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
-    endings.give_up(job, said("no such queue"), timezone.now())
+    endings.fail_remaining(job, said("no such queue"), timezone.now())
     job.refresh_from_db()
     assert (job.total, job.planned_at is None) == (0, False)
 
@@ -210,7 +210,7 @@ def test_a_job_that_was_resumed_within_its_slice_stops_by_itself_all_the_same(
     """Who has it has not taken it up anew, so its state is the one that the person gave it."""
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
-    endings.stop(job, "failing", timezone.now())
+    endings.stop_job(job, "failing", timezone.now())
     job.refresh_from_db()
     assert (job.state, job.problem) == (JobState.STOPPED, FAILING())
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from agents.models import LaunchSetting, Run, Server
-from alerts.evaluation import evaluate
+from alerts.evaluation import evaluate_all
 from alerts.models import Alert
 from contract.records import RecordRun
 from dlq.models import ReplayJob
@@ -105,7 +105,7 @@ def test_what_is_of_another_servers_run_is_set_aside_and_told(
     assert "about a run of another server" in client.get(f"/servers/{stranger.name}/").content.decode()
     mark = SpoolMark.objects.get(spool=spool.id)
     assert mark.set_aside_at is not None
-    evaluate(mark.set_aside_at)
+    evaluate_all(mark.set_aside_at)
     assert [alert.subject for alert in Alert.objects.filter(kind="reports_set_aside")] == ["srv-5"]
 
 

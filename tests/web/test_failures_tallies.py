@@ -58,7 +58,7 @@ class TestCounts:
     def test_each_protocol_counts_once_before_and_after_a_fold(self) -> None:
         hall = Hall()
         hall.send(*[hall.failure() for _ in range(3)], hall.failure(fingerprint=OTHER))
-        before = queries.of_activation(hall.run.activation_id)
+        before = queries.counts_of_activation(hall.run.activation_id)
         rollup.fold_all(NOW)
         hall.send(hall.failure(reports.AT + timedelta(minutes=2), exception_text="no row 7"))
 
@@ -66,7 +66,7 @@ class TestCounts:
             ("v1:0123456789abcdef", 3),
             (OTHER, 1),
         ]
-        after = queries.of_activation(hall.run.activation_id)
+        after = queries.counts_of_activation(hall.run.activation_id)
         assert [(alike.fingerprint, alike.count) for alike in after] == [
             ("v1:0123456789abcdef", 4),
             (OTHER, 1),
@@ -74,7 +74,7 @@ class TestCounts:
         assert after[0].first_at == reports.AT and after[0].last_at == reports.AT + timedelta(minutes=2)
         assert after[0].latest == FailureProtocol.objects.latest("occurred_at").pk
         rollup.fold_all(NOW)
-        assert queries.of_activation(hall.run.activation_id) == after
+        assert queries.counts_of_activation(hall.run.activation_id) == after
         assert counted() == {5} and not FailureDelta.objects.exists()
 
     @pytest.mark.parametrize("first", [True, False])
@@ -86,13 +86,17 @@ class TestCounts:
         both = [hall.failure(reports.AT, temporary=first), hall.failure(reports.AT, temporary=not first)]
         for batch in [both] if together else [[each] for each in both]:
             hall.send(*batch)
-        fresh = [(alike.count, alike.temporary) for alike in queries.of_activation(hall.run.activation_id)]
+        fresh = [
+            (alike.count, alike.temporary) for alike in queries.counts_of_activation(hall.run.activation_id)
+        ]
         rollup.fold_all(NOW)
         hall.send(hall.failure(reports.AT, temporary=True))
         rollup.fold_all(NOW)
 
         assert fresh == [(2, False)]
-        after = [(alike.count, alike.temporary) for alike in queries.of_activation(hall.run.activation_id)]
+        after = [
+            (alike.count, alike.temporary) for alike in queries.counts_of_activation(hall.run.activation_id)
+        ]
         assert after == [(3, False)] and not FailureGroup.objects.filter(temporary=True).exists()
 
     def test_a_group_that_was_temporary_is_not_once_one_of_it_failed(self) -> None:
@@ -192,7 +196,7 @@ def test_hours_are_those_of_the_server_unless_nobody_can_believe_its_clock() -> 
     assert shown() == [0, 1, 0, 2]
     rollup.fold_all(NOW)
     assert shown() == [0, 1, 0, 2]
-    assert queries.settings_of([fingerprint], NOW - timedelta(hours=1)) == {"orders": 2}
+    assert queries.settings_of_groups([fingerprint], NOW - timedelta(hours=1)) == {"orders": 2}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.models import Run
 from console.operations.refusals import Refused
 from failures.error_groups import known_errors, merges, splits
-from failures.error_groups.queries import hours_of, of_fingerprints, settings_of, totals_of
+from failures.error_groups.queries import hours_of, of_fingerprints, settings_of_groups, totals_of
 from failures.error_groups.rollup import fold_all
 from failures.error_groups.splits import known_in
 from failures.intake.batch import accept_batch
@@ -77,7 +77,10 @@ def part(ann: User, runs: dict[str, Run]) -> str:
 def test_the_past_is_divided_as_it_was_counted(part: str) -> None:
     assert counts(KIND, part) == {KIND: (5, 5, 5), part: (3, 3, 3)}
     since = timezone.now() - timedelta(days=7)
-    assert (settings_of([KIND], since), settings_of([part], since)) == ({"orders": 5}, {"stock": 3})
+    assert (settings_of_groups([KIND], since), settings_of_groups([part], since)) == (
+        {"orders": 5},
+        {"stock": 3},
+    )
 
 
 def test_protocols_and_groups_keep_their_fingerprint(part: str) -> None:
@@ -135,9 +138,9 @@ def test_joined_again_everything_is_as_before_and_split_again_too(
 def test_each_has_a_page_in_the_book_of_its_own(ann: User, runs: dict[str, Run]) -> None:
     fail(runs["orders"], 1)
     fail(runs["stock"], 1)
-    known_errors.write(KIND, known_errors.Known(cause="before"), by=ann, now=timezone.now())
+    known_errors.write(KIND, known_errors.KnownErrorFields(cause="before"), by=ann, now=timezone.now())
     part = splits.part_off(KIND, "stock", by=ann, now=timezone.now())
-    known_errors.write(part, known_errors.Known(cause="no stock"), by=ann, now=timezone.now())
+    known_errors.write(part, known_errors.KnownErrorFields(cause="no stock"), by=ann, now=timezone.now())
     known = known_in({(KIND, "orders"), (KIND, "stock")})
     assert (known[KIND, "orders"].cause, known[KIND, "stock"].cause) == ("before", "no stock")
 

@@ -14,7 +14,7 @@ from dlq.models import DeadLetter, LetterState
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
 from retention.models import RetentionFigure
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 
@@ -39,7 +39,7 @@ def fail(run: Run, key: str, **fields: Any) -> None:
 
 
 def apply() -> None:
-    run = work(timezone.now(), every=timedelta(0))
+    run = run_retention_turn(timezone.now(), every=timedelta(0))
     assert run is not None
     assert run.state == "done", run.problem
 

@@ -31,7 +31,7 @@ from dlq.models import (
 from retention import batches
 from retention.ages import dead_letters, replays
 from retention.models import RetentionFigure, RetentionRun
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web import letters, reports
 from tests.web.reports import AT
 from tests.web.rows import api_client
@@ -77,7 +77,7 @@ def replayed(row: DeadLetter, outcome: str = Outcome.HANDLED, **of_job: Any) -> 
 
 
 def apply() -> dict[tuple[str, str], int]:
-    run = work(timezone.now(), every=timedelta(0))
+    run = run_retention_turn(timezone.now(), every=timedelta(0))
     assert run is not None
     assert run.state == "done", run.problem
     return {(row.what, row.setting_key): row.deleted for row in run.figures.all()}

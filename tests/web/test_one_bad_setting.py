@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting, Pool, Run, Server
 from agents.settings.enable import disable_setting, enable_setting
-from alerts.evaluation import evaluate
+from alerts.evaluation import evaluate_all
 from alerts.models import Alert, AlertEvaluation
 from console.operations.refusals import Refused
 from console.reasons import said
@@ -107,7 +107,7 @@ def test_the_alert_of_a_withheld_setting_opens_and_closes_by_itself(
 ) -> None:
     def look(seconds: int) -> list[str]:
         AlertEvaluation.objects.all().delete()
-        evaluate(timezone.now() + timedelta(seconds=seconds))
+        evaluate_all(timezone.now() + timedelta(seconds=seconds))
         return list(
             Alert.objects.filter(kind="setting_withheld", state="open").values_list("subject", flat=True)
         )

@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.heartbeat.desired import desired_state
 from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
 from agents.provisioning.provision import steps_of
-from agents.provisioning.topology import wish_of
+from agents.provisioning.topology import desired_topology
 from broker.management.wanted import Queue
 from console.ui.amounts import duration
 from contract.messages import DesiredRun
@@ -86,7 +86,7 @@ def test_an_ordered_setting_is_made_and_its_queue_feeds_one_consumer(
 
     assert answer.status_code == 201, answer.content
     made = LaunchSetting.objects.get(key="row")
-    assert wish_of(made)["exclusive"] is True
+    assert desired_topology(made)["exclusive"] is True
     assert [step.exclusive for step in steps_of(made) if isinstance(step, Queue) and step.name == "row"] == [
         True
     ]

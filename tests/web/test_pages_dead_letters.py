@@ -10,7 +10,7 @@ from broker.port import BodyKind, Message
 from console.lists import keyset
 from contract.names import BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
-from dlq.dead_letters.rules.body import Look, body_of, pretty, shown
+from dlq.dead_letters.rules.body import BodyFormat, body_of, pretty, render_body
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
 from tests.web.factories import World, make_letter
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
@@ -133,19 +133,19 @@ def test_bodies_of_every_type_are_shown() -> None:
         (Typed("string", "\ud800 lone"), BodyKind.VALUE),
     ]:
         found = body_of(Message(body=body, body_kind=kind), None)
-        for look in found.looks:
-            assert isinstance(shown(found, look), str)
+        for look in found.formats:
+            assert isinstance(render_body(found, look), str)
 
 
 def test_indenting_changes_no_token_and_grows_within_bounds() -> None:
     text = '{"price":1.10,"same":1,"same":2,"t":"a\\u0041 {\\"x\\"","e":{},"l":[]}'
-    assert "".join((pretty(text, Look.JSON) or "").split()) == text.replace(" ", "")
+    assert "".join((pretty(text, BodyFormat.JSON) or "").split()) == text.replace(" ", "")
     deep = "[" * 900 + "1" + "]" * 900
-    assert len(pretty(deep, Look.JSON) or "") < 200_000
-    assert pretty("[" * 100_000, Look.JSON) is None
-    assert pretty("<a>" * 50_000 + "<!--" * 20_000 + " >", Look.XML) is None
-    assert pretty("<a>" + "<!DOCTYPE x [" * 50_000 + "</a>", Look.XML) is None
-    assert pretty('<!DOCTYPE x [<!ENTITY e "boom">]><x>&e;</x>', Look.XML).count("boom") == 1  # type: ignore[union-attr]
+    assert len(pretty(deep, BodyFormat.JSON) or "") < 200_000
+    assert pretty("[" * 100_000, BodyFormat.JSON) is None
+    assert pretty("<a>" * 50_000 + "<!--" * 20_000 + " >", BodyFormat.XML) is None
+    assert pretty("<a>" + "<!DOCTYPE x [" * 50_000 + "</a>", BodyFormat.XML) is None
+    assert pretty('<!DOCTYPE x [<!ENTITY e "boom">]><x>&e;</x>', BodyFormat.XML).count("boom") == 1  # type: ignore[union-attr]
 
 
 def test_a_setting_that_is_off_is_warned_of(world: World) -> None:

@@ -134,7 +134,7 @@ def test_what_was_written_goes_along_and_a_split_undoes_the_merge(world: World) 
     first, second, third = (row.pk for row in Fingerprint.objects.order_by("pk")[:3])
     by, now = world.people["operator"], timezone.now()
     merges.merge(first, second, by=by, now=now)
-    known_errors.write(second, known_errors.Known(ticket="OPS-2"), by=by, now=now)
+    known_errors.write(second, known_errors.KnownErrorFields(ticket="OPS-2"), by=by, now=now)
     merges.merge(second, third, by=by, now=now)
 
     assert (
@@ -152,8 +152,8 @@ def test_what_was_written_goes_along_and_a_split_undoes_the_merge(world: World) 
 def test_one_that_is_known_already_keeps_what_was_written_of_it(world: World) -> None:
     one, other = (row.pk for row in Fingerprint.objects.order_by("pk")[:2])
     by, now = world.people["operator"], timezone.now()
-    known_errors.write(one, known_errors.Known(ticket="OPS-1"), by=by, now=now)
-    known_errors.write(other, known_errors.Known(ticket="OPS-2"), by=by, now=now)
+    known_errors.write(one, known_errors.KnownErrorFields(ticket="OPS-1"), by=by, now=now)
+    known_errors.write(other, known_errors.KnownErrorFields(ticket="OPS-2"), by=by, now=now)
     merges.merge(one, other, by=by, now=now)
 
     assert known_errors.known_of([one])[one].ticket == "OPS-2"

@@ -220,13 +220,13 @@ def test_one_letter_and_a_list_lead_to_every_action(world: World, client: Client
 def test_a_confirmation_is_judged_once(world: World, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     letters(world, 3)
     page = looked_at(client, f"{BACK}?all=1")
-    judged, fly = list[str](), queries.fly
+    judged, fly = list[str](), queries.run_preflight
 
-    def counted(asked: queries.Asked, now: datetime) -> rules.Flight:
+    def counted(asked: queries.PreflightRequest, now: datetime) -> rules.PreflightResult:
         judged.append(asked.scope)
         return fly(asked, now)
 
-    monkeypatch.setattr(queries, "fly", counted)
+    monkeypatch.setattr(queries, "run_preflight", counted)
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
     assert judged == [Scope.ALL] and [job.total for job in jobs()] == [3]
 

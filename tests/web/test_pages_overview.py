@@ -395,7 +395,7 @@ def test_the_page_health_waits_once_for_a_broker_that_does_not_answer(
         raise BrokerTimeout("no answer within 1.5 s")
 
     for module in (health, figures):
-        monkeypatch.setattr(module, "bounded", wait)
+        monkeypatch.setattr(module, "with_timeout", wait)
     client.force_login(viewer)
     page = client.get("/health/").content.decode()
     assert "does not answer: no answer within 1.5 s" in page

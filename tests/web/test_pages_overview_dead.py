@@ -19,7 +19,7 @@ from dlq.annotations.operations import MuteLetters, Take
 from dlq.models import DeadLetter, KnownFault, LetterQueue, LetterState, Taking
 from dlq.queues import queries as hours
 from dlq.queues import queries as queues_queries
-from dlq.queues.queries import QueueRow, queue_rows, told_more
+from dlq.queues.queries import QueueRow, queue_rows, with_facts
 from tests.web.factories import World, make_letter
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
 from tests.web.rows import make_setting
@@ -31,7 +31,7 @@ QUEUE = f"DLQ.{KEY}"
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     hours.forget_hours()
-    queues_queries.forget()
+    queues_queries.forget_facts()
 
 
 def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(
@@ -97,7 +97,7 @@ def test_of_many_queues_each_is_counted_a_little_and_the_sweep_knows_the_rest(
     now, setting = timezone.now(), LaunchSetting.objects.get(key=KEY)
 
     def row() -> QueueRow:
-        return told_more(queue_rows([setting]), now)[0]
+        return with_facts(queue_rows([setting]), now)[0]
 
     assert row().indexed == "2+"
     LetterQueue.objects.update_or_create(queue=QUEUE, defaults={"broker_count": 1102, "indexed": 1098})
@@ -152,7 +152,7 @@ def test_many_settings_with_letters_take_hardly_more_queries_than_few(
 
     def asked() -> int:
         hours.forget_hours()
-        queues_queries.forget()
+        queues_queries.forget_facts()
         with CaptureQueriesContext(connection) as queries:
             looked_at(client, "/dead-letters/")
         return len(queries)

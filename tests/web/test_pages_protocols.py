@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from failures.models import FailureProtocol
-from failures.pages.protocol import Part, sections
+from failures.pages.protocol import FrameKind, sections
 from tests.web.factories import TRACEBACK, World, make_letter
 from tests.web.pages import Elements, looked_at, signed_in
 
@@ -23,7 +23,12 @@ def test_the_users_frame_stands_out_and_library_frames_are_folded(world: World) 
 def test_a_traceback_is_taken_apart() -> None:
     found = sections(TRACEBACK.format(kind="KeyError", text="'x'", key="x"))
 
-    assert [section.part for section in found] == [Part.TEXT, Part.LIBRARY, Part.OWN, Part.TEXT]
+    assert [section.part for section in found] == [
+        FrameKind.TEXT,
+        FrameKind.LIBRARY,
+        FrameKind.OWN,
+        FrameKind.TEXT,
+    ]
     assert [frame.line for frame in found[2].frames] == [48, 71]
     assert found[2].raised and found[2].frames[1].code.startswith('return {"total"')
 
@@ -32,7 +37,7 @@ def test_chained_failures_highlight_the_last_of_the_users_frames() -> None:
     one = TRACEBACK.format(kind="KeyError", text="'x'", key="x")
     found = sections(f"{one}\nDuring handling of the above exception, another exception occurred:\n\n{one}")
 
-    assert [section.raised for section in found if section.part is Part.OWN] == [False, True]
+    assert [section.raised for section in found if section.part is FrameKind.OWN] == [False, True]
 
 
 def test_what_is_no_traceback_is_text() -> None:

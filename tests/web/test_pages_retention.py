@@ -18,7 +18,7 @@ from retention import pages
 from retention.models import RetentionFigure, RetentionRun
 from retention.protocols.holds import HOLDS, Hold, dead_letters_keep_nothing_before, of_dead_letters
 from retention.text import nothing_line
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web.retention_rows import NOW, activation, of_today, protocols, recoveries
 from tests.web.rows import make_setting
 
@@ -97,7 +97,7 @@ def test_what_went_and_what_was_kept_and_why(look: Any, setting: LaunchSetting) 
     kept = {each.pk for each in protocols(well, 2, 5)}
     HOLDS["dead"] = Hold(lambda picked, now: {each.id for each in picked} & kept, lambda now: None)
     try:
-        work(NOW)
+        run_retention_turn(NOW)
     finally:
         HOLDS["dead"] = Hold(of_dead_letters, dead_letters_keep_nothing_before)
     html = look()

@@ -49,7 +49,7 @@ def dying(*arguments, **named):
     die()
 if name != "nothing":
     setattr(module, name, dying)
-worker.work(run)
+worker.work_on_run(run)
 """
 
 
@@ -95,7 +95,7 @@ def is_dead(run: PipelineRun) -> None:
         "worker:plan_of:before", "worker:plan_of:after", "worker:submit:after",
         "worker:read_report:after",
         "worker:load:before", "worker:load:after", "hold:end:after", "spark:_ship:after",
-        "hold:tell_stages:after",
+        "hold:report_stages:after",
     ],
 )  # fmt: skip
 def test_the_runner_dies_at_a_step(settings: Any, death: str) -> None:
@@ -216,7 +216,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 from console.reasons import said
-from insights.runs.claim import take
+from insights.runs.claim import claim_run
 from insights.models import PipelineRun
 run = UUID(sys.argv[1])
 assert take(run, timezone.now())

@@ -24,17 +24,17 @@ def percent(progress: Progress) -> int:
 def test_what_was_done_stays_done_though_there_is_more_to_do_than_was_known(tmp_path: Path) -> None:
     path = tmp_path / "progress.jsonl"
     progress = Progress(path)
-    assert not progress.look()
+    assert not progress.poll()
     write(path, {"stages": ["a", "b"]}, {"stage": "a", "state": "running", "done": 6, "total": 8})
-    assert progress.look() and percent(progress) == 37
+    assert progress.poll() and percent(progress) == 37
 
     write(path, {"stage": "a", "state": "running", "done": 7, "total": 70})
-    assert progress.look() and (percent(progress), progress.stages[0]["total"]) == (37, 70)
+    assert progress.poll() and (percent(progress), progress.stages[0]["total"]) == (37, 70)
     write(path, {"stage": "a", "state": "running", "done": 63, "total": 70})
-    progress.look()
+    progress.poll()
     assert percent(progress) == 45
     write(path, {"stage": "a", "state": "done"}, {"stage": "b", "state": "skipped"})
-    progress.look()
+    progress.poll()
     assert percent(progress) == 99  # it is still open
 
 
@@ -42,9 +42,9 @@ def test_a_line_that_is_not_whole_is_read_later_and_nonsense_is_passed_over(tmp_
     path = tmp_path / "progress.jsonl"
     progress = Progress(path)
     write(path, "no JSON\n", [1], {"stage": "a", "state": "unheard"}, '{"stage": "a", "state": "runn')
-    assert not progress.look()
+    assert not progress.poll()
     write(path, 'ing", "done": -3, "total": "x"}\n')
-    assert progress.look()
+    assert progress.poll()
     assert progress.stages == [
         {
             "stage": "a",

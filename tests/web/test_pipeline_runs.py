@@ -25,8 +25,8 @@ from insights.runs import claim, spark, worker
 from insights.runs import plan as planning
 from insights.runs.folder import RunFolder, tail_of_log
 from insights.runs.loader import load
-from insights.runs.start import ask, cancel
-from insights.runs.worker import work
+from insights.runs.start import cancel, request_run
+from insights.runs.worker import work_on_run
 from tests.web.pipeline import asked, until, use, worked
 from tests.web.test_failures_intake_at_once import at_once
 
@@ -167,7 +167,7 @@ def test_it_is_refused_where_it_is_off_or_wrongly_asked(settings: Any) -> None:
 def test_of_two_that_are_asked_for_at_once_one_begins() -> None:
     def begin() -> Any:
         try:
-            return ask(PipelineTrigger.PAGE, timezone.now())
+            return request_run(PipelineTrigger.PAGE, timezone.now())
         except Refused as refused:
             return refused.code
 
@@ -178,7 +178,7 @@ def test_of_two_that_are_asked_for_at_once_one_begins() -> None:
 
 def test_of_two_processes_for_one_run_one_works() -> None:
     run = asked()
-    answers = at_once(*[lambda: work(run.pk)] * 3)
+    answers = at_once(*[lambda: work_on_run(run.pk)] * 3)
 
     assert [answer.state for answer in answers if answer] == ["done"]
     assert trends() == [(9, 5), (10, 7)]
@@ -187,7 +187,7 @@ def test_of_two_processes_for_one_run_one_works() -> None:
 def test_cancelling_ends_all_that_it_started(settings: Any, tmp_path: Path) -> None:
     use(settings, tmp_path, "forks")
     run = asked()
-    thread = threading.Thread(target=in_thread, args=(lambda: work(run.pk),))
+    thread = threading.Thread(target=in_thread, args=(lambda: work_on_run(run.pk),))
     thread.start()
     until(lambda: (RunFolder(run).path / "hanging").exists())
     assert len(detached.of_run(run.pk)) >= 2
@@ -208,7 +208,7 @@ def test_one_that_waits_is_cancelled_at_once() -> None:
     run = asked()
     assert cancel(run, timezone.now(), by="chief")
 
-    assert work(run.pk) is None
+    assert work_on_run(run.pk) is None
     assert PipelineRun.objects.get().state == "cancelled"
 
 
@@ -243,7 +243,7 @@ def test_who_lost_the_run_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(worker, "load", taken_for_dead)
     run = asked()
-    work(run.pk)
+    work_on_run(run.pk)
 
     assert not FailureTrend.objects.exists() and not InsightTable.objects.exists()
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from agents.liveness import heard_for, note_hearing_again
 from agents.models import ComponentState, Server
-from alerts.evaluation import evaluate
+from alerts.evaluation import evaluate_all
 from console.processes import last_heartbeat, lock, once_per, record_heartbeat, seconds_since
 from ma_site.checks import services
 from ma_site.relocation import ALIVE, running_processes
@@ -53,7 +53,7 @@ def test_a_lock_is_no_process_of_a_running_site() -> None:
 
 
 def test_what_was_evaluated_and_heard_is_no_process(server: Server) -> None:
-    evaluate(NOW)
+    evaluate_all(NOW)
     note_hearing_again(server, NOW)
     assert not heard_for(2 * SECOND, NOW + SECOND) and heard_for(SECOND, NOW + SECOND)
     assert running_processes(NOW) == []

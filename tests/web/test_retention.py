@@ -24,7 +24,7 @@ from retention.protocols.holds import HOLDS, Hold
 from retention.protocols.passes import apply_to_setting
 from retention.protocols.queries import fact_of, silent_span, span_of
 from retention.rules import what_goes
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web import reports
 from tests.web.retention_rows import DAY, NOW, activation, left, protocols, recoveries, run_of
 from tests.web.rows import make_setting
@@ -44,7 +44,7 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apply(now: Any = NOW) -> RetentionRun:
-    run = work(now, every=AT_ONCE)
+    run = run_retention_turn(now, every=AT_ONCE)
     assert run is not None
     assert run.state == "done", run.problem
     return run
@@ -298,7 +298,7 @@ def test_a_fault_of_one_setting_keeps_no_other_from_its_turn(
         real(setting, *rest)
 
     monkeypatch.setattr(worker, "apply_to_setting", faulty)
-    run = work(NOW, every=AT_ONCE)
+    run = run_retention_turn(NOW, every=AT_ONCE)
 
     assert run is not None
     assert (run.state, run.problem) == (
@@ -311,16 +311,16 @@ def test_a_fault_of_one_setting_keeps_no_other_from_its_turn(
 def test_a_turn_that_is_over_is_gone_on_with(pool: Pool) -> None:
     for key in ("one", "two"):
         protocols(activation(make_setting(pool, key), 5, well=True), 4, 5)
-    run = work(NOW, every=AT_ONCE, seconds=0)
+    run = run_retention_turn(NOW, every=AT_ONCE, seconds=0)
     assert run is not None
     assert (run.state, FailureProtocol.objects.count()) == ("running", 8)
     # The one that is open, not a new one: though the last began just now.
-    again = work(NOW)
+    again = run_retention_turn(NOW)
 
     assert again is not None
     assert (again.pk, again.state, FailureProtocol.objects.count()) == (run.pk, "done", 0)
-    assert work(NOW) is None
-    assert work(NOW + worker.EVERY) is not None
+    assert run_retention_turn(NOW) is None
+    assert run_retention_turn(NOW + worker.EVERY) is not None
 
 
 def test_runs_are_told_of_for_a_while(setting: LaunchSetting) -> None:
@@ -382,5 +382,5 @@ class RetentionAgainstTheRule(TestCase):
 
 def test_the_plan_of_the_pipeline_says_when_it_ran_last(setting: LaunchSetting) -> None:
     assert plan._retention()["last_run_at"] is None
-    work(NOW)
+    run_retention_turn(NOW)
     assert plan._retention()["last_run_at"] == NOW.isoformat()

@@ -24,7 +24,7 @@ from failures.models import FailureProtocol
 from retention import batches, worker
 from retention.ledger import Claim, LeaseLost
 from retention.models import RetentionFigure, RetentionRun
-from retention.worker import Part, work
+from retention.worker import Part, run_retention_turn
 from tests.web import reports
 from tests.web.retention_rows import activation, protocols, run_of, take_turn
 from tests.web.test_failures_intake_at_once import at_once, insistent
@@ -43,7 +43,7 @@ def of_a_good_one(count: int) -> LaunchSetting:
 
 def test_of_two_beats_one_works_and_nothing_is_counted_twice() -> None:
     of_a_good_one(60)
-    answers = at_once(*[lambda: work(timezone.now())] * 3)
+    answers = at_once(*[lambda: run_retention_turn(timezone.now())] * 3)
 
     assert sum(answer is not None for answer in answers) == 1
     run = RetentionRun.objects.get()
@@ -55,7 +55,7 @@ def test_whoever_lost_the_run_deletes_nothing_more() -> None:
     hung = take_turn(timezone.now())
     assert hung is not None
     assert take_turn(timezone.now()) is None
-    assert work(timezone.now() + RetentionRun.lease + timedelta(seconds=1)) is not None
+    assert run_retention_turn(timezone.now() + RetentionRun.lease + timedelta(seconds=1)) is not None
     setting = LaunchSetting.objects.get()
     protocols(setting.activations.get(), 4, 5)
     RetentionRun.objects.update(state="running", holder=uuid4())
@@ -86,9 +86,9 @@ def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(swept: bool)
     stopped = RetentionRun.objects.get()
     assert 0 < left < 380
     assert (stopped.state, stopped.deleted) == ("running", 400 - left)
-    assert work(timezone.now()) is None
+    assert run_retention_turn(timezone.now()) is None
 
-    run = work(timezone.now() + RetentionRun.lease + timedelta(seconds=1))
+    run = run_retention_turn(timezone.now() + RetentionRun.lease + timedelta(seconds=1))
 
     assert run is not None
     assert (run.pk, run.state, run.deleted, FailureProtocol.objects.count()) == (stopped.pk, "done", 400, 0)
@@ -114,7 +114,9 @@ def test_intake_goes_on_beside_it_and_loses_nothing(monkeypatch: pytest.MonkeyPa
 
     def delete() -> Any:
         try:
-            while (run := insistent(lambda: work(timezone.now(), every=ALWAYS))).state == "running":
+            while (
+                run := insistent(lambda: run_retention_turn(timezone.now(), every=ALWAYS))
+            ).state == "running":
                 pass
             return run
         finally:
@@ -144,7 +146,7 @@ def test_no_transaction_is_long_and_none_is_open_between_chunks(
     monkeypatch.setattr(batches, "MOST", 20)
     monkeypatch.setattr(batches, "FIRST", 20)
     monkeypatch.setattr(batches, "_let_others_in", look)
-    work(timezone.now())
+    run_retention_turn(timezone.now())
 
     assert began == sorted(began, reverse=True)
     assert all(before - after <= 20 for before, after in zip([200, *began], began, strict=False))
@@ -180,7 +182,7 @@ def test_a_chunk_of_protocols_keeps_no_intake_waiting(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Claim, "count_many", while_open)
     aims: list[float] = []
     monkeypatch.setattr(batches, "_let_others_in", lambda took: aims.append(took))
-    work(timezone.now())
+    run_retention_turn(timezone.now())
 
     assert waited and all(waited)
     assert taken == ([1, 1, 1, 1] if connection.vendor == "postgresql" else [])
@@ -196,7 +198,7 @@ def test_what_late_records_lock_goes_in_short_chunks(monkeypatch: pytest.MonkeyP
         return lambda now, some: aims.append((name, some.pace.aim))
 
     monkeypatch.setattr(worker, "PARTS", [(name, part(name)) for name, _ in worker.PARTS])
-    work(timezone.now())
+    run_retention_turn(timezone.now())
 
     assert {name for name, _ in aims} >= {"nobodys", "activations", "runs"}
     assert dict(aims) == {name: batches.AIM_SECONDS for name, _ in aims} | {"nobodys": batches._pace().aim}
@@ -229,7 +231,7 @@ import django
 django.setup()
 from django.utils import timezone
 from retention import batches
-from retention.worker import work
+from retention.worker import run_retention_turn
 batches.FIRST = batches.MOST = 10
 batches._let_others_in = lambda took: time.sleep(0.1)
 work(timezone.now())

@@ -18,7 +18,7 @@ from failures.models import RecordConflict, RefusedRecord
 from retention import batches, ledger
 from retention.ages import limits
 from retention.models import RetentionRun
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web.retention_rows import DAY, NOW, of_today
 from tests.web.rows import make_person
 
@@ -33,7 +33,7 @@ def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apply() -> dict[str, int]:
-    run = work(NOW, every=timedelta(0))
+    run = run_retention_turn(NOW, every=timedelta(0))
     assert run is not None
     assert run.state == "done", run.problem
     return {row.what: row.deleted for row in run.figures.all()}
@@ -142,12 +142,12 @@ def test_a_kill_before_the_commit_leaves_all_of_a_chunk(monkeypatch: pytest.Monk
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(ledger.Claim, "count", killed)
-        work(NOW, every=timedelta(0))
+        run_retention_turn(NOW, every=timedelta(0))
     assert (Alert.objects.count(), RefusedRecord.objects.count()) == (4, 4)
 
     # What was killed holds its lease for a minute.
     RetentionRun.objects.update(lease_until=None)
-    run = work(NOW, every=timedelta(0))
+    run = run_retention_turn(NOW, every=timedelta(0))
     assert run is not None and run.state == "done"
     assert (Alert.objects.count(), RefusedRecord.objects.count()) == (0, 0)
 

@@ -18,7 +18,7 @@ from failures.intake.batch import accept_batch
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
 from retention import batches
 from retention.ages import counts
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web import reports
 from tests.web.retention_rows import DAY, NOW, activation, protocols, recoveries
 from tests.web.rows import make_person
@@ -38,7 +38,7 @@ def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apply() -> dict[str, int]:
-    run = work(NOW, every=timedelta(0))
+    run = run_retention_turn(NOW, every=timedelta(0))
     assert run is not None
     assert run.state == "done", run.problem
     return {row.what: row.deleted for row in run.figures.all()}
@@ -137,7 +137,7 @@ def test_kinds_that_people_spoke_of_stay() -> None:
     person = make_person("ada")
     for name in ("v1:written", "v1:merged", "v1:head", "v1:noted", "v1:dead", "v1:protocol", "v1:nobodys"):
         kind(name)
-    known_errors.write("v1:written", known_errors.Known(cause="disk full"), by=person, now=NOW)
+    known_errors.write("v1:written", known_errors.KnownErrorFields(cause="disk full"), by=person, now=NOW)
     merges.merge("v1:merged", "v1:head", by=person, now=NOW)
     Note.objects.create(setting_key="orders", fingerprint="v1:noted", text="look", by=person, by_name="ada")
     DeadLetter.objects.create(
@@ -157,7 +157,9 @@ def test_a_turn_that_ends_early_is_gone_on_with_from_its_place(monkeypatch: pyte
     for _ in range(10):
         group(uuid4())
     turns = 1
-    while (run := work(NOW, every=timedelta(0), seconds=0.0)) is not None and run.state != "done":
+    while (
+        run := run_retention_turn(NOW, every=timedelta(0), seconds=0.0)
+    ) is not None and run.state != "done":
         # So short a turn comes to nothing: one step of it.
         monkeypatch.setattr(batches.Chunks, "over", property(_after(2)))
         turns += 1
@@ -210,11 +212,13 @@ def test_a_kill_before_the_commit_leaves_all_of_it(monkeypatch: pytest.MonkeyPat
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(ledger.Claim, "count", killed)
-        work(NOW, every=timedelta(0))
+        run_retention_turn(NOW, every=timedelta(0))
     assert FailureGroup.objects.count() == 4
 
     later = NOW + timedelta(hours=2)
-    run = work(later, every=timedelta(0)) or work(later + timedelta(days=400), every=timedelta(0))
+    run = run_retention_turn(later, every=timedelta(0)) or run_retention_turn(
+        later + timedelta(days=400), every=timedelta(0)
+    )
     assert run is not None and run.state == "done" and not FailureGroup.objects.exists()
 
 

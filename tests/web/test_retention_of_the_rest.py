@@ -17,7 +17,7 @@ from failures.models import FailureGroup, FailureProtocol
 from retention import batches
 from retention.ages import activations
 from retention.models import RetentionRun
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web import letters, reports
 from tests.web.retention_rows import DAY, NOW, activation, protocols, run_of
 
@@ -34,7 +34,7 @@ def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apply() -> dict[str, int]:
-    run = work(NOW, every=timedelta(0))
+    run = run_retention_turn(NOW, every=timedelta(0))
     assert run is not None
     assert run.state == "done", run.problem
     return {row.what: row.deleted for row in run.figures.all()}

@@ -20,7 +20,7 @@ from retention import batches
 from retention.models import RetentionRun
 from retention.protocols import passes, row_places, sweep
 from retention.protocols.holds import HOLDS, Hold
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web.retention_rows import DAY, NOW, activation, after_the_first, house, protocols, recoveries, told
 from tests.web.rows import make_setting
 
@@ -51,7 +51,7 @@ def nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apply(now: Any = NOW) -> RetentionRun:
-    run = work(now, every=AT_ONCE)
+    run = run_retention_turn(now, every=AT_ONCE)
     assert run is not None
     assert run.state == "done", run.problem
     return run

@@ -13,7 +13,7 @@ from failures.models import FailureProtocol
 from retention import batches, ledger, worker
 from retention.models import PART_FAILED, RetentionRun, RetentionState
 from retention.protocols import row_places, sweep
-from retention.worker import work
+from retention.worker import run_retention_turn
 from tests.web.retention_rows import NOW, after_the_first, house, told
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
@@ -43,7 +43,7 @@ def test_turns_that_end_early_are_gone_on_with(pool: Pool, monkeypatch: pytest.M
     monkeypatch.setattr(batches.Chunks, "over", property(lambda self: next(looked) > 2))
     for _turn in range(100):
         looked = iter(range(1000))
-        run = work(NOW, every=timedelta(days=1))
+        run = run_retention_turn(NOW, every=timedelta(days=1))
         assert run is not None
         if run.part > worker.SWEEP:
             break
@@ -74,14 +74,14 @@ def test_killed_at_a_chunk_every_row_is_counted_once(
             patch.setattr(ledger.Claim, "count_many", die)
         else:
             after_the_first(patch, _die)
-        work(NOW, every=AT_ONCE)
+        run_retention_turn(NOW, every=AT_ONCE)
     run = RetentionRun.objects.get()
     left = FailureProtocol.objects.count()
     assert run.state == RetentionState.RUNNING and 0 < left < 18
     assert run.deleted == sum(told(run).values()) == 18 - left
 
     RetentionRun.objects.update(lease_until=None)
-    gone_on = work(NOW, every=AT_ONCE)
+    gone_on = run_retention_turn(NOW, every=AT_ONCE)
     assert gone_on is not None and (gone_on.pk, gone_on.state) == (run.pk, RetentionState.DONE)
     run.refresh_from_db()
     assert told(run) == {("protocols", "one", "well"): 9, ("protocols", "two", "well"): 9}
@@ -103,7 +103,7 @@ def test_taken_over_it_deletes_nothing_more(pool: Pool, monkeypatch: pytest.Monk
         left.append(FailureProtocol.objects.count())
 
     after_the_first(monkeypatch, take)
-    run = work(NOW, every=AT_ONCE)
+    run = run_retention_turn(NOW, every=AT_ONCE)
 
     assert run is not None and run.state == RetentionState.RUNNING
     assert FailureProtocol.objects.count() == left[0] == 18 - run.deleted > 0
@@ -117,7 +117,7 @@ def test_where_it_fails_each_setting_is_gone_through(pool: Pool, monkeypatch: py
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(row_places, "find", faulty)
-    run = work(NOW, every=AT_ONCE)
+    run = run_retention_turn(NOW, every=AT_ONCE)
 
     assert run is not None
     assert (run.state, run.problem) == (

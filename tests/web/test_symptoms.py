@@ -84,5 +84,5 @@ def test_an_erasure_after_masks_have_changed_marks_few_rows_in_its_transaction()
     DeadLetter.objects.update(words_without="masks of others")
     first = DeadLetter.objects.select_related("content").get(pk=rows[0].pk)
     with transaction.atomic():
-        rebuild.forget([first])
+        rebuild.forget_words([first])
         assert DeadLetter.objects.filter(words_without="").count() < 50

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 
 from agents.models import BreakerTrip, LaunchSetting, Pool, Server
-from agents.pages.trip_words import trip_cause
+from agents.pages.trip_words import cause_of_trip
 from agents.pages.trips import trip_story
 from contract.records import BreakerCounts
 from tests.web.rows import NOW, activate, make_alive, make_setting
@@ -34,4 +34,4 @@ def test_a_trip_that_was_opened_again_is_told_in_order_and_keeps_its_cause(
     assert [[each.reason for each, _ in chapter.given_up] for chapter in story] == [["same_type"], ["trial"]]
     assert [chapter.at for chapter in story] == [NOW, LATER]
     assert [[done.name for done in chapter.effects] for chapter in story] == [[setting.key]] * 2
-    assert trip_cause(trip, list(reversed(told))) == f"2 × KeyError in a row on {run.server.name}"
+    assert cause_of_trip(trip, list(reversed(told))) == f"2 × KeyError in a row on {run.server.name}"

@@ -18,7 +18,7 @@ from contract.typed import Typed
 from dlq.dead_letters.masks import Masks
 from dlq.models.waiting import WaitingAction
 from dlq.subscriptions.operations import MESSAGES, CancelAction, GiveUpBlocked
-from dlq.subscriptions.queries import Heads, Look, ask_broker, bodies_of, look
+from dlq.subscriptions.queries import Heads, MessagePage, ask_broker, bodies_of, message_page
 from tests.web import reports
 from tests.web.teams import teammate
 from tests.web.waiting import WaitingHouse, failed
@@ -35,10 +35,10 @@ def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[WaitingHouse]:
     house.close()
 
 
-def seen(house: WaitingHouse, part: str, masks: Masks = MASKS, start: int = 0) -> Look:
+def seen(house: WaitingHouse, part: str, masks: Masks = MASKS, start: int = 0) -> MessagePage:
     told = ask_broker(house.management, house.setting, part, start)
     bodies = bodies_of(told, house.setting, Heads(house.management, house.browser, masks))
-    return look(told, house.setting, masks, bodies)
+    return message_page(told, house.setting, masks, bodies)
 
 
 @pytest.fixture
@@ -129,12 +129,12 @@ def test_what_the_broker_does_not_tell_of_is_said(
 ) -> None:
     house.publish(*(f"w{n}" for n in range(waiting_messages.FIRST + 5)))
     found = seen(house, "waiting", start=150)
-    assert (found.told, found.counts.waiting, found.cut, found.more) == (200, 205, True, False)
+    assert (found.reported, found.counts.waiting, found.cut, found.more) == (200, 205, True, False)
     assert [found.lines[0].message.message_id, len(found.lines)] == ["w150", 50]
     assert seen(house, "waiting").more
     monkeypatch.setattr("broker.management.waiting_messages.LISTED", 2)
     house.deliver(3)
-    assert (seen(house, "in_delivery").told, seen(house, "in_delivery").lines) == (None, [])
+    assert (seen(house, "in_delivery").reported, seen(house, "in_delivery").lines) == (None, [])
 
 
 def test_a_held_message_says_who_held_it_since_when_and_why(house: WaitingHouse, operator: User) -> None:

@@ -20,7 +20,7 @@ from contract.typed import Typed
 from dlq.index.broker import LetterQueues
 from dlq.models.waiting import WaitingAction
 from dlq.subscriptions.operations import BY_KIND
-from dlq.subscriptions.requests import Selection, listed
+from dlq.subscriptions.requests import Selection, listed_messages
 from failures.intake.batch import accept_batch
 from tests.broker.houses import eventually
 from tests.dlq.jobs import actions, carry_out
@@ -122,7 +122,7 @@ class WaitingHouse:
         return self.count(queue=hold_queue(self.key))
 
     def numbers(self, part: str) -> list[int]:
-        found = listed(self.management, self.key, part)
+        found = listed_messages(self.management, self.key, part)
         assert found is not None
         return [message.number for message in found]
 

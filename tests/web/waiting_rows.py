@@ -6,7 +6,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 
 from agents.models import LaunchSetting
-from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingState
+from dlq.models.waiting import MessageResult, WaitingAction, WaitingItem, WaitingState
 
 
 def make_action(setting: LaunchSetting, by: User, now: datetime, hostile: str) -> WaitingAction:
@@ -16,7 +16,9 @@ def make_action(setting: LaunchSetting, by: User, now: datetime, hostile: str) -
         by_name=by.get_username(), reason=hostile, state=WaitingState.DONE, total=3, planned_all=True,
         created_at=at, finished_at=at,
     )  # fmt: skip
-    for number, (key, fate) in enumerate([("ID:w-1", Fate.DONE), (hostile, Fate.LEFT), ("", Fate.STAYED)]):
+    for number, (key, fate) in enumerate(
+        [("ID:w-1", MessageResult.DONE), (hostile, MessageResult.LEFT), ("", MessageResult.STAYED)]
+    ):
         WaitingItem.objects.create(
             action=action, number=7000 + number, setting_key=setting.key, message_key=key, fate=fate, at=at
         )

@@ -14,7 +14,7 @@ from agents.models import Ending
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class QueueReading:
     """What the broker counts in a subscription. `total` contains `delayed` (waiting for their redelivery) and
     `in_delivery`; `added` counts every message that ever came, redeliveries aside. `later`: so many of these
     came after the start; None where that is not known, or where they are to be taken too."""
@@ -39,7 +39,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DrainProgress:
     """`idle_since`: seen with nothing of the start, and nothing came since that is waited for.
     `delayed_since`: nothing was left but delayed messages, and nothing came since. `added`: as it was seen
     last; None before the first look."""
@@ -60,22 +60,24 @@ class Patience:
     later: bool = False
 
 
-def follow(look: Look, before: Progress, now: datetime) -> Progress:
+def advance_drain(reading: QueueReading, before: DrainProgress, now: datetime) -> DrainProgress:
     """What is known after this look. A message that came and was handled between two looks also starts the
     idle time anew; a delayed one that is tried again meanwhile and fails does not start the waiting anew."""
-    came = look.added != before.added and look.later is None
-    known = Progress() if came else before
-    idle_since = (known.idle_since or now) if look.gone else None
-    delayed_since = known.delayed_since or (now if look.only_delayed else None)
-    return Progress(idle_since, None if look.gone else delayed_since, look.added)
+    came = reading.added != before.added and reading.later is None
+    known = DrainProgress() if came else before
+    idle_since = (known.idle_since or now) if reading.gone else None
+    delayed_since = known.delayed_since or (now if reading.only_delayed else None)
+    return DrainProgress(idle_since, None if reading.gone else delayed_since, reading.added)
 
 
-def verdict(look: Look, progress: Progress, patience: Patience, now: datetime) -> Ending | None:
+def verdict(
+    reading: QueueReading, progress: DrainProgress, patience: Patience, now: datetime
+) -> Ending | None:
     """Whether it is done by what was seen. A delayed message that is tried again now may succeed."""
     if progress.idle_since is not None and now - progress.idle_since >= patience.idle:
         return Ending.DRAINED
     if (
-        look.only_delayed
+        reading.only_delayed
         and progress.delayed_since is not None
         and now - progress.delayed_since >= patience.wait
     ):

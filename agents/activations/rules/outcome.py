@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents.activations.queries import AnyRun, OpenRun, newest_by_server
-from agents.models import ActivationState, Ending, Kind, Run, RunPhase, ServerState, Timing
+from agents.models import ActivationState, Ending, Run, RunPhase, ServerState, SettingKind, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
 
 SELF_ENDED = (RunPhase.FINISHED, RunPhase.FAILED)
@@ -24,7 +24,7 @@ class RunFact:
 def runs_out(kind: str, timing: str) -> bool:
     """Whether runs of such a setting may end by themselves; a message agent as soon as possible runs until
     told."""
-    return timing == Timing.DELAYED or kind == Kind.STANDALONE
+    return timing == Timing.DELAYED or kind == SettingKind.STANDALONE
 
 
 def own_ending(kind: str, timing: str, runs: Sequence[RunFact]) -> Ending | None:
@@ -38,7 +38,7 @@ def own_ending(kind: str, timing: str, runs: Sequence[RunFact]) -> Ending | None
     over = [run for run in runs if run.wanted and run.closed and run.state in SELF_ENDED]
     if not over or any(run.wanted and not run.closed and not run.silent for run in runs):
         return None
-    by_limit = kind == Kind.MESSAGE and all(run.state == RunPhase.FINISHED for run in over)
+    by_limit = kind == SettingKind.MESSAGE and all(run.state == RunPhase.FINISHED for run in over)
     return Ending.LIMIT if by_limit else Ending.FINISHED
 
 

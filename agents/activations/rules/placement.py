@@ -46,7 +46,7 @@ class Current:
     over: bool = False
 
 
-class Waiting(Enum):
+class Blocker(Enum):
     """Why nothing can be started now."""
 
     NOTHING = ""
@@ -65,7 +65,7 @@ class Plan:
     start: tuple[int, ...] = ()
     lose: tuple[int, ...] = ()
     withdraw: tuple[int, ...] = ()
-    waiting: Waiting = Waiting.NOTHING
+    waiting: Blocker = Blocker.NOTHING
 
     @property
     def changes(self) -> bool:
@@ -97,7 +97,7 @@ def plan_any(
     silent = tuple(run.run for run in current if run.server in pool and not pool[run.server].alive)
     unable = tuple(run.run for run in current if run.server in pool and pool[run.server].alive)
     if not fenced and (leaving or gone or unable):
-        return Plan(lose=silent, withdraw=gone + unable, waiting=Waiting.STOPPING)
+        return Plan(lose=silent, withdraw=gone + unable, waiting=Blocker.STOPPING)
     return Plan(start=(able[0].server,), lose=silent, withdraw=gone + unable)
 
 
@@ -109,7 +109,7 @@ def plan_many(candidates: Sequence[Candidate], current: Sequence[Current]) -> Pl
     start = tuple(c.server for c in candidates if c.able and c.server not in running)
     gone = tuple(r.run for r in current if not r.over and (r.server not in pool or pool[r.server].draining))
     nothing_runs = not start and not running & pool.keys()
-    return Plan(start=start, withdraw=gone, waiting=_waiting(candidates) if nothing_runs else Waiting.NOTHING)
+    return Plan(start=start, withdraw=gone, waiting=_waiting(candidates) if nothing_runs else Blocker.NOTHING)
 
 
 def _stays(server: Candidate, another_is_able: bool) -> bool:
@@ -118,12 +118,12 @@ def _stays(server: Candidate, another_is_able: bool) -> bool:
     return server.keeps
 
 
-def _waiting(candidates: Sequence[Candidate]) -> Waiting:
+def _waiting(candidates: Sequence[Candidate]) -> Blocker:
     if not candidates:
-        return Waiting.NO_SERVER
+        return Blocker.NO_SERVER
     if not any(candidate.alive for candidate in candidates):
-        return Waiting.NONE_ALIVE
+        return Blocker.NONE_ALIVE
     willing = [candidate for candidate in candidates if candidate.willing]
     if willing:
-        return Waiting.CORDONED if any(candidate.obeys for candidate in willing) else Waiting.DISOBEYING
-    return Waiting.NONE_OFFERS
+        return Blocker.CORDONED if any(candidate.obeys for candidate in willing) else Blocker.DISOBEYING
+    return Blocker.NONE_OFFERS

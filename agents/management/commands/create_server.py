@@ -43,7 +43,7 @@ class Command(BaseCommand):
             issue_server_token(server, now=now, secret=secret)
             record("token.issue", by=None, now=now, target=target, detail=account_of(None))
         if existed:
-            self.stderr.write(_told(server, before))
+            self.stderr.write(_printed(server, before))
         if path is None or draft is None:
             self.stdout.write(secret)
             return
@@ -67,7 +67,7 @@ def _valid(server: Server) -> int:
     return ServerToken.objects.filter(server=server, revoked_at=None).count()
 
 
-def _told(server: Server, before: int) -> str:
+def _printed(server: Server, before: int) -> str:
     """To stderr: what a script reads is the token alone."""
     after = _valid(server)
     tokens = f"{after} valid token" + ("s" if after > 1 else "")

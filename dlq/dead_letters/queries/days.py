@@ -15,9 +15,9 @@ from dlq.dead_letters.queries.ranges import (
     QUEUE,
     TABLE,
     WHOLE,
-    Counted,
-    given_queues,
-    given_rows,
+    ValueCount,
+    queues_table,
+    values_table,
 )
 
 # Days with letters that are shown, and how many days of the calendar are looked at together.
@@ -25,10 +25,10 @@ MOST = AT_ONCE = 31
 _ON_THE_DAY = f"queue = wanted.q AND {IS_DEAD} AND seen_at >= wanted.since AND seen_at < wanted.until"
 
 
-def by_day(queues: Sequence[str], *, up_to: int) -> tuple[list[Counted], bool]:
+def by_day(queues: Sequence[str], *, up_to: int) -> tuple[list[ValueCount], bool]:
     """Per day and queue, each counted up to `up_to`; and whether there are older days. Two statements, and as
     many more for each month without any."""
-    found: list[Counted] = []
+    found: list[ValueCount] = []
     shown: set[date] = set()
     latest = _latest(queues, None)
     while latest is not None and len(shown) < MOST:
@@ -46,7 +46,7 @@ def begin_of(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time()))
 
 
-def count_each(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
+def count_each_of_day(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
     """How many letters each of these queues has of this day, up to `up_to`."""
     some = f"SELECT 1 FROM {TABLE} WHERE {_ON_THE_DAY} LIMIT {int(up_to)}"
     return _of_each(wanted, f"SELECT count(*) FROM ({some}) AS few")
@@ -57,7 +57,7 @@ def _of_each(wanted: Sequence[tuple[str, date]], question: str) -> list[Any]:
         return []
     rows = [(place, queue, *_ends(day)) for place, (queue, day) in enumerate(wanted)]
     columns = {"place": WHOLE, "q": QUEUE, "since": INSTANT, "until": INSTANT}
-    given, parameters = given_rows("wanted", columns, rows)
+    given, parameters = values_table("wanted", columns, rows)
     with connection.cursor() as cursor:
         cursor.execute(f"WITH {given} SELECT place, ({question}) FROM wanted ORDER BY place", parameters)
         return [answer for _place, answer in cursor.fetchall()]
@@ -66,7 +66,7 @@ def _of_each(wanted: Sequence[tuple[str, date]], question: str) -> list[Any]:
 def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
     """When the last one died, of those that died `before`: one step into the index per queue."""
     then = " AND seen_at < %s" if before else ""
-    places, given = given_queues("places", queues)
+    places, given = queues_table("places", queues)
     sql = (
         f"WITH {places} SELECT max(at) FROM ("
         f"SELECT (SELECT seen_at FROM {TABLE} WHERE queue = places.q AND {IS_DEAD}{then} "
@@ -77,7 +77,7 @@ def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
         return instant((cursor.fetchone() or (None,))[0])
 
 
-def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Counted]:
+def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[ValueCount]:
     """Of those that are counted to the end the first and the last letter are known by that; of larger ones
     the last is asked for."""
     here = (
@@ -86,16 +86,16 @@ def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Co
     )
     few = f"SELECT id {here} ORDER BY seen_at LIMIT {int(up_to)}"
     looked = f"SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM ({few}) AS few"
-    places, given = given_queues("places", queues)
+    places, given = queues_table("places", queues)
     rows_of_days = [(place, *_ends(day)) for place, day in enumerate(days)]
-    wanted, more = given_rows("days", {"place": WHOLE, "since": INSTANT, "until": INSTANT}, rows_of_days)
+    wanted, more = values_table("days", {"place": WHOLE, "since": INSTANT, "until": INSTANT}, rows_of_days)
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH {places}, {wanted} SELECT q, place, ({looked}) FROM places CROSS JOIN days",
             [*given, *more],
         )
         rows = cursor.fetchall()
-    found = [Counted(queue, days[place], *map(int, seen.split())) for queue, place, seen in rows if seen]
+    found = [ValueCount(queue, days[place], *map(int, seen.split())) for queue, place, seen in rows if seen]
     large = [place for place, each in enumerate(found) if each.count >= up_to]
     for place, last in zip(
         large, _last([(found[place].queue, found[place].value) for place in large]), strict=True

@@ -26,7 +26,7 @@ def type_of(column: str) -> str:
     return str(DeadLetter._meta.get_field(column).db_type(connection))
 
 
-def given_rows(name: str, columns: dict[str, str], rows: Iterable[Sequence[Any]]) -> tuple[str, list[Any]]:
+def values_table(name: str, columns: dict[str, str], rows: Iterable[Sequence[Any]]) -> tuple[str, list[Any]]:
     """`name(column, …) AS (…)` for a WITH, and its parameters. `columns`: the type of each; values as the
     database has them."""
     table = list(rows)
@@ -40,9 +40,9 @@ def given_rows(name: str, columns: dict[str, str], rows: Iterable[Sequence[Any]]
     return f"{name}({', '.join(columns)}) AS (SELECT {source})", parameters
 
 
-def given_queues(name: str, queues: Iterable[str]) -> tuple[str, list[Any]]:
+def queues_table(name: str, queues: Iterable[str]) -> tuple[str, list[Any]]:
     """Of queues alone: the column `q`."""
-    return given_rows(name, {"q": QUEUE}, [(queue,) for queue in queues])
+    return values_table(name, {"q": QUEUE}, [(queue,) for queue in queues])
 
 
 TABLE = DeadLetter._meta.db_table
@@ -55,7 +55,7 @@ AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ValueCount:
     """The letters of one queue with one value. `count` up to the bound that was asked for; `first` and `last`
     are the lowest and the highest of their numbers."""
 
@@ -90,14 +90,14 @@ def distinct_in(queues_: Iterable[str], column: str, most: int) -> set[Any]:
     return found
 
 
-def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> list[Counted]:
+def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> list[ValueCount]:
     """Every value of `column` in every queue that has letters of it, each counted up to `up_to`; at most
     `most` of them. Letters without a value are one more of each queue, with the value None."""
     _check(column)
     if not queues_:
         return []
     here = f"FROM {TABLE} WHERE queue = step.q AND {IS_DEAD}"
-    places, given = given_queues("places", queues_)
+    places, given = queues_table("places", queues_)
     sql = (
         f"WITH RECURSIVE {places}, "
         f"step(q, v) AS ("
@@ -106,7 +106,7 @@ def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> li
         f"ORDER BY {column} LIMIT 1) FROM places UNION ALL "
         f"SELECT q, (SELECT {column} {here} AND {column} > step.v ORDER BY {column} LIMIT 1) "
         f"FROM step WHERE v IS NOT NULL) "
-        f"SELECT q, v, {_looked('step.q', f'{column} = step.v', column)} FROM step WHERE v IS NOT NULL LIMIT "
+        f"SELECT q, v, {_scan('step.q', f'{column} = step.v', column)} FROM step WHERE v IS NOT NULL LIMIT "
         f"%s"
     )
     with connection.cursor() as cursor:
@@ -118,18 +118,18 @@ def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> li
 
 def counted_values(
     queues_: Sequence[str], column: str, values: Sequence[Any], *, up_to: int
-) -> list[Counted]:
+) -> list[ValueCount]:
     """The same of these values only, none of which is None."""
     _check(column)
     if not queues_ or not values:
         return []
-    places, queues_given = given_queues("places", queues_)
-    wanted, given = given_rows(
+    places, queues_given = queues_table("places", queues_)
+    wanted, given = values_table(
         "wanted", {"v": type_of(column)}, [(_adapted(column, value),) for value in values]
     )
     sql = (
         f"WITH {places}, {wanted} "
-        f"SELECT q, v, {_looked('places.q', f'{column} = wanted.v', column)} FROM places CROSS JOIN wanted"
+        f"SELECT q, v, {_scan('places.q', f'{column} = wanted.v', column)} FROM places CROSS JOIN wanted"
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, [*queues_given, *given, up_to])
@@ -158,7 +158,7 @@ def _of_each(wanted: Sequence[tuple[str, Any]], column: str, question: str) -> l
         which = f"{column} = wanted.v" if known else f"{column} IS NULL"
         here = f"FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} AND {which}"
         rows = [(place, queue, _adapted(column, value)) for place, queue, value in some]
-        given, parameters = given_rows("wanted", {"place": WHOLE, "q": QUEUE, "v": type_of(column)}, rows)
+        given, parameters = values_table("wanted", {"place": WHOLE, "q": QUEUE, "v": type_of(column)}, rows)
         with connection.cursor() as cursor:
             cursor.execute(
                 f"WITH {given} SELECT place, ({question.format(here=here)}) FROM wanted", parameters
@@ -187,16 +187,16 @@ def of_latest(queues_: Sequence[str], column: str, *, each: int) -> Counter[Any]
     return found
 
 
-def _without(queues_: Sequence[str], column: str, up_to: int) -> list[Counted]:
-    places, given = given_queues("places", queues_)
-    sql = f"WITH {places} SELECT q, NULL, {_looked('places.q', f'{column} IS NULL', column)} FROM places"
+def _without(queues_: Sequence[str], column: str, up_to: int) -> list[ValueCount]:
+    places, given = queues_table("places", queues_)
+    sql = f"WITH {places} SELECT q, NULL, {_scan('places.q', f'{column} IS NULL', column)} FROM places"
     with connection.cursor() as cursor:
         cursor.execute(sql, [*given, up_to])
         rows = cursor.fetchall()
     return _with_ends(rows, column, up_to)
 
 
-def _looked(queue: str, which: str, column: str) -> str:
+def _scan(queue: str, which: str, column: str) -> str:
     """How many letters there are, and the lowest and highest number of those that were counted, as one text:
     one look into the index instead of three. Value: bound."""
     return (
@@ -206,9 +206,9 @@ def _looked(queue: str, which: str, column: str) -> str:
     )
 
 
-def _with_ends(rows: Iterable[tuple[Any, ...]], column: str, up_to: int) -> list[Counted]:
+def _with_ends(rows: Iterable[tuple[Any, ...]], column: str, up_to: int) -> list[ValueCount]:
     """Of those that were not counted to the end the highest number is asked for."""
-    found = [Counted(queue, value, *map(int, looked.split())) for queue, value, looked in rows if looked]
+    found = [ValueCount(queue, value, *map(int, looked.split())) for queue, value, looked in rows if looked]
     large = [place for place, each in enumerate(found) if each.count >= up_to]
     wanted = [(found[place].queue, found[place].value) for place in large]
     last = _of_each(wanted, column, f"SELECT id {{here}} ORDER BY {column} DESC, id DESC LIMIT 1")

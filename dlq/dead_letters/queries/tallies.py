@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connection
 
-from dlq.dead_letters.queries.ranges import INSTANT, IS_DEAD, QUEUE, TABLE, WHOLE, given_queues, given_rows
+from dlq.dead_letters.queries.ranges import INSTANT, IS_DEAD, QUEUE, TABLE, WHOLE, queues_table, values_table
 
 # Queues of one statement. They are its values: a statement with a part for each takes longer to plan than to
 # carry out.
@@ -58,7 +58,7 @@ def _counted(
         for place, tally in alike
     ]
     columns = {"place": WHOLE, "q": QUEUE, "since": INSTANT, "until": INSTANT}
-    given, parameters = given_rows("wanted", columns, rows)
+    given, parameters = values_table("wanted", columns, rows)
     return _rows(
         f"WITH {given} SELECT place, (SELECT count(*) FROM ("
         f"SELECT 1 FROM {TABLE} WHERE {' AND '.join(which)} LIMIT {int(most)}) AS part) FROM wanted",
@@ -73,7 +73,7 @@ def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
     dead = f"SELECT id FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} ORDER BY"
     for first in range(0, len(queues), AT_ONCE):
         some = queues[first : first + AT_ONCE]
-        given, parameters = given_queues("wanted", some)
+        given, parameters = queues_table("wanted", some)
         statement = f"WITH {given} SELECT q, ({dead} seen_at LIMIT 1), ({dead} id DESC LIMIT 1) FROM wanted"
         for queue, oldest, newest in _rows(statement, parameters):
             if oldest is not None and newest is not None:

@@ -23,7 +23,7 @@ _XML_TOKEN = re.compile(
 )
 
 
-class Look(Enum):
+class BodyFormat(Enum):
     """Ways to look at a body; their values are part of URLs."""
 
     JSON = "json"
@@ -39,7 +39,7 @@ class Body:
     kind: str
     raw: bytes
     text: str | None
-    looks: tuple[Look, ...]
+    formats: tuple[BodyFormat, ...]
 
 
 JMS_KINDS = {
@@ -55,10 +55,14 @@ JMS_KINDS = {
 def body_of(message: Message, jms_kind: int | None) -> Body:
     raw, text = _content(message)
     kind = JMS_KINDS.get(jms_kind, "") if jms_kind is not None else ""
-    looks = [look for look in (Look.JSON, Look.XML) if text is not None and pretty(text, look) is not None]
+    formats = [
+        body_format
+        for body_format in (BodyFormat.JSON, BodyFormat.XML)
+        if text is not None and pretty(text, body_format) is not None
+    ]
     if text is not None:
-        looks.append(Look.TEXT)
-    return Body(kind or f"AMQP {message.body.type}", raw, text, (*looks, Look.HEX))
+        formats.append(BodyFormat.TEXT)
+    return Body(kind or f"AMQP {message.body.type}", raw, text, (*formats, BodyFormat.HEX))
 
 
 def _content(message: Message) -> tuple[bytes, str | None]:
@@ -89,25 +93,25 @@ def _decoded(raw: bytes) -> str | None:
     return None if controls * 10 > min(len(text), 4096) else text
 
 
-def shown(body: Body, look: Look) -> str:
+def render_body(body: Body, body_format: BodyFormat) -> str:
     """What the page shows of it, bounded."""
-    if look is Look.HEX or body.text is None:
+    if body_format is BodyFormat.HEX or body.text is None:
         return hexadecimal(body.raw[:SHOWN_BYTES])
     text = body.text[:SHOWN_TEXT]
-    return (pretty(text, look) or text) if look in (Look.JSON, Look.XML) else text
+    return (pretty(text, body_format) or text) if body_format in (BodyFormat.JSON, BodyFormat.XML) else text
 
 
-def cut(body: Body, look: Look) -> bool:
-    if look is Look.HEX or body.text is None:
+def cut(body: Body, body_format: BodyFormat) -> bool:
+    if body_format is BodyFormat.HEX or body.text is None:
         return len(body.raw) > SHOWN_BYTES
     return len(body.text) > SHOWN_TEXT
 
 
-def pretty(text: str, look: Look) -> str | None:
+def pretty(text: str, body_format: BodyFormat) -> str | None:
     """Indented, or None when `text` is nothing of that kind."""
     if len(text) > SHOWN_TEXT:
         return None
-    return indented_json(text) if look is Look.JSON else indented_xml(text)
+    return indented_json(text) if body_format is BodyFormat.JSON else indented_xml(text)
 
 
 def indented_json(text: str) -> str | None:
@@ -198,7 +202,7 @@ def hexadecimal(raw: bytes) -> str:
 _BEFORE = b"\xef\xbb\xbf\xfe\xff \t\r\n\0"
 
 
-def told(body: Body, letter: DeadLetter, masks: Masks) -> Body | None:
+def visible_body(body: Body, letter: DeadLetter, masks: Masks) -> Body | None:
     """`body` itself where nothing in it is masked; with masked fields its text alone, never its bytes; None:
     nothing of it may be told, as it should be JSON and cannot be taken apart."""
     if not masks.names(letter):
@@ -208,5 +212,5 @@ def told(body: Body, letter: DeadLetter, masks: Masks) -> Body | None:
     text = masks.body(letter, body.text)
     if text is None or text == body.text:
         return body if text is not None else None
-    looks = tuple(look for look in body.looks if look is not Look.HEX)
-    return replace(body, text=text, raw=text.encode("utf-8", "surrogatepass"), looks=looks)
+    formats = tuple(body_format for body_format in body.formats if body_format is not BodyFormat.HEX)
+    return replace(body, text=text, raw=text.encode("utf-8", "surrogatepass"), formats=formats)

@@ -19,7 +19,7 @@ from dlq.dead_letters.rules.json_masks import HIDDEN
 from dlq.edit.rules import json_pointer
 from dlq.edit.rules.body_text import Form, form_of_text, problem_of_json, text_of_body, with_text
 from dlq.edit.rules.changes import named_value
-from dlq.edit.rules.diff import Change, change, names_in, shown_text, value_text
+from dlq.edit.rules.diff import Change, change, masked_text, names_in, value_text
 from dlq.edit.rules.values import EditRefused, checked_name, is_locked, written
 
 MOST_OPERATIONS = 20
@@ -219,7 +219,7 @@ def _value_at(text: str, tokens: tuple[str, ...]) -> str | None:
 def _told(value: str | None, tokens: tuple[str, ...], masked: frozenset[str]) -> str | None:
     if value is None:
         return None
-    return HIDDEN if masked.intersection(tokens) else shown_text(value, masked)
+    return HIDDEN if masked.intersection(tokens) else masked_text(value, masked)
 
 
 _APPLY: dict[str, Callable[[Operation, Message, frozenset[str], frozenset[str], int | None], Step]] = {
@@ -227,7 +227,7 @@ _APPLY: dict[str, Callable[[Operation, Message, frozenset[str], frozenset[str], 
 }  # fmt: skip
 
 
-def told(rule: Rule, masked: frozenset[str]) -> list[dict[str, str]]:
+def describe_rule(rule: Rule, masked: frozenset[str]) -> list[dict[str, str]]:
     """For people: `op`, `place` and `value` of each operation; of `masked` names no value."""
     return [
         {

@@ -41,7 +41,7 @@ def hides_text(text: str, names: frozenset[str]) -> bool:
     return masked_body(text, names) != text
 
 
-def shown_text(text: str, names: frozenset[str]) -> str:
+def masked_text(text: str, names: frozenset[str]) -> str:
     """JSON indented, and with the values of these fields masked."""
     told = masked_body(text, names)
     if told is None:
@@ -115,7 +115,7 @@ def _readable(message: Message, masked: frozenset[str], jms_kind: int | None) ->
         return (
             hexadecimal(message.body.value[: 16 * COMPARED]) if isinstance(message.body.value, bytes) else ""
         )
-    shown = shown_text(text, masked)
+    shown = masked_text(text, masked)
     return indented_xml(shown) or shown
 
 

@@ -16,7 +16,7 @@ from console.operations.refusals import Refused
 from contract.names import dead_letter_queue
 from dlq.cli.terminal import safe
 from dlq.index.walk import WalkIncomplete
-from dlq.queues.adoption import ADOPT, Plan, Share, adopt, look
+from dlq.queues.adoption import ADOPT, AdoptionPlan, OriginShare, adopt, plan_adoption
 from dlq.queues.foreign import MANAGE
 
 NAME_SHOWN = 120
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         queue, person = options["queue"], self._person(options["person"], options["queue"])
         try:
             asked, browser = management(), AmqpBrowser(settings.MA_BROKER_AMQP)
-            plan = look(queue, asked, browser, self._told())
+            plan = plan_adoption(queue, asked, browser, self._told())
             moved = self._adopted(plan, asked, person, options) if options["go"] else None
         except Refused as refused:
             if options["go"]:
@@ -85,7 +85,7 @@ class Command(BaseCommand):
         return told
 
     def _adopted(
-        self, plan: Plan, asked: Any, person: User | None, options: dict[str, Any]
+        self, plan: AdoptionPlan, asked: Any, person: User | None, options: dict[str, Any]
     ) -> dict[str, int]:
         moved: dict[str, int] = {}
         said = 0
@@ -98,7 +98,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{total:,} letters moved")
         return moved
 
-    def _tell(self, plan: Plan, moved: dict[str, int] | None) -> None:
+    def _tell(self, plan: AdoptionPlan, moved: dict[str, int] | None) -> None:
         for share in plan.going:
             done = "would go" if moved is None else f"{moved.get(share.key, 0):,} went"
             self.stdout.write(f"{share.letters:>12,}  {done} to {dead_letter_queue(share.key)}")
@@ -115,11 +115,11 @@ class Command(BaseCommand):
             )
 
 
-def _name(share: Share) -> str:
+def _name(share: OriginShare) -> str:
     return f"of {safe(share.origin, NAME_SHOWN)}" if share.origin else "of unknown origin"
 
 
-def _as_json(plan: Plan, moved: dict[str, int] | None) -> dict[str, Any]:
+def _as_json(plan: AdoptionPlan, moved: dict[str, int] | None) -> dict[str, Any]:
     return {
         "queue": plan.source,
         "letters": sum(share.letters for share in plan.shares),

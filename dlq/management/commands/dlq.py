@@ -16,7 +16,7 @@ from dlq.cli.ask import Refused
 from dlq.dead_letters.masks import Masks
 from dlq.exports import files
 from dlq.exports import rows as export
-from dlq.exports.files import tell
+from dlq.exports.files import record_export
 from dlq.models import DeadLetter
 from dlq.search.visibility import letters_for
 from failures.models import FailureProtocol
@@ -50,10 +50,10 @@ class Command(BaseCommand):
         )
         show.add_argument("id", type=int, nargs="?", metavar="ID")
         show.add_argument("--json", action="store_true")
-        filters.add(show)
-        jobs.add(actions)
-        ask.add(actions)
-        imports.add(actions)
+        filters.add_filter_arguments(show)
+        jobs.add_job_commands(actions)
+        ask.add_query_commands(actions)
+        imports.add_import_command(actions)
         _export_arguments(
             actions.add_parser(
                 "export",
@@ -79,25 +79,25 @@ class Command(BaseCommand):
         limit, before = options["limit"], options["before"]
         if not 1 <= limit <= LONGEST_LIST:
             raise CommandError(f"--limit goes from 1 to {LONGEST_LIST}.")
-        found = filters.chosen(options).numbers(None if before is None else _id(before), limit + 1)
+        found = filters.selection_of(options).numbers(None if before is None else _id(before), limit + 1)
         rows = list(DeadLetter.objects.filter(pk__in=found[:limit]).order_by("-pk").values(*export.LISTED))
         if options["json"]:
             self._print([plain(row) for row in rows])
         else:
-            self.stdout.write("".join(f"{terminal.listed(row)}\n" for row in rows), ending="")
+            self.stdout.write("".join(f"{terminal.dead_letter_line(row)}\n" for row in rows), ending="")
         if len(found) > limit:
             self.stderr.write(f"There are older ones: --before {found[limit - 1]}")
 
     def _show(self, options: dict[str, Any]) -> None:
         pk, masks = self._one(options)
-        letter = files.head_of(DeadLetter.objects.filter(pk=pk), masks)
+        letter = files.export_head(DeadLetter.objects.filter(pk=pk), masks)
         if letter is None:
             raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         shown = {**letter, "protocols": _protocols(letter)}
         if options["json"]:
             self._print(plain(shown) | {"protocols": [plain(row) for row in shown["protocols"]]})
         else:
-            self.stdout.write("\n".join(terminal.whole(shown)))
+            self.stdout.write("\n".join(terminal.dead_letter_lines(shown)))
 
     def _one(self, options: dict[str, Any]) -> tuple[int, Masks]:
         """The number of the letter, and what is not told of it. Raises CommandError."""
@@ -105,7 +105,7 @@ class Command(BaseCommand):
         if options["id"] is None:
             if not narrowed:
                 raise CommandError("Name a letter, or give a filter: the newest that it finds is shown.")
-            some = filters.chosen(options)
+            some = filters.selection_of(options)
             if not (numbers := some.numbers(None, 1)):
                 raise CommandError("Nothing matches.")
             return numbers[0], some.masks
@@ -118,8 +118,8 @@ class Command(BaseCommand):
 
     def _export(self, options: dict[str, Any]) -> None:
         """Piece by piece. A kill leaves a file that ends early: stderr's last line says that it is whole."""
-        some, bodies = filters.chosen(options), options["bodies"]
-        tell(some.person, key=some.key, file=options["format"], bodies=bodies, query=some.query)
+        some, bodies = filters.selection_of(options), options["bodies"]
+        record_export(some.person, key=some.key, file=options["format"], bodies=bodies, query=some.query)
         count = 0
 
         def counted() -> Generator[Row, None, None]:
@@ -159,14 +159,14 @@ class Command(BaseCommand):
 
 
 def _list_arguments(parser: CommandParser) -> None:
-    filters.add(parser)
+    filters.add_filter_arguments(parser)
     parser.add_argument("--limit", type=int, default=100, metavar="N", help=f"at most, up to {LONGEST_LIST}")
     parser.add_argument("--before", type=int, metavar="ID", help="only older ones: the next page")
     parser.add_argument("--json", action="store_true")
 
 
 def _export_arguments(parser: CommandParser) -> None:
-    filters.add(parser)
+    filters.add_filter_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, default="csv")
     parser.add_argument("-o", "--output", metavar="FILE", help="written anew; else to the standard output")
     parser.add_argument(

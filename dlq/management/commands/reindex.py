@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from dlq.search.rebuild import begin, step
+from dlq.search.rebuild import begin_rebuild, step
 
 # Seconds between two lines of progress; and the share of a piece's time that others have the database.
 TOLD_EVERY, SHARE_OF_OTHERS = 5.0, 0.5
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        rebuild = begin(timezone.now(), again=options["again"])
+        rebuild = begin_rebuild(timezone.now(), again=options["again"])
         if rebuild.position:
             self.stdout.write(f"Goes on after letter {rebuild.position}.")
         told = time.monotonic()

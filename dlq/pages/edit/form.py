@@ -35,7 +35,7 @@ SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PropertyRow:
     """`value` is what the input holds; `shown` what stands there where it cannot be written by hand."""
 
     number: int
@@ -57,7 +57,7 @@ class EditForm:
     text: str | None
     hidden: bool
     other_form: bool
-    rows: list[Row]
+    rows: list[PropertyRow]
     locked: list[tuple[str, str]]
     left_out: int
 
@@ -83,9 +83,9 @@ def form_for(
     rows = [_row(number, name, free[name], changes) for number, name in enumerate(names[:MOST_ROWS])]
     added = {name: item for name, item in changes.put.items() if name not in names[:MOST_ROWS]}
     for name, item in added.items():
-        rows.append(Row(len(rows), name, item.type, written(item), new=True))
+        rows.append(PropertyRow(len(rows), name, item.type, written(item), new=True))
     for _number in range(EMPTY_ROWS):
-        rows.append(Row(len(rows), "", new=True))
+        rows.append(PropertyRow(len(rows), "", new=True))
     return EditForm(
         form=form_of(message, jms_kind),
         text=changes.text if changes.text is not None and text is not None else text,
@@ -107,10 +107,10 @@ def _is_free(name: str, masked: frozenset[str]) -> bool:
     )
 
 
-def _row(number: int, name: str, item: Typed, changes: Changes) -> Row:
+def _row(number: int, name: str, item: Typed, changes: Changes) -> PropertyRow:
     wanted = changes.put.get(name, item)
     fixed = not editable_value(wanted)
-    return Row(
+    return PropertyRow(
         number,
         name,
         type=wanted.type,

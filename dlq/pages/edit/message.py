@@ -15,7 +15,7 @@ from broker.port import Message
 from console.operations.refusals import Refused
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.page import link, page
-from dlq.edit.operations import body_is_hidden, draft, edit_letter, hidden_names, wish_of
+from dlq.edit.operations import body_is_hidden, draft, edit_letter, edit_request, hidden_names
 from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.copy import message_of
 from dlq.edit.rules.values import TYPES, EditRefused
@@ -30,7 +30,7 @@ LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class EditContext:
     """What an edit of this letter needs, read once."""
 
     letter: DeadLetter
@@ -46,12 +46,12 @@ def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     at."""
     letter = get_object_or_404(letters_for(request.user).select_related("setting"), pk=pk)
     try:
-        requests.check_rights(request.user, wish_of(letter))
+        requests.check_rights(request.user, edit_request(letter))
         message, masked = message_of(letter), hidden_names(letter, request.user)
     except EditRefused as refused:
         messages.warning(request, _("It cannot be edited. %(why)s") % {"why": refused})
         return HttpResponseRedirect(link("letter", letter.pk))
-    desk = Desk(letter, message, masked, body_is_hidden(letter, message, masked))
+    desk = EditContext(letter, message, masked, body_is_hidden(letter, message, masked))
     changes = Changes()
     try:
         changes = _changes(request, desk)
@@ -64,7 +64,7 @@ def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     return _form(request, desk, changes, "")
 
 
-def _changes(request: HttpRequest, desk: Desk) -> Changes:
+def _changes(request: HttpRequest, desk: EditContext) -> Changes:
     """Raises EditRefused."""
     if request.method != "POST":
         return Changes()
@@ -76,7 +76,7 @@ def _changes(request: HttpRequest, desk: Desk) -> Changes:
         raise EditRefused("unreadable", _("The changes are not understood.")) from error
 
 
-def _form(request: HttpRequest, desk: Desk, changes: Changes, problem: str) -> HttpResponseBase:
+def _form(request: HttpRequest, desk: EditContext, changes: Changes, problem: str) -> HttpResponseBase:
     """With what was typed, and why it is not taken."""
     filled = changes if not problem or request.POST.get("step") != LOOK else _typed(request, changes)
     return page(
@@ -102,12 +102,14 @@ def _typed(request: HttpRequest, changes: Changes) -> Changes:
     )
 
 
-def _check(request: HttpRequest, desk: Desk, changes: Changes, *, unticked: bool = False) -> HttpResponseBase:
+def _check(
+    request: HttpRequest, desk: EditContext, changes: Changes, *, unticked: bool = False
+) -> HttpResponseBase:
     """Raises EditRefused."""
     made = draft(desk.letter, changes, request.user)
     reason, acknowledged = request.POST.get("reason", ""), request.POST.getlist("acknowledge")
     try:
-        flight = requests.check(wish_of(desk.letter), by=request.user, now=timezone.now())
+        flight = requests.check_request(edit_request(desk.letter), by=request.user, now=timezone.now())
     except Refused as refused:
         return _refused(request, desk, refused)
     return page(
@@ -117,7 +119,7 @@ def _check(request: HttpRequest, desk: Desk, changes: Changes, *, unticked: bool
         section="dead_letters",
         crumbs=[*_crumbs(desk), (_("Edit"), link("edit_letter", desk.letter.pk))],
         letter=desk.letter,
-        setting=wish_of(desk.letter).setting,
+        setting=edit_request(desk.letter).setting,
         changes=made.changes,
         frozen=json.dumps(changes.to_json()),
         flight=flight,
@@ -128,7 +130,7 @@ def _check(request: HttpRequest, desk: Desk, changes: Changes, *, unticked: bool
     )
 
 
-def _confirm(request: HttpRequest, desk: Desk, changes: Changes) -> HttpResponseBase:
+def _confirm(request: HttpRequest, desk: EditContext, changes: Changes) -> HttpResponseBase:
     """Raises EditRefused."""
     how: dict[str, Any] = {
         "reason": request.POST.get("reason", "").strip()[:LONGEST_REASON],
@@ -143,12 +145,12 @@ def _confirm(request: HttpRequest, desk: Desk, changes: Changes) -> HttpResponse
     return HttpResponseRedirect(link("replay", job.pk))
 
 
-def _refused(request: HttpRequest, desk: Desk, refused: Refused) -> HttpResponseBase:
+def _refused(request: HttpRequest, desk: EditContext, refused: Refused) -> HttpResponseBase:
     say(request, refused)
     return HttpResponseRedirect(link("letter", desk.letter.pk))
 
 
-def _crumbs(desk: Desk) -> list[Any]:
+def _crumbs(desk: EditContext) -> list[Any]:
     queue = desk.letter.queue
     return [
         (_("Dead letters"), link("dead_letters")),

@@ -25,29 +25,29 @@ from dlq.models import Action, Scope
 from dlq.pages.access import no_job
 from dlq.pages.edit.form import RuleRow, operations_in, rows_in, with_empty
 from dlq.pages.edit.form import rows_of as form_rows
-from dlq.pages.preflight_form import Chosen, FlightForm, chosen, ticks_of
+from dlq.pages.preflight_form import ChosenScope, FlightForm, chosen_scope, ticks_of
 from dlq.replay import requests
 from dlq.replay.creation import second_above
 from dlq.replay.preflight import text
-from dlq.replay.preflight.rules import Flight
+from dlq.replay.preflight.rules import PreflightResult
 from dlq.replay.preflight.text import OPERATION_WORDS
-from dlq.replay.requests import Wish
-from dlq.replay.scopes import LISTED, place
+from dlq.replay.requests import ReplayRequest
+from dlq.replay.scopes import LISTED, source_rows
 
 LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class RuleContext:
     """Whose letters, and which of them. `foreign`: how many were named that are none of this setting."""
 
     setting: LaunchSetting
-    what: Chosen
+    what: ChosenScope
     foreign: int = 0
 
     @property
-    def wish(self) -> Wish:
-        return Wish(
+    def replay_request(self) -> ReplayRequest:
+        return ReplayRequest(
             self.setting, Action.EDIT, self.what.scope, letters=self.what.letters, query=self.what.query
         )
 
@@ -63,8 +63,8 @@ def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
     """What the address names is in `dlq.pages.preflight_form`. `step` of a POST: `look` at what the rule of
     the form does, `again` to the form, `confirm` what was looked at."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
-    requests.check_rights(request.user, Wish(setting, Action.EDIT, Scope.ALL))
-    what = chosen(request)
+    requests.check_rights(request.user, ReplayRequest(setting, Action.EDIT, Scope.ALL))
+    what = chosen_scope(request)
     if what is None:
         messages.warning(request, _("Select at least one letter first."))
         return HttpResponseRedirect(link("dead_letters_of", key))
@@ -86,12 +86,14 @@ def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
     return _form(request, desk, rows, "")
 
 
-def _desk(setting: LaunchSetting, what: Chosen) -> Desk:
+def _desk(setting: LaunchSetting, what: ChosenScope) -> RuleContext:
     if what.scope not in LISTED:
-        return Desk(setting, what)
-    mine = place(Action.EDIT, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True)
+        return RuleContext(setting, what)
+    mine = source_rows(Action.EDIT, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True)
     known = tuple(sorted(mine))
-    return Desk(setting, Chosen(requests.listed_scope(known), known), len(what.letters) - len(known))
+    return RuleContext(
+        setting, ChosenScope(requests.listed_scope(known), known), len(what.letters) - len(known)
+    )
 
 
 def _frozen(request: HttpRequest) -> Any:
@@ -102,7 +104,7 @@ def _frozen(request: HttpRequest) -> Any:
         raise EditRefused("unreadable", _("The changes are not understood.")) from error
 
 
-def _form(request: HttpRequest, desk: Desk, rows: list[RuleRow], problem: str) -> HttpResponseBase:
+def _form(request: HttpRequest, desk: RuleContext, rows: list[RuleRow], problem: str) -> HttpResponseBase:
     return page(
         request,
         "dlq/edit_rule.html",
@@ -121,16 +123,16 @@ def _form(request: HttpRequest, desk: Desk, rows: list[RuleRow], problem: str) -
 
 def _check(
     request: HttpRequest,
-    desk: Desk,
+    desk: RuleContext,
     rule: Rule,
     form: FlightForm | None = None,
-    flight: Flight | None = None,
+    flight: PreflightResult | None = None,
 ) -> HttpResponseBase:
     """Raises Refused. `form` and `flight`: those that a confirmation was not enough for."""
     now = timezone.now()
     unticked = flight is not None and bool(flight.missing(request.POST.getlist("acknowledge")))
-    flight = flight or requests.check(desk.wish, by=request.user, now=now)
-    trial = try_rule(rule, desk.wish.rows(request.user), request.user, now)
+    flight = flight or requests.check_request(desk.replay_request, by=request.user, now=now)
+    trial = try_rule(rule, desk.replay_request.rows(request.user), request.user, now)
     return page(
         request,
         "dlq/edit_rule_check.html",
@@ -155,18 +157,18 @@ def _check(
     )
 
 
-def _confirm(request: HttpRequest, desk: Desk, rule: Rule) -> HttpResponseBase:
+def _confirm(request: HttpRequest, desk: RuleContext, rule: Rule) -> HttpResponseBase:
     """Raises Refused."""
     now = timezone.now()
     form = FlightForm(request.POST, action=Action.EDIT, setting=desk.setting, user=request.user)
     acknowledged = tuple(request.POST.getlist("acknowledge"))
     valid = form.is_valid()
-    wish = replace(desk.wish, acknowledged=acknowledged)
+    wish = replace(desk.replay_request, acknowledged=acknowledged)
     if valid:
         wish = replace(wish, options=form.options, reason=form.cleaned_data["reason"])
     wish, by = ruled(wish, rule), request.user
     with requests.attempted(wish, by):
-        flight = requests.check(wish, by=by, now=now)
+        flight = requests.check_request(wish, by=by, now=now)
         if valid and flight.typed:
             form.check_typed(flight.going)
         if form.is_valid() and not flight.missing(acknowledged):
@@ -175,6 +177,6 @@ def _confirm(request: HttpRequest, desk: Desk, rule: Rule) -> HttpResponseBase:
     return _check(request, desk, rule, form, flight)
 
 
-def _crumbs(desk: Desk) -> list[Any]:
+def _crumbs(desk: RuleContext) -> list[Any]:
     queue = dead_letter_queue(desk.setting.key)
     return [(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", desk.setting.key))]

@@ -25,11 +25,11 @@ from dlq.models import (
     Outcome,
     ReplayItem,
 )
-from dlq.models.waiting import Fate, WaitingItem, WaitingKind
+from dlq.models.waiting import MessageResult, WaitingItem, WaitingKind
 from dlq.replay.counts import LEFT
 from dlq.replay.preflight.text import reason
 from dlq.replay.text import is_back
-from dlq.subscriptions.text import fate_shown
+from dlq.subscriptions.text import result_label
 from failures.models import FailureProtocol, RecoveredMessage
 
 NOTED = Ending.NOTED.value
@@ -228,7 +228,7 @@ def waiting_events_of(key: str, setting_key: str, letters: Iterable[DeadLetter])
     about = Q(number__in=numbers, action__kind=WaitingKind.TO_DLQ)
     if key:
         about |= Q(message_key=key)
-    items = WaitingItem.objects.filter(about, setting_key=setting_key).exclude(fate=Fate.PLANNED)
+    items = WaitingItem.objects.filter(about, setting_key=setting_key).exclude(fate=MessageResult.PLANNED)
     return [_waiting_event(item) for item in items.select_related("action").order_by("-pk")[:BOUND]]
 
 
@@ -242,8 +242,8 @@ def _waiting_event(item: WaitingItem) -> Event:
         WaitingKind.RELEASE: _("Released by %(name)s"),
     }
     what = words[WaitingKind(action.kind)] % {"name": action.by_name or _("unknown person")}
-    done = item.fate == Fate.DONE
-    said = [action.reason, "" if done else str(fate_shown(action, item.fate).word)]
+    done = item.fate == MessageResult.DONE
+    said = [action.reason, "" if done else str(result_label(action, item.fate).word)]
     tone = "info" if done else "warn"
     return Event(
         action.created_at, tone, what, " · ".join(filter(None, said)), link("waiting_action", action.pk)

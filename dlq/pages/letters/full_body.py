@@ -16,7 +16,7 @@ from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
 
 
 @dataclass(frozen=True, slots=True)
-class WholePanel:
+class FullBodyPanel:
     """`cost` is there where it may be asked for; None with `refusal`: why not."""
 
     fetch: WholeFetch | None
@@ -36,17 +36,17 @@ class WholePanel:
         return str(self.fetch.problem) if self.fetch is not None else ""
 
 
-def whole_panel(user: Any, letter: DeadLetter) -> WholePanel | None:
+def full_body_panel(user: Any, letter: DeadLetter) -> FullBodyPanel | None:
     """None where nothing is missing of the letter."""
     if not letter.truncated:
         return None
     fetch, refused = latest(letter), refusal(letter)
     if refused or (fetch is not None and fetch.state in (*OPEN_FETCHES, FetchState.DONE)):
-        return WholePanel(fetch, None, refused.reason if refused else "")
+        return FullBodyPanel(fetch, None, refused.reason if refused else "")
     count = message_count(letter.queue)
     if count is None:
-        return WholePanel(fetch, None, _("The broker does not answer."))
-    return WholePanel(fetch, cost_of(letter, count), "")
+        return FullBodyPanel(fetch, None, _("The broker does not answer."))
+    return FullBodyPanel(fetch, cost_of(letter, count), "")
 
 
 @require_safe

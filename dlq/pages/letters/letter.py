@@ -20,13 +20,13 @@ from contract.names import BIN, BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, d
 from contract.typed import from_json, text_of
 from dlq import rights
 from dlq.dead_letters.masks import MASK, masks_for
-from dlq.dead_letters.rules.body import Body, Look, body_of, cut, hexadecimal, shown, told
+from dlq.dead_letters.rules.body import Body, BodyFormat, body_of, cut, hexadecimal, render_body, visible_body
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 from dlq.pages.access import letter_or_404, sees_letters
 from dlq.pages.annotations import panel_of_letter
 from dlq.pages.heads import case_url, list_of
 from dlq.pages.letters.case import Case, case_of
-from dlq.pages.letters.full_body import body_file, whole_panel
+from dlq.pages.letters.full_body import body_file, full_body_panel
 from dlq.replay.operations import title as title_of_job
 from dlq.replay.text import BODY_DELETED, LETTERS
 from dlq.search.visibility import found, letters_for, queues_for
@@ -116,7 +116,7 @@ def neighbours_of(letter: DeadLetter, rows: QuerySet[DeadLetter], query: str, ba
     return Neighbours(url(newer), url(older), back + (f"?{query}" if query else ""))
 
 
-LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
+LOOKS = {BodyFormat.JSON: "JSON", BodyFormat.XML: "XML"}
 
 
 @require_safe
@@ -125,7 +125,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     letter = letter_or_404(request.user, pk, DeadLetter.objects.select_related("setting"))
     message, whole, problem = _read(letter)
     masks, kind = masks_for(request.user), (letter.fingerprint, letter.setting_key)
-    body = told(whole, letter, masks) if whole else None
+    body = visible_body(whole, letter, masks) if whole else None
     look, put_back = _look(request, body), put_back_of(letter)
     hidden = masks.hides_bytes(letter) if whole is None else body is None
     properties = masks.items(
@@ -145,9 +145,14 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         undeliverable=_undeliverable(message),
         look=look,
         tabs=[
-            (each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())
+            (each.value, LOOKS.get(each) or _tab(each), each is look)
+            for each in (body.formats if body else ())
         ],
-        content=shown(body, look) if body else MASK if hidden else hexadecimal(bytes(letter.encoded)[:4096]),
+        content=render_body(body, look)
+        if body
+        else MASK
+        if hidden
+        else hexadecimal(bytes(letter.encoded)[:4096]),
         download=body is whole and not hidden and not letter.body_deleted_at,
         body_deleted=BODY_DELETED if letter.body_deleted_at else "",
         cut=cut(body, look) if body else False,
@@ -164,7 +169,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         put_back=put_back,
         put_back_by=title_of_job(put_back.job) if put_back else "",
         remarks=panel_of_letter(request, letter),
-        whole=None if letter.body_deleted_at else whole_panel(request.user, letter),
+        whole=None if letter.body_deleted_at else full_body_panel(request.user, letter),
         expired=letter.expires_at is not None and letter.expires_at <= timezone.now(),
     )
 
@@ -207,16 +212,16 @@ def _undeliverable(message: Message | None) -> str:
     return _("The broker cannot deliver it to agents: its body is not what its JMS kind says.")
 
 
-def _look(request: HttpRequest, body: Body | None) -> Look:
+def _look(request: HttpRequest, body: Body | None) -> BodyFormat:
     """The asked one where the body has it, else the first."""
     if body is None:
-        return Look.HEX
+        return BodyFormat.HEX
     asked = request.GET.get("body", "")
-    return next((look for look in body.looks if look.value == asked), body.looks[0])
+    return next((look for look in body.formats if look.value == asked), body.formats[0])
 
 
-def _tab(look: Look) -> str:
-    return _("Text") if look is Look.TEXT else _("Bytes")
+def _tab(look: BodyFormat) -> str:
+    return _("Text") if look is BodyFormat.TEXT else _("Bytes")
 
 
 def _typed(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
@@ -242,6 +247,6 @@ def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
     masks = masks_for(request.user)
     if letter.body_deleted_at:
         return HttpResponse(BODY_DELETED, status=410, content_type="text/plain; charset=utf-8")
-    if masks.hides_bytes(letter) if body is None else told(body, letter, masks) is not body:
+    if masks.hides_bytes(letter) if body is None else visible_body(body, letter, masks) is not body:
         raise PermissionDenied
     return body_file(letter, body.raw if body else bytes(letter.encoded))

@@ -20,7 +20,7 @@ from console.templatetags.console import ago_tag, state
 from console.ui import amounts
 from console.ui.labels import kept_tag
 from console.ui.page import Text, link, page
-from console.ui.text import visible
+from console.ui.text import visible_html
 from contract.names import dead_letter_queue
 from dlq import rights
 from dlq.dead_letters.masks import masks_for
@@ -29,7 +29,7 @@ from dlq.models import DeadLetter, LetterState
 from dlq.models.content import with_heads
 from dlq.models.remark import fault_of_row
 from dlq.pages.access import sees_letters
-from dlq.pages.heads import head_of, head_of_all, tabs
+from dlq.pages.heads import head_of_all, queue_head, tabs
 from dlq.replay.text import LETTERS
 from dlq.saved_filters import bar_of
 from dlq.search.filter import LetterFilter
@@ -94,7 +94,7 @@ REPLAYS_HELP = gettext_lazy("How often this message was given back to agents and
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DeadLetterRow:
     letter: DeadLetter
     body: str
 
@@ -142,12 +142,12 @@ class LetterTable(tables.Table):
     def render_seen(self, value: DeadLetter) -> SafeString:
         return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago_tag(value.seen_at))
 
-    def render_setting(self, value: str, record: Row) -> SafeString | str:
+    def render_setting(self, value: str, record: DeadLetterRow) -> SafeString | str:
         key = value or record.letter.queue.removeprefix("DLQ.")
-        return format_html('<a href="{}">{}</a>', link("dead_letters_of", key), visible(key))
+        return format_html('<a href="{}">{}</a>', link("dead_letters_of", key), visible_html(key))
 
     def render_cause(self, value: DeadLetter) -> SafeString:
-        words = visible(value.exception_type) if value.exception_type else _("no protocol")
+        words = visible_html(value.exception_type) if value.exception_type else _("no protocol")
         kept = kept_tag(value.durable)
         muted = (
             format_html(' <span class="tag">{}</span>', _("known"))
@@ -156,14 +156,16 @@ class LetterTable(tables.Table):
         )
         return format_html('<a href="{}"><b>{}</b></a>{}{}', link("letter", value.pk), words, kept, muted)
 
-    def render_body(self, value: str, record: Row) -> SafeString | str:
+    def render_body(self, value: str, record: DeadLetterRow) -> SafeString | str:
         if record.letter.problem:
-            return format_html('<span class="bad-text">{}</span>', visible(record.letter.problem, limit=80))
+            return format_html(
+                '<span class="bad-text">{}</span>', visible_html(record.letter.problem, limit=80)
+            )
         if record.letter.body_deleted_at:
             return format_html(
                 '<span class="quiet">{} {}</span>', _("deleted"), ago_tag(record.letter.body_deleted_at)
             )
-        return visible(value, limit=200) if value else "—"
+        return visible_html(value, limit=200) if value else "—"
 
     def render_attempts(self, value: int) -> str:
         return amounts.number(value)
@@ -203,7 +205,7 @@ def all_letters(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @sees_letters
 def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
-    head = head_of(request, key)
+    head = queue_head(request, key)
     return _page(request, key, head, _listed(request, dead_letter_queue(key)))
 
 
@@ -279,10 +281,10 @@ def _listed(request: HttpRequest, queue: str = "") -> Listed:
     return Listed(filters, some, shown, own if QueryDict(own).dict() != {"state": "dead"} else "")
 
 
-def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
+def _rows_of(request: HttpRequest, numbers: list[int]) -> list[DeadLetterRow]:
     muted = Exists(fault_of_row(timezone.now()))
     light = with_heads(DeadLetter.objects.filter(pk__in=numbers))
     letters = {letter.pk: letter for letter in light.annotate(is_muted=muted)}
     masks = masks_for(request.user)
     there = [letters[number] for number in numbers if number in letters]
-    return [Row(letter, masks.head_of_body(letter)) for letter in there]
+    return [DeadLetterRow(letter, masks.head_of_body(letter)) for letter in there]

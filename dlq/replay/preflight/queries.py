@@ -1,7 +1,7 @@
 """Before a job on dead letters begins: what will happen, what is left out and why, what to think about first.
 
-`fly` tells people, and a job is refused for the same verdict. The planning of a job leaves out by the same
-rules (`skipping`), so nobody is told what then does not happen.
+`run_preflight` tells people, and a job is refused for the same verdict. The planning of a job leaves out by
+the same rules (`skipping`), so nobody is told what then does not happen.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from agents.models.server import lost_before
 from agents.provisioning.queue_counts import Figures, asked_now, broker_away_since, figures_of, message_count
 from broker.management.queues import find
 from broker.port import BrokerError
-from console.broker import bounded, management
+from console.broker import management, with_timeout
 from contract.names import BIN, dead_letter_queue
 from dlq.models import Action, DeadLetter, Scope
-from dlq.replay.preflight.rules import Flight, Place, judge
+from dlq.replay.preflight.rules import PreflightResult, ReplayTarget, judge
 from dlq.replay.preflight.skips import Letter, policy_for, read, with_past
 
 # What a pre-flight has to know, in bounded questions: at most COUNTED letters, one setting, the broker's
@@ -37,25 +37,25 @@ def letters_of(rows: QuerySet[DeadLetter]) -> tuple[list[Letter], bool]:
     return found[:COUNTED], len(found) > COUNTED
 
 
-def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetime) -> Place:
+def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetime) -> ReplayTarget:
     """Where letters go: into the subscription of `target`, or (`discard`, `put back`) into a dead-letter
     queue."""
     if action == Action.DISCARD:
-        return Place(dead_letter_queue(BIN))
+        return ReplayTarget(dead_letter_queue(BIN))
     if action == Action.PUT_BACK:
-        return Place(queue)
+        return ReplayTarget(queue)
     if target is None:
-        return Place(queue, there=False)
+        return ReplayTarget(queue, exists=False)
     # A count of some seconds ago may be of before it was switched off.
     figures = figures_of(target) if target.enabled else asked_now(target)
     offers = OfferedAgent.objects.filter(
         name=target.agent, server__pools=target.pool_id, server__last_seen_at__gt=lost_before(now)
     )
     versions = list(offers.values_list("version", flat=True))
-    return Place(
+    return ReplayTarget(
         queue=target.key,
         setting_key=target.key,
-        there=target.takes_messages and not _missing(target, figures),
+        exists=target.takes_messages and not _missing(target, figures),
         enabled=target.enabled,
         tripped=not target.enabled and target.trips.filter(ended_at=None).exists(),
         consumers=None if figures.stale else figures.consumers,
@@ -77,7 +77,7 @@ def _missing(target: LaunchSetting, figures: Figures) -> bool:
     if not figures.problem:
         return False
     try:
-        return bounded(lambda: find(management(), "listQueues", target.key)) is None
+        return with_timeout(lambda: find(management(), "listQueues", target.key)) is None
     except BrokerError as error:
         log.info("nobody knows whether a subscription is there", setting=target.key, reason=str(error))
         return False
@@ -97,13 +97,13 @@ def exact_count(queue: str) -> int | None:
 def node_id() -> str:
     """Of the broker that is asked; empty while it does not answer."""
     try:
-        return str(bounded(lambda: management().attribute("broker", "NodeID")))
+        return str(with_timeout(lambda: management().attribute("broker", "NodeID")))
     except BrokerError:
         return ""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PreflightRequest:
     """What a person wants to do: `rows` are the letters of the scope, as the job would take them. `target` is
     the setting that gets them: None for what goes into a dead-letter queue, `target_queue` then."""
 
@@ -117,7 +117,7 @@ class Asked:
     ladder: bool = False
 
 
-def fly(asked: Asked, now: datetime) -> Flight:
+def run_preflight(asked: PreflightRequest, now: datetime) -> PreflightResult:
     """At most 10,000 letters are looked at, whatever the scope holds. Never raises because the broker is
     away."""
     one = asked.scope == Scope.ONE
@@ -129,7 +129,7 @@ def fly(asked: Asked, now: datetime) -> Flight:
     return judge(why, policy, place, total=_total(asked) if more else None, ladder=asked.ladder)
 
 
-def _total(asked: Asked) -> int:
+def _total(asked: PreflightRequest) -> int:
     """Of all of a queue the broker knows, of a filter the index."""
     whole = asked.scope == Scope.ALL and asked.action != Action.PUT_BACK
     return (exact_count(asked.source_queue) if whole else None) or index_count(asked.rows)

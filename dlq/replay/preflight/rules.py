@@ -40,14 +40,14 @@ EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the letters go. `there`: its queue exists. `consumers` None: the broker does not tell.
+class ReplayTarget:
+    """Where the letters go. `exists`: its queue exists. `consumers` None: the broker does not tell.
     `versions`: of its agent, as the live servers of its pool offer it. `newer` waits in the subscription
     already (None: unknown)."""
 
     queue: str
     setting_key: str = ""
-    there: bool = True
+    exists: bool = True
     enabled: bool = True
     tripped: bool = False
     consumers: int | None = None
@@ -67,7 +67,7 @@ class Warning:
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class PreflightResult:
     """`seen` letters of the scope were looked at; `about`: there are more than these, then `going` is what
     would go of `total` at the same share. `skipped` and `examples` by reason are of those that were looked
     at."""
@@ -99,20 +99,20 @@ class Flight:
 def judge(
     letters: Sequence[tuple[Letter, str]],
     policy: Policy,
-    place: Place,
+    place: ReplayTarget,
     *,
     total: int | None,
     ladder: bool = False,
-) -> Flight:
+) -> PreflightResult:
     """`letters` with why each is left out (empty: it goes), the newest first. `total` None: these are all;
     else how many there are by whoever counted them."""
-    why = [(letter, reason or ("" if place.there else NO_SUBSCRIPTION)) for letter, reason in letters]
+    why = [(letter, reason or ("" if place.exists else NO_SUBSCRIPTION)) for letter, reason in letters]
     going = [letter for letter, reason in why if not reason]
     skipped = Counter(reason for _letter, reason in why if reason)
     seen = len(why)
     every = seen if total is None else max(total, seen)
     goes = round(every * len(going) / seen) if seen else 0
-    return Flight(
+    return PreflightResult(
         seen=seen,
         total=every,
         going=goes,
@@ -129,7 +129,9 @@ def _examples(why: Iterable[tuple[Letter, str]], wanted: str) -> tuple[int, ...]
     return tuple(pk for pk, _n in zip(found, range(EXAMPLES), strict=False))
 
 
-def _warnings(going: Sequence[Letter], policy: Policy, place: Place, ladder: bool) -> Iterable[Warning]:
+def _warnings(
+    going: Sequence[Letter], policy: Policy, place: ReplayTarget, ladder: bool
+) -> Iterable[Warning]:
     if policy.action in DELIVERING:
         yield from _of_delivery(going, policy, place, ladder)
     if policy.one:
@@ -138,7 +140,9 @@ def _warnings(going: Sequence[Letter], policy: Policy, place: Place, ladder: boo
         )
 
 
-def _of_delivery(going: Sequence[Letter], policy: Policy, place: Place, ladder: bool) -> Iterable[Warning]:
+def _of_delivery(
+    going: Sequence[Letter], policy: Policy, place: ReplayTarget, ladder: bool
+) -> Iterable[Warning]:
     if place.tripped:
         yield Warning(TRIPPED)
     elif not place.enabled:
@@ -154,7 +158,7 @@ def _of_delivery(going: Sequence[Letter], policy: Policy, place: Place, ladder: 
         yield from _ladder(going, ladder)
 
 
-def _stopping(place: Place) -> Iterable[Warning]:
+def _stopping(place: ReplayTarget) -> Iterable[Warning]:
     """Disabled is a wish until every consumer has closed. `n`: how many are open."""
     if place.enabled:
         return
@@ -164,7 +168,7 @@ def _stopping(place: Place) -> Iterable[Warning]:
         yield Warning(STOPPING, n=place.consumers)
 
 
-def _same_version(going: Sequence[Letter], place: Place) -> Iterable[Warning]:
+def _same_version(going: Sequence[Letter], place: ReplayTarget) -> Iterable[Warning]:
     """Nothing was mended since they failed: only where a letter knows its version and servers tell theirs."""
     same = sum(1 for letter in going if letter.agent_version and place.versions == {letter.agent_version})
     if same:

@@ -25,7 +25,7 @@ KEYS_AT_ONCE = 400
 Case = tuple[str, str, str]
 
 
-class Binned(NamedTuple):
+class TrashedMessage(NamedTuple):
     """What is asked of a letter that lies in the bin."""
 
     pk: int
@@ -35,9 +35,9 @@ class Binned(NamedTuple):
     message_key: str
 
 
-def with_copies(letters: Iterable[Binned]) -> frozenset[int]:
+def with_copies(letters: Iterable[TrashedMessage]) -> frozenset[int]:
     """Those of the letters, by their rows, whose copy is on its way or was handled already."""
-    cases: dict[Case, list[Binned]] = defaultdict(list)
+    cases: dict[Case, list[TrashedMessage]] = defaultdict(list)
     for letter in letters:
         if letter.message_key:
             cases[letter.node_id, letter.setting_key, letter.message_key].append(letter)
@@ -48,7 +48,7 @@ def with_copies(letters: Iterable[Binned]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _of_messages(keys: list[str], cases: dict[Case, list[Binned]]) -> set[int]:
+def _of_messages(keys: list[str], cases: dict[Case, list[TrashedMessage]]) -> set[int]:
     into_bin = ReplayItem.objects.filter(letter__message_key__in=keys, job__target_queue=BIN_QUEUE)
     edited = _numbers(
         into_bin.filter(job__action=Action.EDIT, edit__state__in=(EditState.SENT, EditState.DONE))
@@ -67,7 +67,7 @@ def _of_messages(keys: list[str], cases: dict[Case, list[Binned]]) -> set[int]:
     return found
 
 
-def _last(numbers: list[int], letter: Binned) -> int:
+def _last(numbers: list[int], letter: TrashedMessage) -> int:
     return max((number for number in numbers if number < letter.number), default=-1)
 
 
@@ -192,7 +192,8 @@ def with_past(letters: Iterable[Letter], policy: Policy) -> Policy:
     if policy.action != Action.PUT_BACK:
         return replace(policy, returns=_returns(letters, policy))
     lying = (
-        Binned(each.pk, each.node_id, each.number, each.setting_key, each.message_key) for each in letters
+        TrashedMessage(each.pk, each.node_id, each.number, each.setting_key, each.message_key)
+        for each in letters
     )
     return replace(policy, copied=with_copies(lying))
 

@@ -74,7 +74,7 @@ def step_size(step: int) -> int:
     return int(BASE**step)
 
 
-def place(planned: int) -> tuple[int, int]:
+def position_in_ladder(planned: int) -> tuple[int, int]:
     """Of a ladder of which `planned` letters are in slices: the step of the next letter, and how many more
     fit in."""
     step, begins = 0, 0

@@ -51,7 +51,7 @@ class Present(Protocol):
         ...
 
 
-class Told(Enum):
+class SliceResult(Enum):
     """GONE: all were moved by us. LEFT: all left, but nobody knows by whom."""
 
     GONE = auto()
@@ -107,7 +107,7 @@ def left_by(before: Figures, after: Figures) -> int | None:
     return None if after.added < before.added or left < 0 else left
 
 
-def told(size: int, left: int | None, moved: int | None, *, first: bool) -> Told:
+def slice_result(size: int, left: int | None, moved: int | None, *, first: bool) -> SliceResult:
     """What a move and the figures around it say of a slice: `left` by the figures since its first try,
     `moved` by the broker's answer to the last one, None where it did not answer. `first`: no try before it
     was left unanswered.
@@ -117,15 +117,15 @@ def told(size: int, left: int | None, moved: int | None, *, first: bool) -> Told
     an answer they only left, where the figures lost as many and none of them was there for a move that came
     to its end."""
     if left is None or moved is None:
-        return Told.UNCLEAR
+        return SliceResult.UNCLEAR
     if moved == size:
-        return Told.GONE if left >= size else Told.UNCLEAR
+        return SliceResult.GONE if left >= size else SliceResult.UNCLEAR
     if not first:
-        return Told.LEFT if left == size else Told.UNCLEAR
-    return Told.STAYED if left == moved == 0 else Told.UNCLEAR
+        return SliceResult.LEFT if left == size else SliceResult.UNCLEAR
+    return SliceResult.STAYED if left == moved == 0 else SliceResult.UNCLEAR
 
 
-def judge(
+def judge_slice(
     items: Sequence[tuple[int, int]], present: Present, held: frozenset[int], tries: int, *, patient: bool
 ) -> Verdict:
     """By a walk: `items` are (item, id at the broker); `present` are ids that lie in the queue still, of

@@ -20,14 +20,14 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class MoveRate:
     """Letters a second, and how long `remaining` letters take at that; None: not known."""
 
     per_second: float
     left: timedelta | None
 
 
-def pace(latest: Sequence[Moved], remaining: int, now: datetime, most: float = 0) -> Pace | None:
+def move_rate(latest: Sequence[Moved], remaining: int, now: datetime, most: float = 0) -> MoveRate | None:
     """None while nothing was moved, or no longer. Slices that wait between each other (a limit, a ladder)
     count with their waiting: the time that is left has it too. `most` a second is what the job may do, 0:
     anything; the first slices alone would look faster."""
@@ -41,4 +41,4 @@ def pace(latest: Sequence[Moved], remaining: int, now: datetime, most: float = 0
     per_second = sum(each.size for each in latest) / seconds
     per_second = min(per_second, most) if most else per_second
     left = timedelta(seconds=remaining / per_second) if per_second > 0 and remaining else None
-    return Pace(per_second, left)
+    return MoveRate(per_second, left)

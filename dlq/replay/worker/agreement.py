@@ -59,7 +59,7 @@ def walk_costs_more(letters: int, in_queue: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class IdsInQueue:
     """The ids that lie in a queue; `held` are those of them that a consumer has in delivery."""
 
     numbers: Numbers
@@ -72,7 +72,7 @@ class Found:
         return self.numbers.within(first, last)
 
 
-def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> Found | None:
+def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> IdsInQueue | None:
     """The ids that lie in the queue, few bytes each. `renew` is asked from time to time whether to go on
     after so many; None: it said no. Raises WalkIncomplete, BrokerError.
 
@@ -103,7 +103,7 @@ def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> F
         held = queues.in_delivery(queue)
         unseen = [number for number in held if number not in found]
     found.add(unseen)
-    return Found(found, held)
+    return IdsInQueue(found, held)
 
 
 # -- one walk of a dead-letter queue for every job that was asked for before it began ------------------------
@@ -210,7 +210,7 @@ def is_being_indexed(job: ReplayJob) -> bool:
         return any(job.pk in jobs for jobs in _under_way.values())
 
 
-def forget() -> None:
+def forget_walks() -> None:
     """For tests: as in a process that has just started."""
     with _lock:
         _walks.clear()

@@ -57,7 +57,7 @@ MOST_READ = 20_000
 AT_ONCE = 1000
 
 
-def look_in_target(job: ReplayJob, queues: LetterQueues) -> None:
+def check_target(job: ReplayJob, queues: LetterQueues) -> None:
     """Confirms what lies there. Call it after the walk that indexes another dead-letter queue. Raises
     BrokerError."""
     items = ReplayItem.objects.filter(job=job, state=ItemState.UNCONFIRMED)
@@ -141,7 +141,7 @@ WALK_LOOK = timedelta(seconds=1)
 SHARED_WALK = "walk"
 
 
-def give_up(job: ReplayJob, problem: Reason, now: datetime) -> None:
+def fail_remaining(job: ReplayJob, problem: Reason, now: datetime) -> None:
     """The broker refuses the moves, mostly because a queue is not there: it will refuse the rest too."""
     log.warning("replay refused by the broker", replay=str(job.pk), reason=str(problem))
     job.refresh_from_db(fields=["counts", "planned_at"])
@@ -160,7 +160,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
         return
     job.refresh_from_db(fields=["counts", "problem"])
     stuck = job.counts.get(ItemState.FAILED_TO_MOVE, 0)
-    state = JobState.FAILED if stuck or (job.problem and not counts.left(job.counts)) else JobState.DONE
+    state = JobState.FAILED if stuck or (job.problem and not counts.left_count(job.counts)) else JobState.DONE
     problem = job.problem or (STAYED(n=stuck) if stuck else NO_REASON)
     with transaction.atomic():
         if job.end(finished_at=now, state=state, problem=problem):
@@ -171,7 +171,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
             )  # fmt: skip
 
 
-def stop(job: ReplayJob, why: str, now: datetime) -> None:
+def stop_job(job: ReplayJob, why: str, now: datetime) -> None:
     """By itself. What is left is let go by `wind_up`."""
     with transaction.atomic():
         running = ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS)
@@ -234,11 +234,11 @@ def index_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
     came to its end. Then what is unconfirmed is looked for there, or in the subscription. None: not yet,
     another walk or other jobs are waited for. Raises BrokerError: the job is not over before."""
     job.refresh_from_db(fields=["counts"])
-    if not counts.left(job.counts):
+    if not counts.left_count(job.counts):
         return True
     if job.action in TO_A_DEAD_LETTER_QUEUE and not (indexed := _walk_target(job, queues)):
         return indexed
-    look_in_target(job, queues)
+    check_target(job, queues)
     return True
 
 

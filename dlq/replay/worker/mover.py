@@ -36,9 +36,9 @@ from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState
 from dlq.outcomes import results
 from dlq.replay import counts
 from dlq.replay.rules import slices
-from dlq.replay.rules.slices import Figures, Told
+from dlq.replay.rules.slices import Figures, SliceResult
 from dlq.replay.worker import pacer, verifier
-from dlq.replay.worker.pacer import SLEPT, Pacer, sleep_until, unsettled
+from dlq.replay.worker.pacer import SLEPT, Pacer, has_unsettled_slice, sleep_until
 from dlq.replay.worker.planner import Planner
 
 # Slices that are planned ahead of the one that moves.
@@ -117,7 +117,7 @@ class Moves:
         if isinstance(found, Ended):
             return found
         now = timezone.now()
-        asked = pacer.ask(self._job, self._queues.management, now)
+        asked = pacer.read_gate(self._job, self._queues.management, now)
         if asked.gate is pacer.Gate.OPEN:
             return found
         end = End.WAIT if asked.gate is pacer.Gate.WAIT else End.PAUSE
@@ -131,7 +131,7 @@ class Moves:
             return Ended(End.EMPTY)
         if not self._pacer.hurries:
             self._mark()
-            if unsettled(self._job, piece.number) and piece.step > self._job.ladder_step:
+            if has_unsettled_slice(self._job, piece.number) and piece.step > self._job.ladder_step:
                 return Ended(End.EMPTY)
             return self._paced(piece)
         return piece
@@ -250,13 +250,13 @@ class Moves:
         if done.moved is None and piece.tries < slices.MOST_TRIES:
             return Ended(End.TIME)  # it is on its way still: the next try tells what this one moved
         left = slices.left_by(before, done.after)
-        verdict = slices.told(piece.size, left, done.moved, first=first)
+        verdict = slices.slice_result(piece.size, left, done.moved, first=first)
         piece.moved = done.moved
-        if verdict is Told.GONE:
+        if verdict is SliceResult.GONE:
             self._checked = piece
-        elif verdict is Told.LEFT and not done.after.consumers:
+        elif verdict is SliceResult.LEFT and not done.after.consumers:
             results.all_unconfirmed(self._job, piece, timezone.now())
-        elif verdict is Told.STAYED and done.refused:
+        elif verdict is SliceResult.STAYED and done.refused:
             verifier.again(piece)
         else:
             self._short = True

@@ -32,7 +32,7 @@ WINDOW, RATE = "window", "rate"
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PaceDecision:
     """`stop`: for good, and why. `until`: not before then, and why. Neither: go."""
 
     until: datetime | None = None
@@ -54,7 +54,7 @@ class Pacer:
         piece.moved_at = now
         self._last = piece
 
-    def before(self, piece: ReplaySlice, now: datetime) -> Pace:
+    def before(self, piece: ReplaySlice, now: datetime) -> PaceDecision:
         """Call it with no other slice of the job on its way."""
         if self._job.ladder:
             climbed = self._climb(piece, now)
@@ -62,9 +62,9 @@ class Pacer:
                 return climbed
         opens = pacing.window_allows(now, self._window)
         if opens > now:
-            return Pace(opens, WINDOW)
+            return PaceDecision(opens, WINDOW)
         allowed = self.rate_allows(now)
-        return Pace(allowed, RATE) if allowed > now else Pace()
+        return PaceDecision(allowed, RATE) if allowed > now else PaceDecision()
 
     def rate_allows(self, now: datetime) -> datetime:
         last = self._last
@@ -79,7 +79,7 @@ class Pacer:
 
     # -- the ladder ------------------------------------------------------------------------------------------
 
-    def _climb(self, piece: ReplaySlice, now: datetime) -> Pace:
+    def _climb(self, piece: ReplaySlice, now: datetime) -> PaceDecision:
         """Each write is a conditional UPDATE, and each may be the last one of this worker. Killed before the
         first counts are written: no letter has moved, the next worker writes them. Killed after them, or
         after the instant at which the outcomes were known: the next worker compares with the same row. Killed
@@ -92,19 +92,21 @@ class Pacer:
         around = _surroundings(job, setting)
         if piece.step <= job.ladder_step:
             decided = ladder.next_step(Outcomes(), 100, around)
-            return Pace(stop=decided.why) if decided.why in ("tripped", "disabled") else Pace()
+            return (
+                PaceDecision(stop=decided.why) if decided.why in ("tripped", "disabled") else PaceDecision()
+            )
         outcomes = outcomes_of(job, job.ladder_step)
         if not outcomes.open:
             around = self._compared(around, streaks, now)
         decided = ladder.next_step(outcomes, job.ladder_percent, around)
         if decided.decision is Decision.STOP:
-            return Pace(stop=decided.why)
+            return PaceDecision(stop=decided.why)
         if decided.decision is Decision.WAIT:
-            return Pace(now + LOOK_EVERY, decided.why)
+            return PaceDecision(now + LOOK_EVERY, decided.why)
         changes = {"ladder_step": piece.step, "ladder_counts": _counts(streaks), "ladder_known_at": None}
         self._write({"ladder_step": job.ladder_step}, changes)
         crash.point("ladder climbed")
-        return Pace()
+        return PaceDecision()
 
     def _compared(self, around: Surroundings, streaks: list[Streak], now: datetime) -> Surroundings:
         """The surroundings of a step of which every outcome is here, the first time now."""
@@ -174,7 +176,7 @@ def _surroundings(job: ReplayJob, setting: LaunchSetting | None) -> Surroundings
     )
 
 
-def unsettled(job: ReplayJob, before: int) -> bool:
+def has_unsettled_slice(job: ReplayJob, before: int) -> bool:
     """Whether a slice before that number waits for a walk: nobody knows yet what left."""
     begun = Q(state=SliceState.MOVED) | Q(state=SliceState.PLANNED, count_before__isnull=False)
     return job.slices.filter(begun, number__lt=before).exists()
@@ -209,7 +211,7 @@ class Gate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GateReading:
     """What the broker said: so many consumers are open."""
 
     gate: Gate
@@ -224,13 +226,13 @@ def decide(consumers: int, waits_since: datetime | None, now: datetime) -> Gate:
     return Gate.PAUSE if waited else Gate.WAIT
 
 
-def ask(job: ReplayJob, broker: Management, now: datetime) -> Asked:
+def read_gate(job: ReplayJob, broker: Management, now: datetime) -> GateReading:
     """Whether the next slice may move as far as the consumers of the setting go. Raises BrokerError."""
     if job.action not in DELIVERING or job.goes_on_all_the_same:
-        return Asked(Gate.OPEN)
+        return GateReading(Gate.OPEN)
     setting = target_of(job)
     if setting is None or setting.enabled or not setting.takes_messages:
-        return Asked(Gate.OPEN)
+        return GateReading(Gate.OPEN)
     consumers = open_consumers(broker, setting.key)
     gate = decide(consumers, job.stopping_since, now)
     mine = ReplayJob.objects.filter(pk=job.pk)
@@ -241,7 +243,7 @@ def ask(job: ReplayJob, broker: Management, now: datetime) -> Asked:
         # One that opens later is waited for as long again.
         mine.update(stopping_since=None)
     job.refresh_from_db(fields=["stopping_since"])
-    return Asked(gate, consumers)
+    return GateReading(gate, consumers)
 
 
 def open_consumers(broker: Management, queue: str) -> int:

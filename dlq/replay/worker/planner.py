@@ -69,7 +69,7 @@ class Planner:
         items = job.items.filter(letter__in=letters, state=ItemState.PLANNED)
         number = items.update(state=ItemState.SKIPPED, why=skips.OTHER_BROKER, state_at=now)
         left_out = {skips.OTHER_BROKER: number}
-        counts.add(job.pk, {ItemState.PLANNED: -number, ItemState.SKIPPED: number}, left_out)
+        counts.add_counts(job.pk, {ItemState.PLANNED: -number, ItemState.SKIPPED: number}, left_out)
 
     # -- a scope that is no list -----------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class Planner:
         written = 0
         for piece, by_range in self._cut(job, self._without_missing(job, going, now)):
             written += self._write(job, piece, by_range, now)
-        counts.add(job.pk, {ItemState.PLANNED: written, ItemState.SKIPPED: skipped.total()}, skipped)
+        counts.add_counts(job.pk, {ItemState.PLANNED: written, ItemState.SKIPPED: skipped.total()}, skipped)
         return bool(letters)
 
     def _next_rows(self, job: ReplayJob) -> "tuple[QuerySet[DeadLetter], int]":
@@ -190,7 +190,7 @@ class Planner:
         elif held < piece.size:
             taken = {skips.OUTSTANDING: piece.size - held}
             ReplaySlice.objects.filter(pk=piece.pk).update(size=held, by_range=False)
-            counts.add(job.pk, {ItemState.SKIPPED: piece.size - held}, taken)
+            counts.add_counts(job.pk, {ItemState.SKIPPED: piece.size - held}, taken)
         return held
 
     # -- what the walk did not see ---------------------------------------------------------------------------
@@ -211,10 +211,10 @@ class Planner:
         if job.scope in LISTED:
             planned = job.items.filter(letter__in=letters, state=ItemState.PLANNED)
             number = planned.update(state=state, why=why, state_at=now)
-            counts.add(job.pk, {ItemState.PLANNED: -number, ItemState.NOT_FOUND: number})
+            counts.add_counts(job.pk, {ItemState.PLANNED: -number, ItemState.NOT_FOUND: number})
         else:
             write_items(job, letters, now, state=state, why=why)
-            counts.add(job.pk, {ItemState.NOT_FOUND: len(letters)})
+            counts.add_counts(job.pk, {ItemState.NOT_FOUND: len(letters)})
         dead = DeadLetter.objects.filter(pk__in=letters, state=LetterState.DEAD)
         dead.update(state=LetterState.GONE, state_at=now)
 
@@ -234,7 +234,7 @@ def _nodes() -> Iterator[str]:
 def step_now(job: ReplayJob) -> tuple[int, int]:
     """Of a ladder: the step that the next slice belongs to, and how many letters still fit into it."""
     planned = job.slices.aggregate(letters=Sum("size"))["letters"] or 0
-    return ladder.place(planned)
+    return ladder.position_in_ladder(planned)
 
 
 def _left_in_step(job: ReplayJob) -> Iterator[int]:

@@ -53,7 +53,7 @@ class ReplayWorker(Worker[ReplayJob]):
             if job.state in WINDING_UP:  # what is known of its letters is all that will be
                 endings.wind_up(job, timezone.now())
                 return False
-            endings.give_up(job, said(str(error)), timezone.now())
+            endings.fail_remaining(job, said(str(error)), timezone.now())
             endings.finish(job, timezone.now())
             return False
 
@@ -61,7 +61,7 @@ class ReplayWorker(Worker[ReplayJob]):
 def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
     if verifier.walk_moved(job, queues) or endings.move_committed(job, queues):
         return True
-    told = verifier.ranges_told(job, queues)
+    told = verifier.ranges_reported(job, queues)
     if told is None:
         return Wait(timezone.now() + verifier.FEED_LOOK, FEED_BEHIND)
     return _indexed(job, queues, endings.wind_up) if told else True
@@ -115,12 +115,12 @@ def _after(job: ReplayJob, queues: LetterQueues, ended: Ended) -> bool | Wait:
         pacer.pause(job, ended.consumers, now)
         return False
     if ended.end is End.STOP:
-        endings.stop(job, ended.why, now)
+        endings.stop_job(job, ended.why, now)
         return True
     if ended.end is End.REFUSED:
         if verifier.walk_moved(job, queues):
             return True
-        endings.give_up(job, said(ended.why), now)
+        endings.fail_remaining(job, said(ended.why), now)
     return _at_the_end(job, queues)
 
 
@@ -131,7 +131,7 @@ def _at_the_end(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
     job.refresh_from_db(fields=["planned_at"])
     if job.planned_at is None or job.slices.filter(state="planned", items__state="planned").exists():
         return True
-    told = verifier.ranges_told(job, queues)
+    told = verifier.ranges_reported(job, queues)
     if told is None:
         return Wait(timezone.now() + verifier.FEED_LOOK, FEED_BEHIND)
     return _indexed(job, queues, endings.finish) if told else True

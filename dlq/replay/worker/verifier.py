@@ -128,21 +128,21 @@ def walk_moved(job: ReplayJob, queues: LetterQueues) -> bool:
     return True
 
 
-def _present(job: ReplayJob, queues: LetterQueues) -> agreement.Found | None:
+def _present(job: ReplayJob, queues: LetterQueues) -> agreement.IdsInQueue | None:
     with walking(job, job.source_queue) as renew:
         return agreement.present(job.source_queue, queues, renew)
 
 
 @transaction.atomic
 def _judge(
-    job: ReplayJob, piece: ReplaySlice, found: agreement.Found, now: datetime, *, complete: bool
+    job: ReplayJob, piece: ReplaySlice, found: agreement.IdsInQueue, now: datetime, *, complete: bool
 ) -> int:
     """How many letters of it are to be looked for later."""
     waiting = piece.items.filter(state=ItemState.PLANNED)
     locked = _lock(job, piece, waiting)
     items = list(waiting.order_by("pk").values_list("pk", "letter__orig_message_id"))
     patient = job.state in OPEN_JOBS and piece.moved_at is not None and now - piece.moved_at < HELD_PATIENCE
-    verdict = slices.judge(items, found, found.held, piece.tries, patient=patient)
+    verdict = slices.judge_slice(items, found, found.held, piece.tries, patient=patient)
     late = strangers(job, piece, found, now) if piece.by_range else []
     unclear = piece.by_range and not complete
     changes: dict[str, object] = {"state": SliceState.CHECKED, "checked_at": now, "by_range": unclear}
@@ -172,7 +172,7 @@ def _lock(job: ReplayJob, piece: ReplaySlice, items: QuerySet[ReplayItem] | None
     )
     if piece.by_range:
         cases |= join.cases_of_letters(job, _died_in_range(job, piece))
-    return join.lock(cases, job)
+    return join.lock_cases(cases, job)
 
 
 def _split(
@@ -192,7 +192,7 @@ def strangers(job: ReplayJob, piece: ReplaySlice, present: slices.Present, now: 
     ReplayItem.objects.bulk_create(made, ignore_conflicts=True)
     items = list(piece.items.filter(letter__in=taken, state=ItemState.PLANNED).values_list("pk", flat=True))
     if items:
-        counts.add(job.pk, {ItemState.PLANNED: len(items)})
+        counts.add_counts(job.pk, {ItemState.PLANNED: len(items)})
         results.unconfirmed(job, items, now, "late")
         ReplayJob.objects.filter(pk=job.pk).update(total=F("total") + len(items))
     return items
@@ -236,7 +236,7 @@ def late_in_ranges(job: ReplayJob) -> bool:
     return late.exists()
 
 
-def ranges_told(job: ReplayJob, queues: LetterQueues) -> bool | None:
+def ranges_reported(job: ReplayJob, queues: LetterQueues) -> bool | None:
     """Whether what the ranges took along is known: looked at now where it has to be. None: not before the
     feed has brought what died meanwhile."""
     if not has_ranges(job):
@@ -291,7 +291,7 @@ def _look_again(
         number = back.update(state=ItemState.PLANNED, state_at=now)
         letters = DeadLetter.objects.filter(pk__in=[letter for _, letter in stayed])
         letters.update(state=LetterState.DEAD, state_at=now)
-        counts.add(job.pk, {ItemState.PLANNED: number, ItemState.GIVEN_BACK: -number})
+        counts.add_counts(job.pk, {ItemState.PLANNED: number, ItemState.GIVEN_BACK: -number})
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
     results.conclude(job, piece.pk, now)
     join.settle(join.cases_of(late), now, locked=locked)

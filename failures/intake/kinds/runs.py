@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from agents.breaker.interruption import accept_interruption, told_columns
+from agents.breaker.interruption import accept_interruption, interruption_columns
 from agents.models import Interruption as InterruptionRow
 from agents.models import Run, RunPhase
 from contract.breaker import TripReason
@@ -32,7 +32,7 @@ class Interruptions(RecordKind[Interruption]):
             whole(getattr(content.counts, name), f"content.counts.{name}", most=BIGGEST_COUNT)
 
     def columns(self, content: Interruption) -> dict[str, Any]:
-        return told_columns(content)
+        return interruption_columns(content)
 
     def store(self, items: Sequence[Item[Interruption]], batch: BatchContext) -> StoreResult:
         superseded = [

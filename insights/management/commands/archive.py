@@ -70,7 +70,7 @@ def _verify(blocks: QuerySet[ArchiveBlock], *, kind: str, day: date | None) -> i
     """How many the next run reads again."""
     written = blocks.filter(written_at__isnull=False)
     if written.filter(state=BlockState.DAMAGED).exists():
-        planning.ask("somebody put files back")
+        planning.request_recomputation("somebody put files back")
     asked = written.update(check_asked=True)
     detail = {"kind": kind, "day": day.isoformat() if day else "", **account_of(None)}
     counts = {"blocks": asked}

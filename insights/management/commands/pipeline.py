@@ -17,7 +17,7 @@ from insights.archive.readiness import readiness
 from insights.models import LOADED_RUNS, PipelineRun
 from insights.runs import progress
 from insights.runs.folder import JOBS, tail_of_log
-from insights.runs.loader import foreseen
+from insights.runs.loader import preview_archive
 from insights.runs.operations import CancelPipelineRun, StartPipelineRun
 from insights.runs.start import start_waiting
 from insights.runs.upkeep import reap
@@ -79,7 +79,7 @@ class Command(BaseCommand):
     def _foresee(self, options: dict[str, Any], now: datetime) -> None:
         ready = readiness()
         jobs = options["jobs"] or list(JOBS)
-        archive = foreseen(now)
+        archive = preview_archive(now)
         told = {"ready": ready.ready, "problem": ready.says, "jobs": jobs, "archive": archive}
         if self.as_json:
             self.stdout.write(json.dumps(told, ensure_ascii=False))
@@ -97,7 +97,7 @@ class Command(BaseCommand):
             reap(timezone.now())
             start_waiting(timezone.now())
             run = PipelineRun.objects.get(pk=run.pk)
-            text = json.dumps(progress.of_run(run)) if self.as_json else progress.line(run)
+            text = json.dumps(progress.of_run(run)) if self.as_json else progress.run_line(run)
             if text != last and run.is_open:
                 self._progress(text, last)
             last = text
@@ -141,7 +141,7 @@ class Command(BaseCommand):
         if self.as_json:
             self.stdout.write(json.dumps(progress.of_run(run), ensure_ascii=False))
         else:
-            self.stdout.write("\n".join(progress.lines(run)))
+            self.stdout.write("\n".join(progress.run_lines(run)))
 
 
 def _performed(operation: type[Operation[PipelineRun]], run: PipelineRun, **asked: Any) -> Done:

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand
 
 from insights.models import LOADED_RUNS
-from insights.runs.worker import work
+from insights.runs.worker import work_on_run
 
 
 class Command(BaseCommand):
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         # A shell starts what goes on in the background with SIGINT ignored.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, _stop)
-        run = work(options["run"])
+        run = work_on_run(options["run"])
         if run is not None and run.state not in LOADED_RUNS:
             sys.exit(1)
 

@@ -14,7 +14,7 @@ from console.audit.log import account_of, record
 from retention import text
 from retention.models import RetentionRun, RetentionState
 from retention.preview import preview, preview_ages
-from retention.worker import work
+from retention.worker import run_retention_turn
 
 # Between two looks whether the one that is at it has ended or died.
 WAIT_SECONDS = 1.0
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         if options["dry_run"]:
             lines = _foreseen_json() if options["json"] else _foreseen_lines()
         else:
-            lines = (_json(row) if options["json"] else text.line(row) for row in self._applied())
+            lines = (_json(row) if options["json"] else text.retention_line(row) for row in self._applied())
         for line in lines:
             self.stdout.write(line)
 
@@ -76,7 +76,7 @@ def _foreseen_lines() -> Iterator[str]:
     nothing: list[str] = []
     count = 0
     for key, found in preview(timezone.now()):
-        lines = [text.line(text.of_preview(each)) for each in found if each.holds]
+        lines = [text.retention_line(text.of_preview(each)) for each in found if each.holds]
         if not key:
             yield from nothing if count <= MOST_TOLD else [f"{count} settings: nothing would go"]
             yield from lines or [text.nothing_line(key, found)]
@@ -87,7 +87,7 @@ def _foreseen_lines() -> Iterator[str]:
             if count <= MOST_TOLD:
                 nothing.append(text.nothing_line(key, found))
     for going in preview_ages(timezone.now()):
-        yield text.line(text.of_age_preview(going))
+        yield text.retention_line(text.of_age_preview(going))
 
 
 def _worked() -> RetentionRun:
@@ -95,7 +95,7 @@ def _worked() -> RetentionRun:
     that one takes longer than a dead one is waited for."""
     patience = time.monotonic() + 2 * RetentionRun.lease.total_seconds()
     while time.monotonic() < patience:
-        run = work(timezone.now(), every=timedelta(0))
+        run = run_retention_turn(timezone.now(), every=timedelta(0))
         if run is None:
             time.sleep(WAIT_SECONDS)
             continue
