@@ -1,4 +1,4 @@
-"""What this app asks of those above it. They implement it when they are ready.
+"""Describes what this app asks of those above it. They implement it when they are ready.
 
 Rows of this app are typed as `Any` here: models ask too (`key_taken`), and would be imported by what they
 import.
@@ -20,8 +20,8 @@ AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Referrer:
-    """What is kept of a setting and of its runs in a table of any size: before these are removed, its rows
-    are let go a few at a time. `of_setting` and `of_runs` (the keys of at most AT_ONCE) take a step, a
+    """Holds what is kept of a setting and of its runs in a table of any size: before these are removed, its
+    rows are let go a few at a time. `of_setting` and `of_runs` (the keys of at most AT_ONCE) take a step, a
     transaction of its own of at most AT_ONCE rows, each time they are asked for the next one, and end where
     no row refers to these any more. A step answers how many rows it let go. `model` is what refers: nobody
     else touches its rows. `goes_with_the_row`: few of a setting, which are deleted with it, not before."""

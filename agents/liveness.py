@@ -1,5 +1,5 @@
-"""Which servers are heard, and how they are asked to poll. Silence of a server counts only while we could
-have heard it: the MA's own absence must not move any run."""
+"""Describes which servers are heard, and how they are asked to poll. Silence of a server counts only while we
+could have heard it: the MA's own absence must not move any run."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -29,26 +29,26 @@ LEASE_MARGIN_SECONDS = 10.0
 
 
 def note_hearing_again(server: Server, now: datetime) -> None:
-    """To be called for a server that was silent, before its heartbeat is stored. When nobody else was heard
+    """Call it for a server that was silent, before its heartbeat is stored. When nobody else was heard
     either, it was us who were away (or just begin): the patience with all others starts anew."""
     if not Server.objects.filter(last_seen_at__gt=lost_before(now)).exclude(pk=server.pk).exists():
         SiteIdentity.objects.update_or_create(pk=ONLY, defaults={"hearing_since": now})
 
 
 def silence_counts(now: datetime) -> bool:
-    """Whether a server that is silent now was given the time to be heard."""
+    """Returns whether a server that is silent now was given the time to be heard."""
     return heard_for(timedelta(seconds=settings.MA_LOST_AFTER_SECONDS), now)
 
 
 def heard_for(length: timedelta, now: datetime) -> bool:
-    """Whether the MA was there for so long: who was silent all that time was silent indeed."""
+    """Returns whether the MA was there for so long: who was silent all that time was silent indeed."""
     since = SiteIdentity.objects.filter(pk=ONLY).values_list("hearing_since", flat=True).first()
     return since is None or now - since >= length
 
 
 def leased(setting: LaunchSetting) -> bool:
-    """Whether only a lease keeps two runs of it from running at once; those that take messages the broker
-    fences."""
+    """Returns whether only a lease keeps two runs of it from running at once; those that take messages the
+    broker fences."""
     return not setting.takes_messages and setting.spread == Spread.ANY
 
 
@@ -63,11 +63,11 @@ def taken_over_before(setting: LaunchSetting, now: datetime) -> datetime:
     return lease_over_before(now) if leased(setting) else lost_before(now)
 
 
-# Which servers somebody counts on: every page and check that speaks of a missing server asks here.
+# -- expected servers: every page and check that speaks of a missing server asks here ------------------------
 
 
 def expected_servers() -> QuerySet[Server]:
-    """In a pool, or with a valid token. Of another one nothing is missing when it is not heard."""
+    """Returns servers in a pool, or with a valid token. Another one is not missed when it is silent."""
     pools = Pool.servers.through.objects.filter(server=OuterRef("pk"))
     tokens = ServerToken.objects.filter(server=OuterRef("pk"), revoked_at=None)
     return Server.objects.filter(Exists(pools) | Exists(tokens))

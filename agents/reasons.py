@@ -142,7 +142,7 @@ BLOCKED_FOR = ReasonKind(
 
 
 def problems_of(run: Any) -> list[Reason]:
-    """What keeps a run from its work, what blocks it among that."""
+    """Returns what keeps a run from its work, what blocks it among that."""
     blocked = run.blocked
     if blocked is None:
         return list(run.problems)

@@ -69,14 +69,14 @@ def stand_in(now: datetime) -> bool:
 
 
 def beat_is_away(now: datetime) -> bool:
-    """Whether it gave signs before and does not any more."""
+    """Returns whether it gave signs before and does not any more."""
     silent = seconds_since("beat", now)
     return silent is not None and silent > BEAT_AWAY_SECONDS
 
 
 def keep_up(now: datetime) -> None:
-    """What follows from the rows and the time alone. Also within heartbeats: nothing that lies in the rows of
-    one setting may keep the others of a server from their answer, nor one step the steps after it."""
+    """Does what follows from the rows and the time alone, within heartbeats too: nothing that lies in the
+    rows of one setting may keep the others of a server from their answer, nor one step the steps after it."""
     done: dict[str, int] = {}
     for name, step in STEPS:
         with isolated(name):
@@ -86,8 +86,10 @@ def keep_up(now: datetime) -> None:
         log.info("tended", **told)
 
 
-# While Redis, beat or the worker is away nobody does the steps that ask the broker. The process that follows
-# the dead letters needs none of the three and has a connection to the broker: it does them meanwhile.
+# -- reconciling while Redis, beat or the worker is away -----------------------------------------------------
+# Then nobody else does the steps that ask the broker, and nobody evaluates alerts. The process that follows
+# the dead letters needs none of the three and has a connection to the broker: it does both meanwhile. The
+# site evaluates alerts, too, for as long as a KMA sends heartbeats.
 
 
 # As often as beat asks for the first of them.
@@ -96,8 +98,8 @@ WATCH_EVERY = timedelta(seconds=10)
 
 
 def stand_in_at_broker(now: datetime) -> bool:
-    """Whether it was done now. Never raises for the broker or the database, nor for a row that a person
-    deletes at this moment. Each step may run twice, also beside a worker that comes back."""
+    """Returns whether it was done now. Never raises for the broker or the database, nor for a row that a
+    person deletes at this moment. Each step may run twice, also beside a worker that comes back."""
     try:
         if not beat_is_away(now) or not once_per("keep up at the broker", STAND_IN_EVERY, now):
             return False

@@ -38,5 +38,5 @@ def provision(setting_id: int) -> None:
 
 @shared_task(name="agents.tick")
 def tick_task(schedule_id: int) -> None:
-    """When a window begins: the look at all schedules would find it some seconds late."""
+    """Starts when a window begins: reading all schedules would find it some seconds late."""
     tick(schedule_id, timezone.now())

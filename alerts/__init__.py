@@ -1,1 +1,2 @@
-"""Who must know what: sources observe, a pure rule decides, each transition is a row that is told."""
+"""Describes who must know what: sources observe, a pure rule decides, each transition is a row that is
+told."""

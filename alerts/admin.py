@@ -22,7 +22,7 @@ from console.ui.text import masked
 
 
 def defaults_of(kind: AlertKind) -> str:
-    """What is built in, in one line."""
+    """Returns what is built in, in one line."""
     limits = kind.limits
     return _("%(unit)s: opens at %(upper)s after %(open)s s, closes below %(lower)s after %(close)s s") % {
         "unit": kind.unit,
@@ -148,7 +148,7 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
         return masked(obj.address)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        """By the operation, which leaves the entry."""
+        """Deletes by the operation, which leaves the audit entry."""
         deletion = DeleteTarget()
         deletion.run(obj, Act(deletion, obj, request.user, timezone.now(), {}))
 

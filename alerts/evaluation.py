@@ -21,7 +21,8 @@ from console.processes import lock
 
 log = structlog.get_logger(__name__)
 
-# A storm is few alerts: so many of a kind in an hour open one each, all others are counted in a single one.
+# -- storms --------------------------------------------------------------------------------------------------
+# So many alerts of a kind in an hour open one each; all others are counted in a single one.
 
 
 MOST_OPENED = 10
@@ -32,13 +33,13 @@ MOST_REMEMBERED = 500
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Of the causes that are to open: the subjects that get an alert of their own, and the others."""
+    """Divides causes that are to open: `subjects` get an alert of their own, the others share one."""
 
     own: frozenset[str]
     more: Sequence[Observation]
 
     def observation(self) -> Observation:
-        """Of all others as one cause. Everybody is told where one of them concerns everybody."""
+        """Returns all others as one cause. It concerns everybody where one of them does."""
         pools: frozenset[int] = frozenset()
         if all(seen.pools for seen in self.more):
             pools = frozenset().union(*(seen.pools for seen in self.more))
@@ -79,7 +80,7 @@ LATE = timedelta(minutes=2)
 
 
 def evaluate_all(now: datetime) -> int:
-    """How many transitions were made."""
+    """Returns how many transitions were made."""
     deadline = time.monotonic() + BUDGET_SECONDS
     made = 0
     with lock("alerts", HELD_FOR) as mine:
@@ -99,7 +100,7 @@ def evaluate_all(now: datetime) -> int:
 
 
 def evaluate_kind(kind: AlertKind, now: datetime) -> int:
-    """How many transitions were made."""
+    """Returns how many transitions were made."""
     known = {alert.subject: alert for alert in _known(kind, now)}
     live = frozenset(
         subject for subject, alert in known.items() if alert.state in LIVE_ALERTS and subject != MORE

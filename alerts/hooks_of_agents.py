@@ -1,5 +1,5 @@
-"""What this app does where the one below asks: of a trip, of a setting that is removed, while beat is
-away."""
+"""Describes what this app does where the one below asks: of a trip, of a setting that is removed, while beat
+is away."""
 
 import threading
 import time

@@ -19,7 +19,7 @@ EVERY_STEP = frozenset({AlertStep.OPENED, AlertStep.REPEATED, AlertStep.CLOSED})
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a source found of one cause. `value` in the unit of its kind; None: nobody knows it now.
+    """Holds what a source found of one cause. `value` in the unit of its kind; None: nobody knows it now.
     `setting`, `server` and `pools` are keys of rows: who is told; none of them: everybody. `facts` is JSON,
     for the texts."""
 
@@ -59,18 +59,18 @@ class AlertKind:
     advice: Callable[[Mapping[str, Any]], Text] | None = None
 
 
-# The bounds in force for a cause: the built-in ones, those of the site, and those of its pools.
+# -- thresholds in force: built in, of the site, of the pools ------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Of one kind. `of_pool` holds only pools with a rule of their own; None: not watched."""
+    """The thresholds of one kind. `of_pool` holds only pools with a rule of their own; None: not watched."""
 
     of_site: Thresholds | None
     of_pool: Mapping[int, Thresholds | None]
 
     def of(self, pools: Iterable[int]) -> Thresholds | None:
-        """Of several pools the one that opens first decides. None: nobody watches it."""
+        """Returns those of the pool that opens first. None: nobody watches it."""
         found = [self.of_pool.get(pool, self.of_site) for pool in pools] or [self.of_site]
         return min((each for each in found if each is not None), key=lambda each: each.upper, default=None)
 

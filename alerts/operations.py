@@ -1,4 +1,5 @@
-"""What people do with an alert: snooze it, close it. Both are kept with their name and their reason."""
+"""Describes what people do with an alert: snooze it, close it. Both are kept with their name and their
+reason."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -113,8 +114,8 @@ def _change(
     *,
     until: datetime | None = None,
 ) -> Alert:
-    """With the row locked; the look that decided on it at the same moment finds another revision and writes
-    nothing."""
+    """Changes the locked row; an evaluation that decided on it at the same moment finds another revision and
+    writes nothing."""
     with transaction.atomic():
         current = Alert.objects.select_for_update(no_key=True).get(pk=alert.pk)
         if current.state not in LIVE_ALERTS:

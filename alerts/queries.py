@@ -18,7 +18,7 @@ def closed_alerts() -> QuerySet[Alert]:
 
 
 def open_count() -> int:
-    """Of those that nobody has snoozed; never reads more than `MOST_COUNTED` + 1 of them."""
+    """Counts those that nobody has snoozed; never reads more than `MOST_COUNTED` + 1 of them."""
     return count_up_to(Alert.objects.filter(state=AlertState.OPEN), MOST_COUNTED)
 
 

@@ -1,5 +1,5 @@
-"""When an alert opens, is repeated and closes: a pure rule over what is known of one cause and its newest
-value."""
+"""Decides when an alert opens, is repeated and closes: a pure rule over what is known of one cause and its
+newest value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,8 @@ class Phase(StrEnum):
 
 
 class AlertStep(StrEnum):
-    """What a decision does. `REOPENED`: closed by itself a moment ago, so it is the same alert still."""
+    """Holds what a decision does. `REOPENED`: closed by itself a moment ago, so it is the same alert
+    still."""
 
     OPENED = "opened"
     REPEATED = "repeated"
@@ -98,7 +99,7 @@ def _watched(state: State, value: float | None, now: datetime, limits: Threshold
 
 
 def _since(below: datetime | None, now: datetime, limits: Thresholds) -> bool:
-    """Whether the cause has gone: below the lower bound for long enough."""
+    """Returns whether the cause has gone: below the lower bound for long enough."""
     return below is not None and now - below >= limits.close_after
 
 
@@ -128,7 +129,7 @@ def _while_closed(state: State, now: datetime, limits: Thresholds) -> AlertDecis
 
 
 def _next(repeats: int, now: datetime, limits: Thresholds) -> datetime | None:
-    """When the reminder after so many is due."""
+    """Returns when the reminder after so many is due."""
     if not limits.reminders:
         return None
     return now + limits.reminders[min(repeats, len(limits.reminders) - 1)]

@@ -1,4 +1,5 @@
-"""What an alert says: on pages in the reader's language, in e-mail and webhook in that of the installation.
+"""Describes what an alert says: on pages in the reader's language, in e-mail and webhook in that of the
+installation.
 
 Names and types of exceptions come from hostile places: here they become one bounded line. No bodies, no
 secrets.

@@ -1,1 +1,1 @@
-"""What every page, REST route and command of the site shares. It knows no other app."""
+"""Describes what every page, REST route and command of the site shares. It knows no other app."""

@@ -1,4 +1,5 @@
-"""Which address a request came from: the connection's own, unless that is a proxy which the settings name."""
+"""Describes which address a request came from: the connection's own, unless that is a proxy which the
+settings name."""
 
 import ipaddress
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""What depends on the database: a lookup for many values, estimates, queries for somebody who waits."""
+"""Describes what depends on the database: a lookup for many values, estimates, queries for somebody who
+waits."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,7 @@ class Among(Lookup):
         return f"{left} = ANY(%s)", [*parameters, self._values(connection)]
 
     def _values(self, connection: Any) -> list[Any]:
-        """As the column holds them: SQLite has no UUIDs."""
+        """Returns them as the column holds them: SQLite has no UUIDs."""
         field = self.lhs.output_field
         if not isinstance(field, UUIDField):
             return list(self.rhs)
@@ -45,7 +46,7 @@ def register_lookups() -> None:
 
 
 def estimated_rows(rows: QuerySet[Any]) -> int | None:
-    """How many PostgreSQL expects from its statistics; SQLite keeps none."""
+    """Returns how many PostgreSQL expects from its statistics; SQLite keeps none."""
     if connection.vendor != "postgresql":
         return None
     plan = rows.order_by().explain(format="json")
@@ -54,8 +55,8 @@ def estimated_rows(rows: QuerySet[Any]) -> int | None:
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """On PostgreSQL: indexes wherever there is one, for a guess that matches are everywhere is dear where
-    they are not; and an end to every statement."""
+    """Bounds statements on PostgreSQL: indexes wherever there is one, for a guess that matches are everywhere
+    is dear where they are not; and an end to every statement."""
     if connection.vendor != "postgresql":
         yield
         return
@@ -70,9 +71,8 @@ def quick() -> Iterator[None]:
             cursor.execute("RESET enable_seqscan; RESET jit; RESET statement_timeout")
 
 
-# Many new rows of one table at once, as fast as the database takes them: COPY on PostgreSQL, one prepared
-# INSERT on SQLite. The rows are made by us, so each value has the type of its field already; nothing is read
-# back.
+# -- bulk insert: COPY on PostgreSQL, one prepared INSERT on SQLite ------------------------------------------
+# The rows are made by us, so each value has the type of its field already; nothing is read back.
 
 
 # What the driver does not take as it is. Everything else goes as the row holds it.

@@ -31,7 +31,7 @@ def json_line(row: Row) -> str:
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """For JSON."""
+    """Makes a row fit for JSON."""
     return {name: iso_instant(value) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
@@ -54,7 +54,7 @@ def cell(value: Any) -> str:
 
 
 def csv_line(cells: Iterable[str]) -> str:
-    """With CR LF: only then the csv module quotes a cell that holds a lone CR."""
+    """Ends with CR LF: only then the csv module quotes a cell that holds a lone CR."""
     out = StringIO(newline="")
     csv.writer(out, lineterminator="\r\n").writerow(cells)
     return out.getvalue()

@@ -1,5 +1,5 @@
-"""What a list is narrowed by: one filter for its page, for programs and under a name. Its fields are
-declared, each with a label; they, and the filter as a whole, say what is wrong with what is asked for."""
+"""Describes what a list is narrowed by: one filter for its page, for programs and under a name. Its fields
+are declared, each with a label; they, and the filter as a whole, say what is wrong with what is asked for."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -160,8 +160,8 @@ class ListFilter(django_filters.FilterSet):
 
     @classmethod
     def part_of(cls, query: QueryDict) -> QueryDict:
-        """What of an address is the filter: without what is empty and without what is of its page. A name
-        that nobody knows is kept: it is refused with what it may have meant."""
+        """Returns what of an address is the filter: without what is empty and without what is of its page. A
+        name that nobody knows is kept: it is refused with what it may have meant."""
         kept = query.copy()
         for name, values in query.lists():
             if name in cls.page_own or not any(values):
@@ -197,7 +197,7 @@ class ListFilter(django_filters.FilterSet):
 
     @property
     def problem(self) -> str:
-        """What is wrong with it, in one line; empty: nothing."""
+        """Returns what is wrong with it, in one line; empty: nothing."""
         if self.is_valid():
             return ""
         labels = {name: str(field.label) for name, field in self.form.fields.items()}

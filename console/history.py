@@ -1,5 +1,5 @@
-"""Whether the database was made by a version before 0.9.0. This one has none of its migrations, so nothing
-may change it.
+"""Describes whether the database was made by a version before 0.9.0. This one has none of its migrations, so
+nothing may change it.
 
 Without Django, which takes a second: every start asks before it changes anything."""
 
@@ -22,8 +22,8 @@ all of it; in short:
 
 
 def refusal(environ: Mapping[str, str]) -> str:
-    """What is wrong, where, and what to do. Empty where the database is none of before, or does not answer: a
-    start says that better."""
+    """Returns what is wrong, where, and what to do. Empty where the database is none of before, or does not
+    answer: a start says that better."""
     url = environ.get("MA_DATABASE_URL") or _content(environ.get("MA_DATABASE_URL_FILE", ""))
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
@@ -44,7 +44,7 @@ def _content(file: str) -> str:
 
 
 def _in_sqlite(file: str) -> bool:
-    """Where no process has it open, nor has left pages in a log, no file is made beside it."""
+    """Returns where no process has it open, nor has left pages in a log, no file is made beside it."""
     how = "mode=ro" if Path(f"{file}-wal").exists() else "immutable=1"
     try:
         with closing(sqlite3.connect(f"file:{quote(file)}?{how}", uri=True)) as connection:

@@ -1,5 +1,5 @@
-"""What lower apps ask of higher ones, which they must not import. An app declares its hooks in its `hooks`; a
-higher app implements them in a module that it imports when it is ready."""
+"""Describes what lower apps ask of higher ones, which they must not import. An app declares its hooks in its
+`hooks`; a higher app implements them in a module that it imports when it is ready."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar

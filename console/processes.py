@@ -1,4 +1,4 @@
-"""What processes of this site know of each other through rows: heartbeats, and locks with names."""
+"""Describes what processes of this site know of each other through rows: heartbeats, and locks with names."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def record_heartbeat(process: str, now: datetime) -> None:
 
 
 def last_heartbeat(process: str) -> datetime | None:
-    """None where it never gave one."""
+    """Returns None where it never gave one."""
     return ProcessHeartbeat.objects.filter(process=process).values_list("at", flat=True).first()
 
 
@@ -42,7 +42,7 @@ def seconds_since(process: str, now: datetime) -> float | None:
     return None if at is None else (now - at).total_seconds()
 
 
-# Locks with names, between processes: one of several does a thing at a time, or once in a while.
+# -- named locks: one of several processes does a thing at a time, or once in a while ------------------------
 
 
 class NamedLock(models.Model):

@@ -1,4 +1,5 @@
-"""Why something is so: stored as a code with its parameters, said in the language of whoever reads it.
+"""Describes why something is so: stored as a code with its parameters, said in the language of whoever reads
+it.
 
 An app declares its kinds once, in its module `reasons`. A row keeps {"code": …, "params": {…}}, or {} where
 there is no reason.
@@ -41,7 +42,7 @@ class Reason:
         return hash(self.code)
 
     def as_json(self) -> dict[str, Any]:
-        """What a row keeps, and what REST shows beside the text."""
+        """Returns what a row keeps, and what REST shows beside the text."""
         return {"code": self.code, "params": self.params_as_json()} if self.code else {}
 
     def params_as_json(self) -> dict[str, Any]:
@@ -49,7 +50,7 @@ class Reason:
 
     @classmethod
     def from_json(cls, stored: Any) -> "Reason":
-        """Of what a row keeps; what is none of ours counts as no reason."""
+        """Reads what a row keeps; what is none of ours counts as no reason."""
         if not isinstance(stored, dict) or not isinstance(stored.get("code"), str):
             return cls()
         params = stored.get("params")
@@ -58,7 +59,7 @@ class Reason:
 
     @classmethod
     def reported(cls, said: reported_reasons.Reason) -> "Reason":
-        """Of what a server reports, within bounds."""
+        """Reads what a server reports, within bounds."""
         some = list(said.params.items())[:MOST_PARAMS]
         params = {storable(name)[:LONGEST_NAME]: _plain(value) for name, value in some}
         return cls(storable(said.code)[:LONGEST_NAME], params)

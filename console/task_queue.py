@@ -28,8 +28,8 @@ def send(
     expires: float = EXPIRES_SECONDS,
     at: datetime | None = None,
 ) -> bool:
-    """Whether Redis took the task, which a worker begins `at` an instant. Waits about a second at most, never
-    raises; while Redis hangs, one in PAUSE_SECONDS waits."""
+    """Returns whether Redis took the task, which a worker begins `at` an instant. Waits about a second at
+    most, never raises; while Redis hangs, one in PAUSE_SECONDS waits."""
     global _away_until
     started = time.monotonic()
     if started < _away_until:
@@ -47,7 +47,7 @@ def send(
 def _send(
     task: str, arguments: tuple[object, ...], queue: str | None, expires: float, at: datetime | None
 ) -> None:
-    """With connections of its own: those of Celery wait as long as a worker may."""
+    """Sends by connections of its own: those of Celery wait as long as a worker may."""
     connection = current_app.connection_for_write(transport_options=TIMEOUTS)
     with pools.producers[connection].acquire(block=True, timeout=TIMEOUTS["socket_timeout"]) as producer:
         current_app.send_task(

@@ -13,7 +13,7 @@ from dlq.models import ItemState, Outcome, ReplayItem, Scope
 from dlq.models.waiting import WaitingKind, WaitingPart
 from dlq.replay.preflight.text import OPERATION_WORDS, acknowledged
 
-# Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled
+# Jobs that one dead letter can have been in: it is replayed once, and may have been left out or cancelled
 # before.
 JOBS_OF_LETTER = 200
 
@@ -76,7 +76,7 @@ text.DETAILS.declare(
 
 
 def _operation(step: Any) -> str:
-    """Of the rule of an edit, as `dlq.edit.rules.bulk_rule.describe_rule` gives it."""
+    """Describes the rule of an edit, as `dlq.edit.rules.bulk_rule.describe_rule` gives it."""
     if not isinstance(step, dict) or "op" not in step:
         return str(step)
     place, value = step.get("place", ""), step.get("value", "")

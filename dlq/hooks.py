@@ -1,4 +1,4 @@
-"""What an action does around the moves of its slices, told by whoever owns the action."""
+"""Describes what an action does around the moves of its slices, told by whoever owns the action."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from dlq.models import ReplayJob, ReplaySlice
 class Hooks:
     """`before_move` is called before each try of a slice, again after a crash; what it does not want to be
     moved it takes out of the state planned. It may raise BrokerError: then the slice is tried again later.
-    `after_check` is called in the transaction that says that the letters of these items left. `committed`:
-    those of these items for which more was done already than can be taken back, so their letters have to
-    leave whatever becomes of the job. `finish` ends what `before_move` may have left half done with a slice
-    of a job that is cancelled; it may raise BrokerError too."""
+    `after_check` is called in the transaction that says that the dead letters of these items left.
+    `committed`: those of these items for which more was done already than can be taken back, so their dead
+    letters have to leave whatever becomes of the job. `finish` ends what `before_move` may have left half
+    done with a slice of a job that is cancelled; it may raise BrokerError too."""
 
     before_move: Callable[[ReplayJob, ReplaySlice], None]
     after_check: Callable[[Sequence[int], datetime], None]
@@ -26,7 +26,7 @@ _hooks: dict[str, Hooks] = {}
 
 
 def register_hooks(action: str, hooks: Hooks) -> None:
-    """At start-up."""
+    """Call it at start-up."""
     _hooks[action] = hooks
 
 

@@ -1,5 +1,5 @@
-"""What people may do with dead letters: everywhere by a permission, in one pool by a grant. Asked by
-`agents.pools.rights`: `may(user, SEE, setting)`, `settings_for(user, GIVE_BACK)` and so on.
+"""Describes what people may do with dead letters: everywhere by a permission, in one pool by a grant. Asked
+by `agents.pools.rights`: `may(user, SEE, setting)`, `settings_for(user, GIVE_BACK)` and so on.
 """
 
 from django.utils.translation import gettext_lazy as _

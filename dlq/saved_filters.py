@@ -31,7 +31,7 @@ class SavedFiltersOfLetters(SavedFilters):
         return filters.problem
 
     def url_of(self, saved: SavedFilter) -> str:
-        """Of one setting: the list of the setting, where letters can be chosen and given back."""
+        """Returns for one setting its own list, where dead letters can be chosen and given back."""
         query = QueryDict(saved.query).copy()
         key = query.get("setting", "")
         if not key or "/" in key:
@@ -58,8 +58,8 @@ pages = SavedFilterPages(
 
 
 def bar_of(request: HttpRequest, key: str, query: str) -> dict[str, Any]:
-    """What a list shows of saved filters. `query` is the filter that it shows; `key` the setting that it is
-    of."""
+    """Returns what a list shows of saved filters. `query` is the filter that it shows; `key` the setting that
+    it is of."""
     kept = saved_filters.filter_part(QueryDict(query))
     if key and kept:
         kept["setting"] = key

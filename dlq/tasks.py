@@ -34,7 +34,7 @@ def workers() -> Sequence[Worker[Any]]:
 
 @shared_task(name="dlq.end_overdue_outcomes")
 def end_overdue_outcomes() -> None:
-    """Letters of which nothing was heard for an hour; a while at a time."""
+    """Dead letters of which nothing was heard for an hour; a while at a time."""
     end = time.monotonic() + OUTCOMES_TURN
     for _ in end_overdue(timezone.now()):
         if time.monotonic() >= end:
@@ -43,8 +43,8 @@ def end_overdue_outcomes() -> None:
 
 @shared_task(name="dlq.put_words")
 def put_words() -> None:
-    """Words of letters that were stored before there was an index of them, or that a rebuild has not reached;
-    a while at a time."""
+    """Words of dead letters that were stored before there was an index of them, or that a rebuild has not
+    reached; a while at a time."""
     end = time.monotonic() + WORDS_TURN
     while (step(timezone.now()) or catch_up()) and time.monotonic() < end:
         pass
@@ -52,8 +52,8 @@ def put_words() -> None:
 
 @shared_task(name="dlq.empty_bin")
 def purge_trash() -> None:
-    """Removes for good what lay in the bin long enough; a while at a time, and as long again others have the
-    broker."""
+    """Removes for good what lay in the trash long enough; a while at a time, and as long again others have
+    the broker."""
     queues, end = letter_queues(), time.monotonic() + BIN_TURN
     try:
         began = time.monotonic()

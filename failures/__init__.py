@@ -1,1 +1,1 @@
-"""What went wrong: failure protocols, stored exactly once, and what agents need to know of them."""
+"""Describes what went wrong: failure protocols, stored exactly once, and what agents need to know of them."""

@@ -1,4 +1,4 @@
-"""What the intake asks of the apps above."""
+"""Describes what the intake asks of the apps above."""
 
 from collections.abc import Sequence
 from datetime import datetime

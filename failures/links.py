@@ -4,5 +4,5 @@ from console.ui.page import link_to
 
 
 def fingerprint_url(fingerprint: str) -> str:
-    """In the query: a KMA may send any text as a fingerprint."""
+    """Puts it in the query: a KMA may send any text as a fingerprint."""
     return link_to("fingerprint", fingerprint, "of")

@@ -61,7 +61,7 @@ class PasswordChange(PasswordChangeView):
             return super().form_valid(form)
 
 
-# Texts of the admin that Russian needs in other words: a name in them has no other case than the nominative.
+# -- texts of the admin for Russian, where a name has the nominative only ------------------------------------
 
 
 TEXTS = (

@@ -21,8 +21,8 @@ text.DETAILS.declare({"before": _("site before"), "site": _("site id")})
 
 
 def permission_words(name: Any) -> str:
-    """Of `app.codename`, in the reader's language: the database keeps English words. What the code does not
-    know is shown as it is named."""
+    """Returns `app.codename` in the reader's language: the database keeps English words. What the code does
+    not know is shown as it is named."""
     app_label, _dot, codename = str(name).partition(".")
     action, _line, model_name = codename.partition("_")
     words = {

@@ -24,7 +24,7 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the MA is told from outside. Secrets are never part of the repr."""
+    """Holds what the MA is told from outside. Secrets are never part of the repr."""
 
     secret_key: str = field(repr=False)
     database: dict[str, Any] = field(repr=False)
@@ -104,7 +104,7 @@ class _Reader:
         return value
 
     def option(self, name: str, parse: Callable[[str], T], default: str) -> T:
-        """What may be left out."""
+        """Returns what may be left out."""
         return self.parsed(name, self.text(name, default), parse, parse(default))
 
     def parsed(self, name: str, text: str, parse: Callable[[str], T], fallback: T) -> T:
@@ -188,7 +188,7 @@ def _pipeline(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublisherEnvironment:
-    """What only the demo publisher is told."""
+    """Holds what only the demo publisher is told."""
 
     stomp_address: str
     user: str
@@ -297,7 +297,7 @@ def _spark_master(text: str) -> str:
 
 
 def _time_of_day(text: str) -> time | None:
-    """None for `never`."""
+    """Returns None for `never`."""
     if text == "never":
         return None
     if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", text):

@@ -58,7 +58,7 @@ def may_see_details(request: HttpRequest) -> bool:
 
 
 def installation_token(secret_key: str) -> str:
-    """For whoever can read the key of the site anyway; it opens nothing else. The same in
+    """Makes a token for whoever can read the key of the site anyway; it opens nothing else. The same in
     `deploy.processes.readiness`."""
     return hmac.new(secret_key.encode(), b"ma.health", hashlib.sha256).hexdigest()
 
@@ -70,7 +70,8 @@ def _status(parts: dict[str, str], missing: bool) -> str:
 
 
 def _missing(now: datetime) -> bool:
-    """Whether a server that somebody counts on is silent, was never heard, or is heard and does not obey."""
+    """Returns whether a server that somebody counts on is silent, was never heard, or is heard and does not
+    obey."""
     return not all(server.obeys(now) for server in expected_servers())
 
 

@@ -43,12 +43,12 @@ OWN = (User, Server, LaunchSetting, DeadLetter, FailureProtocol, AuditEntry)
 
 
 class NotMoved(Exception):
-    """Why nothing was moved, and what to do."""
+    """Says why nothing was moved, and what to do."""
 
 
 @dataclass(slots=True)
 class Table:
-    """What one table had and has: rows, and a digest of all keys that does not depend on their order.
+    """Holds what one table had and has: rows, and a digest of all keys that does not depend on their order.
     `changed`: texts with characters that PostgreSQL does not take, which are shown by others now."""
 
     name: str
@@ -222,7 +222,7 @@ def _read(model: type[models.Model]) -> Table:
 
 
 def _continue_numbers(all_models: Sequence[type[models.Model]], target: BaseDatabaseWrapper) -> None:
-    """Where SQLite would have gone on: numbers of rows that were deleted are not given again."""
+    """Continues numbers where SQLite would have: numbers of rows that were deleted are not given again."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, seq FROM sqlite_sequence")
         used = dict(cursor.fetchall())

@@ -1,1 +1,1 @@
-"""What is deleted when, and how nobody waits for it; personal data out of everything."""
+"""Describes what is deleted when, and how nobody waits for it; personal data out of everything."""

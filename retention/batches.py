@@ -62,7 +62,7 @@ def apart() -> Iterator[None]:
 
 
 def move_on() -> None:
-    """As far as those who read allow."""
+    """Moves on as far as those who read allow."""
     if not connection.in_atomic_block:
         _pragma("wal_checkpoint(PASSIVE)")
 
@@ -92,7 +92,7 @@ class Chunks:
         self.claim, self.ends_at, self.pace, self.longest = claim, ends_at, _pace(), 0.0
 
     def among_others(self) -> None:
-        """What is deleted from here on is no protocol: records that come late lock the same rows, of runs and
+        """Prepares for rows that are no protocols: records that come late lock the same rows, of runs and
         activations."""
         self.pace = Pace(FIRST)
 
@@ -113,7 +113,8 @@ class Chunks:
         of: Range | None = None,
         kept: Mapping[str, int] | None = None,
     ) -> int:
-        """What `act` answers: how many rows it deleted. Raises LeaseLost, and then nothing is deleted."""
+        """Returns what `act` answers: how many rows it deleted. Raises LeaseLost, and then nothing is
+        deleted."""
 
         def counted() -> int:
             deleted = act()

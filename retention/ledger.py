@@ -1,5 +1,5 @@
-"""Who applies retention: one at a time, step by step, each gone on with where the one before it stopped or
-was killed.
+"""Describes who applies retention: one at a time, step by step, each gone on with where the one before it
+stopped or was killed.
 
 The row of the run is the truth. A step takes it as any job is taken (`console.jobs.worker`); every chunk that
 it deletes renews its lease in the same transaction and is rolled back where somebody else has the run by
@@ -38,13 +38,13 @@ class Claim:
         self.run = run
 
     def hold(self, **values: Any) -> None:
-        """Inside the transaction of what it does. Raises LeaseLost."""
+        """Renews inside the transaction of what it does. Raises LeaseLost."""
         if not self.run.renew(timezone.now(), **values):
             raise LeaseLost(f"run {self.run.pk} of retention has another holder")
 
     @transaction.atomic
     def move(self, part: int, position: int) -> None:
-        """What is before that is done."""
+        """Marks what is before that as done."""
         self.hold(part=part, position=position)
         self.run.part, self.run.position = part, position
 
@@ -56,8 +56,8 @@ class Claim:
         of: Range | None = None,
         kept: Mapping[str, int] = {},
     ) -> None:
-        """Inside the transaction that deletes, as its last step: with it goes everything where the run was
-        lost."""
+        """Counts inside the transaction that deletes, as its last step: with it goes everything where the run
+        was lost."""
         self.hold(deleted=F("deleted") + deleted)
         if not deleted and not kept:
             return

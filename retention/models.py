@@ -1,5 +1,5 @@
-"""What retention did: one row per run over all settings, and what it did to each; and what is still to be
-taken out of the archive."""
+"""Describes what retention did: one row per run over all settings, and what it did to each; and what is still
+to be taken out of the archive."""
 
 from datetime import timedelta
 from typing import ClassVar
@@ -49,9 +49,9 @@ class RetentionRun(Job):
 
 
 class RetentionFigure(models.Model):
-    """What a run deleted of one thing, and what it kept though the rule lets it go (`kept_for`: {reason: how
-    many}). `what` is a stable word; `setting_key` is empty where it is of no setting. Nothing deleted or
-    kept: no row."""
+    """Holds what a run deleted of one thing, and what it kept though the rule lets it go (`kept_for`:
+    {reason: how many}). `what` is a stable word; `setting_key` is empty where it is of no setting. Nothing
+    deleted or kept: no row."""
 
     run = models.ForeignKey(
         RetentionRun, models.CASCADE, related_name="figures", verbose_name=_("run of retention")
@@ -85,8 +85,8 @@ PART_FAILED = ReasonKind("retention_run.part_failed", "%(part)s: %(type)s: %(tex
 
 
 class ArchiveErasure(models.Model):
-    """What is still to be taken out of the archive; it holds what is to be nowhere, so it goes when that is
-    done. `cases`: [[setting key, message key]], of messages that the database knows."""
+    """Holds what is still to be taken out of the archive; it holds what is to be nowhere, so it goes when
+    that is done. `cases`: [[setting key, message key]], of messages that the database knows."""
 
     digest = models.CharField(max_length=24)
     name = models.CharField(max_length=300, blank=True)

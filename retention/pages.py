@@ -1,4 +1,5 @@
-"""What retention does: the rule in force, what goes next of each setting, and what the last runs did."""
+"""Describes what retention does: the rule in force, what goes next of each setting, and what the last runs
+did."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -126,7 +127,7 @@ def rule_sentences() -> list[str]:
 
 
 def ages() -> list[tuple[str, str]]:
-    """What has a time of its own, and how long that is."""
+    """Returns what has a time of its own, and how long that is."""
     times = [
         (_("ended activations"), settings.MA_KEEP_ACTIVATIONS_DAYS),
         (_("runs of ended activations"), settings.MA_KEEP_RUNS_DAYS),
@@ -186,7 +187,8 @@ def _letters_word(what: str, count: int) -> str:
 
 
 def _has_older(setting: LaunchSetting, of: Range) -> bool:
-    """Whether the setting has protocols that occurred before the range's instant; one look into an index."""
+    """Returns whether the setting has protocols that occurred before the range's instant; one look into an
+    index."""
     return (
         of.before is not None
         and FailureProtocol.objects.filter(setting=setting, occurred_at__lt=of.before).exists()
@@ -203,8 +205,8 @@ def what_goes_next(of: Range) -> str:
 
 
 def _did(figures: QuerySet[RetentionFigure]) -> Did:
-    """Of the latest run that did anything: two things by at most three sentences of the rule, and three of
-    letters."""
+    """Describes the latest run that did anything: two things by at most three sentences of the rule, and
+    three of letters."""
     latest = list(figures.order_by("-id")[:9])
     same = [each for each in latest if each.run_id == latest[0].run_id]
     if not same:

@@ -1,4 +1,4 @@
-"""What retention would delete now, counted up to a bound, with nothing deleted."""
+"""Describes what retention would delete now, counted up to a bound, with nothing deleted."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class Preview:
 
     @property
     def holds(self) -> bool:
-        """Also where what was looked at stays for its other clock, and there is more."""
+        """Says so too where what was read stays for its other clock, and there is more."""
         return bool(self.going or self.kept or self.cut)
 
 
@@ -99,7 +99,7 @@ def _counted(key: str, of: Range, parts: Iterable[list[Candidate]], now: datetim
 
 
 def preview_ages(now: datetime) -> Iterator[AgePreview]:
-    """What would go of what has a time of its own."""
+    """Yields what would go of what has a time of its own."""
     yield from dead_letters.foresee(now, COUNTED)
     for each in AGE_LIMITS:
         if (going := each.foresee(now)) is not None:

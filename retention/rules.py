@@ -1,4 +1,4 @@
-"""What of one setting's protocols goes: ranges of activations with a bound in time, never ids. Pure.
+"""Decides what of one setting's protocols goes: ranges of activations with a bound in time, never ids. Pure.
 
 The last *finished* activation decides; one that has not ended is none. It finished well: what belongs to
 ended activations up to it goes. With an error: of that, what is older than N before its start. Where none
@@ -45,7 +45,8 @@ class Range:
     before: datetime | None
 
     def covers(self, activation: ActivationFact | None, at: datetime) -> bool:
-        """Whether a protocol of that instant goes; `activation`: None where the MA does not know it."""
+        """Returns whether a protocol of that instant goes; `activation`: None where the MA does not know
+        it."""
         if self.up_to is not None and not _ended_up_to(self.up_to, activation):
             return False
         return self.before is None or at < self.before
@@ -65,8 +66,9 @@ def last_finished(activations: Iterable[ActivationFact]) -> ActivationFact | Non
 def what_goes(
     activations: Iterable[ActivationFact], *, now: datetime, n: timedelta, c: timedelta | None
 ) -> tuple[Range, ...]:
-    """Of one setting. `n`: so long before the start of one with an error is kept. `c`: None switches that
-    sentence off. Of `activations` only the last finished one matters, and the one that ended last."""
+    """Decides what goes of one setting. `n`: so long before the start of one with an error is kept. `c`: None
+    switches that sentence off. Of `activations` only the last finished one matters, and the one that ended
+    last."""
     facts = list(activations)
     last, ends = last_finished(facts), [each.ended_at for each in facts if each.ended_at is not None]
     found = []
@@ -80,11 +82,12 @@ def what_goes(
 
 
 def none_finished(ranges: Iterable[Range]) -> bool:
-    """Whether these are what goes of a setting of which no activation has finished: its age alone decides."""
+    """Returns whether these are what goes of a setting of which no activation has finished: its age alone
+    decides."""
     return {each.rule for each in ranges} <= {Rule.SILENT}
 
 
 def nobodys(*, now: datetime, c: timedelta | None) -> tuple[Range, ...]:
-    """Of activations that the MA does not know, and of settings that are gone: nobody can say how they
-    finished."""
+    """Decides what goes of activations that the MA does not know, and of settings that are gone: nobody can
+    say how they finished."""
     return what_goes((), now=now, n=timedelta(), c=c)

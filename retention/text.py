@@ -1,4 +1,5 @@
-"""What a run did or would do, as rows for programs and lines for people. English: for terminals and logs."""
+"""Describes what a run did or would do, as rows for programs and lines for people. English: for terminals and
+logs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -107,7 +108,7 @@ def retention_line(row: Row) -> str:
 
 
 def nothing_line(key: str, foreseen: Sequence[Preview]) -> str:
-    """Of a setting (empty: of none) whose ranges, all of them here, hold nothing: why."""
+    """Says why the ranges of a setting (empty: of none), all of them here, hold nothing."""
     ranges = [each.of for each in foreseen]
     if key == HISTORY_KEY:
         why = ["the demo made it up: ./ma manage demo_history --remove"]

@@ -83,7 +83,7 @@ def run_retention_turn(
 
 
 def _sweep(now: datetime, chunks: Chunks) -> None:
-    """Where it fails, each setting is gone through by itself all the same."""
+    """Sweeps; where it fails, each setting is processed by itself all the same."""
     claim = chunks.claim
     if claim.run.part == SWEEP:
         _guarded(claim, "sweep", partial(sweep, now, chunks))

@@ -67,7 +67,7 @@ class Unknown(NotAnswered):
 
 
 class Ambiguous(NotAnswered):
-    """None or several deliveries answer to this."""
+    """Says that no delivery, or several, answer to this."""
 
     word = "not_exactly_one"
 
@@ -86,7 +86,7 @@ class TooLate(NotAnswered):
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Who answers: a person, or a server whose agent does. `through`: the token, or that server."""
+    """Says who answers: a person, or a server whose agent does. `through`: the token, or that server."""
 
     by: Any = None
     through: Reason = NO_REASON
@@ -207,8 +207,9 @@ def _again(row: Acknowledgement) -> Acknowledgement:
     return Acknowledgement.objects.select_related("setting", "server").get(pk=row.pk)
 
 
-# Deliveries that wait for an answer on a server that is not heard any more, and whose message the broker has
-# delivered again since: the first delivery is gone, whatever becomes of its server.
+# -- deliveries that the broker has sent again ---------------------------------------------------------------
+# A delivery on a server that is not heard any more may be gone whatever becomes of the server: the broker has
+# delivered its message to another one since.
 #
 # Two messages with the same JMS message id are taken for one here. Then an answer to the first is refused
 # though its server may still hold it; it gives the message back when it ends or its time is over: nothing is
@@ -219,7 +220,7 @@ MOST_AT_ONCE = 500
 
 
 def lose_redelivered(now: datetime) -> int:
-    """How many wait no longer. What their server says later of them changes nothing."""
+    """Returns how many wait no longer. What their server says later of them changes nothing."""
     if not silence_counts(now):
         return 0
     silent = Server.objects.filter(last_seen_at__lte=lost_before(now))

@@ -1,4 +1,4 @@
-"""What people do with a delivery that waits for an answer: commit it, or roll it back."""
+"""Describes what people do with a delivery that waits for an answer: commit it, or roll it back."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +20,7 @@ class _Acknowledgements(Resource[Acknowledgement]):
     """They have no page but their list."""
 
     def __post_init__(self) -> None:
-        """None that an entry of the audit could lead to."""
+        """Names no object that an entry of the audit could lead to."""
 
     def url(self, row: Acknowledgement) -> str:
         return link(self.list_page)

@@ -1,5 +1,5 @@
-"""What servers say of deliveries that wait for an answer. Called inside the intake's transaction: a record
-that comes again, also under another number, changes nothing.
+"""Describes what servers say of deliveries that wait for an answer. Called inside the intake's transaction: a
+record that comes again, also under another number, changes nothing.
 
 A spool tells that a delivery was left open before it tells its end; an answer may come before both.
 """

@@ -28,7 +28,8 @@ HELD_FOR = timedelta(seconds=30)
 
 
 def watch_drains(now: datetime) -> int:
-    """How many are done. One call of the broker for each that drains; while it is away only time decides.
+    """Returns how many are done. One call of the broker for each that drains; while it is away only time
+    decides.
 
     Each step is stored by conditional UPDATEs: killed anywhere, the next look goes on from what was seen.
     """

@@ -46,14 +46,14 @@ MOST = 5000
 
 
 def pass_over_windows(owner: LaunchSetting | ScheduledGroup, now: datetime) -> None:
-    """To be called where a setting or a group is enabled, in the same transaction: what was due while it was
-    off is decided, and enabling never starts it."""
+    """Call it in the transaction that enables a setting or a group: what was due while it was off is decided,
+    and enabling never starts it."""
     kind = "group" if isinstance(owner, ScheduledGroup) else "setting"
     Schedule.objects.filter(**{kind: owner}).update(decided_up_to=now)
 
 
 def forget_old_windows(now: datetime) -> int:
-    """How many were deleted. What they started stays."""
+    """Returns how many were deleted. What they started stays."""
     if not once_per("forget windows", LOOKS_EVERY, now):
         return 0
     return sum(_forget(schedule, now) for schedule in Schedule.objects.values_list("pk", flat=True))
@@ -65,12 +65,13 @@ def _forget(schedule: int, now: datetime) -> int:
     return Window.objects.filter(pk__in=found).delete()[0] if found else 0
 
 
-# A trip ends when a person enables the setting; when the message tried first fails, the same trip goes on.
+# -- end of a trip -------------------------------------------------------------------------------------------
+# A trip ends when a person enables the setting; when the trial fails, the same trip goes on.
 
 
 def end_trip(setting: LaunchSetting, by: Any, now: datetime) -> bool:
-    """Whether one was open. `now` is the instant at which the setting is enabled: by it `reopen` knows the
-    trip."""
+    """Returns whether one was open. `now` is the instant at which the setting is enabled: by it `reopen`
+    knows the trip."""
     user = by if getattr(by, "pk", None) else None
     return bool(
         BreakerTrip.objects.filter(setting=setting, ended_at=None).update(ended_at=now, ended_by=user)
@@ -97,7 +98,7 @@ DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
 
 
 def enable_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
-    """Why this setting cannot be enabled now, or None."""
+    """Returns why this setting cannot be enabled now, or None."""
     return sending_refusal(setting) or _provision_refusal(setting) or _pool_refusal(setting, now)
 
 
@@ -143,8 +144,8 @@ def switch_off(
     ticket: str = "",
     until: datetime | None = None,
 ) -> bool:
-    """Whether it was on. Stops it on every server; its subscription keeps gathering. An activation that has
-    drained and only waits for its last records keeps its own ending."""
+    """Returns whether it was on. Stops it on every server; its subscription keeps gathering. An activation
+    that has drained and only waits for its last records keeps its own ending."""
     on = LaunchSetting.objects.filter(pk=setting.pk, enabled=True)
     why = {"disabled_reason": reason, "disabled_by": by, "disabled_ticket": ticket, "disabled_until": until}
     if on.update(enabled=False, state_since=now, **why) != 1:
@@ -162,7 +163,7 @@ def switch_off(
 
 
 def sending_refusal(setting: LaunchSetting) -> Refused | None:
-    """Why no server would be sent it, so that nothing of it may begin, or None."""
+    """Returns why no server would be sent it, so that nothing of it may begin, or None."""
     because = why_not_sent(setting)
     if because is None:
         return None

@@ -1,4 +1,5 @@
-"""When an activation is over: all its runs are closed and all their records are here, or they are lost.
+"""Describes when an activation is over: all its runs are closed and all their records are here, or they are
+lost.
 
 The end is looked for when a run is closed and every few seconds. Its state and its instant are one
 conditional UPDATE: of several that see the end one makes it. Killed before the commit, the next look makes
@@ -63,7 +64,8 @@ def set_ending(
     reason: Reason = NO_REASON,
     record: Record = no_record,
 ) -> bool:
-    """Whether it had none: from now on nothing of it is wanted. `reason`: more than what `ending` says."""
+    """Returns whether it had none: from now on nothing of it is wanted. `reason`: more than what `ending`
+    says."""
     with transaction.atomic():
         going_on = Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS, ending="")
         if going_on.update(ending=ending, ending_at=now, reason=reason or ENDED(ending=ending.value)) != 1:
@@ -109,7 +111,7 @@ def _facts(activation: UUID, now: datetime) -> list[RunFact]:
 
 
 def _incomplete_runs() -> QuerySet[Run]:
-    """Not closed, or closed with records that are still to come."""
+    """Returns runs that are open, or closed with records still to come."""
     missing = Q(closing_records__gt=F("stored_records")) & ~Q(state=RunPhase.LOST)
     return Run.objects.filter(Q(closed_at=None) | missing, activation=OuterRef("pk"))
 
@@ -139,7 +141,7 @@ def _end(pk: UUID, now: datetime) -> bool:
 
 
 def standalone_raised(activation: Activation) -> bool:
-    """Also what was temporary: there is no message that could come again."""
+    """Counts what was temporary too: there is no message that could come again."""
     if activation.setting.takes_messages:
         return False
     return Run.objects.filter(Q(failed__gt=0) | Q(temporary__gt=0), activation=activation.pk).exists()

@@ -15,7 +15,7 @@ from agents.liveness import poll_after_commit
 from agents.models import Activation, Destination, GroupActivation, LaunchSetting, Trigger
 from agents.models.activation import OPEN_ACTIVATIONS
 
-# What a setting said when an activation of it began, so that two activations can be compared later.
+# -- the setting as it was at the start, to compare activations ----------------------------------------------
 
 
 FIELDS = (
@@ -49,7 +49,7 @@ class Changed:
 
 
 def launched_with(setting: LaunchSetting) -> dict[str, Any]:
-    """As JSON: fields that matter to its runs, by their names; those of its destination after
+    """Returns it as JSON: fields that matter to its runs, by their names; those of its destination after
     `destination.`."""
     said = {name: getattr(setting, name) for name in FIELDS} | {"pool": setting.pool.name}
     if setting.destination is not None:
@@ -59,7 +59,7 @@ def launched_with(setting: LaunchSetting) -> dict[str, Any]:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Changed]:
-    """What differs, in the order of the fields; of the parameters each by itself."""
+    """Returns what differs, in the order of the fields; of the parameters each by itself."""
     before, after = _flat(old), _flat(new)
     names = [*before, *(name for name in after if name not in before)]
     return [
@@ -89,15 +89,14 @@ def _flat(said: Mapping[str, Any]) -> dict[str, Any]:
     return flat | {f"parameters.{name}": value for name, value in (parameters or {}).items()}
 
 
-# After enabling, one message may be tried first: one run, one message at a time, until the first success.
-#
-# It succeeds → the rest is started. It fails → the setting is off again, by the trip that was ended (see
-# tripping).
+# -- trial: one message first --------------------------------------------------------------------------------
+# One run, one message at a time, until the first success. It succeeds → the rest is started. It fails → the
+# setting is off again, by the trip that was ended.
 
 
 def begins_with_trial(setting: LaunchSetting) -> bool:
-    """For an activation that starts now: the first since the setting was enabled, or none before tried to the
-    end.
+    """Says so for an activation that starts now: the first since the setting was enabled, or none before
+    tried to the end.
 
     A standalone agent has no messages to try."""
     chosen = setting.first_tries_one
@@ -109,8 +108,8 @@ def begins_with_trial(setting: LaunchSetting) -> bool:
 
 
 def end_trial(activation_id: UUID, now: datetime) -> bool:
-    """Whether it was one. A message was handled well: full speed here, and the other servers begin. Not to be
-    called by who holds locks of runs: who switches settings locks the activation first.
+    """Returns whether it was one. A message was handled well: full speed here, and the other servers begin.
+    Not to be called by who holds locks of runs: who switches settings locks the activation first.
 
     Killed before the commit: the next report of the run says it again. After it: `tend` plans what is
     missing.

@@ -1,4 +1,4 @@
-"""What people do with an activation: stop it."""
+"""Describes what people do with an activation: stop it."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What planning asks of the rows: read once, for any number of activations."""
+"""Describes what planning asks of the rows: read once, for any number of activations."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -72,7 +72,8 @@ class PlanningFacts:
 
 
 def read_facts(activations: Collection[Activation], now: datetime) -> PlanningFacts:
-    """Of these activations, which come with their settings. As many queries for thousands as for one."""
+    """Reads the facts of these activations, which come with their settings: as many queries for thousands as
+    for one."""
     settings = [activation.setting for activation in activations]
     # Counted from the runs that are wanted: from the servers it would read every run they ever had.
     busy = Run.objects.filter(wanted=True, closed_at=None).order_by().values_list("server_id")

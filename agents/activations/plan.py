@@ -30,8 +30,8 @@ WAITING_FOR = {
 
 
 def plan_runs(activation_id: UUID, now: datetime) -> bool:
-    """Whether runs were changed. Several may plan at once: the conditional update of `last_epoch` lets one
-    win."""
+    """Returns whether runs were changed. Several may plan at once: the conditional update of `last_epoch`
+    lets one win."""
     activation = _plannable().filter(pk=activation_id).first()
     if activation is None:
         return False
@@ -72,7 +72,7 @@ def plan_open_activations(now: datetime, server: Server | None = None) -> int:
 
 @contextmanager
 def _left_to_itself(activation: Activation) -> Iterator[None]:
-    """What cannot be planned says so on its pages until it can; the others are planned."""
+    """Keeps what cannot be planned from stopping the others; its pages say why."""
     planned = False
     with isolated("planning", activation=activation.pk):
         yield

@@ -95,7 +95,8 @@ def open_runs(settings: Iterable[int]) -> dict[int, list[OpenRun]]:
     return found
 
 
-# Which servers have given an activation up: the run with the highest epoch there is interrupted.
+# -- servers that interrupted an activation ------------------------------------------------------------------
+# Such a server's run with the highest epoch is interrupted.
 
 
 AnyRun = TypeVar("AnyRun", Run, OpenRun)
@@ -132,7 +133,7 @@ class NotSent(ValueError):
 
 
 def why_not_sent(setting: LaunchSetting) -> Withheld | None:
-    """What the setting and its pool say of it; None where nothing keeps its runs from being sent."""
+    """Returns what the setting and its pool say of it; None where nothing keeps its runs from being sent."""
     if not setting.pool.allows(setting.agent):
         return Withheld.AGENT_NOT_ALLOWED
     if isinstance(setting.parameters, UnreadableJson):
@@ -143,7 +144,7 @@ def why_not_sent(setting: LaunchSetting) -> Withheld | None:
 
 
 def withheld_runs() -> QuerySet[Run]:
-    """Of every server, by setting. Only what is wanted now."""
+    """Returns those of every server, by setting: only runs that are wanted now."""
     runs = Run.objects.filter(
         wanted=True, closed_at=None, activation__state__in=OPEN_ACTIVATIONS, activation__ending=""
     )

@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused | None:
-    """Why this setting cannot be started now, or None. `in_group`: its group starts it."""
+    """Returns why this setting cannot be started now, or None. `in_group`: its group starts it."""
     if not in_group and (group := _group_name(setting)):
         return Refused("in_group", IN_GROUP(name=group), _("Run the group."))
     if not setting.enabled:
@@ -84,12 +84,12 @@ def start_activation(
 
 
 def run_now(setting: LaunchSetting, by: Any, now: datetime, *, record: Record = no_record) -> Activation:
-    """What a person starts. Raises Refused."""
+    """Returns what a person starts. Raises Refused."""
     return start_activation(setting, Trigger.PERSON, by, now, record=record)
 
 
 def stop_refusal(activation: Activation) -> Refused | None:
-    """Why a person cannot stop this activation now, or None."""
+    """Returns why a person cannot stop this activation now, or None."""
     if activation.state not in OPEN_ACTIVATIONS or activation.ending:
         return Refused("over", _("It is ending already."), _("Wait until its servers have reported the end."))
     setting = activation.setting
@@ -101,7 +101,8 @@ def stop_refusal(activation: Activation) -> Refused | None:
 def stop_activation(
     activation: Activation, by: Any, reason: Reason, now: datetime, *, record: Record = no_record
 ) -> bool:
-    """Whether it was going on. The setting stays enabled. Raises Refused where only disabling stops it.
+    """Returns whether it was going on. The setting stays enabled. Raises Refused where only disabling stops
+    it.
 
     What runs now is stopped in order; killed after the commit, the KMAs stop it by their own poll."""
     if (refused := stop_refusal(activation)) is not None:
@@ -114,8 +115,8 @@ def stop_activation(
 
 
 def note_waiting_messages(activation_id: UUID) -> None:
-    """What the subscription holds at the start. A broker that is away leaves it unknown: nothing depends on
-    it."""
+    """Notes what the subscription holds at the start. A broker that is away leaves it unknown: nothing
+    depends on it."""
     activation = Activation.objects.select_related("setting__destination").get(pk=activation_id)
     setting = activation.setting
     try:

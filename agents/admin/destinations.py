@@ -31,7 +31,7 @@ class DestinationForm(forms.ModelForm):
 
 
 class SettingInline(admin.TabularInline):
-    """Who shares the policy."""
+    """Says who shares the policy."""
 
     model = LaunchSetting
     verbose_name_plural = _("Launch settings that share this policy")
@@ -94,7 +94,7 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
         return ("name",) if obj else ()
 
     def get_fieldsets(self, request: HttpRequest, obj: Destination | None = None) -> Any:
-        """Also says of one that nothing receives from that the broker does not have it."""
+        """Adds, for a destination that nothing receives from, that the broker does not have it."""
         if obj is None or obj.settings.exists():
             return self.fieldsets
         (title, shown), *rest = self.fieldsets
@@ -104,7 +104,7 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
         return [(title, {**shown, "description": lone}), *rest]
 
     def render_change_form(self, request: HttpRequest, context: Any, *how: Any, **kinds: Any) -> Any:
-        """With the schedule of the values in the form, so that it is there without a script as well."""
+        """Renders the schedule of the values in the form, so that it is there without a script as well."""
         form = context["adminform"].form
         shown = preview(form.instance) if not form.is_bound or form.previewed else None
         told = {

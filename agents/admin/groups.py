@@ -108,7 +108,7 @@ class ScheduledGroupAdmin(RecordedAdmin, admin.ModelAdmin):
         form.save_schedule(request.user)
 
     def response_post_save_add(self, request: HttpRequest, obj: ScheduledGroup) -> HttpResponseRedirect:
-        """To its page: there it is switched on."""
+        """Leads to its page: there it is enabled."""
         return HttpResponseRedirect(link("group", obj.name))
 
     def response_post_save_change(self, request: HttpRequest, obj: ScheduledGroup) -> HttpResponseRedirect:

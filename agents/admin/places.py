@@ -108,7 +108,7 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
 
     @admin.display(description=_("allowed agents"))
     def agents_allowed(self, pool: Pool) -> str:
-        """For the list, and for who may only look."""
+        """Renders the list for those who may only view."""
         if pool.allowlist is None:
             return gettext("every agent that its servers offer")
         return join_names(pool.allowlist) or gettext("no agent")
@@ -133,7 +133,7 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
     ) -> Any:
-        """With what the stored list means, so that it is there without a script as well."""
+        """Renders what the stored list means, so that it is there without a script as well."""
         original: Pool | None = context.get("original")
         stored = (
             Pool.objects.filter(pk=original.pk).first()
@@ -144,7 +144,7 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
         return super().render_change_form(request, {**context, **shown}, *args, **options)
 
     def save_model(self, request: HttpRequest, obj: Pool, form: Any, change: bool) -> None:
-        """In the transaction of the admin's view."""
+        """Saves in the transaction of the admin's view."""
         affected = save_pool(obj, request.user, timezone.now())
         form.saving.counts = affected.counts
         if affected.enabled:

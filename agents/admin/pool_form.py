@@ -62,7 +62,7 @@ class PoolForm(forms.ModelForm):
         return cleaned
 
     def _post_clean(self) -> None:
-        """What is wrong with the list is shown where it was typed."""
+        """Shows what is wrong with the list where it was typed."""
         super()._post_clean()  # type: ignore[misc]  # the stubs leave it out
         try:
             self.instance.clean_fields(exclude={"id", "name", "description"})

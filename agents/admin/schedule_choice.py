@@ -66,7 +66,7 @@ def in_words(schedule: Schedule | None) -> dict[str, Any]:
 
 
 def chosen_schedule(values: Mapping[str, Any]) -> ChosenSchedule | None:
-    """What the form's valid values mean; None for no schedule. Raises KeyError with the field that is
+    """Returns what the form's valid values mean; None for no schedule. Raises KeyError with the field that is
     missing."""
     choice = values.get("choice") or Choice.NONE
     if choice == Choice.NONE:

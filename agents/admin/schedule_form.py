@@ -35,7 +35,7 @@ def _zones() -> list[tuple[str, str]]:
 
 
 class ScheduleForm(forms.ModelForm):
-    """Without script every field is shown, and those that the choice does not need are not looked at."""
+    """Shows every field without a script; those that the choice does not need are ignored."""
 
     schedule_choice = forms.ChoiceField(
         label=gettext_lazy("Starts"),
@@ -123,7 +123,7 @@ class ScheduleForm(forms.ModelForm):
                     self.add_error(SHOWN_AT.get(name, "schedule_choice"), problem)
 
     def save_schedule(self, by: Any) -> None:
-        """In the transaction that saved the owner; a schedule that stays as it is is not touched."""
+        """Saves in the transaction that saved the owner; an unchanged schedule is not touched."""
         if self._left_alone():
             return
         now, stored = timezone.now(), self.stored_schedule()

@@ -239,7 +239,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
         return actions
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        """Into pools where this person may make settings, from destinations that they may read; both may
+        """Offers pools where this person may make settings and destinations that they may read; both may
         always stay as they are."""
         form: Any = super().get_form(request, obj, change, **options)
         form.person = request.user
@@ -280,7 +280,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
         return super().render_change_form(request, {**context, "offers": offers()}, *args, **options)
 
     def response_post_save_add(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponseRedirect:
-        """To its page: there it is switched on."""
+        """Leads to its page: there it is enabled."""
         return HttpResponseRedirect(link("setting", obj.key))
 
     def response_post_save_change(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponseRedirect:

@@ -127,7 +127,7 @@ class SettingViewSet(
         return windows_answer(self, Window.objects.filter(schedule__setting=self.get_object()))
 
 
-# GET /api/v1/queues/<key>/: the broker's figures of a setting's subscription and dead-letter queue.
+# -- /api/v1/queues/<key>/: the broker's counts of subscription and dead-letter queue ------------------------
 
 
 class FiguresSerializer(serializers.Serializer[Any]):

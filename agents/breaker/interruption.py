@@ -23,8 +23,8 @@ log = structlog.get_logger(__name__)
 def accept_interruption(
     server: Server, record_id: UUID, content: records.Interruption, now: datetime
 ) -> bool:
-    """Whether the run is given up by it: one of an old epoch is stored and has no effect. Called inside the
-    intake's transaction; a record that is here already changes nothing.
+    """Returns whether the run is given up by it: one of an old epoch is stored and has no effect. Called
+    inside the intake's transaction; a record that is here already changes nothing.
 
     What follows for the setting is decided after the commit, when what another server reported at the same
     instant can be seen: of two that commit together the later sees both. A kill between is made good by the
@@ -58,7 +58,7 @@ def accept_interruption(
 
 
 def interruption_columns(content: records.Interruption) -> dict[str, Any]:
-    """What the row says of what its KMA said."""
+    """Returns what the row says of what its KMA said."""
     return {
         "activation_uuid": content.run.activation,
         "epoch": content.run.epoch,
@@ -73,7 +73,8 @@ def interruption_columns(content: records.Interruption) -> dict[str, Any]:
 
 
 def _give_up(run: Run, content: records.Interruption, now: datetime) -> bool:
-    """Whether the run is interrupted by this: it must be the newest on its server, of an open activation."""
+    """Returns whether the run is interrupted by this: it must be the newest on its server, of an open
+    activation."""
     activation = run.activation
     newer = Run.objects.filter(activation=activation, server=run.server_id, epoch__gt=run.epoch)
     if activation.state not in OPEN_ACTIVATIONS or newer.exists():
@@ -89,7 +90,7 @@ def _give_up(run: Run, content: records.Interruption, now: datetime) -> bool:
 
 
 def mark_interrupted(run: Run, now: datetime) -> bool:
-    """Whether it was not so before. A lost run stays lost: it may be wanted elsewhere already."""
+    """Returns whether it was not so before. A lost run stays lost: it may be wanted elsewhere already."""
     marked = Run.objects.filter(pk=run.pk).exclude(state__in=(RunPhase.LOST, RunPhase.INTERRUPTED))
     if not marked.update(state=RunPhase.INTERRUPTED, wanted=False):
         return False

@@ -1,4 +1,5 @@
-"""Whether what was interrupted switches a setting off. Pure: facts in, decision with its explanation out."""
+"""Decides whether what was interrupted switches a setting off. Pure: facts in, decision with its explanation
+out."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ ALONE_AFTER = timedelta(seconds=60)
 
 
 class Rule(Enum):
-    """Which part of the rule decided. The values are stored with a trip and shown by pages."""
+    """Holds which part of the rule decided. The values are stored with a trip and shown by pages."""
 
     NOTHING = "nothing"  # no server has given it up
     ANY = "any"  # one run is all there is
@@ -62,7 +63,7 @@ class Quorum:
     live: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As a BreakerTrip keeps it."""
+        """Returns it as a BreakerTrip keeps it."""
         return {
             "needed": self.needed,
             "interrupted": list(self.interrupted),

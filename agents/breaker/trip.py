@@ -1,4 +1,4 @@
-"""From what is interrupted now to a trip: the setting off, and its group, in one transaction.
+"""Makes a trip of what is interrupted now: the setting off, and its group, in one transaction.
 
 Rows are locked in the order group, setting, activation, runs, as everybody does who switches settings. On
 SQLite the transaction itself is the lock (IMMEDIATE)."""
@@ -40,7 +40,7 @@ from contract.breaker import Counts, trips
 
 log = structlog.get_logger(__name__)
 
-# What the rule (`rules.decide`) asks of the rows: who else there is, and since when a setting is given up.
+# -- facts for the rule (`agents.breaker.rules`) -------------------------------------------------------------
 
 
 def others_of(activation: Activation, given_up_by: Collection[int]) -> list[Other]:
@@ -73,8 +73,8 @@ def others_of(activation: Activation, given_up_by: Collection[int]) -> list[Othe
 
 
 def interrupted_at(runs: Collection[Run]) -> datetime | None:
-    """When the first of these interrupted runs was: as its record came, else as it was closed. None: not
-    known yet."""
+    """Returns when the first of these interrupted runs was: as its record came, else as it was closed. None:
+    not known yet."""
     values = dict(
         Interruption.objects.filter(run__in=runs).order_by("-received_at").values_list("run", "received_at")
     )
@@ -106,8 +106,8 @@ def evaluate_trip(activation_id: UUID, now: datetime) -> BreakerTrip | None:
 
 
 def evaluate_open(now: datetime) -> int:
-    """How many tripped of all that have an interrupted run: time alone makes a quorum when the others went
-    silent."""
+    """Returns how many tripped of all that have an interrupted run: time alone makes a quorum when the others
+    went silent."""
     # Asked apart: joined, SQLite begins with every activation that ever was.
     going_on = list(
         Activation.objects.filter(state__in=OPEN_ACTIVATIONS).order_by().values_list("pk", flat=True)
@@ -122,7 +122,7 @@ def evaluate_open(now: datetime) -> int:
 
 
 def quorum_of(activation: Activation, now: datetime) -> Quorum:
-    """How it stands with an activation, also for pages that explain why nothing was switched off."""
+    """Returns how it stands with an activation, also for pages that explain why nothing was switched off."""
     setting = activation.setting
     runs = interrupted_now(activation.pk)
     interrupted = tuple(run.server.name for run in runs)
@@ -146,8 +146,7 @@ def _is_trial(activation: Activation, runs: list[Run]) -> bool:
 
 
 def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
-    """With the locks held everything is looked at anew: of two that come here at once the second finds it
-    off."""
+    """Evaluates again with the locks held: of two that come here at once the second finds it off."""
     group = _locked_group(seen.setting)
     setting = LaunchSetting.objects.select_for_update(no_key=True).get(pk=seen.setting_id)
     activation = Activation.objects.select_for_update(no_key=True).get(pk=seen.pk)
@@ -194,7 +193,7 @@ def _locked_group(setting: LaunchSetting) -> ScheduledGroup | None:
 def _switch_off(
     setting: LaunchSetting, group: ScheduledGroup | None, why: Reason, now: datetime
 ) -> list[Effect]:
-    """What was done, in order. With a group all its members."""
+    """Returns what was done, in order. With a group all its members."""
     wanted = Run.objects.filter(activation__setting=setting, wanted=True).order_by("server__name")
     servers = list(wanted.values_list("server__name", flat=True))
     members = LaunchSetting.objects.filter(membership__group=group, enabled=True).exclude(pk=setting.pk)
@@ -226,7 +225,7 @@ def _cause(activation: Activation, runs: list[Run]) -> tuple[str, str]:
 
 
 def _why(reason: str, exception_type: str, quorum: Quorum) -> Reason:
-    """As it is stored with setting, activation and history."""
+    """Returns the reason as it is stored with setting, activation and history."""
     kinds = {
         BreakReason.SAME_TYPE: SAME_TYPE_IN_A_ROW,
         BreakReason.ANY_TYPE: FAILURES_IN_A_ROW,

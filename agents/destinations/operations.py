@@ -1,4 +1,5 @@
-"""What people do where the broker has another policy than is wanted: write it there, or adopt what it has."""
+"""Describes what people do where the broker has another policy than is wanted: write it there, or adopt what
+it has."""
 
 from functools import partial
 from typing import Any, ClassVar

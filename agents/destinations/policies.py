@@ -32,10 +32,9 @@ from console.operations.refusals import Refused
 from console.processes import lock
 from console.reasons import Reason, said
 
-# Reads the settings of our addresses from the broker once a minute and writes down where they are not as
-# wanted.
-#
-# Nothing is changed on the broker: who is right is for a person to say (`agents.destinations.policies`).
+# -- broker side of the policies -----------------------------------------------------------------------------
+# Read once a minute; differences are kept. Nothing is changed on the broker: a person decides which side is
+# right.
 
 
 log = structlog.get_logger(__name__)
@@ -46,7 +45,7 @@ KNOWN = timedelta(minutes=4)
 
 
 def watch_policies(now: datetime) -> int:
-    """How many addresses differ. While the broker is away the rows stay as they are, and grow old."""
+    """Returns how many addresses differ. While the broker is away the rows stay as they are, and grow old."""
     with lock("policies", HELD_FOR) as free:
         if not free:
             return 0
@@ -60,7 +59,7 @@ def watch_policies(now: datetime) -> int:
 
 
 def read_broker_side(step: Policy, now: datetime) -> bool:
-    """Whether the broker has other values than `step`. Raises BrokerError."""
+    """Returns whether the broker has other values than `step`. Raises BrokerError."""
     found = found_policy(management(), step.address)
     differing = [name for name, value in step.settings.items() if found.get(name) != value]
     kept = {name: found.get(name) for name in step.settings}
@@ -87,7 +86,7 @@ def drifting(now: datetime) -> list[FoundPolicy]:
 
 
 def policies_are_known(now: datetime) -> bool:
-    """Whether anything was read lately: else nobody can say what differs."""
+    """Returns whether anything was read lately: else nobody can say what differs."""
     return FoundPolicy.objects.filter(seen_at__gt=now - KNOWN).exists()
 
 
@@ -128,7 +127,8 @@ class PolicyLine:
 
 
 def is_made(destination: Destination) -> bool:
-    """Whether the MA keeps a policy on the broker for it: with the first setting that receives from it."""
+    """Returns whether the MA keeps a policy on the broker for it: with the first setting that receives from
+    it."""
     return destination.settings.exists()
 
 
@@ -141,7 +141,7 @@ def policy_lines(destination: Destination, found: Mapping[str, Any]) -> list[Pol
 
 
 def read_policy(destination: Destination) -> dict[str, Any]:
-    """What is in effect on the broker. Raises BrokerError."""
+    """Returns what is in effect on the broker. Raises BrokerError."""
     return found_policy(management(), destination.name)
 
 
@@ -183,7 +183,7 @@ def adopt_policy(
 
 @contextmanager
 def _nobody_else_writes() -> Iterator[None]:
-    """To the broker. Raises Refused."""
+    """Locks out other writers to the broker. Raises Refused."""
     with lock("provision", HELD_FOR) as free:
         if not free:
             raise Refused(
@@ -283,7 +283,7 @@ def _changes(lines: list[PolicyLine], *, back: bool = False) -> str:
 
 
 def _note(destination: Destination, new: str, by: Any, now: datetime, reason: Reason) -> None:
-    """In the history of every setting that shares it."""
+    """Notes it in the history of every setting that shares it."""
     with transaction.atomic():
         for setting in destination.settings.all():
             note(setting, "policy", "", new, now=now, reason=reason, by=by)

@@ -63,8 +63,8 @@ def preview(destination: Destination) -> Preview:
 
 
 def preview_of(setting: LaunchSetting) -> Preview | None:
-    """What becomes of a message of this setting that keeps failing. An ordered subscription has an interval
-    of its own; None: there a person decides when it is tried again."""
+    """Returns what becomes of a message of this setting that keeps failing. An ordered subscription has an
+    interval of its own; None: there a person decides when it is tried again."""
     destination = setting.subscribed
     if not setting.ordered:
         return replace(preview(destination), gone=_gone(setting))
@@ -147,7 +147,7 @@ def _too_late(destination: Destination, planned: list[PlannedDelivery]) -> list[
 
 
 def policy_facts(setting: LaunchSetting) -> list[Fact]:
-    """What the destination's policy means for a setting that takes messages."""
+    """Returns what the destination's policy means for a setting that takes messages."""
     destination = setting.subscribed
     stays = setting.ordered and setting.after_last == PoisonPolicy.STAY
     endless = destination.max_attempts < 0 or stays

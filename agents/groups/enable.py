@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 
 def group_refusal(group: ScheduledGroup, now: datetime) -> Refused | None:
-    """Why this group cannot be enabled now, or None."""
+    """Returns why this group cannot be enabled now, or None."""
     members = _members(group)
     if not members:
         text = _("The group “%(name)s” has no member.") % {"name": group.name}
@@ -75,8 +75,8 @@ def disable_group(
     tripped: LaunchSetting | None = None,
     record: Record = no_record,
 ) -> bool:
-    """Whether it was on. Stops the member that runs; nothing after it starts. `tripped`: the member whose
-    breaker is the cause."""
+    """Returns whether it was on. Stops the member that runs; nothing after it starts. `tripped`: the member
+    whose breaker is the cause."""
     with transaction.atomic():
         current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
         if not current.enabled:
@@ -103,7 +103,8 @@ def run_group_now(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivat
 
 
 def delete_group(group: ScheduledGroup, by: Any, now: datetime) -> None:
-    """With its schedule and its passes; its members stay, disabled. Raises Refused while it is enabled."""
+    """Deletes its schedule and its passes too; its members stay, disabled. Raises Refused while it is
+    enabled."""
     with transaction.atomic():
         current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
         if current.enabled:
@@ -148,7 +149,7 @@ def _end_pass(group: ScheduledGroup, reason: Reason, now: datetime, tripped: Lau
 
 
 def _members(group: ScheduledGroup, *, lock: bool = False) -> Sequence[LaunchSetting]:
-    """In their order; locked one after the other, always in that order."""
+    """Returns the members in their order, locked one after the other, always in that order."""
     keys = list(group.members.order_by("position").values_list("setting_id", flat=True))
     settings = LaunchSetting.objects.select_related("pool")
     if lock:

@@ -1,4 +1,4 @@
-"""Which settings are in a group, and in which order."""
+"""Describes which settings are in a group, and in which order."""
 
 from collections.abc import Sequence
 from datetime import datetime

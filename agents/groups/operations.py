@@ -1,4 +1,5 @@
-"""What people do with a scheduled group: all its members are enabled, disabled, run and stopped with it."""
+"""Describes what people do with a scheduled group: all its members are enabled, disabled, run and stopped
+with it."""
 
 from datetime import datetime
 from typing import Any

@@ -43,7 +43,7 @@ def start_group(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivatio
 
 
 def group_start_refusal(group: ScheduledGroup) -> Refused | None:
-    """Why no pass of it can begin now, or None."""
+    """Returns why no pass of it can begin now, or None."""
     if not group.enabled:
         return Refused("disabled", GROUP_DISABLED(name=group.name), _("Enable it first."))
     running = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING).first()
@@ -58,7 +58,7 @@ def group_start_refusal(group: ScheduledGroup) -> Refused | None:
 
 
 def advance(group_activation_id: UUID, now: datetime) -> bool:
-    """Whether this pass moved on."""
+    """Returns whether this pass moved on."""
     current = GroupActivation.objects.filter(
         pk=group_activation_id, state=GroupActivationState.RUNNING
     ).first()

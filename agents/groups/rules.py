@@ -1,4 +1,4 @@
-"""What the activation of a group does next. Pure: facts in, step out.
+"""Decides what the activation of a group does next. Pure: facts in, step out.
 
 A member starts only after the one before it finished well. Anything else ends the group's activation.
 """

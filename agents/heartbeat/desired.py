@@ -1,4 +1,4 @@
-"""What one server shall run, from the rows."""
+"""Describes what one server shall run, from the rows."""
 
 import hashlib
 import json
@@ -21,14 +21,15 @@ from contract.records import BreakerCounts
 
 log = structlog.get_logger(__name__)
 
-# Failures in a row that a DELAYED setting takes from one activation into the next, wherever that runs.
+# -- consecutive failures that a DELAYED setting carries into its next activation ----------------------------
 
 # The desired state carries them to every server: a bound keeps it small.
 MOST_KNOWN = 1000
 
 
 def carried_counts(run: Run) -> BreakerCounts | None:
-    """What the run that ended last before this one had counted: for MANY on the same server, for ANY on any.
+    """Returns what the run that ended last before this one had counted: for MANY on the same server, for ANY
+    on any.
 
     None: the KMA starts from 0. So it is for what runs as soon as possible, after a person enabled the
     setting, and where a person resumed a run that was given up.
@@ -59,8 +60,8 @@ def _last_before(run: Run) -> Run | None:
 
 
 def attempts_known(settings: Collection[LaunchSetting]) -> dict[str, dict[str, int]]:
-    """By setting the largest known number per message; the messages with the most attempts when there are too
-    many."""
+    """Returns, by setting, the largest known number per message; the messages with the most attempts when
+    there are too many."""
     answers = hooks.known_attempts(settings)
     return {
         setting.key: _bounded([answer[setting.key] for answer in answers if setting.key in answer])

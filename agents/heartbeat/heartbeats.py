@@ -97,7 +97,7 @@ def _store(server: Server, values: Mapping[str, Any]) -> None:
 
 
 def _is_old(at: datetime | None, now: datetime) -> bool:
-    """So that most heartbeats write one row once."""
+    """Says so rarely that most heartbeats write one row once."""
     return at is None or not at <= now < at + TAKEN_AGAIN_AFTER
 
 
@@ -119,7 +119,7 @@ def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:
 
 
 def _store_agents(server: Server, heartbeat: Heartbeat, now: datetime) -> bool:
-    """Whether the offered agents changed."""
+    """Returns whether the offered agents changed."""
     offered = {
         agent.name[:200]: (agent.kind[:20], agent.version[:60], agent.summary[:2000])
         for agent in heartbeat.agents[:MOST_AGENTS]

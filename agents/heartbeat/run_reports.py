@@ -1,4 +1,4 @@
-"""What a KMA says of its runs: claims to the present. Those of an old epoch have no effect."""
+"""Describes what a KMA says of its runs: claims to the present. Those of an old epoch have no effect."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -50,7 +50,7 @@ def accept_claims(server: Server, reports: Sequence[RunReport], now: datetime) -
 
 
 def _news(server: Server, reports: Sequence[RunReport]) -> list[tuple[Run, RunReport]]:
-    """In the order of the rows' keys, as the intake locks them."""
+    """Returns them in the order of the rows' keys, as the intake locks them."""
     named = Run.objects.filter(server=server, activation__in={report.activation for report in reports})
     runs = _newest(named.select_related("activation__setting", "server"))
     known = [(run, report) for report in reports if (run := runs.get(report.activation)) is not None]
@@ -63,7 +63,7 @@ def _news(server: Server, reports: Sequence[RunReport]) -> list[tuple[Run, RunRe
 
 
 def _is_news(run: Run, report: RunReport) -> bool:
-    """Whether `_accept` would do anything: most reports of most heartbeats cost nothing."""
+    """Returns whether `_accept` would do anything: most reports of most heartbeats cost nothing."""
     draining = not run.wanted and run.closed_at is None
     moved = run.closed_at is None and run.state not in (report.state.value, RunPhase.INTERRUPTED)
     tried = bool(report.handled and run.activation.trial)

@@ -115,7 +115,7 @@ class _Work:
             self._check_enabled_alone(entry)
 
     def record(self) -> None:
-        """What was saved, in the audit."""
+        """Records what was saved in the audit."""
         for section, model in MODELS.items():
             key = "key" if section == "settings" else "name"
             for entry in self.document.of(section):
@@ -268,6 +268,6 @@ def _schedule(entry: Entry) -> Schedule | None:
 
 
 def _hands_on(entry: Entry) -> bool:
-    """Whether it is a setting that sends messages on after their last attempt: after the others, among which
-    may be one that does so no more, and so leads nothing back here."""
+    """Returns whether it is a setting that sends messages on after their last attempt: after the others,
+    among which may be one that does so no more, and so leads nothing back here."""
     return entry.given.get("after_last") == PoisonPolicy.EXCEPTION

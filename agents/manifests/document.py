@@ -1,4 +1,4 @@
-"""From plain values to a document whose fields and types are right. Nothing is looked up in the database
+"""Makes a document whose fields and types are right of plain values. Nothing is looked up in the database
 here."""
 
 import math

@@ -57,7 +57,7 @@ def plain_values(row: Pool | Destination | LaunchSetting | ScheduledGroup | Sche
 
 
 def schedule_fields(schedule: Schedule) -> dict[str, Any]:
-    """Without what does not belong to its kind: an interval has no time zone."""
+    """Leaves out what does not belong to its kind: an interval has no time zone."""
     values = plain_values(schedule)
     useless = ("every_seconds",) if schedule.crontab else ("crontab", "time_zone")
     return {name: value for name, value in values.items() if name not in useless}

@@ -102,7 +102,7 @@ def _relate(setting: LaunchSetting, entry: Entry) -> None:
 
 
 def _servers(names: Sequence[str]) -> list[Server]:
-    """In the order in which an export has them."""
+    """Returns them in the order in which an export has them."""
     found = list(Server.objects.filter(name__in=names).order_by("name"))
     if missing := sorted(set(names) - {server.name for server in found}):
         text = (

@@ -34,7 +34,7 @@ class Rejected(Exception):
 
 @contextmanager
 def gathered(problems: list[ManifestProblem], path: str) -> Iterator[None]:
-    """What is refused inside is a problem at that path, or at the field below it."""
+    """Makes a refusal inside a problem at that path, or at the field below it."""
     try:
         yield
     except ValidationError as error:

@@ -29,8 +29,8 @@ class Trigger(models.TextChoices):
 
 
 class Ending(models.TextChoices):
-    """Why the MA no longer wants the runs of an activation that was not switched off. Its state follows when
-    the last run is closed."""
+    """Says why the MA no longer wants the runs of an activation that was not switched off. Its state follows
+    when the last run is closed."""
 
     DRAINED = "drained", _("drained")
     LIMIT = "limit", _("limit reached")
@@ -43,7 +43,7 @@ OPEN_ACTIVATIONS = (ActivationState.PENDING, ActivationState.RUNNING)
 
 
 class RunPhase(models.TextChoices):
-    """What the MA wants or the KMA last said of a run."""
+    """Holds what the MA wants or the KMA last said of a run."""
 
     WANTED = "wanted", _("wanted")
     STARTING = "starting", _("starting")
@@ -143,7 +143,7 @@ class Activation(models.Model):
 
 
 class Withheld(models.TextChoices):
-    """Why a wanted run is left out of what its server is sent. Cleared by itself when it can be sent
+    """Says why a wanted run is left out of what its server is sent. Cleared by itself when it can be sent
     again."""
 
     PARAMETERS_TOO_DEEP = "parameters_too_deep", _("its parameters nest too deep")

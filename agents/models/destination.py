@@ -88,9 +88,9 @@ class Destination(models.Model):
 
 
 class FoundPolicy(models.Model):
-    """Of each destination that has settings, and of the dead-letter address. `found` by the names of the
-    broker's JSON; `differing` are the names whose values are not the wanted ones, `differs_since` None while
-    there are none."""
+    """The policy found at the broker, of each destination that has settings, and of the dead-letter address.
+    `found` by the names of the broker's JSON; `differing` are the names whose values are not the wanted ones,
+    `differs_since` None while there are none."""
 
     address = models.CharField(_("address"), max_length=200, unique=True)
     found = models.JSONField(default=dict)
@@ -106,13 +106,13 @@ class FoundPolicy(models.Model):
         return self.address
 
 
-# What was seen of a setting's subscription on the broker, for alerts: is it fed, is it moving.
+# -- state of a subscription on the broker, for alerts: is it fed, is it moving ------------------------------
 
 
 class SubscriptionState(models.Model):
-    """As of `seen_at`. `acknowledged` is the broker's counter, which begins anew when it is restarted.
-    `still_since`: since when messages wait, consumers are open and the counter stands; `unfed_since`: since
-    when nobody consumes though somebody should. Both None while all is well."""
+    """The state of a subscription at `seen_at`. `acknowledged` is the broker's counter, which begins anew
+    when it is restarted. `still_since`: since when messages wait, consumers are open and the counter stands;
+    `unfed_since`: since when nobody consumes though somebody should. Both None while all is well."""
 
     setting = models.OneToOneField(
         "agents.LaunchSetting",

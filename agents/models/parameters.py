@@ -1,4 +1,5 @@
-"""What a person gives an agent: bounded JSON, and how rows from before the bounds are read without harm."""
+"""Describes what a person gives an agent: bounded JSON, and how rows from before the bounds are read without
+harm."""
 
 import json
 from typing import Any
@@ -29,7 +30,7 @@ def canonical(value: Any) -> bytes:
 
 
 def text_of(value: Any) -> str:
-    """For people to read. What is too deep to be written shows as three points."""
+    """Returns text for people. What is too deep to be written shows as three points."""
     if isinstance(value, UnreadableJson) or deeper_than(value, DEEPEST):
         return "…"
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What a setting says of messages that cannot be handled, or that were handled before."""
+"""Describes what a setting says of messages that cannot be handled, or that were handled before."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ IN_ORDER = (Mode.TRANSACTED.value, Mode.AUTO.value)
 
 
 class PoisonPolicy(models.TextChoices):
-    """What becomes of a message whose last attempt failed, or that is invalid."""
+    """Holds what becomes of a message whose last attempt failed, or that is invalid."""
 
     DLQ = AfterLast.DLQ.value, _("dead-letter queue")
     EXCEPTION = AfterLast.EXCEPTION.value, _("exception destination")
@@ -37,7 +37,7 @@ def check_blocked(value: float) -> None:
 
 
 def poison_problems(setting: Any) -> dict[str, Any]:
-    """What does not fit together in this LaunchSetting, by field."""
+    """Returns what does not fit together in this LaunchSetting, by field."""
     found: dict[str, Any] = {}
     if setting.after_last == PoisonPolicy.EXCEPTION and (problem := _destination_problem(setting)):
         found["exception_destination"] = problem

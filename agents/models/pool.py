@@ -92,14 +92,14 @@ class Pool(models.Model):
         return allows(self.allowlist, agent)
 
     def refusal_of(self, agent: str) -> str:
-        """Why no setting of this pool may run the agent; empty where one may."""
+        """Returns why no setting of this pool may run the agent; empty where one may."""
         if self.allows(agent):
             return ""
         text = gettext("The pool “%(pool)s” does not allow the agent “%(agent)s”.")
         return text % {"pool": self.name, "agent": agent}
 
     def what_it_allows(self) -> str:
-        """What helps after `refusal_of`."""
+        """Returns what helps after `refusal_of`."""
         text = gettext(
             "Choose an allowed agent (%(names)s), or ask whoever may change pools to allow this one."
         )
@@ -107,9 +107,9 @@ class Pool(models.Model):
 
 
 def agent_problems(setting: Any, stored: Any) -> dict[str, str]:
-    """Of a launch setting that is to be saved, at the field that brings an agent and a pool together that
-    does not allow it. `stored`: as it was, or None. Where both stay as they are, as after the list was
-    narrowed, the rest may be edited: it is not sent to its servers anyway."""
+    """Returns the problems of a launch setting that is to be saved, at the field that brings an agent and a
+    pool together that does not allow it. `stored`: as it was, or None. Where both stay as they are, as after
+    the list was narrowed, the rest may be edited: it is not sent to its servers anyway."""
     if not setting.agent or setting.pool_id is None:
         return {}
     if stored is not None and (stored.agent, stored.pool_id) == (setting.agent, setting.pool_id):
@@ -121,7 +121,7 @@ def agent_problems(setting: Any, stored: Any) -> dict[str, str]:
     return {"pool" if moved else "agent": f"{refused} {pool.what_it_allows()}"}
 
 
-# What a group of people may do with the settings of one pool, beyond what their permissions allow everywhere.
+# -- rights of a group of people in one pool, beyond their permissions everywhere ----------------------------
 
 
 class PoolGrant(models.Model):

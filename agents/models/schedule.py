@@ -1,5 +1,5 @@
-"""When something DELAYED is started: a crontab in a time zone, or an interval. Each due instant becomes one
-window."""
+"""Describes when something DELAYED is started: a crontab in a time zone, or an interval. Each due instant
+becomes one window."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from console.reasons import ReasonField
 
 
 class Missed(models.TextChoices):
-    """What becomes of windows that passed while nobody could start them."""
+    """Holds what becomes of windows that passed while nobody could start them."""
 
     SKIP = "skip", _("skip them")
     ONCE = "once", _("run once")

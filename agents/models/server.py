@@ -23,8 +23,8 @@ class ServerState(models.TextChoices):
 
 
 class Duty(models.TextChoices):
-    """What people let a server do. Cordoned: nothing new begins there. Draining: what runs there ends or
-    moves."""
+    """Holds what people let a server do. Cordoned: nothing new begins there. Draining: what runs there ends
+    or moves."""
 
     ACTIVE = "active", _("in service")
     CORDONED = "cordoned", _("cordoned")
@@ -36,7 +36,8 @@ DISOBEYS_AFTER_SECONDS = 30.0
 
 
 class Server(models.Model):
-    """What its KMA said last. `last_seen_at` is by our clock, `clock_skew_seconds` is theirs minus ours.
+    """Holds what its KMA said last. `last_seen_at` is by our clock, `clock_skew_seconds` is theirs minus
+    ours.
 
     To be heard is not to obey. `last_seen_at`: an authenticated heartbeat arrived. `desired_state_taken_at`:
     it was answered, and the KMA had confirmed what it was sent before. docs/runs.md says who goes by which.
@@ -94,12 +95,13 @@ class Server(models.Model):
         return ServerState.ALIVE if self.last_seen_at > lost_before(now) else ServerState.SILENT
 
     def seconds_disobeying(self, now: datetime) -> float:
-        """How long it is heard without taking what it is sent; a few seconds are nothing, see `obeys`."""
+        """Returns how long it is heard without taking what it is sent; a few seconds are nothing, see
+        `obeys`."""
         known = [at for at in (self.heard_since, self.desired_state_taken_at) if at is not None]
         return max(0.0, (now - max(known)).total_seconds()) if known else 0.0
 
     def obeys(self, now: datetime) -> bool:
-        """Whether it is heard and takes what it is sent."""
+        """Returns whether it is heard and takes what it is sent."""
         return self.state(now) is ServerState.ALIVE and self.seconds_disobeying(now) <= DISOBEYS_AFTER_SECONDS
 
 

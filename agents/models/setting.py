@@ -277,7 +277,7 @@ class LaunchSetting(models.Model):
 
     @property
     def feeds_one(self) -> bool:
-        """Whether the broker feeds one consumer of its subscription at a time."""
+        """Returns whether the broker feeds one consumer of its subscription at a time."""
         return self.spread == Spread.ANY or self.ordered
 
     @property
@@ -307,7 +307,7 @@ class LaunchSetting(models.Model):
             raise ValidationError(problems)
 
     def clean(self) -> None:
-        """What cannot change any more: the subscription on the broker hangs on it."""
+        """Refuses what cannot change any more: the subscription on the broker depends on it."""
         problems: dict[str, Any] = {}
         stored = LaunchSetting.objects.filter(pk=self.pk).first() if self.pk else None
         problems |= agent_problems(self, stored)
@@ -335,7 +335,7 @@ class LaunchSetting(models.Model):
             raise ValidationError(problems)
 
     def _in_use(self, stored: "LaunchSetting") -> Any:
-        """Why nothing can change now that its runs rely on, or None."""
+        """Returns why nothing can change now that its runs rely on, or None."""
         if stored.enabled:
             return _("Disable the setting first.")
         if stored.activations.filter(ended_at=None).exists():
@@ -343,7 +343,7 @@ class LaunchSetting(models.Model):
         return None
 
     def _timing_problem(self, stored: "LaunchSetting") -> Any:
-        """Why the timing cannot change now, or None."""
+        """Returns why the timing cannot change now, or None."""
         if refused := self._in_use(stored):
             return refused
         if hasattr(stored, "membership"):

@@ -1,4 +1,5 @@
-"""What the site knows of itself: who it is, what was measured of what it stands on, who failed to sign in."""
+"""Describes what the site knows of itself: who it is, what was measured of what it stands on, who failed to
+sign in."""
 
 import uuid
 
@@ -55,7 +56,7 @@ class ComponentState(models.Model):
         return f"{self.name} {self.state}"
 
 
-# How often somebody failed to sign in, by address and by address and account; nobody else reads it.
+# -- failed sign-ins, by address and by address and account; nobody else reads them --------------------------
 
 
 class SignInCounter(models.Model):

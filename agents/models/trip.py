@@ -50,8 +50,8 @@ class BreakerTrip(models.Model):
 
 
 class Interruption(models.Model):
-    """What a KMA said when it gave a run up. `effective`: it was of the newest epoch on its server when it
-    came."""
+    """Holds what a KMA said when it gave a run up. `effective`: it was of the newest epoch on its server when
+    it came."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     setting = models.ForeignKey("agents.LaunchSetting", models.CASCADE, related_name="interruptions")

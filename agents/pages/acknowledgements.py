@@ -115,7 +115,7 @@ def answer_list(request: HttpRequest) -> HttpResponseBase:
 
 
 def number_waiting(request: HttpRequest) -> str:
-    """For the overview; empty: none, or not for this person."""
+    """Returns the number for the overview; empty: none, or not for this person."""
     if not request.user.has_perm(VIEW):
         return ""
     found = count_up_to(Acknowledgement.objects.filter(ended_at=None), MOST_COUNTED)
@@ -123,7 +123,7 @@ def number_waiting(request: HttpRequest) -> str:
 
 
 def panel_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
-    """How many deliveries of it wait, where any can."""
+    """Returns how many deliveries of it wait, where any can."""
     if not request.user.has_perm(VIEW):
         return None
     rows = Acknowledgement.objects.filter(setting=setting, ended_at=None)

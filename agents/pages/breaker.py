@@ -21,7 +21,7 @@ SHOWN_INTERRUPTIONS = 20
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """How many servers must have given the setting up, who has, and who goes on."""
+    """Holds how many servers must have given the setting up, who has, and who goes on."""
 
     needed: int
     interrupted: list[str]
@@ -113,7 +113,7 @@ def breaker_verdict(
     trip: BreakerTrip | None,
     interruptions: Sequence[Interruption],
 ) -> BreakerVerdict:
-    """Why it is off, or why it is not off, in one sentence."""
+    """Returns why it is off, or why it is not off, in one sentence."""
     if not setting.enabled:
         return _why_off(setting, trip, interruptions)
     question = _("Why is it not off?")

@@ -42,7 +42,7 @@ def sentence(change: StateChange) -> str:
 
 
 def _timetable(stored: str) -> str:
-    """As `schedules` notes it: `0 2 * * * Europe/Berlin, skip`, cut where it is long."""
+    """Returns it as `schedules` notes it: `0 2 * * * Europe/Berlin, skip`, cut where it is long."""
     when, _comma, missed = stored.rpartition(", ")
     if missed not in Missed:
         return stored

@@ -1,4 +1,4 @@
-"""What a form would mean, before it is saved: asked for by htmx while somebody types."""
+"""Describes what a form would mean, before it is saved: asked for by htmx while somebody types."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -32,7 +32,7 @@ def offers() -> list[tuple[str, str]]:
 
 
 def offer_warning(agent: str, pool: Pool | None) -> str:
-    """Why this agent could not start, or nothing. Without a pool any server will do."""
+    """Returns why this agent could not start, or nothing. Without a pool any server will do."""
     offering = OfferedAgent.objects.filter(name=agent)
     if agent and pool is not None and (refused := pool.refusal_of(agent)):
         return f"{refused} {pool.what_it_allows()}"
@@ -109,7 +109,7 @@ def _destination(pk: str, setting: str) -> Destination | None:
     return Destination.objects.filter(settings__key=setting).first() if setting else None
 
 
-# What a list of allowed agents means for the settings of a pool, before it is saved: asked for by htmx.
+# -- preview of a list of allowed agents, asked for by htmx --------------------------------------------------
 
 
 VIEW = ("agents.view_pool", "agents.view_launchsetting")
@@ -121,7 +121,7 @@ SHOWN = 20
 @require_safe
 @needs(*VIEW)
 def pool_preview(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Of the values in the query; nothing where there is no such pool."""
+    """Renders the values in the query; nothing where there is no such pool."""
     pool = Pool.objects.filter(pk=pk).first()
     if pool is None:
         return TemplateResponse(request, "agents/preview_none.html")
@@ -131,8 +131,8 @@ def pool_preview(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def meaning_of(pool: Pool, allowed: Collection[str] | None) -> dict[str, Any]:
-    """Which settings this list keeps from running, and how it differs from what the servers of the pool
-    offer."""
+    """Returns which settings this list keeps from running, and how it differs from what the servers of the
+    pool offer."""
     affected = affected_by(pool, allowed)
     rows = OfferedAgent.objects.filter(server__pools=pool.pk).order_by("name").values_list("name", flat=True)
     offered = list(rows.distinct()[:MOST_OFFERED])

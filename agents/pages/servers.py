@@ -25,7 +25,7 @@ from console.ui.amounts import coarse, duration, number
 from console.ui.labels import StateLabel
 from console.ui.page import link, needs, page
 
-# What is wrong with a server as a whole, and what to do: the same words on its page, in lists, on health.
+# -- problems of a server, in the same words on its page, in lists and on health -----------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class ServerNote:
 
 
 def runs_without_broker(now: datetime) -> dict[int, int]:
-    """Of the servers that have lost the broker how many runs get nothing."""
+    """Returns, for servers that have lost the broker, how many runs get nothing."""
     return {server.pk: runs for server, runs in servers_without_broker(now)}
 
 
 def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool = True) -> ServerNote | None:
-    """None for one that is heard, obeys and has the broker. `unfed`: of `runs_without_broker`."""
+    """Returns None for one that is heard, obeys and has the broker. `unfed`: of `runs_without_broker`."""
     state = server.state(now)
     if state is ServerState.SILENT:
         return _silent(server, now) if expected else None
@@ -114,7 +114,7 @@ class ServerRow:
 
     @property
     def duty(self) -> StateLabel | None:
-        """None for a server in service: nothing is to be said."""
+        """Returns None for a server in service: nothing is to be said."""
         return None if self.server.duty == Duty.ACTIVE else DUTIES[self.server.duty]
 
     @property
@@ -133,7 +133,7 @@ class ServerRow:
 
 
 def server_rows(now: datetime) -> list[ServerRow]:
-    """What each says of itself. Four queries."""
+    """Returns what each says of itself. Four queries."""
     expected, unfed = set(expected_servers().values_list("pk", flat=True)), runs_without_broker(now)
     servers = Server.objects.select_related("duty_by").prefetch_related("pools")
     return [
@@ -158,7 +158,8 @@ def with_content(rows: Collection[ServerRow]) -> list[ServerRow]:
 
 
 def _runs_of(servers: Collection[int]) -> dict[int, list[RunLink]]:
-    """Of 50 servers thousands: an activation has one link, shared by all of them."""
+    """Returns the runs of 50 servers, which may be thousands: an activation has one link, shared by all of
+    them."""
     still = Run.objects.filter(closed_at=None, server__in=servers).order_by()
     links: dict[UUID, RunLink] = {}
     found: dict[int, list[RunLink]] = defaultdict(list)

@@ -241,7 +241,7 @@ def _at_the_limit(setting: LaunchSetting) -> str:
 
 
 def breaker_warnings(setting: LaunchSetting) -> list[str]:
-    """What the breaker of this setting does to a quiet queue, and how little trips it."""
+    """Returns what the breaker of this setting does to a quiet queue, and how little trips it."""
     return [warning for warning in (_alone(setting), _few(setting)) if warning]
 
 

@@ -53,7 +53,7 @@ class ByServer:
 
 
 def failures_by_server(activations: Sequence[Activation]) -> dict[UUID, ByServer]:
-    """By activation; those in which nothing failed are left out."""
+    """Returns them by activation; those in which nothing failed are left out."""
     rows = Run.objects.filter(activation__in=[activation.pk for activation in activations]).order_by()
     counts: dict[UUID, dict[str, int]] = defaultdict(dict)
     for key, server, failed in rows.values_list("activation_id", "server__name").annotate(sum=Sum("failed")):
@@ -176,7 +176,7 @@ def _setting(key: str) -> LaunchSetting:
 
 
 def pending_reason(activation: Activation | None) -> Reason:
-    """Why the activation that is open does not run anywhere yet; empty for any other."""
+    """Returns why the activation that is open does not run anywhere yet; empty for any other."""
     if activation is None or activation.state != ActivationState.PENDING:
         return NO_REASON
     reason: Reason = activation.reason
@@ -184,7 +184,7 @@ def pending_reason(activation: Activation | None) -> Reason:
 
 
 def stopping_note(setting: LaunchSetting, consumers: int | None) -> str:
-    """What a disabled setting waits for; empty where nothing consumes."""
+    """Returns what a disabled setting waits for; empty where nothing consumes."""
     if setting.enabled or not consumers:
         return ""
     text = ngettext(

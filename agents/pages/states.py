@@ -1,4 +1,4 @@
-"""How states look: icon + word + colour, always the three together."""
+"""Describes how states look: icon + word + colour, always the three together."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ from contract.breaker import same_limit
 
 @dataclass(frozen=True, slots=True)
 class SettingFacts:
-    """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`:
-    its breaker switched it off and nobody has switched it on again. `member`: a group starts it.
+    """Holds what a setting's state is told from beside its runs. `started`: an activation of it is open.
+    `tripped`: its breaker switched it off and nobody has switched it on again. `member`: a group starts it.
     `with_group`: a trip of a member switched its group off. `scheduled`: it has a schedule of its own.
     `withheld`: it is enabled, and its servers are not sent it."""
 
@@ -47,7 +47,8 @@ class SettingFacts:
 
 
 def stopping_label(setting: LaunchSetting, consumers: int | None) -> StateLabel | None:
-    """Of a setting that is switched off while the broker still counts consumers: disabled is not stopped."""
+    """Returns the label of a disabled setting of which the broker still counts consumers: disabled is not
+    stopped."""
     if setting.enabled or not consumers:
         return None
     text = ngettext("stopping, %(n)s consumer open", "stopping, %(n)s consumers open", consumers)
@@ -57,7 +58,7 @@ def stopping_label(setting: LaunchSetting, consumers: int | None) -> StateLabel 
 def setting_label(
     setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: SettingFacts = SettingFacts()
 ) -> StateLabel:
-    """What an operator needs first: is it off, can it run, does it run."""
+    """Returns what an operator needs first: is it off, can it run, does it run."""
     if setting.provision_state == ProvisionState.FAILED:
         return StateLabel(_("not on the broker"), "bad", "warn")
     if not setting.enabled:
@@ -214,7 +215,8 @@ def _drained(setting: LaunchSetting) -> list[Fact]:
 
 
 def facts_of(settings: Iterable[int]) -> dict[int, SettingFacts]:
-    """Whether each was started, was switched off by its breaker, is in a group, has a schedule, is withheld.
+    """Returns whether each was started, was switched off by its breaker, is in a group, has a schedule, is
+    withheld.
 
     Five queries."""
     wanted = list(settings)

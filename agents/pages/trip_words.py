@@ -31,8 +31,9 @@ def cause(reason: str, kind: str, same: int, every: int, servers: Sequence[str])
 
 
 def cause_of_trip(trip: BreakerTrip, interruptions: Sequence[Interruption] = ()) -> str:
-    """Of the interruptions of the trip, newest first, the last one of its own reason tells how many it took:
-    a trip that was opened again also has those of the message that was tried first."""
+    """Returns the cause with the number of failures that it took, by the latest of the interruptions (newest
+    first) with the reason of the trip: a trip that was opened again also has those of the message that was
+    tried first."""
     said = next((each for each in interruptions if each.effective and each.reason == trip.reason), None)
     same, every = (said.same_count, said.any_count) if said else (0, 0)
     kind = trip.exception_type or (said.same_type if said else "")
@@ -40,7 +41,8 @@ def cause_of_trip(trip: BreakerTrip, interruptions: Sequence[Interruption] = ())
 
 
 def trip_servers(trip: BreakerTrip, interruptions: Sequence[Interruption] = ()) -> list[str]:
-    """Who had given the setting up, as the trip keeps it; rows of interruptions serve where it does not."""
+    """Returns who had given the setting up, as the trip keeps it; rows of interruptions serve where it does
+    not."""
     kept = trip.quorum.get("interrupted") if isinstance(trip.quorum, dict) else None
     if isinstance(kept, list) and kept:
         return [str(name) for name in kept]
@@ -71,8 +73,8 @@ class Done:
 
 
 def effects(user: Any, trip: BreakerTrip) -> list[Done]:
-    """In the order in which they were done, as this person may see them. A word that is not known here is
-    shown as it is."""
+    """Returns them in the order in which they were done, as this person may see them. A word that is not
+    known here is shown as it is."""
     return [_done(effect) for effect in effects_for(user, trip)]
 
 
@@ -83,7 +85,7 @@ def _done(effect: dict[str, Any]) -> Done:
 
 
 def _words() -> dict[str, tuple[str, str]]:
-    """By the stable word: what is said, and the page that shows the named thing."""
+    """Returns by the code: what is said, and the page that shows the named thing."""
     return {
         "setting_disabled": (_("setting switched off"), "setting"),
         "member_disabled": (_("member of the group switched off"), "setting"),
@@ -106,7 +108,7 @@ def interruption_cause(interruption: Interruption) -> str:
 
 
 def effects_for(user: Any, trip: BreakerTrip) -> list[dict[str, Any]]:
-    """What was done, told notices among it. What is no list of objects is left out."""
+    """Returns what was done, told notices among it. What is no list of objects is left out."""
     kept = [each for each in trip.effects if isinstance(each, dict)] if isinstance(trip.effects, list) else []
     if may(user, "edit", trip.setting):
         return kept

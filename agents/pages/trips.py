@@ -21,7 +21,7 @@ from console.ui import panels
 from console.ui.labels import StateLabel
 from console.ui.page import link, needs, page
 
-# A trip as it went: each time the setting went off, who had given it up before and what was done then.
+# -- occurrences of a trip: each time the setting went off, by whom, and what was done then ------------------
 
 
 Told = tuple[Interruption, str]

@@ -1,4 +1,5 @@
-"""Who may do what with which settings: a permission everywhere, or a right in the pool of the setting."""
+"""Describes who may do what with which settings: a permission everywhere, or a right in the pool of the
+setting."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def may(user: Any, action: str, setting: LaunchSetting) -> bool:
 
 
 def may_create_in(user: Any, pool: Pool) -> bool:
-    """Also whether a setting may be moved into this pool by somebody who may edit it where it is."""
+    """Decides too whether a setting may be moved into this pool by somebody who may edit it where it is."""
     return may_in_pool(user, "add", pool.pk)
 
 
@@ -85,7 +86,7 @@ def may_in_pool(user: Any, action: str, pool: int) -> bool:
 
 
 def may_anywhere(user: Any, action: str) -> bool:
-    """Whether there is a pool, or everything, where this person may do it."""
+    """Returns whether there is a pool, or everything, where this person may do it."""
     wanted = _ACTIONS[action]
     return bool(user.has_perm(wanted.permission)) or bool(_granted(user, wanted.grant))
 
@@ -118,7 +119,7 @@ def pools_for(user: Any, action: str) -> QuerySet[Pool]:
 
 
 def why_not(user: Any, action: str, setting: LaunchSetting) -> str:
-    """For the reader, beside a button that cannot be pressed; empty when this person may."""
+    """Returns text for the reader beside a disabled button; empty when this person may."""
     if may(user, action, setting):
         return ""
     if may_in_pool(user, action, setting.pool_id):
@@ -185,8 +186,8 @@ def _pools_of(group: ScheduledGroup, members: Iterable[LaunchSetting] | None) ->
 
 
 def _pools_moved(setting: LaunchSetting) -> set[int]:
-    """Of every member of its group; empty where it is in none. By ids: the group may be deleted at this
-    moment."""
+    """Returns the pools of every member of its group; empty where it is in none. By ids: the group may be
+    deleted at this moment."""
     groups = GroupMember.objects.filter(setting=setting.pk).values("group")
     return set(GroupMember.objects.filter(group__in=groups).values_list("setting__pool_id", flat=True))
 

@@ -29,7 +29,7 @@ LONGEST_PROBLEM = 2000
 
 
 def steps_of(setting: LaunchSetting) -> list[Step]:
-    """What the broker must have for this setting, base included. Nothing for a standalone agent."""
+    """Returns what the broker must have for this setting, base included. Nothing for a standalone agent."""
     if not setting.takes_messages:
         return []
     destination = setting.subscribed
@@ -51,7 +51,7 @@ def provision_setting(setting_id: int) -> None:
 
 
 def provision_due(now: datetime) -> None:
-    """What is pending, and now and then what failed."""
+    """Provisions what is pending, and now and then what failed."""
     due = Q(provision_state=ProvisionState.PENDING) | ~Q(wanted_hash=F("provisioned_hash"))
     failed = LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED)
     if failed.exists() and once_per("provision failed", RETRY_FAILED_EVERY, now):
@@ -83,7 +83,7 @@ def provision_all() -> None:
 
 
 def topology_differences(setting: LaunchSetting | None = None) -> list[Difference]:
-    """Where the broker is not as wanted, for one setting or for the base. Raises BrokerError."""
+    """Returns where the broker is not as wanted, for one setting or for the base. Raises BrokerError."""
     steps = base_topology(settings.MA_DLA_ADDRESS) if setting is None else steps_of(setting)
     return differences(management(), steps)
 

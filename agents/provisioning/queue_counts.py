@@ -57,8 +57,8 @@ def queue_figures(setting: LaunchSetting, now: datetime) -> QueueFigures:
 
 
 def figures_of_all(settings: Collection[LaunchSetting], now: datetime) -> dict[str, QueueFigures]:
-    """By key, of those whose queues are there. The broker tells of all its queues in a few answers, where
-    each setting alone would take five. Raises BrokerError: not reachable."""
+    """Returns, by key, the counts of those whose queues are there. The broker tells of all its queues in a
+    few answers, where each setting alone would take five. Raises BrokerError: not reachable."""
     queues = figures_by_queue(management())
     found = {}
     for setting in settings:
@@ -100,7 +100,7 @@ def figures_of(setting: LaunchSetting) -> Figures:
 
 
 def figures_for(settings: Iterable[LaunchSetting]) -> dict[str, Figures]:
-    """By setting key; asks the broker for what is not fresh. A standalone agent has no queue."""
+    """Returns them by setting key; asks the broker for what is not fresh. A standalone agent has no queue."""
     wanted, now = list(settings), timezone.now()
     old = [setting for setting in wanted if setting.takes_messages and not _is_fresh(setting, now)]
     if len(old) > FEW and time.monotonic() >= _away_until:
@@ -116,8 +116,8 @@ def figures_for(settings: Iterable[LaunchSetting]) -> dict[str, Figures]:
 
 
 def asked_now(setting: LaunchSetting) -> Figures:
-    """As `figures_of`, and never of a moment before this question; stale where the broker does not answer
-    it."""
+    """Returns them as `figures_of` does, and never of a moment before this question; stale where the broker
+    does not answer it."""
     if setting.takes_messages and time.monotonic() >= _away_until:
         _ask(setting, timezone.now())
     return _known_of(setting.key)
@@ -137,12 +137,12 @@ def message_count(queue: str) -> int | None:
 
 
 def broker_away_since() -> datetime | None:
-    """When this process first found that the broker does not answer; None while it does."""
+    """Returns when this process first found that the broker does not answer; None while it does."""
     return _away_since
 
 
 def forget() -> None:
-    """For tests: as in a process that has just started."""
+    """Resets the state for tests, as in a process that has just started."""
     global _away_until, _away_since
     with _lock:
         _known.clear()

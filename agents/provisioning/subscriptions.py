@@ -67,7 +67,7 @@ COLUMNS = ("waiting", "in_delivery", "consumers", "acknowledged", "seen_at", "st
 
 
 def watch_subscriptions(now: datetime) -> int:
-    """How many were seen. While the broker is away the rows stay as they are, and grow old."""
+    """Returns how many were seen. While the broker is away the rows stay as they are, and grow old."""
     with lock("subscriptions", HELD_FOR) as free:
         if not free:
             return 0
@@ -93,7 +93,7 @@ def watch_subscriptions(now: datetime) -> int:
 
 
 def fresh_states(now: datetime) -> list[SubscriptionState]:
-    """What is known of now, with the settings."""
+    """Returns what is known of now, with the settings."""
     rows = SubscriptionState.objects.filter(seen_at__gt=now - KNOWN).filter(
         Q(still_since__isnull=False) | Q(unfed_since__isnull=False)
     )
@@ -101,7 +101,7 @@ def fresh_states(now: datetime) -> list[SubscriptionState]:
 
 
 def subscriptions_are_known(now: datetime) -> bool:
-    """Whether anything was seen lately: else nobody can say what moves."""
+    """Returns whether anything was seen lately: else nobody can say what moves."""
     return SubscriptionState.objects.filter(seen_at__gt=now - KNOWN).exists()
 
 

@@ -1,4 +1,4 @@
-"""What a person may write as a crontab and as a time zone. Pure.
+"""Decides what a person may write as a crontab and as a time zone. Pure.
 
 Five fields, as Debian's cron reads them: where day of month *and* day of week are restricted, either one is
 enough.

@@ -35,7 +35,7 @@ class Scheduled:
 
 
 def scheduled(owner: LaunchSetting | ScheduledGroup, now: datetime) -> Scheduled | None:
-    """None for an owner without a schedule."""
+    """Returns None for an owner without a schedule."""
     schedule = Schedule.objects.filter(**{_field(owner): owner}).first()
     if schedule is None:
         return None

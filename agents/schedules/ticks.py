@@ -63,13 +63,13 @@ def delete_schedule(schedule: Schedule, by: Any, now: datetime) -> None:
 
 
 def tick(schedule_id: int, now: datetime) -> bool:
-    """Whether a window was decided."""
+    """Returns whether a window was decided."""
     schedule = Schedule.objects.select_related("setting", "group").filter(pk=schedule_id).first()
     return schedule is not None and _tick(schedule, now)
 
 
 def tend_schedules(now: datetime) -> int:
-    """How many schedules had a window to decide."""
+    """Returns how many schedules had a window to decide."""
     return sum(_tend(schedule, now) for schedule in _enabled().select_related("setting", "group"))
 
 

@@ -1,4 +1,4 @@
-"""Which due windows are started, and which are skipped and why. Pure.
+"""Decides which due windows are started, and which are skipped and why. Pure.
 
 What was due in the last minutes is on time: of several the newest starts. What is older was missed: it is
 skipped, or all of it together runs once.
@@ -35,7 +35,7 @@ class Verdict:
 
 
 def decide_windows(timetable: Timetable, decided_up_to: datetime, now: datetime, missed: str) -> Verdict:
-    """What becomes of every window in (decided_up_to, now]."""
+    """Returns what becomes of every window in (decided_up_to, now]."""
     on_time_from = max(decided_up_to, now - ON_TIME)
     recent = due_windows(timetable, on_time_from, now, COUNTED)
     old = _Missed(timetable, decided_up_to, on_time_from)

@@ -1,4 +1,4 @@
-"""Who is let in as the KMA of a server: its token, and the version of the wire that it speaks."""
+"""Describes who is let in as the KMA of a server: its token, and the version of the wire that it speaks."""
 
 import os
 from datetime import datetime

@@ -1,4 +1,5 @@
-"""What a server is let do: nothing new begins on a cordoned one; from a draining one its runs move or end.
+"""Describes what a server is let do: nothing new begins on a cordoned one; from a draining one its runs move
+or end.
 
 The duty is a wish of the MA: planning follows it, a KMA knows nothing of it. Killed after the commit and
 before the planning, `agents.tend` plans.
@@ -30,8 +31,8 @@ def set_duty(
     until: datetime | None = None,
     record: Record = no_record,
 ) -> bool:
-    """Whether something changed. `until`: then it is back in service by itself. Raises Refused: that is
-    past."""
+    """Returns whether something changed. `until`: then it is back in service by itself. Raises Refused: that
+    is past."""
     if until is not None and until <= now:
         raise Refused("until_is_past", gettext("The end is in the past."), gettext("Choose a later instant."))
     current = Server.objects.get(pk=server.pk)
@@ -55,7 +56,7 @@ def _change(
     seen: Server, duty: Duty, by: Any, reason: str, until: datetime | None, now: datetime,
     *, why: Reason = NO_REASON, record: Record = no_record,
 ) -> bool:  # fmt: skip
-    """Of two at once, both based on what they saw, the first wins."""
+    """Lets the first of two win that come at once, each based on what it saw."""
     person = by if getattr(by, "pk", None) else None
     values = {
         "duty": duty,

@@ -1,5 +1,5 @@
-"""What people do with a server: cordon, drain, uncordon it, remove one that is gone for good, and revoke a
-token of its KMA."""
+"""Describes what people do with a server: cordon, drain, uncordon it, remove one that is gone for good, and
+revoke a token of its KMA."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -76,7 +76,7 @@ class Drain(_ChangesDuty):
 
 
 class Uncordon(_ChangesDuty):
-    """In service again."""
+    """Puts a server in service again."""
 
     code, label, icon = "server.uncordon", _("Back into service"), "play"
     duty = Duty.ACTIVE
@@ -85,7 +85,7 @@ class Uncordon(_ChangesDuty):
 
 
 class RemoveServer(Operation[Server]):
-    """For good: it was switched off for ever, or has another name now."""
+    """Removes a server for good: it was switched off for ever, or has another name now."""
 
     code, label, icon, tone = "server.remove", _("Remove the server"), "trash", "danger"
     on, permission = SERVERS, ModelPermission("agents.delete_server", _("Can delete server"))

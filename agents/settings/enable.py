@@ -65,9 +65,9 @@ def disable_setting(
     until: datetime | None = None,
     record: Record = no_record,
 ) -> bool:
-    """Whether it was on. Stops it on every server; its subscription keeps gathering. A member takes its group
-    along, and is then off without an end. `until`: it is enabled again by itself then. Raises Refused where
-    that is past."""
+    """Returns whether it was on. Stops it on every server; its subscription keeps gathering. A member takes
+    its group along, and is then off without an end. `until`: it is enabled again by itself then. Raises
+    Refused where that is past."""
     if until is not None and until <= now:
         raise Refused(
             "until_is_past", _("The end of the pause is in the past."), _("Choose a later instant.")
@@ -85,13 +85,14 @@ def disable_setting(
 
 
 def in_group(group: ScheduledGroup) -> Refused:
-    """Why a member is not enabled alone."""
+    """Returns why a member is not enabled alone."""
     text = _("It belongs to the group “%(name)s”.") % {"name": group.name}
     return Refused("in_group", text, _("Enable the group: its members are enabled together."))
 
 
 def _disabled_with(group: ScheduledGroup, by: Any, reason: Reason, now: datetime, record: Record) -> bool:
-    """Whether the group was on. One that is deleted at this moment was off, and its members with it."""
+    """Returns whether the group was on. One that is deleted at this moment was off, and its members with
+    it."""
     try:
         return disable_group(group, by, reason, now, record=record)
     except ScheduledGroup.DoesNotExist:
@@ -118,6 +119,7 @@ def check_discarding(user: Any, setting: LaunchSetting | None, wanted: Any) -> N
         raise ValidationError(text, code="not_yours")
 
 
+# -- unmasking -----------------------------------------------------------------------------------------------
 # Taking a name off a setting's masking list shows what it hid: only who may see that anyway may do it.
 
 

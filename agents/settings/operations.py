@@ -1,5 +1,5 @@
-"""What people do with a setting: enable or disable it, run it now, stop its activation, have a message tried
-again."""
+"""Describes what people do with a setting: enable or disable it, run it now, stop its activation, have a
+message tried again."""
 
 from datetime import datetime
 from functools import partial
@@ -263,7 +263,7 @@ def _nothing_runs() -> Refused:
 
 
 def _starts_and_ends(setting: LaunchSetting) -> bool:
-    """Whether, while it is on, a person starts and stops it."""
+    """Returns whether, while it is on, a person starts and stops it."""
     return setting.enabled and not (setting.timing == Timing.ASAP and setting.takes_messages)
 
 

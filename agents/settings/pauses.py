@@ -20,7 +20,8 @@ log = structlog.get_logger(__name__)
 
 
 def end_pauses(now: datetime) -> int:
-    """How many were enabled. What cannot be enabled now is tried again; its page says what keeps it off.
+    """Returns how many were enabled. What cannot be enabled now is tried again; its page says what keeps it
+    off.
 
     Never after a trip, and never a member of a group alone: it is enabled with its group."""
     ended = 0

@@ -36,7 +36,7 @@ class Affected:
 
     @property
     def counts(self) -> dict[str, int]:
-        """For the audit."""
+        """Returns the counts for the audit."""
         return {"settings withheld": len(self.enabled)} if self.enabled else {}
 
 

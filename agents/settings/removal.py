@@ -57,11 +57,10 @@ from contract.names import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)
 
-# What refers to a setting that is being removed: let go or deleted, at most AT_ONCE rows in one transaction.
-#
-# Never through the ORM's collector of the setting or of its activations: it would look through every protocol
-# there is, in one transaction. What was done is found done, so whoever goes on after a kill begins with the
-# first step again.
+# -- rows that refer to a removed setting --------------------------------------------------------------------
+# They are detached or deleted, at most AT_ONCE rows in one transaction, never through the ORM's collector of
+# the setting or of its activations: it would read every protocol there is, in one transaction. Each step
+# finds what was done before, so whoever continues after a kill begins with the first step again.
 
 
 # Few of a setting: they go with its row.
@@ -87,8 +86,8 @@ def let_go(setting: LaunchSetting) -> Iterator[int]:
 
 
 def anything_left(setting: LaunchSetting) -> bool:
-    """Whether something came since: asked under the lock of the setting's row, which who adds some waits
-    for."""
+    """Returns whether something came since: asked under the lock of the setting's row, which who adds some
+    waits for."""
     return any(
         relation.related_model._default_manager.filter(**{relation.field.name: setting}).exists()
         for relation in (*_relations(SET_NULL, CASCADE), *_registered_relations())
@@ -135,8 +134,8 @@ def _activations(setting: LaunchSetting) -> Iterator[int]:
 
 @transaction.atomic
 def _without_collector(activations: Collection[UUID]) -> int:
-    """Without runs by now. Where one has come since, the database refuses all of it, and the next turn tries
-    again."""
+    """Deletes what has no runs by now. Where one has come since, the database refuses all of it, and the next
+    turn tries again."""
     StateChange.objects.filter(activation__in=activations).delete()
     for model in (BreakerTrip, Window):
         model._default_manager.filter(activation__in=activations).update(activation=None)
@@ -154,7 +153,7 @@ TURN_SECONDS = 5.0
 
 
 def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
-    """Why it cannot be removed now, as far as the rows tell, or None."""
+    """Returns why it cannot be removed now, as far as the rows tell, or None."""
     if setting.enabled:
         return Refused("enabled", _("It is enabled."), _("Disable it first."))
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
@@ -167,8 +166,8 @@ def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
 
 
 def refusal_by_broker(setting: LaunchSetting) -> Refused | None:
-    """Why the broker keeps it from being removed: what its queues hold must not be lost. Nothing is asked for
-    a standalone agent."""
+    """Returns why the broker keeps it from being removed: what its queues hold must not be lost. Nothing is
+    asked for a standalone agent."""
     if not setting.takes_messages:
         return None
     try:
@@ -182,8 +181,8 @@ def removal_refusal(setting: LaunchSetting) -> Refused | None:
 
 
 def remove_setting(setting: LaunchSetting, by: Any, now: datetime, *, record: Record = no_record) -> bool:
-    """Whether it is gone already; else `tend` does the rest in a moment. Raises Refused: then nothing was
-    removed."""
+    """Returns whether it is gone already; else `tend` does the rest in a moment. Raises Refused: then nothing
+    was removed."""
     if refused := removal_refusal(setting):
         raise refused
     _decide(setting, by, now, record)
@@ -289,7 +288,7 @@ def _is_ours(broker: Management, setting: LaunchSetting) -> bool:
 
 
 def _let_all_go(setting: LaunchSetting, until: float) -> bool:
-    """Whether nothing refers to it any more."""
+    """Returns whether nothing refers to it any more."""
     for _step in let_go(setting):
         if time.monotonic() >= until:
             return False

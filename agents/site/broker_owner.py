@@ -1,4 +1,5 @@
-"""Whether the broker is this site's own. Asked by `./ma up`, the feed and the worker before they touch it.
+"""Describes whether the broker is this site's own. Asked by `./ma up`, the feed and the worker before they
+touch it.
 
 A site that began on a foreign broker would take the other's dead letters out of the feed and write them into
 its own database. Libraries do not ask: tests share brokers.
@@ -95,7 +96,7 @@ def note_owner(management: Management, now: datetime) -> bool:
 
 
 class OwnerWatch:
-    """For one thread, which asks before each of its steps."""
+    """Watches for one thread, which asks before each of its steps."""
 
     def __init__(self, management: Management) -> None:
         self._management = management

@@ -30,7 +30,9 @@ def note_state(name: str, state: str, now: datetime, details: Mapping[str, Any] 
     ComponentState.objects.get_or_create(name=name, defaults={"state": state, "since": now, **values})
 
 
-# Notes a proxy before the site that the settings do not name: all who come through it share its address.
+# -- unknown proxies -----------------------------------------------------------------------------------------
+# All who come through a proxy that the settings do not name share its address: the count of failed sign-ins
+# would lock out everybody.
 
 
 PROXY = "unknown_proxy"

@@ -1,4 +1,4 @@
-"""What the templates say of runs, activations and the history."""
+"""Describes what the templates say of runs, activations and the history."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ register = template.Library()
 
 @register.filter
 def run_problem(run: Any) -> str:
-    """What keeps it from its work, in the reader's language."""
+    """Returns what keeps it from its work, in the reader's language."""
     return "; ".join(map(str, problems_of(run)))
 
 

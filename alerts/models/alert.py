@@ -88,7 +88,7 @@ class Alert(models.Model):
 
 
 class AlertTransition(models.Model):
-    """What happened to an alert: a step of `alerts.rules`. `by` and `reason` of a person."""
+    """Holds what happened to an alert: a step of `alerts.rules`. `by` and `reason` of a person."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="transitions")
     step = models.CharField(_("step"), max_length=10)
@@ -152,7 +152,7 @@ class AlertRule(models.Model):
 
 
 class AlertEvaluation(models.Model):
-    """When a kind of alerts was evaluated last, to its end."""
+    """Says when a kind of alerts was evaluated last, to its end."""
 
     kind = models.CharField(_("kind"), max_length=40, unique=True)
     at = models.DateTimeField(_("at"))

@@ -1,4 +1,4 @@
-"""Who is told of trips and alerts, and how each telling went."""
+"""Describes who is told of trips and alerts, and how each telling went."""
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -56,7 +56,7 @@ class NoticeTarget(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Also in histories and titles that everybody sees."""
+        """Returns what histories and titles show to everybody, too."""
         return f"{self.channel} {masked(self.address)}"
 
     def clean(self) -> None:

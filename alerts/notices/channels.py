@@ -1,5 +1,5 @@
-"""What a notice says, and how it leaves: e-mail, or the body of a webhook. No bodies of messages, no
-secrets."""
+"""Describes what a notice says, and how it leaves: e-mail, or the body of a webhook. No bodies of messages,
+no secrets."""
 
 import hashlib
 import hmac
@@ -56,7 +56,8 @@ def headers_of(secret: str, event: str, body: bytes, now: datetime) -> dict[str,
 
 
 def _told(error: Exception, url: str) -> str:
-    """Without path and query of the address, which are secrets as a rule: the text is shown to everybody."""
+    """Leaves out path and query of the address, which are secrets as a rule: the text is shown to
+    everybody."""
     text = str(error)
     for whole in (url, requote_uri(url)):
         text = text.replace(whole, masked(url))

@@ -29,8 +29,8 @@ HELD_FOR = timedelta(seconds=60)
 
 
 def send_due(now: datetime) -> int:
-    """How many arrived. Of several that call it at once one sends: what it leaves is found by the next
-    call."""
+    """Returns how many arrived. Of several that call it at once one sends: what it leaves is found by the
+    next call."""
     if not Notice.objects.filter(state=NoticeState.PENDING, next_at__lte=now).exists():
         return 0
     with lock("notices", HELD_FOR) as mine:

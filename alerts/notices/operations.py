@@ -1,5 +1,5 @@
-"""What people do with an address that is told of trips. The secret that signs a webhook is made here and
-shown once."""
+"""Describes what people do with an address that is told of trips. The secret that signs a webhook is made
+here and shown once."""
 
 import secrets
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ TARGETS = Resource(
 
 @dataclass(frozen=True, slots=True)
 class _MayEdit:
-    """What it belongs to."""
+    """Holds what it belongs to."""
 
     def why_not(self, user: Any, target: NoticeTarget) -> str:
         if target.setting is not None:

@@ -1,5 +1,5 @@
-"""Who is told: of a trip the targets of its setting and of its pool, of an alert those of its setting and of
-its pools; of what concerns everybody, those of every pool."""
+"""Describes who is told: of a trip the targets of its setting and of its pool, of an alert those of its
+setting and of its pools; of what concerns everybody, those of every pool."""
 
 from datetime import datetime
 from typing import Any
@@ -94,8 +94,7 @@ def targets_of(alert: Alert) -> list[NoticeTarget]:
     return list(different.values())
 
 
-# Whole addresses of notices for those who may edit the setting, or the settings of the pool; others see the
-# host.
+# -- addresses, whole for those who may edit the setting or the pool's settings, else the host ---------------
 
 
 def address_of_target(user: Any, target: NoticeTarget) -> str:

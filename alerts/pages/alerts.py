@@ -93,7 +93,7 @@ def row_of(alert: Alert, snoozed_by: str = "") -> AlertRow:
 
 
 def badge(request: HttpRequest) -> str:
-    """How many are open, beside the tab; empty: none."""
+    """Returns how many are open, beside the tab; empty: none."""
     found = open_count()
     return f"{MOST_COUNTED}+" if found > MOST_COUNTED else str(found or "")
 
@@ -142,7 +142,7 @@ def alert_list(request: HttpRequest) -> HttpResponseBase:
 
 
 def snoozers_of(alerts: list[Alert]) -> dict[int, str]:
-    """Who snoozed those that are snoozed; one query."""
+    """Returns who snoozed those that are snoozed; one query."""
     asleep = [alert.pk for alert in alerts if alert.state == AlertState.SNOOZED]
     steps = (
         AlertTransition.objects.filter(alert__in=asleep, step="snoozed").select_related("by").order_by("id")
@@ -202,8 +202,8 @@ def _notices(request: HttpRequest, alert: Alert) -> list[tuple[object, ...]]:
 
 
 def notes_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
-    """What is wrong with its subscription, on the page where an alert of it leads: those that are open, in
-    the words that people were notified with."""
+    """Returns what is wrong with its subscription, on the page where an alert of it leads: those that are
+    open, in the words that people were notified with."""
     kinds = (STALLED.name, UNFED.name)
     alerts = Alert.objects.filter(setting=setting, kind__in=kinds, state__in=LIVE_ALERTS).order_by("-pk")
     rows = [row_of(alert) for alert in alerts]

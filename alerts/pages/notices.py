@@ -1,4 +1,4 @@
-"""Who is told when a setting trips, and a button that tells them now, to see whether it arrives."""
+"""Describes who is told when a setting trips, and a button that tells them now, to see whether it arrives."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class TargetRow:
 
 @dataclass(frozen=True, slots=True)
 class TargetPanel:
-    """Of one setting: those of its own and those of its pool. `why_not`: why this person cannot send a
+    """The targets of one setting: its own and those of its pool. `why_not`: why this person cannot send a
     test."""
 
     rows: list[TargetRow]
@@ -46,7 +46,7 @@ class TargetPanel:
 
 
 def panel_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
-    """None for who may not see it."""
+    """Returns None for who may not see it."""
     if not request.user.has_perm(VIEW):
         return None
     targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).order_by("pk")

@@ -21,5 +21,5 @@ def every_kind() -> Sequence[AlertKind]:
 
 
 def kind_of(name: str) -> AlertKind | None:
-    """None for one that nobody knows any more."""
+    """Returns None for one that nobody knows any more."""
     return KINDS.get(name)

@@ -1,5 +1,5 @@
-"""What is watched of dead letters: queues where more die than before, letters that nobody looks after, the
-feed."""
+"""Describes what is watched of dead letters: queues where more die than before, letters that nobody looks
+after, the feed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

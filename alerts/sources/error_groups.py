@@ -1,5 +1,5 @@
-"""What is watched of failures: kinds that are new, that returned after their fix, that grow. From counts that
-the intake keeps: no protocol is read. Type and place of an exception, never its text."""
+"""Describes what is watched of failures: kinds that are new, that returned after their fix, that grow. From
+counts that the intake keeps: no protocol is read. Type and place of an exception, never its text."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -28,7 +28,7 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class KnownSetting:
-    """What is needed of a setting that is there."""
+    """Holds what is needed of a setting that is there."""
 
     pk: int
     pool: int
@@ -39,8 +39,8 @@ Settings = Mapping[str, KnownSetting]
 
 
 def counts_of(fingerprints: Collection[str], since: datetime | None = None) -> dict[str, dict[str, float]]:
-    """By fingerprint: how often it, and what is merged into it, came in which setting, in hours from `since`
-    on; a part that was split off is of its setting. Three queries."""
+    """Returns by fingerprint how often it, and what is merged into it, came in which setting, in hours from
+    `since` on; a part that was split off is of its setting. Three queries."""
     merged = Fingerprint.objects.filter(merged_into__in=fingerprints).values_list("pk", "merged_into")
     head_of = {pk: str(head) for pk, head in merged} | {each: each for each in fingerprints}
     rows = FingerprintHour.objects.filter(fingerprint__in=list(head_of))
@@ -72,8 +72,8 @@ def existing_settings(keys: Collection[str]) -> Settings:
 def observation(
     row: Fingerprint, value: float, counts: Mapping[str, float], settings: Settings, **facts: Any
 ) -> Observation:
-    """Of one fingerprint. It is told to the pools of all its settings, to everybody where none is known. Of
-    what failed type and place are told, never a text: that may quote a message."""
+    """Observes one fingerprint. The pools of all its settings are notified, everybody where none is known.
+    Notifications have type and place of what failed, never a text: that may quote a message."""
     keys = most_first(counts)
     known = [settings[key] for key in keys if key in settings]
     told = {
@@ -177,8 +177,8 @@ def growing(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 
 
 def _paces(now: datetime) -> Mapping[str, _Pace]:
-    """Of the kinds that came most in the last two hours of the clock. Counts are kept by hours of the clock:
-    of one that the window cuts as much is counted as of it lies in the window."""
+    """Returns the pace of the kinds that came most in the last two hours of the clock. Counts are kept by
+    hours of the clock: of one that the window cuts as much is counted as of it lies in the window."""
     this = now.replace(minute=0, second=0, microsecond=0)
     passed = (now - this) / HOUR
     hours = FingerprintHour.objects.order_by()
@@ -202,7 +202,7 @@ def _paces(now: datetime) -> Mapping[str, _Pace]:
 
 
 def _first_receipt() -> datetime:
-    """When the first failure of all came."""
+    """Returns when the first failure of all came."""
     return Fingerprint.objects.order_by("received_at").values_list("received_at", flat=True)[0]
 
 

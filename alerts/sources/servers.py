@@ -1,5 +1,5 @@
-"""What is watched of servers: silent ones, spools that fill, settings that their breaker switched off, and
-reports about runs that a server never had."""
+"""Describes what is watched of servers: silent ones, spools that fill, settings that their breaker switched
+off, and reports about runs that a server never had."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ MOST = 2000
 
 
 def silent_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Of those that somebody counts on, and that were heard once."""
+    """Yields those that somebody counts on, and that were heard once."""
     servers = expected_servers().filter(last_seen_at__isnull=False).order_by("last_seen_at")
     for server in servers.prefetch_related("pools")[:MOST]:
         assert server.last_seen_at is not None
@@ -40,7 +40,7 @@ def silent_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]
 
 
 def disobeying_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Of those that are heard: of a silent one the other kind tells."""
+    """Yields those that are heard: a silent one is of the other kind."""
     servers = expected_servers().filter(last_seen_at__gt=lost_before(now)).order_by("desired_state_taken_at")
     for server in servers.prefetch_related("pools")[:MOST]:
         yield _of_server(server, server.seconds_disobeying(now), {"server": server.name})
@@ -68,7 +68,7 @@ def withheld_settings(now: datetime, live: frozenset[str]) -> Iterator[Observati
 
 
 def filling_spools(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """As each server said last: the spool of one that is silent is as full as it was."""
+    """Yields what each server said last: the spool of a silent one is as full as it was."""
     servers = expected_servers().filter(spool_limit_bytes__gt=0).order_by("-spool_full", "-spool_bytes")
     for server in servers.prefetch_related("pools")[:MOST]:
         percent = 100.0 if server.spool_full else 100.0 * server.spool_bytes / server.spool_limit_bytes
@@ -258,7 +258,8 @@ MOST_REPORTS = 500
 
 
 def foreign_reports(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Of each server whose reports were set aside lately: how many, of the spools that brought them."""
+    """Yields for each server whose reports were set aside lately how many, of the spools that brought
+    them."""
     rows = SpoolMark.objects.filter(set_aside__gt=0, set_aside_at__gt=now - QUIET_REPORTS).order_by(
         "-set_aside_at"
     )

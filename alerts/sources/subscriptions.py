@@ -1,5 +1,6 @@
-"""What is watched of subscriptions: those that nobody consumes, that stand still though they are fed, or that
-wait for a person; KMAs that are heard and have lost their broker; address settings that somebody changed."""
+"""Describes what is watched of subscriptions: those that nobody consumes, that stand still though they are
+fed, or that wait for a person; KMAs that are heard and have lost their broker; address settings that somebody
+changed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -184,7 +185,7 @@ DRIFT = AlertKind(
 
 
 def waiting_for_a_person(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Of settings that are on. The message is not named: alerts outlive it."""
+    """Yields those of enabled settings. The message is not named: alerts outlive it."""
     for setting, blocking in blocked_settings(MOST):
         if blocking.blocked.retry_seconds is None:
             facts = {"setting": setting.key, "attempt": blocking.blocked.attempt, "server": blocking.server}

@@ -1,1 +1,1 @@
-"""Who did what, or was refused: rows that are only ever added."""
+"""Describes who did what, or was refused: rows that are only ever added."""

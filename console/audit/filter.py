@@ -22,7 +22,7 @@ class ActionField(django_filters.fields.ChoiceField):
 
 
 class ActionFilter(OneOfFilter):
-    """What was done, with the attempts at it that have a code of their own."""
+    """Holds what was done, with the attempts at it that have a code of their own."""
 
     field_class = ActionField
 
@@ -46,7 +46,7 @@ class AuditFilter(ListFilter):
     quiet = ("operation", "letter", "target", "since", "until")
 
     def of_letter(self, rows: QuerySet[AuditEntry], name: str, value: Any) -> QuerySet[AuditEntry]:
-        """What was done to this letter alone, and with the operations that it was part of."""
+        """Returns what was done to this letter alone, and with the operations that it was part of."""
         letter = int(value)
         operations = [each for found in hooks.operations_of_letter(letter) for each in found]
         return rows.filter(Q(letter=letter) | Q(operation__in=operations))

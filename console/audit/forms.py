@@ -111,5 +111,5 @@ class RecordedRows(Audited):
             save.row = serializer.instance
 
     def store(self, serializer: Any, save: Saving) -> None:
-        """In the transaction of the entry. Sets `serializer.instance`."""
+        """Stores in the transaction of the entry. Sets `serializer.instance`."""
         serializer.save()

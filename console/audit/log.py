@@ -27,11 +27,11 @@ Record = Callable[[], object]
 
 
 def no_record() -> None:
-    """Where no person does it."""
+    """Records nothing, where no person does it."""
 
 
 def account() -> str:
-    """Of the system: who is at the command line, where no person is named."""
+    """Returns the account of the system at the command line, where no person is named."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -39,7 +39,7 @@ def account() -> str:
 
 
 def account_of(by: Person) -> dict[str, str]:
-    """Of an entry: the account of the system, where no person is named."""
+    """Returns the account of an entry: that of the system, where no person is named."""
     return {} if by else {"account": account()}
 
 
@@ -119,7 +119,7 @@ def attempt(action: str, *, by: Person, target: str, **about: Any) -> Iterator[N
 
 
 def is_kept(refusal: Exception | HttpResponseBase) -> bool:
-    """Whether an entry tells of it already, or of what it was raised from."""
+    """Returns whether an entry tells of it already, or of what it was raised from."""
     told: Any = refusal
     while told is not None:
         if getattr(told, "in_audit", False):
@@ -133,8 +133,8 @@ def mark_kept(refusal: Exception | HttpResponseBase) -> None:
 
 
 def refuses(error: Exception) -> bool:
-    """Whether it says: not allowed, or not now; the refusals of services say what to do instead. What is only
-    wrongly asked is no attempt."""
+    """Returns whether it says: not allowed, or not now; the refusals of services say what to do instead. What
+    is only wrongly asked is no attempt."""
     if isinstance(error, APIException):
         return error.status_code in REFUSALS
     return isinstance(error, PermissionDenied) or getattr(error, "is_attempt", hasattr(error, "what_to_do"))

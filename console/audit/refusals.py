@@ -56,7 +56,7 @@ def audited(action: str, looks: Sequence[str] = LOOKS) -> Callable[[View], View]
 
 
 def add_audited_page(route: str, view: View, name: str, action: str = "") -> None:
-    """As `add_page`: whatever is checked where, a refused POST is kept once, as this action."""
+    """Adds a page as `add_page` does: a refused POST is kept once, as this action, wherever it is refused."""
     add_page(route, audited(action or name)(view), name)
 
 
@@ -99,7 +99,7 @@ def _letter_in(path: str, named: Mapping[str, Any]) -> int | None:
 
 
 def _key_in_body(request: Request) -> str:
-    """Of the setting. A body that was never read, or that is no object, names none."""
+    """Returns the key of the setting. A body that was never read, or that is no object, names none."""
     try:
         data = request.data
     except Exception:  # whatever is wrong with it was answered already

@@ -1,4 +1,5 @@
-"""What people save: each form, REST route and command that saves a row leaves one entry of the audit for it.
+"""Describes what people save: each form, REST route and command that saves a row leaves one entry of the
+audit for it.
 
 An app declares each kind of row once, in its `audit_codes`. The entry is made in the transaction of the save,
 so that both are there or neither. It names every field that changed, with what the database held before and
@@ -83,7 +84,7 @@ class RowKind:
         return self.removed_by if verb == "delete" and self.removed_by else f"{self.name}.{verb}"
 
     def names(self, row: models.Model, verb: str) -> dict[str, Any]:
-        """What names it in an entry."""
+        """Returns what names it in an entry."""
         return {
             "action": self.code(verb),
             "target": f"{self.target or self.name}:{getattr(row, self.key)}",
@@ -100,7 +101,7 @@ class RowKind:
         return [each for each in typed if each.name not in self.left_out]
 
     def stored(self, row: models.Model) -> Values | None:
-        """As the database has it, locked; None where it has none."""
+        """Returns the row as the database has it, locked; None where it has none."""
         if row.pk is None:
             return None
         rows: models.QuerySet[Any] = models.QuerySet(self.model).select_for_update(of=("self",), no_key=True)
@@ -118,13 +119,13 @@ class RowKind:
         return {**found, **self.more(row)}
 
     def _blank(self) -> Values:
-        """Of a row of which nothing was said."""
+        """Returns the values of a row of which nothing was said."""
         defaults = {each.name: _plain(each.get_default()) for each in self._chosen()}
         return defaults | {name: [] for name in self.many}
 
     def changes(self, old: Values | None, new: Values | None) -> dict[str, Any]:
-        """By field. None: there was no row, or there is none any more. Then only what was chosen is told, and
-        what names it stands elsewhere."""
+        """Returns them by field. None: there was no row, or there is none any more. Then only what was chosen
+        is recorded; what names it stands elsewhere."""
         before, after = (self._blank() if each is None else each for each in (old, new))
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if old is None or new is None:
@@ -136,8 +137,8 @@ class RowKind:
         return {name: _without(change, gone) for name, change in recorded.items()}
 
     def _change(self, name: str, old: Any, new: Any) -> dict[str, Any]:
-        """Of what has members these alone; values that a person has put behind names of their own, as the
-        parameters of an agent, may be secrets: only the names are told."""
+        """Returns only the members of what has some; values that a person has put behind names of their own,
+        as the parameters of an agent, may be secrets: only the names are told."""
         if name in self.secret:
             return {}
         if isinstance(old, dict) or isinstance(new, dict):
@@ -200,7 +201,7 @@ class Saving:
 def saving(
     row: models.Model | None, by: Person, *, verb: str = "", even_unchanged: bool = False
 ) -> Iterator[Saving]:
-    """What is stored inside and its entry are one transaction. `by`: None for the command line."""
+    """Makes what is stored inside and its entry one transaction. `by`: None for the command line."""
     with transaction.atomic():
         save = Saving(row, by)
         yield save
@@ -208,7 +209,7 @@ def saving(
 
 
 def record_deletion(row: models.Model, by: Person) -> None:
-    """In the transaction that deletes it, before it does."""
+    """Records it in the transaction that deletes it, before it does."""
     kind = RowKind.of(row)
     old = kind.stored(row)
     if old is not None:

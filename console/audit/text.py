@@ -13,7 +13,7 @@ Text = str | Promise
 
 
 class Declared(dict[str, T]):
-    """By code, which one app declares."""
+    """Audit codes by code, each declared by one app."""
 
     def declare(self, some: Mapping[str, T]) -> None:
         """Raises ValueError for a code that is declared already."""
@@ -49,7 +49,7 @@ DETAILS.declare({"name": _("name"), "why": _("why")})
 
 
 def listed_actions() -> list[tuple[str, Text]]:
-    """To choose from: each name once, with its first code."""
+    """Returns what a person can choose from: each name once, with its first code."""
     first: dict[str, tuple[str, Text]] = {}
     for code, words in ACTIONS.items():
         first.setdefault(str(words), (code, words))
@@ -57,13 +57,13 @@ def listed_actions() -> list[tuple[str, Text]]:
 
 
 def codes_of(action: str) -> list[str]:
-    """Of a first code every one of its name; of another only itself."""
+    """Returns for a first code every one of its name; for another only itself."""
     same = [code for code, words in ACTIONS.items() if str(words) == str(ACTIONS.get(action, ""))]
     return same if same[:1] == [action] else [action]
 
 
 def first_code(action: str) -> str:
-    """What finds this action and its attempts."""
+    """Returns what finds this action and its attempts."""
     return next(
         (code for code, words in ACTIONS.items() if str(words) == str(ACTIONS.get(action, ""))), action
     )

@@ -79,7 +79,7 @@ def _pairs(detail: Any) -> list[tuple[str, Any]]:
 
 
 def _url(entry: AuditEntry) -> str:
-    """Of what it was done to, where that has a page."""
+    """Returns the page of what it was done to, where it has one."""
     target = PAGES.get("letter" if entry.letter is not None else entry.target.partition(":")[0])
     if target is None:
         return ""

@@ -1,1 +1,1 @@
-"""What is done beside requests: locks between processes."""
+"""Describes what is done beside requests: locks between processes."""

@@ -18,8 +18,8 @@ def host() -> str:
 
 
 def started(pid: int) -> str:
-    """When it was started, in a form that no other process has: the boot and the clock ticks since. Empty:
-    there is no such process, or it has ended and nobody asked for its end yet."""
+    """Returns when it was started, in a form that no other process has: the boot and the clock ticks since.
+    Empty: there is no such process, or it has ended and nobody asked for its end yet."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -81,5 +81,5 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def environment() -> dict[str, str]:
-    """What this process inherited, for one that it starts."""
+    """Returns what this process inherited, for one that it starts."""
     return dict(os.environ)

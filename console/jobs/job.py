@@ -1,4 +1,5 @@
-"""What a worker does step by step, and who works on it: a lease that runs out when its worker dies."""
+"""Describes what a worker does step by step, and who works on it: a lease that runs out when its worker
+dies."""
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
@@ -58,7 +59,7 @@ class Job(models.Model):
         mine.update(**columns)
 
     def end(self, **columns: Any) -> bool:
-        """Whether it was still ours, and in the state that we saw."""
+        """Returns whether it was still ours, and in the state that we saw."""
         return bool(self._mine().filter(state=self.state).update(**NOBODY, **columns))
 
     def _mine(self) -> models.QuerySet[Self]:

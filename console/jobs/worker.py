@@ -49,8 +49,8 @@ class Wait:
 
 
 class Worker(ABC, Generic[J]):
-    """What is done with the jobs of one kind. `workable`: what may be taken up. `lane`: a column; of the jobs
-    that are equal in it one is worked on at a time. `order`: who comes first."""
+    """Holds what is done with the jobs of one kind. `workable`: what may be taken up. `lane`: a column; of
+    the jobs that are equal in it one is worked on at a time. `order`: who comes first."""
 
     model: ClassVar[type[Job]]
     workable: ClassVar[Q]

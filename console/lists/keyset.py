@@ -21,7 +21,7 @@ P = TypeVar("P")
 
 
 def count_up_to(rows: QuerySet[Any], most: int) -> int:
-    """How many rows, never reading more than one more than `most` of them."""
+    """Returns how many rows, never reading more than one more than `most` of them."""
     return rows.order_by()[: most + 1].count()
 
 
@@ -68,7 +68,7 @@ class Place:
 
 
 def place_in(text: str, model: type[Model]) -> Place | None:
-    """What `str` wrote. None for anything else: the list begins at its end."""
+    """Returns what `str` wrote. None for anything else: the list begins at its end."""
     instant, _separator, key = text.rpartition("_")
     assert model._meta.pk is not None
     try:

@@ -1,1 +1,2 @@
-"""What people do: each verb is declared once; its page, its REST route and its command are made from it."""
+"""Describes what people do: each verb is declared once; its page, its REST route and its command are made
+from it."""

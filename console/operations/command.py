@@ -17,15 +17,15 @@ class OperationsCommand(BaseCommand):
     operations: ClassVar[tuple[type[Operation[Any]], ...]]
 
     def as_json(self, obj: Any) -> dict[str, Any]:
-        """Of `list --json` and of what was done."""
+        """Returns what `list --json` and a verb print."""
         raise NotImplementedError
 
     def line(self, row: dict[str, Any]) -> str:
-        """What follows the key in `list`."""
+        """Returns what follows the key in `list`."""
         raise NotImplementedError
 
     def made(self, done: Done) -> dict[str, Any]:
-        """What `--json` says of what was made."""
+        """Returns what `--json` says of what was made."""
         return {}
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -1,4 +1,5 @@
-"""What an operation asks for: one declaration makes the field of the page, of REST and of the command."""
+"""Describes what an operation asks for: one declaration makes the field of the page, of REST and of the
+command."""
 
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
@@ -54,7 +55,7 @@ class Input(ABC):
     def add_argument(self, parser: ArgumentParser, name: str) -> None: ...
 
     def from_form(self, value: Any, now: datetime) -> Any:
-        """Of the cleaned value of the page's field."""
+        """Returns the input of the cleaned value of the page's field."""
         return value
 
     def for_audit(self, value: Any) -> Any:

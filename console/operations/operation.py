@@ -41,7 +41,7 @@ words.DETAILS.declare(
 
 class Permission(Protocol):
     def why_not(self, user: Any, obj: Any, /) -> str:
-        """Which right is missing, for the reader; empty where this person may."""
+        """Returns which right is missing, for the reader; empty where this person may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a page asks before it is done. `shown` goes to the template. `refusal`: what asking has found.
-    `button`: where the label among other buttons says too little here."""
+    """Holds what a page asks before it is done. `shown` goes to the template. `refusal`: what asking has
+    found. `button`: where the label among other buttons says too little here."""
 
     title: Text
     texts: Sequence[Text] = ()
@@ -83,7 +83,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done, for people. `made`: the row that it made or changed, where REST answers that one.
+    """Holds what was done, for people. `made`: the row that it made or changed, where REST answers that one.
     `is_gone`: the object is no more; `to_list`: or will be in a moment, and its page is no place to go.
     `then`: the object of the page that follows, where that is another one. `changed`: set by `perform`."""
 
@@ -107,8 +107,8 @@ class Act:
         self.is_recorded = False
 
     def record(self, *, about: Mapping[str, Any] | None = None, **detail: Any) -> None:
-        """In the transaction of the change. `about`: columns of the entry that only the change makes
-        known."""
+        """Records it in the transaction of the change. `about`: columns of the entry that only the change
+        makes known."""
         about = {**self.about, **(about or {})}
         told = {**self.detail, **detail, **audit.account_of(self.by)}
         audit.record(**about, by=self.by, now=self.now, reason=self.reason, detail=told)
@@ -151,12 +151,12 @@ class Operation(Generic[Obj]):
         raise NotImplementedError
 
     def offered(self, obj: Obj, /) -> bool:
-        """Whether a page shows its button."""
+        """Returns whether a page shows its button."""
         return True
 
     def refusal(self, obj: Obj, now: datetime, /) -> Refused | None:
-        """Why it cannot be done now, shown beside a button that cannot be pressed. `run` decides again,
-        under its locks."""
+        """Returns why it cannot be done now, shown beside a button that cannot be pressed. `run` decides
+        again, under its locks."""
         return None
 
     def refusal_to(self, by: Any, obj: Obj, now: datetime, /) -> Refused | None:
@@ -172,11 +172,11 @@ class Operation(Generic[Obj]):
         raise NotImplementedError
 
     def detail(self, obj: Obj, /) -> dict[str, Any]:
-        """Of the object, for the audit: what its name does not say."""
+        """Returns what the name of the object does not say, for the audit."""
         return {}
 
     def asked_for(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What was asked for, for the audit; a reason has its own place there."""
+        """Returns what was asked for, for the audit; a reason has its own place there."""
         told = {name: one.for_audit(inputs.get(name)) for name, one in self.inputs.items()}
         return {name: value for name, value in told.items() if name != "reason" and value not in (None, "")}
 

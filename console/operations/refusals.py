@@ -1,4 +1,4 @@
-"""Why something is not done."""
+"""Describes why something is not done."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class Refused(Exception):
 
     @property
     def reason(self) -> str:
-        """In the language of whoever asks."""
+        """Returns the reason in the language of the reader."""
         return str(self.why)
 
     @property

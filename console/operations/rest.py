@@ -26,8 +26,8 @@ PROBLEMS: dict[type[Refused], type[ApiProblem]] = {WronglyAsked: ApiProblem, Bro
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a route answers: the row that was made (`Done.made`) in this serializer. `or_nothing`: 204 where
-    none was; without a serializer always."""
+    """Holds what a route answers: the row that was made (`Done.made`) in this serializer. `or_nothing`: 204
+    where none was; without a serializer always."""
 
     serializer: type[serializers.BaseSerializer[Any]] | None = None
     status: int = status.HTTP_200_OK
@@ -72,7 +72,7 @@ class OperationsMixin(Audited):
 
 
 def _name_of(operation: type[Operation[Any]]) -> str:
-    """Of the view's method."""
+    """Returns the name of the view's method."""
     return "create" if operation.makes else operation.verb()
 
 

@@ -97,7 +97,7 @@ class OperationPage(View):
         return get_object_or_404(rows, **{on.key: key})
 
     def _back(self, obj: Any) -> HttpResponseBase:
-        """To the object, or, where that is None, to the list that it was in."""
+        """Leads to the object, or, where that is None, to the list that it was in."""
         on, to_list = self.operation.on, obj is None or self.operation.makes
         return HttpResponseRedirect(link(on.list_page) if to_list else on.url(obj))
 
@@ -148,8 +148,8 @@ class OperationPage(View):
 
 
 class FormPage(OperationPage):
-    """What a form on some page asks for at once. It leads back to there (`next`), else to the page named
-    `home`."""
+    """Holds what a form on some page asks for at once. It leads back to there (`next`), else to the page
+    named `home`."""
 
     home = ""
 

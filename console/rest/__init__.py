@@ -1,1 +1,1 @@
-"""What every REST route shares: its bodies, its errors, its pages."""
+"""Describes what every REST route shares: its bodies, its errors, its pages."""

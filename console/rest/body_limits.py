@@ -1,4 +1,4 @@
-"""How large the body of a request may be: known before a byte of it is read."""
+"""Describes how large the body of a request may be: known before a byte of it is read."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

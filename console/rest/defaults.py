@@ -1,4 +1,4 @@
-"""What every route does unless it says otherwise: how long its lists are, and who may call it."""
+"""Describes what every route does unless it says otherwise: how long its lists are, and who may call it."""
 
 from typing import Any
 

@@ -94,7 +94,7 @@ class ApiProblem(exceptions.APIException):
 
 
 class Conflict(ApiProblem):
-    """What is asked does not fit the present state."""
+    """Says that a request does not fit the present state."""
 
     status_code = status.HTTP_409_CONFLICT
     default_code = "conflict"
@@ -213,7 +213,7 @@ def _response(code: int, data: dict[str, Any]) -> Response:
 
 
 def unknown_address(request: HttpRequest, path: str = "") -> JsonResponse:
-    """What is under /api/ and no route: JSON, not the login page of the admin."""
+    """Answers what is under /api/ and no route with JSON, not with the login page of the admin."""
     return JsonResponse(
         body(
             "not_found", "There is no such address.", request.path, "See /api/v1/docs/; every path ends in /."

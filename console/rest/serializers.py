@@ -70,7 +70,7 @@ class CheckedModelSerializer(serializers.ModelSerializer[M]):
         return attrs
 
     def _left_out(self, model: type[M]) -> set[str]:
-        """What nobody chooses here is not looked at."""
+        """Leaves out what nobody chooses here."""
         chosen = {field.source for field in self.fields.values() if not field.read_only}
         return {field.name for field in model._meta.concrete_fields} - chosen
 

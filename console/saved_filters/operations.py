@@ -41,7 +41,7 @@ class SavedFilters(ABC):
         return next(each for each in SavedFilters.__subclasses__() if each.word == saved.list)()
 
     def filter_part(self, query: QueryDict) -> QueryDict:
-        """What of an address is the filter, without what holds anyway."""
+        """Returns what of an address is the filter, without what holds anyway."""
         kept = self.filters.part_of(query)
         for name, value in self.filters.holds_anyway.items():
             if kept.getlist(name) == [value]:
@@ -57,7 +57,7 @@ class SavedFilters(ABC):
         """Where the list shows what it finds."""
 
     def why_not_shared(self, query: str, by: Any) -> str:
-        """Why it is not for everybody; empty: it is."""
+        """Returns why it is not for everybody; empty: it is."""
         return ""
 
     def usable(self, user: Any) -> QuerySet[SavedFilter]:
@@ -72,7 +72,7 @@ class SavedFilters(ABC):
         return [] if problem else filters.words, problem
 
     def query(self, query: str, by: Any) -> str:
-        """As it is kept. Raises WronglyAsked."""
+        """Returns the query as it is kept. Raises WronglyAsked."""
         kept = self.filter_part(QueryDict(query.removeprefix("?")))
         if not kept:
             raise WronglyAsked(
@@ -87,7 +87,7 @@ class _SavedFilters(Resource[SavedFilter]):
     """They have no pages but those of their lists."""
 
     def __post_init__(self) -> None:
-        """None that an entry of the audit could lead to."""
+        """Names no object that an entry of the audit could lead to."""
 
 
 class _Owner:
@@ -113,7 +113,7 @@ class _OfFilter(Operation[SavedFilter]):
     permission, immediate = _Owner(), True
 
     def write(self, saved: SavedFilter, act: Act) -> None:
-        """In a transaction. Raises WronglyAsked."""
+        """Writes in a transaction. Raises WronglyAsked."""
         if saved.shared and (why := SavedFilters.of(saved).why_not_shared(saved.query, act.by)):
             raise WronglyAsked("masked", why, _("Keep it for yourself."))
         saved.save()

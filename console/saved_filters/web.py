@@ -32,7 +32,7 @@ class SavedFilterRow:
 
 
 class SavedFilterPage(FormPage):
-    """Of the list whose `filters` they are."""
+    """Page of the list whose `filters` they are."""
 
     filters: SavedFilters | None = None
 
@@ -66,7 +66,7 @@ class SavedFilterPages:
             add_page(self.route + place, view, f"{self.name}_{operation.verb()}")
 
     def bar(self, request: HttpRequest, query: QueryDict) -> dict[str, Any]:
-        """What `ma/saved_bar.html` shows above the list that shows the filter `query`."""
+        """Returns what `ma/saved_bar.html` shows above the list that shows the filter `query`."""
         own, there = _as_set(query), [*self.filters.usable(request.user)[: IN_BAR + 1]]
         return {
             "saved": [

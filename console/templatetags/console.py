@@ -1,4 +1,4 @@
-"""What the templates of the consoles are written with."""
+"""Describes what the templates of the consoles are written with."""
 
 import re
 from datetime import datetime, timedelta
@@ -43,7 +43,7 @@ def ago_tag(instant: datetime | None, missing: str = "—") -> SafeString | str:
 
 @register.simple_tag
 def lasting(since: datetime) -> SafeString:
-    """How long something is so, behind the word for it: `running 2 min`."""
+    """Returns how long something is so, behind the word for it: `running 2 min`."""
     return instant_tag(since, amounts.coarse(timezone.now() - since))
 
 

@@ -1,4 +1,4 @@
-"""What people do with a token: revoke it."""
+"""Describes what people do with a token: revoke it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ words.DETAILS.declare({"user": _("user")})
 
 
 class RevokesToken(Operation[Any]):
-    """Of the tokens of `on`, which have `revoked_at`."""
+    """Revokes tokens of `on`, which have `revoked_at`."""
 
     label, icon, tone = _("Revoke"), "trash", "danger"
 

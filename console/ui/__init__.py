@@ -1,1 +1,1 @@
-"""How pages look: their frame, amounts, texts, panels."""
+"""Describes how pages look: their frame, amounts, texts, panels."""

@@ -102,8 +102,8 @@ def size(count: int) -> str:
     return _("%(n)s GiB") % {"n": number(mib / 1024, 1)}
 
 
-# A sparkline as bars of an SVG: only attributes, no style, so that the strict policy of the site takes it.
-# Pure.
+# -- sparkline: bars of an SVG -------------------------------------------------------------------------------
+# It has attributes only, no style, so that the strict policy of the site takes it. Pure.
 
 
 STEP = 4

@@ -52,7 +52,7 @@ class Button:
 
 
 def kept_tag(durable: bool) -> SafeString:
-    """Of a message that the broker forgets when it restarts; nothing of any other."""
+    """Renders a tag for a message that the broker forgets when it restarts; nothing for any other."""
     return SafeString("") if durable else format_html(' <span class="tag">{}</span>', _("non-persistent"))
 
 

@@ -63,7 +63,7 @@ def add_page(route: str, view: View, name: str) -> None:
 
 
 def urls(admin_view: Callable[[View], View]) -> list[URLPattern]:
-    """For the site's `get_urls`: before the admin's own, whose catch-all would take them."""
+    """Returns them for the site's `get_urls`: before the admin's own, whose catch-all would take them."""
     return [path(route, admin_view(view), name=name) for route, view, name in _views]
 
 

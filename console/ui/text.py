@@ -43,8 +43,8 @@ def visible_words(text: str) -> SafeString:
 
 
 def masked(address: str) -> str:
-    """Of a URL scheme and host only: `https://host/…`, for whoever knows the address of a webhook can write
-    there. An e-mail address as it is."""
+    """Shows of a URL scheme and host only: `https://host/…`, for whoever knows the address of a webhook can
+    write there. An e-mail address as it is."""
     scheme, separator, _rest = address.partition("://")
     if not separator:
         return address

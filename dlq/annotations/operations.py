@@ -1,4 +1,5 @@
-"""What people write on letters, groups and trips: notes, faults that are known, and who works on what.
+"""Describes what people write on dead letters, groups and trips: notes, faults that are known, and who works
+on what.
 
 The object of what adds one is the row as it would be: it says what it is about, and the audit names every
 one by that.
@@ -31,7 +32,7 @@ AnyRemark = TypeVar("AnyRemark", bound=Remark)
 LONGEST = 4000
 LONGEST_TICKET = 200
 LONGEST_PERSON = 150
-# Of a setting that is gone, or of letters that have none.
+# Of a setting that is gone, or of dead letters that have none.
 ANYWHERE = {
     SEE: ModelPermission(SEE_ALL, _("Can view dead letter")),
     GIVE_BACK: ModelPermission("dlq.give_back", _("Can give dead letters back to their setting")),
@@ -43,7 +44,7 @@ def may_read(user: Any, setting_key: str) -> bool:
 
 
 def why_not_annotate(user: Any, setting_key: str) -> str:
-    """Beside what cannot be pressed; empty when this person may."""
+    """Returns text beside a disabled button; empty when this person may."""
     return _why_not(user, SEE, setting_key) or _why_not(user, GIVE_BACK, setting_key)
 
 
@@ -80,7 +81,7 @@ class _Annotations(Resource[AnyRemark]):
     """They stand on the pages of what they are about."""
 
     def __post_init__(self) -> None:
-        """None that an entry of the audit could lead to."""
+        """Names no object that an entry of the audit could lead to."""
 
     def target(self, remark: AnyRemark) -> str:
         return remark.target
@@ -191,7 +192,7 @@ class Take(_OfTaking):
     inputs = {"text": TextInput(_("Note for the others"), LONGEST, long=True, untold=True)}
 
     def run(self, taking: Taking, act: Act, *, text: str, **inputs: Any) -> Done:
-        """Of two people at once one gets it (a unique constraint), the other is told who."""
+        """Lets one of two people at once have it (a unique constraint); the other sees who."""
         _sign(taking, act)
         taking.text = act.reason = _cleaned(text)
         try:
@@ -250,7 +251,7 @@ class EndTaking(_OfTaking):
 
 
 def _sign(remark: Remark, act: Act) -> None:
-    """Whose it is. Raises WronglyAsked where it is about nothing, or about two things."""
+    """Sets whose it is. Raises WronglyAsked where it is about nothing, or about two things."""
     if not remark.setting_key or (remark.fingerprint and remark.message_key):
         raise WronglyAsked(
             "nothing_named", gettext("Name a setting and, of it, one fingerprint or one message key.")

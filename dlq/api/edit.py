@@ -1,5 +1,5 @@
-"""/api/v1/dead-letters/<pk>/edit/: one letter is edited and its copy given back. Who may is asked for its
-setting."""
+"""/api/v1/dead-letters/<pk>/edit/: one dead letter is edited and its copy given back. Who may is asked for
+its setting."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from dlq.replay.creation import EDIT_OF_ONE
 from dlq.replay.preflight.text import sentence
 from dlq.search.visibility import letters_for
 
-# Of the letter, not of what was asked.
+# Of the dead letter, not of what was asked.
 CANNOT = ("truncated", "no_id", "no_message", "no_setting")
 # A body in base64, and what is around it.
 BODY_LIMIT = 2 * LARGEST_BODY
@@ -105,7 +105,7 @@ def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str
 
 @contextmanager
 def as_edit_problems(of: str) -> Iterator[None]:
-    """What is refused of an edit of this, as an error of the API."""
+    """Turns what is refused of an edit of this into an error of the API."""
     try:
         with as_problems(of):
             yield

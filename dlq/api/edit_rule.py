@@ -1,4 +1,4 @@
-"""/api/v1/dead-letters/edit/: many letters are edited by a rule and their copies given back."""
+"""/api/v1/dead-letters/edit/: many dead letters are edited by a rule and their copies given back."""
 
 from dataclasses import asdict
 from typing import Any
@@ -28,7 +28,7 @@ RULE_LIMIT = 2 * 1024 * 1024
 class RuleSerializer(wishes.AskSerializer):
     """`rule` is a list of operations: `{"op": "set_property", "name", "type", "value"}`, `{"op":
     "remove_property", "name"}`, `{"op": "set_json", "pointer", "value"}`, `{"op": "remove_json", "pointer"}`.
-    With `dry_run` nothing is stored: the answer tells what the rule does to some of the letters."""
+    With `dry_run` nothing is stored: the answer tells what the rule does to some of the dead letters."""
 
     action = None  # type: ignore[assignment]  # DRF: takes an inherited field away
     target = None  # type: ignore[assignment]  # the same
@@ -61,7 +61,7 @@ class TrialSerializer(serializers.Serializer[Any]):
 
 
 class EditLetters(Audited, APIView):
-    """Needs the right to edit letters of the setting."""
+    """Needs the right to edit dead letters of the setting."""
 
     body_limit = RULE_LIMIT
     audit_action = CODES[Action.EDIT]
@@ -73,8 +73,8 @@ class EditLetters(Audited, APIView):
         responses={200: OpenApiResponse(TrialSerializer, description="dry_run"), 201: ReplaySerializer},
     )
     def post(self, request: Request) -> Response:
-        """Answers the planned job, or what the rule would change (`dry_run`). A letter that the rule does not
-        fit as a whole is left out and stays."""
+        """Answers the planned job, or what the rule would change (`dry_run`). A dead letter that the rule
+        does not fit as a whole is left out and stays."""
         ask = RuleSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data

@@ -40,8 +40,9 @@ class ExportQuery(serializers.Serializer[Any]):
 
 
 class ExportLetters(Audited, APIView):
-    """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 letters (10,000 whole ones):
-    then narrow the filter, or use `./ma manage dlq export`. What breaks off is not ended as HTTP wants it."""
+    """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 dead letters (10,000 whole
+    ones): then narrow the filter, or use `./ma manage dlq export`. What breaks off is not ended as HTTP wants
+    it."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": ()}
     audit_action, looks = EXPORT, LOOKS_BESIDE_FILES
@@ -65,8 +66,8 @@ class ExportLetters(Audited, APIView):
 
 
 class ImportSerializer(serializers.Serializer[Any]):
-    """`lines`: a text of JSON lines, each of an export of whole letters or `{"body": {"text": "…"}}`. Nothing
-    is sent unless `dry_run` is false."""
+    """`lines`: a text of JSON lines, each of an export of whole dead letters or `{"body": {"text": "…"}}`.
+    Nothing is sent unless `dry_run` is false."""
 
     setting = serializers.CharField(max_length=61)
     lines = serializers.CharField(trim_whitespace=False)

@@ -1,5 +1,5 @@
 """/api/v1/foreign-queues/: dead-letter queues of others that are followed. Looking needs the right to see
-every letter, naming and forgetting the right to manage foreign queues."""
+every dead letter, naming and forgetting the right to manage foreign queues."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from dlq.search.visibility import SEE_ALL
 
 
 class ForeignSerializer(serializers.ModelSerializer[LetterQueue]):
-    """`broker` and `index` count its letters there and here, both of the moment `counted_at`; null: not
+    """`broker` and `index` count its dead letters there and here, both of the moment `counted_at`; null: not
     yet."""
 
     problem = ReasonText()

@@ -29,7 +29,7 @@ class GroupsQuery(serializers.Serializer[Any]):
     limit = serializers.IntegerField(required=False, default=50, min_value=1, max_value=MOST)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Groups of more letters than were asked for would be taken for those that were."""
+        """Groups of more dead letters than were asked for would be taken for those that were."""
         if unknown := sorted(set(self.initial_data) - set(self.fields) - {"format"}):
             raise serializers.ValidationError(
                 {unknown[0]: f"Groups are not narrowed by it; there are: {sorted(self.fields)}."}
@@ -78,9 +78,9 @@ class LetterGroupsSerializer(serializers.Serializer[Any]):
 class DeadLetterGroups(SeesLetters, APIView):
     @extend_schema(parameters=[GroupsQuery], responses=LetterGroupsSerializer)
     def get(self, request: Request) -> Response:
-        """The largest first, days the latest first. What lies in the bin is not among them. They are counted
-        over whole queues: of the filter of the list only setting, destination and queue hold, anything else
-        is refused."""
+        """The largest first, days the latest first. What lies in the trash is not among them. They are
+        counted over whole queues: of the filter of the list only setting, destination and queue hold,
+        anything else is refused."""
         wanted = asked_in(request, GroupsQuery)
         some = narrowed(request.query_params, request.user, dead_queues_for(request.user))
         found = groups_of(KINDS[wanted["by"]], some.queues)

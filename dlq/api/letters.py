@@ -1,4 +1,5 @@
-"""/api/v1/dead-letters/: the index, beside the broker's own count, and one letter whole with its case."""
+"""/api/v1/dead-letters/: the index, beside the broker's own count, and one dead letter whole with its
+case."""
 
 import base64
 from collections.abc import Mapping
@@ -33,8 +34,7 @@ from dlq.search.visibility import found, letters_for, newest_found, queues_for
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
 
-# Who may ask for dead letters over REST: with the permission for all of them, with a right in a pool for
-# some.
+# -- permission for all dead letters, or a right in a pool for some ------------------------------------------
 
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class SeesLetters(Base):
             raise Forbidden(_("You may not see dead letters."))
 
 
-# Long, and of one letter only: not in lists.
+# Long, and of one dead letter only: not in lists.
 TYPED = ("properties", "annotations")
 # Rows of each kind in a case.
 CASE = 200
@@ -91,7 +91,7 @@ class Masked:
 
 
 class LetterPageSerializer(serializers.Serializer[Any]):
-    """`count` letters match, or (`more`) at least so many, of which there may be `about` as many."""
+    """`count` dead letters match, or (`more`) at least so many, of which there may be `about` as many."""
 
     next = serializers.URLField(allow_null=True)
     count = serializers.IntegerField()
@@ -199,8 +199,8 @@ class WholeLetterSerializer(LetterSerializer):
 
 
 def body_json(letter: DeadLetter, masks: Masks) -> dict[str, Any]:
-    """As this person may see it: `masked` alone where nothing of it may be told, `deleted` alone where it is
-    gone."""
+    """Returns it as this person may see it: `masked` alone where nothing of it may be told, `deleted` alone
+    where it is gone."""
     if letter.body_deleted_at:
         return {"deleted": {"at": letter.body_deleted_at.isoformat(), "why": "retention"}}
     try:
@@ -229,8 +229,8 @@ def _base64(content: bytes) -> dict[str, Any]:
 
 
 def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:
-    """A letter without a key has only itself; so has one that says that it is of a setting which this person
-    may not see."""
+    """A dead letter without a key has only itself; so has one that says that it is of a setting which this
+    person may not see."""
     mine = queues_for(context["request"].user)
     has_key = bool(letter.message_key) and (mine is None or dead_letter_queue(letter.setting_key) in mine)
     same = {"setting_key": letter.setting_key, "message_key": letter.message_key}

@@ -23,7 +23,7 @@ from dlq.replay.preflight.text import reason, sentence
 from dlq.replay.requests import ReplayRequest, check_request, listed_scope
 from dlq.search.filter import LetterFilter
 
-# What a body asks for: an action on letters of one setting, which of them, how, and what is acknowledged.
+# -- request bodies: an action on dead letters of one setting ------------------------------------------------
 
 
 HOW = ("per_second", "window_from", "window_until", "ladder", "ladder_percent")
@@ -105,7 +105,7 @@ def _check_query(query: str) -> None:
 
 
 def request_of(asked: dict[str, Any]) -> ReplayRequest:
-    """Of validated data. Raises Http404 for a setting that is not there."""
+    """Builds it of validated data. Raises Http404 for a setting that is not there."""
     setting = get_object_or_404(
         LaunchSetting.objects.select_related("pool", "destination"), key=asked["setting"]
     )
@@ -136,7 +136,7 @@ def _scope(asked: dict[str, Any], letters: list[int]) -> Scope:
 
 @contextmanager
 def as_replay_problems() -> Iterator[None]:
-    """What is refused, as the interface says it. The attempt is in the audit already."""
+    """Turns what is refused into an error of the API. The attempt is in the audit already."""
     with as_problems("letters"), forbidding("setting"):
         yield
 

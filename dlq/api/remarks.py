@@ -52,7 +52,7 @@ class OpenQuery(RemarkQuery):
 
 
 def _have_letters(key: str) -> bool:
-    """Of a setting that is gone, for example."""
+    """Says so of a setting that is gone, for example."""
     in_the_bin = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, setting_key=key)
     return DeadLetter.objects.filter(queue=dead_letter_queue(key)).exists() or in_the_bin.exists()
 
@@ -71,7 +71,7 @@ class AboutSerializer(serializers.Serializer[Any]):
         return key
 
     def columns(self) -> dict[str, Any]:
-        """Of the row that is about it."""
+        """Returns columns of the row that is about it."""
         said = self.validated_data
         named = {name: said[name] for name in ("fingerprint", "message_key")}
         return {"setting_key": said["setting"], **named}
@@ -194,8 +194,8 @@ class Notes(_Remarks[Note]):
 
 @_described(OpenQuery, FaultAsk, FaultSerializer)
 class Faults(_Remarks[KnownFault]):
-    """With `open=true` those that mute letters at this moment. A new one mutes its letters: lists can leave
-    them out, and giving back skips them. 409 when it is known already."""
+    """With `open=true` those that mute dead letters at this moment. A new one mutes its dead letters: lists
+    can leave them out, and giving back skips them. 409 when it is known already."""
 
     queryset = KnownFault.objects.select_related("ended_by")
     serializer_class = FaultSerializer

@@ -71,7 +71,7 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         )  # fmt: skip
 
     def get_query(self, job: ReplayJob) -> str:
-        """Without a request as anybody may see it."""
+        """Returns it as anybody may see it, where there is no request."""
         return redacted_query(job.query, self.masks, job.setting_key) if job.query else ""
 
     @cached_property
@@ -135,7 +135,7 @@ class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):
 
 
 class ReplayItems(ByKey, generics.ListAPIView[ReplayItem]):
-    """The letters of one replay, each with what became of it."""
+    """The dead letters of one replay, each with what became of it."""
 
     queryset = ReplayItem.objects.all()
     serializer_class = ReplayItemSerializer

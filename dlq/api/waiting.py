@@ -129,7 +129,7 @@ class StopWaiting(Audited, APIView):
         return Response(WaitingActionSerializer(action).data)
 
 
-# /api/v1/settings/<key>/blocking/: the message that blocks an ordered subscription, and giving it up.
+# -- /api/v1/settings/<key>/blocking/ ------------------------------------------------------------------------
 
 
 class BlockingSerializer(serializers.Serializer[Any]):

@@ -1,4 +1,4 @@
-"""What the REST interface says of waiting messages, and what it is asked."""
+"""Describes what the REST interface says of waiting messages, and what it is asked."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""/api/v1/dead-letters/ID/whole/: a letter of which the index keeps only the head, looked for in its
+"""/api/v1/dead-letters/ID/whole/: a dead letter of which the index keeps only the head, looked for in its
 queue."""
 
 from typing import Any
@@ -25,7 +25,7 @@ from dlq.pages.letters.full_body import body_file
 
 
 class CostSerializer(serializers.Serializer[Any]):
-    """At most, by the newest letters of the queue."""
+    """At most, by the newest dead letters of the queue."""
 
     letters = serializers.IntegerField()
     bytes = serializers.IntegerField()

@@ -34,7 +34,7 @@ REFUSED = 1
 
 
 class Refused(CommandError):
-    """What the interface answered instead: `told` is its body."""
+    """Holds what the interface answered instead: `told` is its body."""
 
     def __init__(self, told: Any) -> None:
         super().__init__(words(told), returncode=REFUSED)
@@ -50,7 +50,7 @@ def person_named(name: str) -> User:
 
 @contextmanager
 def as_refused(where: str) -> Iterator[None]:
-    """What an operation refuses, as the interface would answer it. Raises Refused."""
+    """Turns what an operation refuses into what the interface would answer. Raises Refused."""
     try:
         with as_problems(where):
             yield

@@ -1,7 +1,7 @@
-"""Which letters `manage.py dlq list|show|export` are about: the filter of the address bar, whole or field by
-field.
+"""Describes which dead letters `manage.py dlq list|show|export` are about: the filter of the address bar,
+whole or field by field.
 
-Without a person it finds any letter, but none by what is masked; with one, what this person finds on the
+Without a person it finds any dead letter, but none by what is masked; with one, what this person finds on the
 pages.
 """
 
@@ -104,7 +104,7 @@ def selection_of(options: dict[str, Any]) -> CliSelection:
 
 
 def _is_known(key: str) -> bool:
-    """One that is gone may have left letters."""
+    """One that is gone may have left dead letters."""
     letters = DeadLetter.objects.filter(queue=dead_letter_queue(key))
     return LaunchSetting.objects.filter(key=key).exists() or letters.exists()
 

@@ -203,7 +203,7 @@ def _ask_to_begin(person: User, asked: dict[str, Any]) -> Any:
 
 
 def _missing(asked: dict[str, Any]) -> str | None:
-    """Of the two settings that a question may name, the one that is not there; None: both are."""
+    """Returns the one of two named settings that is not there; None: both are."""
     keys = [key for key in (asked["setting"], asked.get("target")) if key]
     known = set(LaunchSetting.objects.filter(key__in=keys).values_list("key", flat=True))
     return next((key for key in keys if key not in known), None)
@@ -244,7 +244,7 @@ def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 def _full_id(person: User, begin: str) -> str:
-    """Of a job that this person may see: pages show the begin of it. Raises CommandError."""
+    """Finds a job that this person may see by the begin of its id, as pages show it. Raises CommandError."""
     digits = begin.replace("-", "").lower()
     if not _HEXADECIMAL.fullmatch(digits):
         raise CommandError(f"{safe(begin, LONGEST_ID)!r} is no id of a replay, nor the begin of one.")

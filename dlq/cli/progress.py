@@ -1,4 +1,4 @@
-"""How far a job is, on a terminal: rate, remaining time, outcomes. Ending the command ends only the
+"""Describes how far a job is, on a terminal: rate, remaining time, outcomes. Ending the command ends only the
 looking."""
 
 from collections import deque
@@ -24,8 +24,8 @@ Tell = Callable[[str], None]
 
 
 def follow(person: User, job: str, stderr: Any, *, outcomes: bool = False) -> dict[str, Any]:
-    """Until it is over or waits for a person; with `outcomes` until something is known of every letter that
-    left."""
+    """Until it is over or waits for a person; with `outcomes` until something is known of every dead letter
+    that left."""
     show, seen = _printer(stderr), deque[tuple[float, int]](maxlen=LOOKS)
     try:
         while True:
@@ -53,12 +53,12 @@ def check_ended(answer: dict[str, Any]) -> None:
 
 
 def done_of(answer: dict[str, Any]) -> int:
-    """Letters of which is known whether they left."""
+    """Dead letters of which is known whether they left."""
     return sum(count for state, count in answer["letters"].items() if state not in ("planned", "skipped"))
 
 
 def rate_text(seen: "deque[tuple[float, int]]", answer: dict[str, Any]) -> str:
-    """Over the latest looks."""
+    """Returns the rate over the latest readings."""
     if answer["state"] != JobState.RUNNING or len(seen) < 2:
         return ""
     (begin, first), (end, last) = seen[0], seen[-1]
@@ -76,7 +76,7 @@ def waits(answer: dict[str, Any]) -> str:
 
 
 def _printer(stderr: Any) -> Tell:
-    """On a terminal in one place, else a line for each change. An empty line ends it."""
+    """Prints on a terminal in one place, else a line for each change. An empty line ends it."""
     before = ""
 
     def show(line: str) -> None:

@@ -15,7 +15,7 @@ KEY_SHOWN = 40
 HEAD_SHOWN = 2000
 SENTENCE_SHOWN = 160
 
-# What is said of letters that a job moved; of every other action: given back.
+# What is said of dead letters that a job moved; of every other action: given back.
 MOVED = {"redirect": "redirected", "discard": "put into the bin", "put_back": "put back"}
 # Moved, and nothing becomes of them by that.
 NO_OUTCOME = ("discard", "put_back")
@@ -25,8 +25,8 @@ Row = Mapping[str, Any]
 
 
 def safe(text: str, limit: int, *, several: bool = False) -> str:
-    """At most `limit` characters; what is invisible is spelled out, of `several` lines not their ends and
-    tabs."""
+    """Returns at most `limit` characters; what is invisible is spelled out, of `several` lines not their ends
+    and tabs."""
     shown = "".join(_spelled(character, several) for character in text[:limit])
     return f"{shown} … +{len(text) - limit}" if len(text) > limit else shown
 
@@ -40,7 +40,7 @@ def _spelled(character: str, several: bool) -> str:
 
 
 def dead_letter_line(row: Row) -> str:
-    """One letter in one line; `row` has dlq.exports.rows.LISTED."""
+    """One dead letter in one line; `row` has dlq.exports.rows.LISTED."""
     died_of = row["exception_type"] or row["problem"] or "no protocol"
     seen = row["seen_at"].strftime("%Y-%m-%d %H:%M:%S")
     queue, key = safe(row["queue"], KEY_SHOWN), safe(row["message_key"] or "no key", KEY_SHOWN)
@@ -48,7 +48,7 @@ def dead_letter_line(row: Row) -> str:
 
 
 def dead_letter_lines(letter: Row) -> Iterator[str]:
-    """One letter; `letter` has dlq.exports.rows.EXPORTED, HEAD and `protocols`."""
+    """One dead letter; `letter` has dlq.exports.rows.EXPORTED, HEAD and `protocols`."""
     weak = " (weak)" if letter["message_key_weak"] else ""
     yield f"letter     {letter['id']}, {letter['state']}, death {letter['chapter']} of its message"
     yield f"queue      {safe(letter['queue'], SENTENCE_SHOWN)}, dead since {iso_instant(letter['seen_at'])}"
@@ -134,7 +134,7 @@ def job_lines(answer: Row) -> Iterator[str]:
 
 
 def walk_line(row: Row) -> str:
-    """Of a job, as in the REST interface."""
+    """Returns the walk of a job in one line, as the REST interface has it."""
     return f"{safe(row['queue'], SENTENCE_SHOWN)}: {row['seen']} messages seen"
 
 

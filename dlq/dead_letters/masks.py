@@ -1,5 +1,5 @@
-"""Which properties of a dead letter are masked, what is shown in their place, and whose masks hold: of
-everybody but those who have the right to see what settings mask."""
+"""Describes which properties of a dead letter are masked, what is shown in their place, and whose masks hold:
+of everybody but those who have the right to see what settings mask."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,14 +21,14 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """What one person may not see: `lists` are the masked names by setting key, of every setting that exists,
-    also of those that mask nothing. Without any list (who may see everything) nothing is masked."""
+    """Holds what one person may not see: `lists` are the masked names by setting key, of every setting that
+    exists, also of those that mask nothing. Without any list (who may see everything) nothing is masked."""
 
     lists: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def names(self, letter: DeadLetter) -> frozenset[str]:
         """Both by the queue that it lies in and by the setting that it says it is of: whoever sends to a
-        dead-letter queue chooses what the letter says. Of no setting that exists: whatever any setting
+        dead-letter queue chooses what the dead letter says. Of no setting that exists: whatever any setting
         masks."""
         return self.names_of((letter.setting_key, letter.queue.removeprefix(DEAD_LETTER_PREFIX)))
 
@@ -38,7 +38,7 @@ class Masks:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything at all that this person may not see."""
+        """Returns whether there is anything at all that this person may not see."""
         return any(self.lists.values())
 
     def items(self, letter: DeadLetter, items: Sequence[Item]) -> list[Item]:
@@ -67,8 +67,8 @@ class Masks:
         return masked_body(text, self.names(letter), cut=letter.truncated)
 
     def refusal(self, name: str, keys: Iterable[str] = ()) -> str:
-        """Why letters of these settings (none: of every one) may not be searched by this property; empty:
-        they may.
+        """Returns why dead letters of these settings (none: of every one) may not be searched by this
+        property; empty: they may.
 
         An answer to "which letters have card = 4111…" tells the value as well as a look at it.
         """
@@ -82,25 +82,25 @@ class Masks:
 
 
 def masked(item: Item) -> Item:
-    """Without its type too: a null or a boolean would be told by it."""
+    """Hides its type too: it would reveal a null or a boolean."""
     return {"name": item.get("name"), "type": "", "value": MASK, "masked": True}
 
 
-# Whose masks: everybody's but those who have the right to see what settings mask, everywhere or in a pool.
+# -- masks: for everybody without the right to see what settings mask, everywhere or in a pool ---------------
 
 
 SEE_MASKED = "dlq.can_see_masked"
 
 
 def masks_for(user: Any) -> Masks:
-    """None for who may see everything; else one query more than `everybodys_masks`."""
+    """Returns None for who may see everything; else one query more than `everybodys_masks`."""
     if user.has_perm(SEE_MASKED):
         return Masks()
     return _masks(set(settings_for(user, ACTION).order_by().values_list("key", flat=True)))
 
 
 def everybodys_masks() -> Masks:
-    """Of somebody without any right."""
+    """Returns the masks of somebody without any right."""
     return _masks(frozenset())
 
 

@@ -1,4 +1,4 @@
-"""Asking for an edit of one letter. Rows only; a worker does the rest."""
+"""Asking for an edit of one dead letter. Rows only; a worker does the rest."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def draft(letter: DeadLetter, changes: Changes, by: Any) -> Draft:
 
 
 def edit_request(letter: DeadLetter, *, reason: str = "", acknowledged: Sequence[str] = ()) -> ReplayRequest:
-    """Editing this letter, as a pre-flight asks for it. Raises EditRefused."""
+    """Editing this dead letter, as a pre-flight asks for it. Raises EditRefused."""
     return ReplayRequest(
         setting_of(letter),
         Action.EDIT,
@@ -79,8 +79,8 @@ def edit_letter(
     now: datetime,
     acknowledged: Sequence[str] = (),
 ) -> ReplayJob:
-    """A job that gives the edited copy back and puts the letter into the bin: job, item and copy in one
-    transaction, so a worker finds all of them or nothing. Raises EditRefused, NotAllowed, Refused."""
+    """A job that gives the edited copy back and puts the dead letter into the trash: job, item and copy in
+    one transaction, so a worker finds all of them or nothing. Raises EditRefused, NotAllowed, Refused."""
     replay_request = edit_request(letter, reason=reason, acknowledged=acknowledged)
     made = draft(letter, changes, by)
     told = changes_between(made.before, made.after, everybodys_masks().names(letter), letter.jms_kind)
@@ -95,7 +95,7 @@ def edit_letter(
 
 
 def setting_of(letter: DeadLetter) -> LaunchSetting:
-    """By the queue that it lies in: that setting gets the copy. Raises EditRefused."""
+    """Finds the setting by the queue that it lies in: that setting gets the copy. Raises EditRefused."""
     key = letter.queue.removeprefix(DEAD_LETTER_PREFIX)
     setting = LaunchSetting.objects.select_related("destination", "pool").filter(key=key).first()
     if setting is None or letter.queue != dead_letter_queue(key):
@@ -103,11 +103,12 @@ def setting_of(letter: DeadLetter) -> LaunchSetting:
     return setting
 
 
-# -- A rule for many letters: what it would do with some of them, and the job that does it -------------------
+# -- A rule for many dead letters: what it would do with some of them, and the job that does it --------------
 # Rows only; a worker works.
 
 
-# What a trial looks at, at most: letters, bytes of them, seconds. What it shows: letters with their diffs.
+# What a trial looks at, at most: dead letters, bytes of them, seconds. What it shows: dead letters with their
+# diffs.
 TRIED, BYTES, SECONDS = 200, 8 * 1024 * 1024, 2.0
 SHOWN = 10
 EXAMPLES = 5
@@ -116,7 +117,7 @@ AT_ONCE = 20
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A letter that the rule fits, and what it would change in it."""
+    """A dead letter that the rule fits, and what it would change in it."""
 
     letter: int
     changes: list[Change]
@@ -124,7 +125,7 @@ class Tried:
 
 @dataclass(slots=True)
 class RuleMismatch:
-    """Letters that the rule does not fit, for one reason; `letters` are some of them."""
+    """Dead letters that the rule does not fit, for one reason; `letters` are some of them."""
 
     code: str
     reason: str
@@ -134,7 +135,8 @@ class RuleMismatch:
 
 @dataclass(slots=True)
 class Trial:
-    """Of the newest `seen` letters the rule fits `fits`; `more`: there are others that nobody looked at."""
+    """The trial of a rule: it fits `fits` of the newest `seen` dead letters; `more`: there are others that
+    were not tried."""
 
     seen: int = 0
     fits: int = 0
@@ -150,13 +152,14 @@ class Trial:
 
 
 def rule_for(data: Any, setting: LaunchSetting, by: Any) -> Rule:
-    """Of what a person wrote: it leaves alone what this person may not see. Raises EditRefused."""
+    """Makes a rule of what a person wrote: it leaves alone what this person may not see. Raises
+    EditRefused."""
     operations = data.get("operations") if isinstance(data, dict) else data
     return rule_of(operations, masks_for(by).names_of([setting.key]))
 
 
 def try_rule(rule: Rule, rows: QuerySet[DeadLetter], by: Any, now: datetime) -> Trial:
-    """The rule on the newest of these letters, as this person sees them. Changes nothing."""
+    """The rule on the newest of these dead letters, as this person sees them. Changes nothing."""
     trial, masks = Trial(), masks_for(by)
     dead = rows.filter(state=LetterState.DEAD).order_by("-pk")
     sizes = list(dead.values_list("pk", "size")[: TRIED + 1])
@@ -207,8 +210,8 @@ def _letters(ids: Sequence[int]) -> Iterator[DeadLetter]:
 
 
 def ruled(replay_request: ReplayRequest, rule: Rule) -> ReplayRequest:
-    """To give edited copies of the letters back that the rule fits, and to put these letters into the bin;
-    the others are left out, each with why."""
+    """Requests replay of edited copies of the dead letters that the rule fits, and moves these dead letters
+    to the trash; the others are left out, each with why."""
     words = describe_rule(rule, everybodys_masks().names_of([replay_request.setting.key]))
     options = replace(replay_request.options, edit_rule=rule.to_json())
     return replace(replay_request, options=options, detail={"rule": words})

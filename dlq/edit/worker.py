@@ -1,14 +1,14 @@
-"""The worker's part of an edit: a copy of each letter of a slice is at the broker before the slice is moved
-away.
+"""The worker's part of an edit: a copy of each dead letter of a slice is at the broker before the slice is
+moved away.
 
 The states of a LetterEdit are written in this order, and any of them may be the last before a kill:
 
 - PLANNED: the whole copy is in the row; nothing was sent, or the worker died right after sending. It is sent
   (again): the broker drops a second one with the same `_AMQ_DUPL_ID`, whether or not the first was consumed
   meanwhile. It knows the last 20,000 such ids of an address, and keeps them over its own kill.
-- SENT: the broker confirmed it. It is never sent again; the letter may be moved into the bin.
-- DONE: the letter left its queue.
-- FAILED: there is nowhere to send it: nothing was sent, the letter stays.
+- SENT: the broker confirmed it. It is never sent again; the dead letter may be moved into the trash.
+- DONE: the dead letter left its queue.
+- FAILED: there is nowhere to send it: nothing was sent, the dead letter stays.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ from dlq.replay import counts
 
 log = structlog.get_logger(__name__)
 
-# Of what is in memory at once: letters, and bytes of their bodies.
+# Of what is in memory at once: dead letters, and bytes of their bodies.
 LETTERS_AT_ONCE = 100
 BYTES_AT_ONCE = 8 * 1024 * 1024
 FINISHED_AT_ONCE = 10
@@ -48,9 +48,9 @@ def register_edit_hooks() -> None:
 
 
 def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
-    """Sends the copies of all planned letters of the slice. Afterwards move only those of its items that are
-    still planned, by their ids: letters to which the rule does not apply are left out. Raises BrokerError: do
-    it again."""
+    """Sends the copies of all planned dead letters of the slice. Afterwards move only those of its items that
+    are still planned, by their ids: dead letters to which the rule does not apply are left out. Raises
+    BrokerError: do it again."""
     rule = rule_of(job.edit_rule) if job.edit_rule else None
     with _sending(publisher) as own:
         for items in _portions(job, piece):
@@ -61,9 +61,9 @@ def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None 
 
 
 def finish_copies(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
-    """Of a job that is over: a copy that is written down was perhaps sent, by a worker that died right then.
-    Nobody can ask the broker, so it is sent again, which makes one of two; no other copy is written any
-    more."""
+    """Sends the copies of a job that is over: one that is written down was perhaps sent, by a worker that
+    died right then. Nobody can ask the broker, so it is sent again, which makes one of two; no other copy is
+    written any more."""
     items = list(
         piece.items.filter(state=ItemState.PLANNED, edit__state=EditState.PLANNED).values_list(
             "pk", flat=True
@@ -86,18 +86,18 @@ def _sending(publisher: Publisher | None) -> Iterator[Publisher]:
 
 
 def after_check(items: Sequence[int], now: datetime) -> None:
-    """The letters of these items left their queue. Call it in the transaction that says so."""
+    """The dead letters of these items left their queue. Call it in the transaction that says so."""
     LetterEdit.objects.filter(item__in=items, state=EditState.SENT).update(state=EditState.DONE, done_at=now)
 
 
 def committed(items: Sequence[int]) -> list[int]:
-    """Those whose copies are at the broker: these letters have to leave their queue."""
+    """Those whose copies are at the broker: these dead letters have to leave their queue."""
     sent = LetterEdit.objects.filter(item__in=list(items), state=EditState.SENT)
     return list(sent.order_by("item").values_list("item", flat=True))
 
 
 def _portions(job: ReplayJob, piece: ReplaySlice) -> Iterator[list[int]]:
-    """Ids of items, so few at a time that their letters fit into memory."""
+    """Ids of items, so few at a time that their dead letters fit into memory."""
     items = job.items.filter(slice=piece, state=ItemState.PLANNED).order_by("pk")
     portion: list[int] = []
     held = 0
@@ -114,7 +114,7 @@ def _portions(job: ReplayJob, piece: ReplaySlice) -> Iterator[list[int]]:
 @transaction.atomic
 def _make(job: ReplayJob, rule: Rule, items: Sequence[int], now: datetime) -> None:
     """Writes the copies of those that have none yet. Of two workers at the same item one writes its copy: the
-    other's is ignored, so there is one duplicate id for each letter."""
+    other's is ignored, so there is one duplicate id for each dead letter."""
     counts.lock([job.pk])
     masks, locks = everybodys_masks(), masks_for(job.by) if job.by else everybodys_masks()
     edits: list[LetterEdit] = []
@@ -154,7 +154,7 @@ def _send(job: ReplayJob, items: Sequence[int], publisher: Publisher) -> None:
         _fail(job, edits, str(error), timezone.now())
         return
     crash.point("edit-published")
-    # The copy is the broker's now; another megabyte for each letter is nothing to keep.
+    # The copy is the broker's now; another megabyte for each dead letter is nothing to keep.
     ids = [edit.pk for edit in edits]
     sent = LetterEdit.objects.filter(pk__in=ids, state=EditState.PLANNED)
     sent.update(state=EditState.SENT, sent_at=timezone.now(), encoded=b"")
@@ -171,7 +171,7 @@ def destination_of(job: ReplayJob) -> str:
 
 @transaction.atomic
 def _fail(job: ReplayJob, edits: Sequence[LetterEdit], problem: str, now: datetime) -> None:
-    """Nothing was sent, so the letters stay where they are."""
+    """Nothing was sent, so the dead letters stay where they are."""
     log.warning("copies have no queue to go to", replay=str(job.pk), reason=problem)
     counts.lock([job.pk])
     ids = [edit.pk for edit in edits]

@@ -1,4 +1,5 @@
-"""Letters for an export, newest first: what a filter finds for a person, in pieces, masked for that person.
+"""Dead letters for an export, newest first: what a filter finds for a person, in pieces, masked for that
+person.
 
 However many there are, memory holds one piece, and no statement and no transaction is longer than one piece
 takes.
@@ -30,7 +31,7 @@ from dlq.models import DeadLetter
 from dlq.search.filter import LetterFilter, query_for_all
 from dlq.search.visibility import newest_found
 
-# Letters of one piece; whole ones have up to 1 MB each.
+# Dead letters of one piece; whole ones have up to 1 MB each.
 PIECE, WHOLE_PIECE = 500, 10
 HEAD_OF_CONTENT = "content__body_text"
 # Of the message itself, beside its properties; only where it was set.
@@ -45,7 +46,7 @@ def of_filter(filters: LetterFilter, user: Any) -> Step:
 
 
 def of_rows(letters: QuerySet[DeadLetter]) -> Step:
-    """Letters of which a simple index knows the order."""
+    """Dead letters of which a simple index knows the order."""
 
     def step(before: int | None, size: int) -> Found[int]:
         rows = letters if before is None else letters.filter(pk__lt=before)
@@ -55,8 +56,8 @@ def of_rows(letters: QuerySet[DeadLetter]) -> Step:
 
 
 def rows(step: Step, masks: Masks, *, bodies: bool) -> Iterator[Row]:
-    """For `dlq.exports.rows.lines`: heads of bodies, or (`bodies`) whole letters with `body`, and with
-    `message`, from which an import makes the message again."""
+    """Yields rows for `dlq.exports.rows.lines`: heads of bodies, or (`bodies`) whole dead letters with
+    `body`, and with `message`, from which an import makes the message again."""
     size = WHOLE_PIECE if bodies else PIECE
     for numbers in filter(None, pieces(step, size)):
         yield from _piece(numbers, masks, bodies)
@@ -71,7 +72,7 @@ def _piece(numbers: Sequence[int], masks: Masks, bodies: bool) -> Iterator[Row]:
 
 
 def export_head(letters: QuerySet[DeadLetter], masks: Masks) -> Row | None:
-    """Of the only one of them, if there is one."""
+    """Returns the head of the only one of them, if there is one."""
     letter = letters.select_related("content").only(*EXPORTED, HEAD_OF_CONTENT).first()
     return _head(letter, masks) if letter is not None else None
 
@@ -85,7 +86,7 @@ def _columns(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _whole(letter: DeadLetter, masks: Masks) -> Row:
-    """Of bytes that are no message nothing is told: properties may be anywhere in them. Nor is there anything
+    """Shows nothing of bytes that are no message: properties may be anywhere in them. Nor is there anything
     to make a message of where the body was deleted: `body_deleted_at` says when."""
     try:
         message = decode(bytes(letter.encoded))
@@ -125,11 +126,11 @@ def _message(letter: DeadLetter, message: Message, masks: Masks, *, hidden: bool
     return data | {name: getattr(message, name) for name in TEXTS if getattr(message, name)}
 
 
-# -- what an export over the web is allowed to take: letters, time, threads ----------------------------------
+# -- what an export over the web is allowed to take: dead letters, time, threads -----------------------------
 # The command line has none of these limits.
 
 
-# Letters of one file: heads of bodies, or whole letters of up to 1 MB.
+# Dead letters of one file: heads of bodies, or whole dead letters of up to 1 MB.
 MOST, MOST_WHOLE = 100_000, 10_000
 EXPORT = "dead_letters.export"
 
@@ -143,7 +144,7 @@ def most(*, bodies: bool) -> int:
 
 
 def checked_count(letters: QuerySet[DeadLetter], *, bodies: bool) -> int:
-    """How many there are. Raises Refused."""
+    """Returns how many there are. Raises Refused."""
     limit = most(bodies=bodies)
     with quick():
         count = count_up_to(letters, limit)
@@ -173,8 +174,8 @@ def record_export(
     count: int | None = None,
     result: AuditResult = AuditResult.DONE,
 ) -> None:
-    """In the audit, before anything is sent; once more where it was not sent to its end. `count`: how many
-    letters it will be, where somebody counted."""
+    """Records it in the audit before anything is sent; once more where it was not sent to its end. `count`:
+    how many dead letters it will be, where somebody counted."""
     record(
         EXPORT, by=by, now=timezone.now(), target=audit_target(key), setting_key=key,
         counts=None if count is None else {"letters": count}, result=result,

@@ -1,6 +1,6 @@
 """Dead letters as CSV or JSON lines, row by row: what a file of them holds, and how. Pure.
 
-Who may see what of them was decided before (`dlq.exports.files`). Properties are in JSON lines of whole
+Who may see what of them was decided before (`dlq.exports.files`). Properties are in JSON lines of whole dead
 letters only.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from console.exports import Row, cell, csv_line, json_line
 
-# What lists show of a letter; short, and nothing of its content.
+# What lists show of a dead letter; short, and nothing of its content.
 LISTED = (
     "id", "setting_key", "queue", "state", "seen_at", "chapter", "delivery_count", "exception_type",
     "fingerprint",

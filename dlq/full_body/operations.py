@@ -1,5 +1,5 @@
-"""What people do with a body that is larger than the index: have it fetched from its queue, stop that, get
-its bytes."""
+"""Describes what people do with a body that is larger than the index: have it fetched from its queue, stop
+that, get its bytes."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What fetching a letter whole costs; asking for it, and cancelling."""
+"""Describes what fetching a dead letter whole costs; asking for it, and cancelling."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,14 +23,15 @@ from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterState, WholeF
 # Results kept at a time, on the whole site, and for how long: each may have 100 MB.
 MOST_KEPT = 20
 KEPT = timedelta(days=1)
-# Letters and bytes that a walk reads in a second, seen on a small machine.
+# Dead letters and bytes that a walk reads in a second, seen on a small machine.
 LETTERS_A_SECOND, BYTES_A_SECOND = 4_000, 30_000_000
 SAMPLE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """At most: the letter may lie at the head or at the end. `bytes` is judged by the newest letters."""
+    """The upper bound of the cost: the dead letter may lie at the head or at the end. `bytes` is judged by
+    the newest dead letters."""
 
     letters: int
     bytes: int
@@ -59,7 +60,7 @@ def latest(letter: DeadLetter) -> WholeFetch | None:
 
 
 def refusal(letter: DeadLetter) -> Refused | None:
-    """Why it cannot be fetched at all."""
+    """Returns why it cannot be fetched at all."""
     if not letter.truncated or letter.problem:
         return Refused("not_possible", _("The index keeps all that there is of it."))
     if letter.state != LetterState.DEAD:
@@ -107,12 +108,12 @@ def cancel(letter: DeadLetter, act: Act) -> None:
         act.record()
 
 
-# -- the bytes of a letter that was fetched whole, for who may see them --------------------------------------
+# -- the bytes of a dead letter that was fetched whole, for who may see them ---------------------------------
 
 
 def bytes_for(user: Any, letter: DeadLetter) -> bytes | None:
     """The body; None: it was not fetched, or was dropped. Raises PermissionDenied where something in it is
-    masked for this person, as with the letters that are kept whole."""
+    masked for this person, as with the dead letters that are kept whole."""
     fetch = WholeFetch.objects.filter(letter=letter, state=FetchState.DONE).order_by("-pk").first()
     if fetch is None or fetch.encoded is None:
         return None

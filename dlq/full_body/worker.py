@@ -1,5 +1,5 @@
-"""Looking for a letter in its queue, from the head. One walk cannot be interrupted and gone on with, so a try
-is whole: bounded in time, cancelled by its row, begun anew by another worker when this one dies."""
+"""Looking for a dead letter in its queue, from the head. One walk cannot be interrupted and gone on with, so
+a try is whole: bounded in time, cancelled by its row, begun anew by another worker when this one dies."""
 
 import time
 from collections.abc import Callable

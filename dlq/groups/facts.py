@@ -1,5 +1,5 @@
-"""What is told of a group beside its size: since when, an example, versions, who works on it, what replays
-did.
+"""Describes what is told of a group beside its size: since when, an example, versions, who works on it, what
+replays did.
 
 Bounded questions, some for all the groups of one page.
 """
@@ -25,12 +25,13 @@ from dlq.models.content import with_heads
 from dlq.models.remark import active_faults, open_takings
 from failures.models import FailureProtocol
 
-# Of many groups at once: which versions of the agent their letters died under, and what replays of them did.
+# -- versions and replays of many groups at once -------------------------------------------------------------
 
 
-# Of the latest letters of a group: whose versions are told.
+# Of the latest dead letters of a group: whose versions are told.
 VERSIONS_OF = 20
-# Of the latest letters that were given back from all queues together: those that belong to a group are told.
+# Of the latest dead letters that were replayed from all queues together: those that belong to a group are
+# told.
 LATEST, FEWEST_OF_QUEUE = 5_000, 50
 FAILED_AGAIN = (Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN)
 # Queries of one statement: SQLite takes no more than 500.
@@ -48,7 +49,7 @@ class ReplayCounts:
 
 
 def versions_of(groups: Sequence[Group]) -> list[list[str]]:
-    """Those of the latest letters of each group, in its largest part; the most frequent first."""
+    """Those of the latest dead letters of each group, in its largest part; the most frequent first."""
     asked = []
     for place, group in enumerate(groups):
         where, values = _dead(group, group.parts[0].queue)
@@ -63,8 +64,8 @@ def versions_of(groups: Sequence[Group]) -> list[list[str]]:
 
 
 def replays_of(groups: Sequence[Group]) -> list[ReplayCounts]:
-    """How many of each were given back, among the latest that were; how many of these have an outcome, and of
-    those failed again."""
+    """Returns how many of each were replayed, among the latest that were; how many of these have an outcome,
+    and of those failed again."""
     places = {(part.queue, group.value): place for place, group in enumerate(groups) for part in group.parts}
     queues = sorted({queue for queue, _value in places})
     if not queues:
@@ -92,7 +93,7 @@ def replays_of(groups: Sequence[Group]) -> list[ReplayCounts]:
 
 
 def _replay_counts(outcomes: Counter[str], more: bool) -> ReplayCounts:
-    """`more`: older letters that were given back were not looked at, so that none is not said."""
+    """`more`: older dead letters that were replayed were not looked at, so that none is not said."""
     if not outcomes and not more:
         return ReplayCounts()
     known = outcomes.total() - outcomes[""] - outcomes[Outcome.UNKNOWN]
@@ -106,7 +107,7 @@ def _day(stored: object) -> date | None:
 
 
 def _dead(group: Group, queue: str) -> tuple[str, list[Any]]:
-    """Which letters of the queue are of the group, for an index; and the values."""
+    """Returns which dead letters of the queue are of the group, for an index; and the values."""
     where, values = f"queue = %s AND {IS_DEAD}", [queue]
     if not group.kind.column:
         ends = begin_of(group.value), begin_of(group.value + timedelta(days=1))
@@ -138,10 +139,10 @@ PROTOCOLS = 1000
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """`example` is the number of the latest letter; `text` what its exception said, `body` the head of its
-    body, masked. `given_back` counts letters of the group among the latest that left by a replay, for people;
-    of `judged` of them `failed_again` failed or died again. `faults` and `takings` of this group or of the
-    whole setting."""
+    """`example` is the number of the latest dead letter; `text` what its exception said, `body` the head of
+    its body, masked. `given_back` counts dead letters of the group among the latest that left by a replay,
+    for people; of `judged` of them `failed_again` failed or died again. `faults` and `takings` of this group
+    or of the whole setting."""
 
     since: datetime | None = None
     latest: datetime | None = None
@@ -159,12 +160,12 @@ class GroupFacts:
 
 
 def key_of(queue: str) -> str:
-    """Of the setting whose dead letters lie there."""
+    """Returns the key of the setting whose dead letters lie there."""
     return queue.removeprefix(DEAD_LETTER_PREFIX)
 
 
 def facts_of_groups(groups: Sequence[Group], masks: Masks) -> list[GroupFacts]:
-    """In the order of the groups."""
+    """Returns them in the order of the groups."""
     with quick():
         firsts = _instants({group.first for group in groups})
         letters = _letters(group.last for group in groups)
@@ -196,7 +197,7 @@ def _letters(numbers: Iterable[int]) -> dict[int, DeadLetter]:
 
 
 def _texts(letters: Sequence[DeadLetter]) -> dict[tuple[str, str], str]:
-    """What the last exception of each message said."""
+    """Returns what the last exception of each message said."""
     keys = {letter.message_key for letter in letters if letter.message_key}
     rows = FailureProtocol.objects.filter(
         message_key__in=keys, setting_key__in={each.setting_key for each in letters}

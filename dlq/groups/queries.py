@@ -1,4 +1,4 @@
-"""How many letters there are about, where counting each would take too long."""
+"""Describes how many dead letters there are about, where counting each would take too long."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from dlq.dead_letters.queries import ranges as loose
 from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, WHOLE, ValueCount, type_of, values_table
 from dlq.groups.rules import Kind
 
-# Windows over the numbers of the letters of one range, how many letters are read in each, and in all of one
-# statement.
+# Windows over the numbers of the dead letters of one range, how many dead letters are read in each, and in
+# all of one statement.
 WINDOWS, FEWEST_WINDOWS, READ, READ_OF_ALL = 20, 4, 50, 40_000
 # Windows of one statement: databases bound its parameters.
 AT_ONCE = 5000
@@ -24,7 +24,7 @@ AT_ONCE = 5000
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Letters of a queue with one value of a column, as the database has it. `first` and `last` are the
+    """Dead letters of a queue with one value of a column, as the database has it. `first` and `last` are the
     lowest and the highest of their numbers."""
 
     queue: str
@@ -35,7 +35,7 @@ class Range:
 
 def rounded(ranges: Sequence[Range], *, column: str = "") -> list[int]:
     """Estimates to two digits, by a few statements. Of what is dead: an index (queue, `column`, id) holds it.
-    In each window between first and last so many numbers are letters as among the first READ there."""
+    In each window between first and last so many numbers are dead letters as among the first READ there."""
     totals = [0.0] * len(ranges)
     windows = max(FEWEST_WINDOWS, min(WINDOWS, READ_OF_ALL // (READ * max(1, len(ranges)))))
     for known in (True, False):
@@ -82,9 +82,9 @@ def _read(wide: Sequence[tuple[int, Range, int, int]], column: str, known: bool)
 # -- the groups of what is dead, the largest first, in bounded time ------------------------------------------
 # Each group of a queue is a range of an index: a loose scan finds the groups, and each is counted up to
 # COARSE. The large ones are estimated from windows spread over their numbers, and those that may be no larger
-# than COUNTED are counted exactly, the smallest first, until EXACT letters are read. Where there are more
-# than MOST groups, those are shown whose letters are among the latest. It is a few statements, however many
-# groups there are, and tells the same under any load.
+# than COUNTED are counted exactly, the smallest first, until EXACT dead letters are read. Where there are
+# more than MOST groups, those are shown whose dead letters are among the latest. It is a few statements,
+# however many groups there are, and tells the same under any load.
 
 
 # Groups that are counted, of all queues together, each part in a queue by itself.
@@ -93,14 +93,15 @@ COARSE = 400
 EXACT = 100_000
 # An estimate that is larger by less may be of no more than keyset.COUNTED.
 DOUBT = 1.2
-# Where there are too many groups: so many of the latest letters say which ones are shown.
+# Where there are too many groups: so many of the latest dead letters say which ones are shown.
 LATEST = 2_000
 LARGEST_OF_LATEST = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A group within one queue. `about`: the count is an estimate. `first` and `last`: numbers of letters."""
+    """A group within one queue. `about`: the count is an estimate. `first` and `last`: numbers of dead
+    letters."""
 
     queue: str
     count: int
@@ -115,7 +116,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`value` empty: letters of which no protocol is known. The largest part first."""
+    """`value` empty: dead letters of which no protocol is known. The largest part first."""
 
     kind: Kind
     value: Any
@@ -131,7 +132,7 @@ class Group:
 
     @property
     def words(self) -> str:
-        """How many, for people."""
+        """Returns how many, for people."""
         return about(self.count) if self.about else number(self.count)
 
     @property
@@ -156,7 +157,7 @@ class Groups:
 
 
 def groups_of(kind: Kind, queues: Sequence[str]) -> Groups:
-    """Of the dead letters in these queues."""
+    """Groups the dead letters in these queues."""
     if not queues:
         return Groups([])
     with quick():
@@ -200,8 +201,8 @@ def _sized(kind: Kind, counted: Sequence[ValueCount]) -> list[tuple[Any, Part]]:
 
 
 def _exactly(kind: Kind, counted: Sequence[ValueCount], sizes: dict[int, int]) -> dict[int, int]:
-    """By place, of those whose estimate `sizes` has: the smallest, as far as EXACT goes. Raises the estimate
-    of one that turns out to be larger than keyset.COUNTED."""
+    """Counts, by place, those whose estimate `sizes` has: the smallest, as far as EXACT goes. Raises the
+    estimate of one that turns out to be larger than keyset.COUNTED."""
     chosen, room = [], EXACT
     for place in sorted(sizes, key=lambda place: sizes[place]):
         room -= sizes[place]

@@ -1,4 +1,5 @@
-"""By what dead letters are put into groups, and the filter that finds the letters of one group."""
+"""Describes by what dead letters are put into groups, and the filter that finds the dead letters of one
+group."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from dlq.search.visibility import found
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`column` is that of a letter, empty for days; `field` the one of the filter (`dlq.search.filter`)."""
+    """`column` is that of a dead letter, empty for days; `field` the one of the filter
+    (`dlq.search.filter`)."""
 
     name: str
     label: str | Promise
@@ -32,7 +34,7 @@ class Kind:
         return urlencode({self.field: value} if value else {"without": self.field})
 
     def value(self, stored: Any) -> Any:
-        """As both databases give it."""
+        """Returns the value as both databases give it."""
         if self.name == "activation" and stored:
             return str(UUID(str(stored)))
         return stored or ""
@@ -55,7 +57,7 @@ def kind_named(name: str) -> Kind:
     return KINDS.get(name) or KINDS["fingerprint"]
 
 
-# -- what of a filter holds for groups: only where letters lie -----------------------------------------------
+# -- what of a filter holds for groups: only where dead letters lie ------------------------------------------
 # Indexes count groups of whole queues; nothing else of a filter is in them, so the rest is said not to hold
 # rather than dropped.
 
@@ -74,7 +76,7 @@ class Narrowed:
 
 
 def filter_query(query: QueryDict) -> str:
-    """What of a query string is a filter, to be carried on."""
+    """Returns what of a query string is a filter, to be carried on."""
     kept = query.copy()
     for name in [
         name for name in kept if name not in LetterFilter.base_filters or not any(kept.getlist(name))
@@ -105,6 +107,6 @@ def narrowed(data: QueryDict, user: object, queues: Sequence[str], *, queue: str
 
 
 def _in_words(field: Any, values: Iterable[str]) -> list[str]:
-    """What the form calls a choice; of anything else what was said."""
+    """Returns what the form calls a choice; of anything else what was said."""
     choices = {str(value): str(label) for value, label in getattr(field, "choices", ())}
     return [choices.get(value, value) for value in values]

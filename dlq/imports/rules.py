@@ -1,8 +1,8 @@
 """JSON lines -> messages for a test of one setting. All lines are understood before anything is sent. Pure.
 
-A line is one of an export of whole letters (`body`, `message`), or written by hand: `{"body": {"text":
+A line is one of an export of whole dead letters (`body`, `message`), or written by hand: `{"body": {"text":
 "…"}}`, with `"message": {"properties": [{"name", "type", "value"}], …}` where they are wanted. What told of
-the letter's death, and its message id, does not come along: these are new messages.
+the dead letter's death, and its message id, does not come along: these are new messages.
 """
 
 import base64
@@ -81,14 +81,14 @@ def parcel_of(content: bytes) -> ImportFile:
 
 
 def import_id(setting_key: str, digest: str, again: int) -> UUID:
-    """Of the same lines for the same setting it is the same; `again`: how often they were sent before on
-    purpose."""
+    """Returns the same id for the same lines and the same setting; `again`: how often they were sent before
+    on purpose."""
     return uuid5(_SPACE, f"{setting_key}:{digest}:{again}")
 
 
 def stamped(parcel: ImportFile, operation: UUID) -> list[Message]:
-    """As they are sent: the broker drops a second one with the same duplicate id, and none is the message of
-    a case."""
+    """Returns them as they are sent: the broker drops a second one with the same duplicate id, and none is
+    the message of a case."""
     stamped_ones = []
     for number, message in enumerate(parcel.messages):
         id_ = str(uuid5(operation, str(number)))
@@ -103,7 +103,7 @@ def stamped(parcel: ImportFile, operation: UUID) -> list[Message]:
 
 
 class _Wrong(Exception):
-    """For people."""
+    """A problem with text for people."""
 
 
 def parse_message(data: Any) -> Message:
@@ -150,7 +150,7 @@ def _body(body: Mapping[str, Any], said: Mapping[str, Any]) -> Typed:
 
 
 def _items(items: list[Mapping[str, Any]]) -> dict[str, Typed]:
-    """Without what the broker and we set ourselves."""
+    """Leaves out what the broker and we set ourselves."""
     found = {}
     for each in items:
         name = checked_name(_text(each["name"]))
@@ -161,7 +161,7 @@ def _items(items: list[Mapping[str, Any]]) -> dict[str, Typed]:
 
 
 def _checked(item: Typed, name: str) -> Typed:
-    """Of the plain types: that the value is one of its type."""
+    """Checks, for plain types, that the value is one of its type."""
     if item.type not in TYPES or isinstance(item.value, bytes):
         return item
     try:

@@ -1,4 +1,5 @@
-"""The dead-letter queues at the broker: which letters lie there, their figures, and moving chosen ones."""
+"""The dead-letter queues at the broker: which dead letters lie there, their figures, and moving chosen
+ones."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,13 +34,13 @@ class LetterQueues:
         return self._number(dead_letter_queue(key), "MessageCount")
 
     def figures(self, queue: str) -> Figures:
-        """Nearly of one moment: a letter that dies between the two questions is in the count only. Raises
-        AddressUnknown: there is no such queue."""
+        """Nearly of one moment: a dead letter that dies between the two questions is in the count only.
+        Raises AddressUnknown: there is no such queue."""
         added, count, consumers = self._numbers(queue, "MessagesAdded", "MessageCount", "ConsumerCount")
         return Figures(count=count, added=added, consumers=consumers)
 
     def feed_is_empty(self) -> bool:
-        """Whether the index knows of every death so far."""
+        """Returns whether the index knows of every death so far."""
         return self._number(FEED_QUEUE, "MessageCount") == 0
 
     def _number(self, queue: str, attribute: str) -> int:
@@ -54,12 +55,12 @@ class LetterQueues:
             raise
 
     def walk(self, key: str) -> frozenset[int]:
-        """The ids of all letters in the dead-letter queue of a setting. Raises WalkIncomplete,
+        """The ids of all dead letters in the dead-letter queue of a setting. Raises WalkIncomplete,
         BrokerError."""
         return frozenset(self.numbers(dead_letter_queue(key)))
 
     def numbers(self, queue: str) -> Iterator[int]:
-        """The ids of all letters of a queue, one after the other. Raises WalkIncomplete at the end,
+        """The ids of all dead letters of a queue, one after the other. Raises WalkIncomplete at the end,
         BrokerError."""
 
         before, seen = self._number(queue, "MessageCount"), 0
@@ -71,15 +72,16 @@ class LetterQueues:
             raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters", seen, counted)
 
     def in_delivery(self, queue: str) -> frozenset[int]:
-        """The ids of letters that consumers hold unsettled; none where these are too many to be listed.
+        """The ids of dead letters that consumers hold unsettled; none where these are too many to be listed.
         Raises BrokerError."""
         return numbers_in_delivery(self.management, queue)
 
     def move_ids(self, source: str, numbers: Sequence[int], target: str) -> int:
-        """Moves these letters, and no other one, to a queue that alone gets them; how many, says the broker.
+        """Moves these dead letters, and no other one, to a queue that alone gets them; how many, says the
+        broker.
 
-        Never `retryMessages`: that sends an AMQP letter to every subscription of its address. Never with a
-        count of 0, which means all. Raises ManagementFailed (no such queue, nothing moved), BrokerTimeout
+        Never `retryMessages`: that sends an AMQP dead letter to every subscription of its address. Never with
+        a count of 0, which means all. Raises ManagementFailed (no such queue, nothing moved), BrokerTimeout
         (perhaps moved).
         """
         if not 0 < len(numbers) <= NAMED or min(numbers) < 0:
@@ -87,7 +89,7 @@ class LetterQueues:
         return move_dead_letters(self.management, source, numbers, target)
 
     def move_between(self, source: str, first: int, last: int, target: str, count: int) -> int:
-        """The same with at most `count` letters whose ids lie between the two, both inclusive."""
+        """The same with at most `count` dead letters whose ids lie between the two, both inclusive."""
         if not 0 <= first <= last:
             raise ValueError("a move names a range of ids")
         return move_id_range(self.management, source, first, last, target, count)

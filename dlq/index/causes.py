@@ -1,7 +1,8 @@
-"""Why letters died: the last protocol with their key and setting, whichever of the two came first.
+"""Describes why dead letters died: the last protocol with their key and setting, whichever of the two came
+first.
 
-A message that was given back reports the id of the letter it was (`letter_id`). Ids of one broker grow: what
-failed between two deaths carries an id below that of the second, so protocols of one chapter explain no
+A message that was replayed reports the id of the dead letter it was (`letter_id`). Ids of one broker grow:
+what failed between two deaths carries an id below that of the second, so protocols of one chapter explain no
 other.
 """
 
@@ -18,10 +19,11 @@ from failures.models import FailureProtocol
 
 Case = tuple[str, str]
 
-# Equal messages without an id share a key: of so many letters at most a new protocol explains each.
+# Equal messages without an id share a key: of so many dead letters at most a new protocol explains each.
 MOST = 1000
 LONGEST_TEXT = 2000
-# What a letter takes over from its protocol: all that is left to explain it when retention has deleted that.
+# What a dead letter takes over from its protocol: all that is left to explain it when retention has deleted
+# that.
 TAKEN = (
     "exception_type",
     "exception_text",
@@ -35,7 +37,7 @@ USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", *TA
 
 
 def explain(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
-    """Fills letters in from protocols that are here; those that it changed, not saved."""
+    """Fills dead letters in from protocols that are here; those that it changed, not saved."""
     by_case: dict[Case, list[DeadLetter]] = defaultdict(list)
     for letter in letters:
         if letter.message_key:
@@ -49,8 +51,8 @@ def explain(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
 
 
 def explain_stored(letters: Iterable[DeadLetter]) -> None:
-    """Once more after the commit: a protocol whose transaction ended meanwhile saw no letter, nor the letter
-    it."""
+    """Once more after the commit: a protocol whose transaction ended meanwhile saw no dead letter, nor the
+    dead letter it."""
     _save(explain(letters))
 
 
@@ -71,7 +73,7 @@ def protocols_arrived(protocols: Sequence[FailureProtocol], now: datetime) -> No
 
 
 def _explain_by(protocols: Sequence[FailureProtocol]) -> None:
-    """Fills stored letters in from protocols that came after them."""
+    """Fills stored dead letters in from protocols that came after them."""
     by_case: dict[Case, list[FailureProtocol]] = defaultdict(list)
     for protocol in sorted(protocols, key=lambda protocol: protocol.occurred_at):
         if protocol.message_key:
@@ -92,13 +94,13 @@ def _explain_by(protocols: Sequence[FailureProtocol]) -> None:
 
 
 def _save(letters: Sequence[DeadLetter]) -> None:
-    """In one order, so that two writers never wait for each other in a circle."""
+    """Saves in one order, so that two writers never wait for each other in a circle."""
     ordered = sorted(letters, key=lambda letter: letter.pk)
     DeadLetter.objects.bulk_update(ordered, [*TAKEN, "protocol_at", "delivery_count"], batch_size=200)
 
 
 def _explain(letter: DeadLetter, protocol: FailureProtocol) -> bool:
-    """Whether the protocol says more of this death than what the letter knows."""
+    """Returns whether the protocol says more of this death than what the dead letter knows."""
     if (protocol.letter_id or 0) >= letter.orig_message_id > 0:
         return False  # of a later chapter
     if letter.protocol_at is not None and protocol.occurred_at <= letter.protocol_at:

@@ -34,12 +34,13 @@ from dlq.models import DeadLetter
 
 log = structlog.get_logger(__name__)
 
-# Letters and bytes of one transaction: large ones cost less each, until they take memory and lock others out.
+# Dead letters and bytes of one transaction: large ones cost less each, until they take memory and lock others
+# out.
 BATCH, BATCH_BYTES = 1000, 16 * 1024 * 1024
 # Deliveries outstanding at a time: bounds memory, and what is delivered again after a crash. Few as long as
 # nobody knows how large they are; then as many as take WINDOW_BYTES by the average of the last batch.
 FIRST_WINDOW, WINDOW, WINDOW_BYTES = 100, 2000, 32 * 1024 * 1024
-# Letters in the feed above which it is only drained: see `Feed._lies_where_a_walk_finds_it`.
+# Dead letters in the feed above which it is only drained: see `Feed._lies_where_a_walk_finds_it`.
 MOST_UNREAD = 200_000
 # Seconds between two signs of life, and before a step that failed is tried again.
 SIGN_EVERY = 5.0
@@ -110,13 +111,13 @@ class Feed:
         self._consumer.grant(self._window)
 
     def stop(self) -> None:
-        """What was not accepted comes again."""
+        """Stops. What was not accepted comes again."""
         self._consumer.stop()
         self._publisher.close()
 
     def step(self, timeout: float = 1.0) -> bool:
-        """Whether letters were stored. Never raises for the broker or the database: it says so and waits a
-        moment. Raises what `require_own` raises."""
+        """Returns whether dead letters were stored. Never raises for the broker or the database: it says so
+        and waits a moment. Raises what `require_own` raises."""
         self._pending = self._pending or self._take(timeout)
         try:
             self._give_sign()
@@ -176,7 +177,7 @@ class Feed:
             log.info("undeliverable messages stay in their queues for now", reason=str(error))
 
     def _look_at_backlog(self, now: datetime) -> None:
-        """Too many: that all queues are to be walked is written down before the first letter is passed
+        """Too many: that all queues are to be walked is written down before the first dead letter is passed
         over."""
         opening = self._inbox.openings
         try:
@@ -194,7 +195,7 @@ class Feed:
         self._draining = backlog > (MOST_UNREAD // 10 if self._draining else MOST_UNREAD)
 
     def _begin_again(self, now: datetime) -> None:
-        """The broker has dropped this consumer over the letter at the head, and tells it nothing:
+        """The broker has dropped this consumer over the dead letter at the head, and tells it nothing:
         docs/broker.md. A head that stops a second link is stored without its body, or it would hide all
         behind it for ever."""
         head = undelivered.clear_head_of_feed(self._management, self._know_node())
@@ -253,9 +254,9 @@ class Feed:
         return row
 
     def _lies_where_a_walk_finds_it(self, encoded: bytes) -> bool:
-        """Of a long backlog most letters have left their queues long ago, and a walk finds those that have
-        not. Only one that no queue took has to be read here: the feed is all that has it, so it is never
-        purged unread."""
+        """Says so because most dead letters of a long backlog have left their queues long ago, and a walk
+        finds those that have not. Only one that no queue took has to be read here: the feed is all that has
+        it, so it is never purged unread."""
         try:
             message = decode(encoded)
         except MessageUndecodable:
@@ -264,9 +265,9 @@ class Feed:
         return bool(origin) and self._names.has(dead_letter_queue(origin)) and not has_bad_text(message)
 
     def _queue_of(self, row: DeadLetter, message: Message | None) -> str:
-        """Where the letter lies. One that no queue took is sent where it can be found, typed as it was.
+        """Where the dead letter lies. One that no queue took is sent where it can be found, typed as it was.
 
-        Killed after the sending and before the row: the letter comes again, and its copy has the same
+        Killed after the sending and before the row: the dead letter comes again, and its copy has the same
         duplicate id.
         """
         if not row.orig_queue or message is None:

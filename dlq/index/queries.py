@@ -1,5 +1,5 @@
-"""What is known of each dead-letter queue as a whole: how many letters the broker counts and how many the
-index knows.
+"""Describes what is known of each dead-letter queue as a whole: how many dead letters the broker counts and
+how many the index knows.
 
 Counting a million rows takes a tenth of a second or more, so pages do not do it: the process that follows the
 feed counts, at most so often that it costs two per cent of its time (`dlq.index.sweep`), and writes both
@@ -23,8 +23,8 @@ FRESH = timedelta(seconds=120)
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """`broker` and `indexed` are of the moment `at`; None: nobody counted yet. `seen` letters of a walk at
-    hand."""
+    """`broker` and `indexed` are of the moment `at`; None: nobody counted yet. `seen` dead letters of a walk
+    at hand."""
 
     queue: str
     broker: int | None = None
@@ -37,7 +37,8 @@ class QueueState:
 
     @property
     def behind(self) -> int:
-        """How many letters the index does not know yet; below 0: it knows letters that are gone."""
+        """Returns how many dead letters the index does not know yet; below 0: it knows dead letters that are
+        gone."""
         return (self.broker or 0) - (self.indexed or 0)
 
     @property
@@ -56,7 +57,7 @@ class QueueState:
 
 
 def states(queues: Iterable[str] | None = None) -> dict[str, QueueState]:
-    """By queue, of those that were ever counted; one query."""
+    """Returns them by queue, of those that were ever counted; one query."""
     rows = LetterQueue.objects.all() if queues is None else LetterQueue.objects.filter(queue__in=list(queues))
     return {row.queue: state(row) for row in rows}
 
@@ -79,8 +80,8 @@ def state(row: LetterQueue) -> QueueState:
 
 
 def is_indexed(queue: str, foreign: Iterable[str]) -> bool:
-    """Whether the index holds letters of this queue: the settings', of nobody, the bin, and the foreign
-    ones."""
+    """Returns whether the index holds dead letters of this queue: the settings', of nobody, the trash, and
+    the foreign ones."""
     return (queue.startswith(DEAD_LETTER_PREFIX) and queue != FEED_QUEUE) or queue in foreign
 
 
@@ -94,7 +95,7 @@ def feed_counted(backlog: int, now: datetime) -> None:
 
 
 def feed_lag(now: datetime) -> int | None:
-    """Letters that wait to be indexed; None: nobody counted them lately."""
+    """Dead letters that wait to be indexed; None: nobody counted them lately."""
     row = LetterQueue.objects.filter(queue=FEED_QUEUE, counted_at__gt=now - FRESH).first()
     return row.broker_count if row is not None else None
 

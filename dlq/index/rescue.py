@@ -1,8 +1,8 @@
-"""Letters that no queue but the feed took: copies for the queue of the unknown. Pure.
+"""Dead letters that no queue but the feed took: copies for the queue of the unknown. Pure.
 
-A filter of the broker reads every property of a letter, and matches nothing where one is no good Unicode.
-Such a letter reaches the feed alone; its copy has the bad characters replaced, or it could not be sent at
-all.
+A filter of the broker reads every property of a dead letter, and matches nothing where one is no good
+Unicode. Such a dead letter reaches the feed alone; its copy has the bad characters replaced, or it could not
+be sent at all.
 """
 
 import time
@@ -43,7 +43,7 @@ def mended(message: Message) -> Message:
 
 
 def has_bad_text(message: Message) -> bool:
-    """Whether filters cannot read it: `mended` would change something."""
+    """Returns whether filters cannot read it: `mended` would change something."""
     items = (*message.properties.values(), *message.annotations.values())
     texts = [item.value for item in items if item.type in _PLAIN]
     named = "".join((*message.properties, *message.annotations, *_texts_of(message), *texts))
@@ -54,7 +54,7 @@ def copy_of(message: Message, unique: str) -> Message:
     """What is sent. The broker drops a second one with the same `unique`: it may be sent again after a crash.
 
     Where a Core client's letter died stands in its properties, and the queue of the unknown takes no message
-    that has them: in the copy it stands in annotations, as an AMQP client's letter has it.
+    that has them: in the copy it stands in annotations, as an AMQP client's dead letter has it.
     """
     copy = mended(message)
     said = {_ANNOTATIONS[name]: item for name, item in copy.properties.items() if name in _ANNOTATIONS}
@@ -90,7 +90,8 @@ def _item(item: Typed) -> Typed:
     return item
 
 
-# Which dead-letter queues there are, asked rarely: a queue that is there stays, one that is not may come.
+# -- existing dead-letter queues, asked for rarely -----------------------------------------------------------
+# A queue that exists stays; one that does not may come.
 
 
 # Seconds for which an answer holds.
@@ -105,7 +106,7 @@ class QueueNames:
         self._missed: dict[str, float] = {}
 
     def has(self, queue: str) -> bool:
-        """Whether the queue exists. Raises BrokerUnavailable: nobody knows."""
+        """Returns whether the queue exists. Raises BrokerUnavailable: nobody knows."""
         now = time.monotonic()
         if now < self._seen.get(queue, 0.0):
             return True

@@ -1,16 +1,16 @@
-"""When a dead-letter queue is to be walked. Pure."""
+"""Decides when a dead-letter queue is to be walked. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-# Every queue is walked whole once in this time, whatever the counts say: equal counts may be of unequal
+# Every queue is walked whole once in this time, whatever the counts say: equal counts may be of unequal dead
 # letters.
 WALK_EVERY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord:
-    """What was written down at the last look."""
+    """Holds what was written down at the last look."""
 
     broker: int | None = None
     indexed: int | None = None
@@ -27,8 +27,8 @@ class Judged:
 
 def judge_queue(known: QueueRecord, broker: int, indexed: int, *, feed_empty: bool, now: datetime) -> Judged:
     """A difference means something only while nothing waits in the feed, and when it is seen twice the same:
-    a letter that died between the two counts is none. Of a queue that is empty at the broker and in the index
-    nothing could be seen: it counts as walked."""
+    a dead letter that died between the two counts is none. Of a queue that is empty at the broker and in the
+    index nothing could be seen: it counts as walked."""
     if broker == indexed == 0:
         # Written down now and then only: most queues are empty, and the sweep looks at all of them all the
         # time.

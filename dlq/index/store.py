@@ -1,4 +1,4 @@
-"""Writing letters to the index: the same letter twice is one row."""
+"""Writing dead letters to the index: the same dead letter twice is one row."""
 
 import gc
 import json
@@ -32,12 +32,11 @@ from dlq.search.storing import add_words, prepare
 
 log = structlog.get_logger(__name__)
 
-# Writing many new letters at once: three times as fast as the ORM's own way, which asks every field of every
-# row.
+# -- bulk insert, three times as fast as the ORM, which asks every field of every row ------------------------
 
 
 class _Table:
-    """How rows of a model become values of its columns."""
+    """Holds how rows of a model become values of its columns."""
 
     def __init__(self, model: type[models.Model]) -> None:
         fields = model._meta.concrete_fields
@@ -136,8 +135,8 @@ def store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
 
 
 def store_safely(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
-    """As `store`; of letters that the database refuses the bytes are kept, for they must not stop the
-    others."""
+    """Stores as `store` does; keeps the bytes of dead letters that the database refuses, for they must not
+    stop the others."""
     try:
         return store(rows, now)
     except (OperationalError, InterfaceError):
@@ -197,8 +196,8 @@ def _new(rows: Iterable[DeadLetter]) -> list[DeadLetter]:
 
 
 def _number_chapters(new: Sequence[DeadLetter]) -> None:
-    """By the deaths of the same key before. A weak key tells nothing: the replay that it came back from does.
-    What was moved from one dead-letter queue to another did not die again."""
+    """Numbers them by earlier deaths of the same key. A weak key tells nothing: the replay that it came back
+    from does. What was moved from one dead-letter queue to another did not die again."""
     strong = [row for row in new if row.message_key and not row.message_key_weak]
     before: dict[Case, int] = defaultdict(int)
     keys = {row.message_key for row in strong}
@@ -212,8 +211,9 @@ def _number_chapters(new: Sequence[DeadLetter]) -> None:
         row.chapter = max(1, before[case_key(row)])
 
 
-# Batches without the search for cycles of references: among many thousand objects that all live until the
-# commit it finds none, again and again, for a fifth of the time.
+# -- batches without the search for reference cycles ---------------------------------------------------------
+# Among many thousand objects that all live until the commit it finds none, again and again, for a fifth of
+# the time.
 
 
 Given = ParamSpec("Given")
@@ -221,8 +221,8 @@ Result = TypeVar("Result")
 
 
 def uncollected(batch: Callable[Given, Result]) -> Callable[Given, Result]:
-    """For a function that works on one batch of bounded size and keeps nothing of it: what it made is gone by
-    counting references when it returns."""
+    """Wraps a function that works on one batch of bounded size and keeps nothing of it: counting references
+    frees what it made when it returns."""
 
     @wraps(batch)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> Result:

@@ -1,10 +1,11 @@
 """The sweep: does the index hold what the queues hold? It compares counts, and walks where they differ, and
 every queue once a day.
 
-It is done by the process that follows the feed, between two batches, in steps of some hundred letters: that
-process alone knows that the feed is empty and that it holds no letter itself; it is the one that writes
-letters, so a walk never meets another writer's batch; and no worker is held for the minutes that a walk of a
-million letters takes. Were there two such processes, both would do the same twice and come to the same.
+It is done by the process that follows the feed, between two batches, in steps of some hundred dead letters:
+that process alone knows that the feed is empty and that it holds no dead letter itself; it is the one that
+writes dead letters, so a walk never meets another writer's batch; and no worker is held for the minutes that
+a walk of a million dead letters takes. Were there two such processes, both would do the same twice and come
+to the same.
 """
 
 import time
@@ -29,7 +30,7 @@ from dlq.reasons import NO_QUEUE, STILL_DIFFERS
 log = structlog.get_logger(__name__)
 
 # Seconds: between two looks at the counts; between two notes of how far a walk is; after which a walk that
-# could not go on (the feed had letters) is given up, for the broker ends a link that takes nothing; and
+# could not go on (the feed had dead letters) is given up, for the broker ends a link that takes nothing; and
 # before a walk that changed nothing, or failed, is begun again.
 LOOK_EVERY, NOTE_EVERY, STALLED, AGAIN = 10.0, 2.0, 5.0, 60.0
 # … and between two notes that the counts still hold.
@@ -113,7 +114,7 @@ class Sweep:
         return False
 
     def _note_still(self, now: datetime) -> None:
-        """Of counts that did not change it is written down now and then that they are of now."""
+        """Notes now and then that unchanged counts are current."""
         still, self._still = self._still, []
         if time.monotonic() < self._next_still:
             return
@@ -173,7 +174,8 @@ class Sweep:
         return counted
 
     def _walkable(self, due: Iterable[Queue]) -> list[Queue]:
-        """The smallest first. Not those whose letters a replay is moving: it looks for itself what left."""
+        """The smallest first. Not those whose dead letters a replay is moving: it looks for itself what
+        left."""
         moving = set(ReplayJob.objects.filter(state__in=OPEN_JOBS).values_list("source_queue", flat=True))
         free = [queue for queue in due if time.monotonic() >= self._not_before.get(queue.name, 0.0)]
         return sorted((queue for queue in free if queue.name not in moving), key=lambda queue: queue.messages)

@@ -1,13 +1,13 @@
 """Messages that the broker cannot turn into AMQP: each ends as one dead letter, however often it comes back.
 
 The broker sends such a message to the dead letters and yet leaves it with the link that should have had it.
-When that link ends it is in the subscription again, and dies again with the next one: a further letter of the
-same death. Here those further letters are removed, and the message itself as soon as no consumer is there to
-take it (docs/broker.md).
+When that link ends it is in the subscription again, and dies again with the next one: a further dead letter
+of the same death. Here those further dead letters are removed, and the message itself as soon as no consumer
+is there to take it (docs/broker.md).
 
-Killed before a row is written: the letter comes again, as it is not accepted. Killed between the row and the
-removal: the same, and the row says which letter stays. A removal names one message of one queue, so it may be
-repeated.
+Killed before a row is written: the dead letter comes again, as it is not accepted. Killed between the row and
+the removal: the same, and the row says which dead letter stays. A removal names one message of one queue, so
+it may be repeated.
 """
 
 import json
@@ -47,7 +47,8 @@ FEED_QUEUE = dead_letter_queue(FEED)
 
 @dataclass(frozen=True, slots=True)
 class FurtherDeath:
-    """What a dead letter says of a message that could not be delivered. `letter_queue` holds the letter."""
+    """Holds what a dead letter says of a message that could not be delivered. `letter_queue` holds the dead
+    letter."""
 
     node_id: str
     queue: str
@@ -141,7 +142,7 @@ def death_of(row: DeadLetter, message: Message | None) -> FurtherDeath | None:
 
 
 def keep_one_letter(management: Management, deaths: Iterable[FurtherDeath], now: datetime) -> None:
-    """Of each message the first letter stays. Raises BrokerError; then call it again."""
+    """Keeps the first dead letter of each message. Raises BrokerError; then call it again."""
     for death in deaths:
         known, new = UndeliveredMessage.objects.get_or_create(
             node_id=death.node_id,
@@ -158,8 +159,8 @@ def keep_one_letter(management: Management, deaths: Iterable[FurtherDeath], now:
 
 
 def clear_head_of_feed(management: Management, node_id: str) -> Head | None:
-    """Takes further letters of known messages from the head of the feed, which has no consumer. A large one
-    has lost its body: the broker drops whoever should get it, without a word, and keeps it at the head.
+    """Takes further dead letters of known messages from the head of the feed, which has no consumer. A large
+    one has lost its body: the broker drops whoever should get it, without a word, and keeps it at the head.
 
     Answers with the head where it is of a message that is not known. Raises BrokerError.
     """
@@ -245,7 +246,7 @@ def forget_before_restart(management: Management, now: datetime) -> None:
 
 
 def by_queue() -> list[tuple[str, int, int]]:
-    """Of each subscription: messages, and how many of them the broker counted down too often."""
+    """Returns for each subscription: messages, and how many of them the broker counted down too often."""
     rows = UndeliveredMessage.objects.values("queue").annotate(number=Count("id"), deaths=Sum("deaths"))
     return [
         (row["queue"], row["number"], row["deaths"] - row["number"])

@@ -1,8 +1,8 @@
 """Walking over a dead-letter queue: the index is brought to what lies there.
 
-A walk reads the queue from its head over AMQP without taking anything. Of each letter only its id is read;
-one whose id the index does not know is read whole and stored. What the index knows of the queue, is older
-than the walk and was not seen is gone, once the walk was whole.
+A walk reads the queue from its head over AMQP without taking anything. Of each dead letter only its id is
+read; one whose id the index does not know is read whole and stored. What the index knows of the queue, is
+older than the walk and was not seen is gone, once the walk was whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ Row = tuple[int, str, int]
 
 
 class WalkIncomplete(BrokerUnavailable):
-    """A walk saw fewer letters than the broker counts: what it did not see may be there. Temporary: walk
+    """A walk saw fewer dead letters than the broker counts: what it did not see may be there. Temporary: walk
     again."""
 
     def __init__(self, reason: str, seen: int = 0, counted: int = 0) -> None:
@@ -48,7 +48,8 @@ class WalkIncomplete(BrokerUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What a whole walk did: letters seen, rows added, rows that are there again, rows that are gone."""
+    """Holds what a whole walk did: dead letters seen, rows added, rows that are there again, rows that are
+    gone."""
 
     seen: int
     added: int
@@ -82,7 +83,7 @@ class Walk:
         return Walked(self._seen, self._added, self._returned, self._gone)
 
     def step(self, now: datetime) -> bool:
-        """Reads some hundred letters or compares some thousand rows; whether there is more to do. Raises
+        """Reads some hundred dead letters or compares some thousand rows; whether there is more to do. Raises
         WalkIncomplete, BrokerError."""
         if self._finishing is not None:
             return self._compare(self._finishing, now)
@@ -151,7 +152,7 @@ class Walk:
         counted = min(self._before, message_count(self._management, self.queue))
         if self._seen < counted:
             raise WalkIncomplete(f"a walk of {self.queue} saw {self._seen} of {counted} letters")
-        # Not seen, and there: letters that came meanwhile made up for them in the count.
+        # Not seen, and there: dead letters that came meanwhile made up for them in the count.
         self._numbers.add(list(numbers_in_delivery(self._management, self.queue)))
 
     def _compare(self, pages: Iterator[Sequence[Row]], now: datetime) -> bool:
@@ -168,8 +169,8 @@ class Walk:
 
 
 def numbers_in_delivery(asked: Management, queue: str) -> frozenset[int]:
-    """The ids of letters that consumers hold unsettled; none where these are too many to be listed. Raises
-    BrokerError."""
+    """The ids of dead letters that consumers hold unsettled; none where these are too many to be listed.
+    Raises BrokerError."""
     if not int(asked.attribute(f"queue.{queue}", "DeliveringCount")):
         return frozenset()
     found = (row.get(ORIG_MESSAGE_ID) for each in in_delivery(asked, queue) or () for row in each.rows)
@@ -179,7 +180,8 @@ def numbers_in_delivery(asked: Management, queue: str) -> frozenset[int]:
 def identifier_of(
     queue: str, address: str, node_id: str, read: Callable[[bytes], DeadLetter]
 ) -> DeadLetterIdentifier:
-    """What tells the letters of one walk over this queue apart, by the numbers that the index has."""
+    """Returns what tells the dead letters of one walk over this queue apart, by the numbers that the index
+    has."""
 
     def known(numbers: Iterable[int]) -> dict[int, IndexedRow]:
         columns = "orig_message_id", "state", "orig_queue", "body_deleted_at"
@@ -196,7 +198,7 @@ def identifier_of(
 
 
 class Gone:
-    """In place of a walk where the queue is no longer there: none of its letters is."""
+    """Takes the place of a walk where the queue is no longer there: none of its dead letters is."""
 
     def __init__(self, queue: str, now: datetime) -> None:
         self.queue = queue
@@ -236,8 +238,8 @@ def mark_gone(letters: Sequence[int], now: datetime) -> int:
 
 
 def key_in(queue: str, orig_queue: str) -> str:
-    """The key of the setting whose letter it is, by where it lies. In the bin, in a foreign queue and among
-    the letters of nobody: by where it was before, which after a move is a dead-letter queue."""
+    """The key of the setting whose dead letter it is, by where it lies. In the trash, in a foreign queue and
+    among the dead letters of nobody: by where it was before, which after a move is a dead-letter queue."""
     if queue.startswith(DEAD_LETTER_PREFIX) and queue not in (BIN_QUEUE, UNKNOWN_QUEUE):
         return queue.removeprefix(DEAD_LETTER_PREFIX)
     return orig_queue.removeprefix(DEAD_LETTER_PREFIX)
@@ -272,9 +274,9 @@ def index_queue(queue: str, address: str = "") -> Walked:
 
 
 def bring_back(letters: Sequence[DeadLetter], fresh: Mapping[int, DeadLetter]) -> None:
-    """Bodies of letters that lie in their queue all the same; `letters` are locked and with their content,
-    `fresh` are their rows as they were just read, by their keys. In the transaction that says that they are
-    dead."""
+    """Bodies of dead letters that lie in their queue all the same; `letters` are locked and with their
+    content, `fresh` are their rows as they were just read, by their keys. In the transaction that says that
+    they are dead."""
     rebuild.forget_words(letters)
     for letter in letters:
         read = fresh[letter.pk]

@@ -1,9 +1,9 @@
-"""Which letters a walk sees: each by one number that is its own in its queue.
+"""Describes which dead letters a walk sees: each by one number that is its own in its queue.
 
 Mostly that is the broker's id of the message before it died. But one message that dies in two subscriptions
-has the same id twice in a queue that takes the letters of both (foreign ones, those of nobody, the bin); and
-a letter that somebody sent there has none. Such letters get a negative number from what else tells them
-apart.
+has the same id twice in a queue that takes the dead letters of both (foreign ones, those of nobody, the
+trash); and a dead letter that somebody sent there has none. Such dead letters get a negative number from what
+else tells them apart.
 """
 
 from array import array
@@ -24,8 +24,8 @@ ID = (ORIG_MESSAGE_ID,), (ANNOTATED_ORIG_MESSAGE_ID,)
 
 
 class Numbers:
-    """The ids that a walk saw, 8 bytes each: 8 MB for a million letters, where a set of them takes 60 MB.
-    Queues are mostly in the order of ids, so it is mostly sorted already."""
+    """The ids that a walk saw, 8 bytes each: 8 MB for a million dead letters, where a set of them takes 60
+    MB. Queues are mostly in the order of ids, so it is mostly sorted already."""
 
     def __init__(self) -> None:
         self._numbers = array("q")
@@ -51,7 +51,7 @@ class Numbers:
         return place < len(self._numbers) and self._numbers[place] == number
 
     def within(self, first: int, last: int) -> int:
-        """How many lie between the two, both inclusive."""
+        """Returns how many lie between the two, both inclusive."""
         self._sort()
         return bisect_right(self._numbers, last) - bisect_left(self._numbers, first)
 
@@ -64,7 +64,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRow:
-    """What the index has under a number."""
+    """Holds what the index has under a number."""
 
     state: str
     orig_queue: str
@@ -73,15 +73,15 @@ class IndexedRow:
 
 @dataclass(slots=True)
 class Seen:
-    """A letter of a piece. `row` is there where it had to be read to tell which one it is."""
+    """A dead letter of a piece. `row` is there where it had to be read to tell which one it is."""
 
     encoded: bytes
     row: DeadLetter | None = None
 
 
 class DeadLetterIdentifier:
-    """Tells the letters of one walk apart. `mixed`: the queue takes letters of several queues. `read` makes
-    the row of a letter, `known` asks the index."""
+    """Tells the dead letters of one walk apart. `mixed`: the queue takes dead letters of several queues.
+    `read` makes the row of a dead letter, `known` asks the index."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class DeadLetterIdentifier:
         self._repeated: Counter[int] = Counter()
 
     def of(self, piece: Sequence[bytes]) -> tuple[dict[int, Seen], dict[int, IndexedRow]]:
-        """Each letter of the piece under its number, and what the index has of these."""
+        """Each dead letter of the piece under its number, and what the index has of these."""
         letters: dict[int, Seen] = {}
         origins: dict[int, str] = {}
         apart: dict[int, Seen] = {}
@@ -123,7 +123,7 @@ class DeadLetterIdentifier:
         return letters | apart, known
 
     def _without_id(self, encoded: bytes) -> DeadLetter:
-        """The same content again is one more letter."""
+        """The same content again is one more dead letter."""
         row = self._read(encoded)
         self._repeated[row.orig_message_id] += 1
         again = self._repeated[row.orig_message_id]
@@ -133,7 +133,7 @@ class DeadLetterIdentifier:
 
 
 def number_of(encoded: bytes) -> int | None:
-    """The id by which a letter is known and moved; None where it has none or is no message."""
+    """The id by which a dead letter is known and moved; None where it has none or is no message."""
     return _identity(encoded, False)[0]
 
 

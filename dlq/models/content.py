@@ -1,5 +1,5 @@
-"""What a dead letter holds, in tables of its own: what the index keeps of it, the whole that was fetched, the
-copy that was edited."""
+"""Describes what a dead letter holds, in tables of its own: what the index keeps of it, the whole that was
+fetched, the copy that was edited."""
 
 import uuid
 from typing import Any
@@ -13,9 +13,9 @@ from console.jobs.job import Job
 
 
 class LetterContent(models.Model):
-    """One row per letter, written with it. Only who erases it or deletes its body changes it.
+    """One row per dead letter, written with it. Only who erases it or deletes its body changes it.
 
-    `encoded` is the whole AMQP message, of a truncated letter one with only the head of its body, of an
+    `encoded` is the whole AMQP message, of a truncated dead letter one with only the head of its body, of an
     undecodable one the raw bytes. `body_text` is the head of the body as text; `properties` and `annotations`
     as `dlq.dead_letters.rules.parsing` lists them. Of a body that retention deleted `encoded` and `body_text`
     are empty; the properties stay with the row."""
@@ -42,7 +42,7 @@ class LetterContent(models.Model):
 
 
 def of_content(name: str) -> Any:
-    """A property of a letter that its content has."""
+    """A property of a dead letter that its content has."""
 
     def get(letter: Any) -> Any:
         return getattr(content_of(letter), name)
@@ -54,7 +54,7 @@ def of_content(name: str) -> Any:
 
 
 def content_of(letter: Any) -> LetterContent:
-    """Made with a letter that is not stored yet, else read once."""
+    """Made with a dead letter that is not stored yet, else read once."""
     known: LetterContent | None = letter._state.fields_cache.get("content")
     if known is not None:
         return known
@@ -70,13 +70,13 @@ def keep_content(letter: Any, content: LetterContent) -> LetterContent:
 
 
 def with_heads(letters: models.QuerySet[Any]) -> models.QuerySet[Any]:
-    """For lists: each with its `body_text`, and with nothing else of its content."""
+    """Returns them for lists: each with its `body_text`, and with nothing else of its content."""
     return letters.select_related("content").defer(
         "content__encoded", "content__properties", "content__annotations"
     )
 
 
-# -- fetching the whole of a letter of which the index keeps only the head -----------------------------------
+# -- fetching the whole of a dead letter of which the index keeps only the head ------------------------------
 
 
 class FetchState(models.TextChoices):
@@ -92,8 +92,8 @@ OPEN_FETCHES = (FetchState.ASKED, FetchState.RUNNING)
 
 
 class WholeFetch(Job):
-    """One look through a queue for one letter. `letters` were in the queue when it was asked for, `seen` are
-    read so far. A done one holds the whole AMQP message in `encoded` until it is dropped, a day later."""
+    """One look through a queue for one dead letter. `letters` were in the queue when it was asked for, `seen`
+    are read so far. A done one holds the whole AMQP message in `encoded` until it is dropped, a day later."""
 
     letter = models.ForeignKey(
         "dlq.DeadLetter", models.CASCADE, related_name="fetches", verbose_name=_("dead letter")

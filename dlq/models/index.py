@@ -1,5 +1,5 @@
-"""What the index knows as a whole: of each dead-letter queue, of messages that the broker could not deliver,
-and how far building the words again is."""
+"""Describes what the index knows as a whole: of each dead-letter queue, of messages that the broker could not
+deliver, and how far building the words again is."""
 
 from django.conf import settings
 from django.db import models
@@ -83,8 +83,8 @@ class UndeliveredMessage(models.Model):
 
 
 class WordRebuild(models.Model):
-    """The letters up to `last` are put into the index once more; those up to `position` are. Later ones are
-    put into it when they are stored. At most one is `open`."""
+    """The dead letters up to `last` are put into the index once more; those up to `position` are. Later ones
+    are put into it when they are stored. At most one is `open`."""
 
     open = models.BooleanField(_("open"), default=True)
     began_at = models.DateTimeField(_("began"), default=timezone.now)

@@ -26,7 +26,8 @@ HAS_LEFT = ~IS_DEAD
 class DeadLetter(models.Model):
     """`orig_message_id` is the broker's id of the message before it died, the only one that the feed and the
     filters of a move see; ids are per broker (`node_id`) and one message has the same in every subscription
-    (`queue`). A letter without one (somebody sent it here) has a negative number of ours, from its digest.
+    (`queue`). A dead letter without one (somebody sent it here) has a negative number of ours, from its
+    digest.
 
     `encoded`, `body_text`, `properties` and `annotations` are of its `content` (`LetterContent`);
     `truncated`: of the body only the head is kept, `problem`: it is no message that can be read. `seen_at` is
@@ -42,7 +43,7 @@ class DeadLetter(models.Model):
     node_id = models.CharField(_("broker node"), max_length=60)
     queue = models.CharField(_("dead-letter queue"), max_length=300)
     orig_message_id = models.BigIntegerField(_("original message id"))
-    # Letters are found by their queue; only who removes a setting looks for them by this.
+    # Dead letters are found by their queue; only who removes a setting looks for them by this.
     setting = models.ForeignKey(
         "agents.LaunchSetting",
         models.SET_NULL,
@@ -111,7 +112,7 @@ class DeadLetter(models.Model):
             models.Index(fields=["queue", "state", "id"], name="letters_of_queue"),
             models.Index(fields=["message_key", "setting_key"], name="letters_of_message"),
             models.Index(fields=["queue", "seen_at"], name="letters_by_time"),
-            # Of what is dead now, which is what people look for. A state in the columns would cost each
+            # Of what is dead now, which is what people look for. A state in the columns would cost each dead
             # letter that leaves a new entry in every index; of these it only leaves.
             models.Index(fields=["id"], condition=IS_DEAD, name="dead_letters"),
             models.Index(fields=["queue", "seen_at", "id"], condition=IS_DEAD, name="dead_by_time"),
@@ -125,7 +126,7 @@ class DeadLetter(models.Model):
             models.Index(
                 fields=["queue", "activation_uuid", "id"], condition=IS_DEAD, name="dead_by_activation"
             ),
-            # Few letters are in these two.
+            # Few dead letters are in these two.
             models.Index(
                 fields=["queue", "chapter", "id"],
                 condition=IS_DEAD & models.Q(chapter__gt=1),
@@ -156,7 +157,7 @@ class DeadLetter(models.Model):
         return self.orig_queue == self.setting_key
 
     def save(self, *args: Any, **how: Any) -> None:
-        """With its content. Many at once: `dlq.index.store`."""
+        """Saves with its content. Many at once: `dlq.index.store`."""
         with transaction.atomic():
             content = content_of(self)
             super().save(*args, **how)
@@ -168,7 +169,7 @@ class DeadLetter(models.Model):
         return f"#{self.pk} {self.setting_key or self.queue}"
 
 
-# -- what KMAs said about messages that were given back ------------------------------------------------------
+# -- what KMAs said about messages that were replayed --------------------------------------------------------
 
 
 class LetterResult(models.TextChoices):
@@ -177,8 +178,8 @@ class LetterResult(models.TextChoices):
 
 
 class LetterReport(models.Model):
-    """One handling of a returned message. It may come before the replay knows that the letter left, so it is
-    kept.
+    """One handling of a returned message. It may come before the replay knows that the dead letter left, so
+    it is kept.
 
     `letter_id` is the broker's id of the message in the dead-letter queue: larger than the one it had before
     it died, smaller than the one that it has when it dies again.

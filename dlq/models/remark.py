@@ -1,4 +1,4 @@
-"""What people know of dead letters: notes, faults that are known, and who is at work on them.
+"""Describes what people know of dead letters: notes, faults that are known, and who is at work on them.
 
 All of it belongs to a case (`message_key`), to a fingerprint, or to a setting whole; so it outlives replays.
 """
@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Remark(models.Model):
-    """What it is about: `setting_key` and, of it, the case `message_key` or the group `fingerprint`; both
-    empty: all of the setting."""
+    """Holds what it is about: `setting_key` and, of it, the case `message_key` or the group `fingerprint`;
+    both empty: all of the setting."""
 
     setting_key = models.CharField(_("setting key"), max_length=300)
     fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)
@@ -39,7 +39,7 @@ class Remark(models.Model):
 
     @property
     def target(self) -> str:
-        """What it is about, as the audit names it."""
+        """Returns what it is about, as the audit names it."""
         part = f" case:{self.message_key}" if self.message_key else ""
         if self.fingerprint and not part:
             part = f" fingerprint:{self.fingerprint}"
@@ -64,7 +64,7 @@ class Note(Remark):
 
 
 class KnownFault(Remark):
-    """ "Known, being worked on": muted in lists and left out of what is given back until `until` (None: until
+    """ "Known, being worked on": muted in lists and left out of what is replayed until `until` (None: until
     somebody ends it)."""
 
     ticket = models.CharField(_("ticket"), max_length=200, blank=True)
@@ -136,7 +136,7 @@ def active_faults(now: datetime) -> QuerySet[KnownFault]:
 
 
 def fault_of_row(now: datetime) -> QuerySet[KnownFault]:
-    """For a query on dead letters. One without a key or a fingerprint is muted with its whole setting
+    """Returns a subquery for dead letters. One without a key or a fingerprint is muted with its whole setting
     only."""
     case = Q(message_key=OuterRef("message_key")) & ~Q(message_key="")
     group = Q(fingerprint=OuterRef("fingerprint")) & ~Q(fingerprint="")

@@ -1,4 +1,4 @@
-"""Giving dead letters back: a job, its slices (one broker move each), and one item per letter."""
+"""Giving dead letters back: a job, its slices (one broker move each), and one item per dead letter."""
 
 import uuid
 
@@ -11,7 +11,7 @@ from console.jobs.job import Job
 
 
 class Action(models.TextChoices):
-    """What a job does with its letters: each is a move from one queue to another."""
+    """Holds what a job does with its dead letters: each is a move from one queue to another."""
 
     GIVE_BACK = "give_back", _("give back")
     REDIRECT = "redirect", _("redirect")
@@ -20,7 +20,7 @@ class Action(models.TextChoices):
     EDIT = "edit", _("edit and give back")
 
 
-# What brings letters before agents.
+# What brings dead letters before agents.
 DELIVERING = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
 
 
@@ -43,7 +43,7 @@ class JobState(models.TextChoices):
     CANCELLED = "cancelled", _("cancelled")
 
 
-# What a worker may take up, and what holds its letters.
+# What a worker may take up, and what holds its dead letters.
 OPEN_JOBS = (JobState.PLANNED, JobState.RUNNING)
 UNFINISHED_JOBS = (JobState.AWAITING, *OPEN_JOBS, JobState.PAUSED)
 
@@ -53,21 +53,21 @@ class ReplayJob(Job):
     where they go (`target_key`: the setting that gets them, where it is one).
 
     `query` is the filter of the scopes `matching` and `group`, as in the address bar. `letters_up_to` freezes
-    a scope that is not a list of letters: those that die later do not belong to it. `planned_to` is how far
-    planning came: a number at the broker for the scope `all`, else a row. `planned_at` is set when all slices
-    are written down: nothing moves before.
+    a scope that is not a list of dead letters: those that die later do not belong to it. `planned_to` is how
+    far planning came: a number at the broker for the scope `all`, else a row. `planned_at` is set when all
+    slices are written down: nothing moves before.
 
     `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which
-    letters move (None: always). A `ladder` moves 1, 5, 25, 125, … letters, waits after each step for what
-    becomes of them, and stops by itself when more than `ladder_percent` of a step fail again; `ladder_step`
-    is the step at hand, `ladder_counts` the failures in a row of each run when it began (None: it has not
-    begun), `ladder_known_at` when every outcome of it was here. `skipped` counts by reason what the scope
-    held and was left out. `counts` are the letters by state and outcome, kept by those who change them.
-    `outcomes_ended_at`: since then none of its letters waits for an outcome. `wait_reason` says why an open
-    job does nothing at the moment; a lease beside it is a pause. A job that walks a queue is at work, so it
-    has no such reason: `walking_since`, `walking_queue` and `walked`, the messages seen so far, say so.
-    `stopping_since`: since when it waits for the consumers of a setting that was switched off to close;
-    `pause_reason` is the code with its parameters where it was not a person who paused it;
+    dead letters move (None: always). A `ladder` moves 1, 5, 25, 125, … dead letters, waits after each step
+    for what becomes of them, and stops by itself when more than `ladder_percent` of a step fail again;
+    `ladder_step` is the step at hand, `ladder_counts` the failures in a row of each run when it began (None:
+    it has not begun), `ladder_known_at` when every outcome of it was here. `skipped` counts by reason what
+    the scope held and was left out. `counts` are the dead letters by state and outcome, kept by those who
+    change them. `outcomes_ended_at`: since then none of its dead letters waits for an outcome. `wait_reason`
+    says why an open job does nothing at the moment; a lease beside it is a pause. A job that walks a queue is
+    at work, so it has no such reason: `walking_since`, `walking_queue` and `walked`, the messages seen so
+    far, say so. `stopping_since`: since when it waits for the consumers of a setting that was switched off to
+    close; `pause_reason` is the code with its parameters where it was not a person who paused it;
     `goes_on_all_the_same`: a person let it go on beside open consumers."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -164,11 +164,11 @@ class SliceState(models.TextChoices):
 
 class ReplaySlice(models.Model):
     """`moved` is what the broker answered to the last try (None: nothing). `moved_exactly` is how many of its
-    letters our moves took, over all tries; None: one was not answered, or the broker may have forgotten one.
-    `count_before` and `added_before` are the queue's exact figures before its first move: with the figures
-    after it they say how many letters left. `left` is how many left by these figures (None: unknown).
-    `by_range`: the move names the ids from `first_number` to `last_number`, else each one. `seen_before`:
-    planning knew that its letters lay in the queue."""
+    dead letters our moves took, over all tries; None: one was not answered, or the broker may have forgotten
+    one. `count_before` and `added_before` are the queue's exact figures before its first move: with the
+    figures after it they say how many dead letters left. `left` is how many left by these figures (None:
+    unknown). `by_range`: the move names the ids from `first_number` to `last_number`, else each one.
+    `seen_before`: planning knew that its dead letters lay in the queue."""
 
     job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="slices", verbose_name=_("replay"))
     number = models.PositiveIntegerField(_("number"))
@@ -205,9 +205,9 @@ class ReplaySlice(models.Model):
 
 
 class ItemState(models.TextChoices):
-    """`given_back`: our move took the letter. `unconfirmed`: it left, and nobody knows yet whether by our
-    move. `taken_elsewhere`: it was there, and another consumer took it. `not_found`: it was gone before, or
-    expired."""
+    """`given_back`: our move took the dead letter. `unconfirmed`: it left, and nobody knows yet whether by
+    our move. `taken_elsewhere`: it was there, and another consumer took it. `not_found`: it was gone before,
+    or expired."""
 
     PLANNED = "planned", _("planned")
     GIVEN_BACK = "given_back", _("given back")
@@ -220,8 +220,8 @@ class ItemState(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """What became of a letter after it left. `unknown`: nothing was heard of it within an hour; what arrives
-    later takes its place."""
+    """Holds what became of a dead letter after it left. `unknown`: nothing was heard of it within an hour;
+    what arrives later takes its place."""
 
     WAITING = "", _("waiting")
     HANDLED = "handled", _("handled")
@@ -230,19 +230,19 @@ class Outcome(models.TextChoices):
     UNKNOWN = "unknown", _("unknown")
 
 
-# While an item is this, no other one may have its letter. A death ends once: what was given back and dies
-# again is another letter.
+# While an item is this, no other one may have its dead letter. A death ends once: what was replayed and dies
+# again is another dead letter.
 HOLDING = (ItemState.PLANNED.value, ItemState.GIVEN_BACK.value)
 
 
 class ReplayItem(models.Model):
-    """`died_as` is the letter that the message became when it died again. `why` is a stable word: why it was
-    left out or could not be moved.
+    """`died_as` is the dead letter that the message became when it died again. `why` is a stable word: why it
+    was left out or could not be moved.
 
-    `released_as` is the state of an item that let its letter go, empty while it holds it. It stands in the
-    indexes in place of the state, so that the one step which every item makes, from planned to given back,
-    changes none of them: PostgreSQL writes the new row beside the old one then. What is planned still is
-    found by `planned_of`."""
+    `released_as` is the state of an item that let its dead letter go, empty while it holds it. It stands in
+    the indexes in place of the state, so that the one step which every item makes, from planned to given
+    back, changes none of them: PostgreSQL writes the new row beside the old one then. What is planned still
+    is found by `planned_of`."""
 
     # The indexes below begin with each of these; a slice is of the item's job, whose constraint is enough.
     job = models.ForeignKey(

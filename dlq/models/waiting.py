@@ -1,4 +1,4 @@
-"""What people do with messages before they are handled: an action, and one item per message."""
+"""Describes what people do with messages before they are handled: an action, and one item per message."""
 
 import uuid
 
@@ -18,7 +18,7 @@ class WaitingKind(models.TextChoices):
 
 
 class WaitingPart(models.TextChoices):
-    """Where the messages are while it is done."""
+    """Says where the messages are while it is done."""
 
     WAITING = "waiting", _("waiting")
     DELAYED = "delayed", _("delayed")
@@ -97,8 +97,8 @@ class WaitingAction(Job):
 
 
 class MessageResult(models.TextChoices):
-    """What is known of a message. ACTED: the broker was asked, nothing is looked up yet. LEFT: it is neither
-    where it was nor where it was to go; mostly somebody handled it first."""
+    """Holds what is known of a message. ACTED: the broker was asked, nothing is looked up yet. LEFT: it is
+    neither where it was nor where it was to go; mostly somebody handled it first."""
 
     PLANNED = "planned", _("planned")
     ACTED = "acted", _("asked of the broker")

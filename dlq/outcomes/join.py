@@ -1,5 +1,5 @@
-"""Outcomes of replays, joined anew whenever a fact of a case arrives: a report, a death, or that a letter
-left."""
+"""Outcomes of replays, joined anew whenever a fact of a case arrives: a report, a death, or that a dead
+letter left."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ NEEDED = (
 
 
 class ReplayOutcomes(RecordKind[ReplayOutcome]):
-    """What KMAs say of returned messages, among the records of their spools."""
+    """Holds what KMAs say of returned messages, among the records of their spools."""
 
     contents = (ReplayOutcome,)
     rows = LetterReport.objects.all()
@@ -101,7 +101,7 @@ def settle(
     """Writes the outcomes that follow from all facts of the cases. Call it in the transaction that stores a
     fact.
 
-    `seen` are letters that were found where a move brought them: a fact of this moment, kept by what it
+    `seen` are dead letters that were found where a move brought them: a fact of this moment, kept by what it
     confirms. `actions`: of jobs that brought nothing before an agent there are no other facts. `locked`: the
     jobs, where the transaction has locked them already (`lock`)."""
     jobs = lock_cases(cases) if locked is None else locked
@@ -146,7 +146,7 @@ def _confirm(items: Sequence[ReplayItem], now: datetime) -> None:
         for piece in sorted(
             {item.slice.pk: item.slice for item in arrived if item.slice}.values(), key=_number
         ):
-            # What a move answered last is in the number of a slice before its letters are marked.
+            # What a move answered last is in the number of a slice before its dead letters are marked.
             if piece.state != SliceState.MOVED and not (piece.by_range and job.finished_at is None):
                 results.conclude(job, piece.pk, now)
 
@@ -171,7 +171,7 @@ def lock_cases(cases: Collection[Case], *more: ReplayJob) -> frozenset[UUID]:
 def _given(
     cases: Collection[Case], actions: Sequence[str], jobs: Collection[UUID]
 ) -> dict[Case, list[ReplayItem]]:
-    """Items whose letter left its queue, or may have: from the moment before the move on.
+    """Items whose dead letter left its queue, or may have: from the moment before the move on.
 
     They are locked before the facts are read: of two facts that are stored at once, the second sees the
     first. So do their jobs, which come first in the order of locks (`counts.lock`).
@@ -189,7 +189,7 @@ def _given(
 
 
 def _case_of(item: ReplayItem) -> Case:
-    """Under which it is heard of: a redirected letter goes on as one of the setting that got it."""
+    """Under which it is heard of: a redirected dead letter goes on as one of the setting that got it."""
     return item.job.target_key or item.letter.setting_key, item.letter.message_key
 
 
@@ -200,7 +200,7 @@ def cases_of_letters(job: ReplayJob, letters: QuerySet[DeadLetter]) -> set[Case]
 
 
 def cases_of(items: Sequence[int]) -> set[Case]:
-    """In bounded questions: of a job there may be a million."""
+    """Reads them in bounded questions: of a job there may be a million."""
     cases: set[Case] = set()
     for start in range(0, len(items), ASKED_AT_ONCE):
         rows = ReplayItem.objects.filter(pk__in=items[start : start + ASKED_AT_ONCE]).exclude(
@@ -251,7 +251,8 @@ def _differs(item: ReplayItem, fate: MessageOutcome) -> bool:
     return (item.outcome, item.died_as_id) != (fate.outcome, fate.died_as)
 
 
-# Messages that were given back and then handled well, for who asks whether an activation finished well.
+# -- replayed messages that were processed successfully ------------------------------------------------------
+# Asked by whoever decides whether an activation finished well.
 
 
 def handled_well(activation: UUID, keys: Collection[str]) -> dict[str, int]:
@@ -262,19 +263,19 @@ def handled_well(activation: UUID, keys: Collection[str]) -> dict[str, int]:
     return dict(reports.order_by().values_list("message_key").annotate(Count("pk")))
 
 
-# What nothing was heard of for an hour is unknown: whoever waits for outcomes waits no longer.
-#
-# Later facts take its place (`settle`). Every row is changed by a conditional UPDATE in one transaction with
-# the counts of its job: killed at any point, the next look ends the rest.
+# -- outcomes that stay unknown after an hour ----------------------------------------------------------------
+# Whoever waits for outcomes waits no longer. Later facts replace them (`settle`). Every row is changed by a
+# conditional UPDATE in one transaction with the counts of its job: killed at any point, the next step ends
+# the rest.
 
 
-# From the move of a letter on.
+# From the move of a dead letter on.
 PATIENCE = timedelta(hours=1)
 AT_ONCE = 1000
 
 
 def end_overdue(now: datetime) -> Iterator[ReplayJob]:
-    """Job by job, the oldest first, of those whose letters may wait for outcomes still."""
+    """Job by job, the oldest first, of those whose dead letters may wait for outcomes still."""
     jobs = ReplayJob.objects.filter(outcomes_ended_at=None).filter(~Q(started_at=None) | ~Q(finished_at=None))
     for job in jobs.order_by("created_at", "pk").iterator(chunk_size=200):
         while _end_some(job, now):
@@ -284,7 +285,7 @@ def end_overdue(now: datetime) -> Iterator[ReplayJob]:
 
 
 def _end_some(job: ReplayJob, now: datetime) -> bool:
-    """Whether there may be more."""
+    """Returns whether there may be more."""
     silent = Q(state=ItemState.UNCONFIRMED, released_as=ItemState.UNCONFIRMED)
     if job.action in DELIVERING:
         silent |= Q(state=ItemState.GIVEN_BACK, released_as="")
@@ -310,7 +311,7 @@ def _end_some(job: ReplayJob, now: datetime) -> bool:
 
 
 def _end_job(job: ReplayJob, now: datetime) -> None:
-    """Once it is over and none of its letters waits. Whatever is heard later is told all the same."""
+    """Once it is over and none of its dead letters waits. Whatever is heard later is told all the same."""
     waiting = ReplayItem.objects.filter(job=job, state__in=counts.LEFT, outcome=Outcome.WAITING)
     if job.action not in DELIVERING:
         waiting = waiting.filter(state=ItemState.UNCONFIRMED)
@@ -318,7 +319,7 @@ def _end_job(job: ReplayJob, now: datetime) -> None:
         ReplayJob.objects.filter(~Q(finished_at=None), pk=job.pk).update(outcomes_ended_at=now)
 
 
-# -- when messages died: attempts of before count no more for one that was given back ------------------------
+# -- when messages died: attempts of before count no more for one that was replayed --------------------------
 
 
 def deaths(setting_key: str, message_keys: Collection[str]) -> Mapping[str, datetime]:

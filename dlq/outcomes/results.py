@@ -1,4 +1,5 @@
-"""Writing down what became of the letters of a slice: item, letter and counts in one transaction, each once.
+"""Writing down what became of the dead letters of a slice: item, dead letter and counts in one transaction,
+each once.
 
 Everything is conditional: of two workers that tell the same slice one changes its rows. A kill before the
 commit leaves the slice as it was, and the figures or a walk tell it again. Whoever calls one of these in a
@@ -29,14 +30,14 @@ from dlq.replay.rules import slices
 from dlq.replay.rules.actions import afterwards
 from dlq.replay.rules.slices import Mover
 
-# A letter that another look at the queue saw missing meanwhile left it all the same by this move.
+# A dead letter that another look at the queue saw missing meanwhile left it all the same by this move.
 LEAVING = (LetterState.DEAD, LetterState.GONE)
-# Why a letter is stuck whose copy went: giving it back once more would bring it twice.
+# Why a dead letter is stuck whose copy went: giving it back once more would bring it twice.
 COPY_SENT = "copy_sent"
 
 
 def all_left(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
-    """By our moves, as the broker answered and the figures say."""
+    """Marks all as left by our moves, as the broker answered and the figures say."""
     with transaction.atomic():
         counting.lock([job.pk])
         if not _check(piece, now):
@@ -75,7 +76,7 @@ def _check(piece: ReplaySlice, now: datetime) -> int:
 
 
 def left(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "") -> None:
-    """These items' letters left by a move of ours. Call it in a transaction."""
+    """These items' dead letters left by a move of ours. Call it in a transaction."""
     ids = _change(job.pk, items, ItemState.GIVEN_BACK, why, now)
     _letters(ids, LEAVING, afterwards(job.action), now)
     if ids and (hooks := hooks_of(job.action)):
@@ -83,8 +84,8 @@ def left(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "") -> 
 
 
 def unconfirmed(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "") -> None:
-    """These items' letters are gone, perhaps by a move of ours. What a KMA reported of them is proof already.
-    Call it in a transaction."""
+    """These items' dead letters are gone, perhaps by a move of ours. What a KMA reported of them is proof
+    already. Call it in a transaction."""
     committed, items = _committed(job, items)
     left(job, committed, now, why)
     proved = ReplayItem.objects.filter(pk__in=items).exclude(outcome__in=(Outcome.WAITING, Outcome.UNKNOWN))
@@ -94,9 +95,10 @@ def unconfirmed(job: ReplayJob, items: Sequence[int], now: datetime, why: str = 
 
 
 def not_ours(job: ReplayJob, items: Sequence[int], now: datetime, *, seen_before: bool = True) -> None:
-    """No move of ours took the letters of these unconfirmed items: another consumer did, or they expired, or
-    they lie in their queue again. One that planning had not seen may have been gone before. What was done for
-    them already is done. Their letters stay as the index has them. Call it in a transaction."""
+    """No move of ours took the dead letters of these unconfirmed items: another consumer did, or they
+    expired, or they lie in their queue again. One that planning had not seen may have been gone before. What
+    was done for them already is done. Their dead letters stay as the index has them. Call it in a
+    transaction."""
     committed, items = _committed(job, items)
     left(job, committed, now, "gone")
     expired = ReplayItem.objects.filter(pk__in=items, letter__expires_at__lte=now)
@@ -108,8 +110,9 @@ def not_ours(job: ReplayJob, items: Sequence[int], now: datetime, *, seen_before
 
 
 def confirmed(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
-    """What was unconfirmed was seen or reported where our move brought it. Call it in a transaction."""
-    # A letter that came back to its queue, and that another job has meanwhile, is that one's.
+    """Marks what was unconfirmed and then seen or reported where our move brought it. Call it in a
+    transaction."""
+    # A dead letter that came back to its queue, and that another job has meanwhile, is that one's.
     others = ReplayItem.objects.filter(letter=OuterRef("letter"), released_as="").exclude(pk=OuterRef("pk"))
     free = ReplayItem.objects.filter(~Exists(others), pk__in=items)
     ids = _change(
@@ -178,7 +181,8 @@ def _change(
 
 
 def _forget_outcomes(job: UUID, items: Sequence[int]) -> None:
-    """Of letters that were not ours: what is known of an equal message was taken for theirs."""
+    """Forgets outcomes of dead letters that were not ours: what is known of an equal message was taken for
+    theirs."""
     told = ReplayItem.objects.filter(~Q(outcome=Outcome.WAITING), pk__in=items)
     counts = dict(told.order_by().values_list("outcome").annotate(Count("pk")))
     if counts:
@@ -191,7 +195,7 @@ def _letters(items: Sequence[int], states: Sequence[LetterState], state: LetterS
     DeadLetter.objects.filter(pk__in=letters, state__in=states).update(state=state, state_at=now)
 
 
-# Who took the letters of a slice that are gone, by how many our moves took and how many of these are known.
+# -- dead letters of a slice that are gone: how many our moves took, and how many of these are known ---------
 
 
 def conclude(job: ReplayJob, slice_id: int, now: datetime) -> None:
@@ -200,7 +204,7 @@ def conclude(job: ReplayJob, slice_id: int, now: datetime) -> None:
     changes them next concludes the same."""
     piece = ReplaySlice.objects.select_for_update().get(pk=slice_id)
     given_back = _items(piece, ItemState.GIVEN_BACK)
-    # The copy of an edited letter went, whoever took the original: its number is no number of moves.
+    # The copy of an edited dead letter went, whoever took the original: its number is no number of moves.
     if (
         piece.moved_exactly is not None
         and len(given_back) > piece.moved_exactly

@@ -1,9 +1,11 @@
-"""What became of messages that were given back, from what KMAs reported and which letters died. Pure.
+"""Decides what became of messages that were replayed, from what KMAs reported and which dead letters died.
+Pure.
 
 All facts of one case (setting and message key) are looked at together, so they may arrive in any order and
-twice. Ids of one broker grow: a letter had `number` before it died, `letter_id` above it in the dead-letter
-queue, and dies again with a `number` above that. So even a late report finds its own replay. Equal messages
-without an id share a case: each report and each death then stands for one of them, the oldest first.
+twice. Ids of one broker grow: a dead letter had `number` before it died, `letter_id` above it in the
+dead-letter queue, and dies again with a `number` above that. So even a late report finds its own replay.
+Equal messages without an id share a case: each report and each death then stands for one of them, the oldest
+first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +18,8 @@ SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A letter that left, or may have left, its dead-letter queue at `at` or later. `confirmed`: by a move of
-    ours."""
+    """A dead letter that left, or may have left, its dead-letter queue at `at` or later. `confirmed`: by a
+    move of ours."""
 
     item: int
     number: int
@@ -78,7 +80,7 @@ def outcomes_by_item(
 
 
 def _by_letter(reports: Sequence[Report]) -> list[list[Report]]:
-    """Reports of one returned letter together, in the order of their ids; one without id stands alone,
+    """Reports of one returned dead letter together, in the order of their ids; one without id stands alone,
     last."""
     known: dict[int, list[Report]] = {}
     alone = []
@@ -110,7 +112,8 @@ def _tell_report(stories: Sequence[_Story], returned: Sequence[Report]) -> None:
 
 
 def _was_another(story: _Story) -> bool:
-    """Of equal messages this one was taken for the one that died, until it was reported as handled."""
+    """Says so where this one of equal messages was taken for the one that died, until it was reported as
+    handled."""
     return story.given.weak and story.handled_at is not None
 
 

@@ -1,5 +1,5 @@
-"""Who gets to the pages of dead letters: with the permission to all, with a right in a pool to those of the
-pool."""
+"""Describes who gets to the pages of dead letters: with the permission to all, with a right in a pool to
+those of the pool."""
 
 from functools import wraps
 from typing import Any
@@ -18,7 +18,8 @@ from dlq.search.visibility import letters_for, queues_for
 
 
 def sees_letters(view: View) -> View:
-    """403 for who may see none at all. Being staff is checked by the site; which letters, by the view."""
+    """403 for who may see none at all. Being staff is checked by the site; which dead letters, by the
+    view."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -30,7 +31,7 @@ def sees_letters(view: View) -> View:
 
 
 def letter_or_404(user: Any, pk: int, rows: QuerySet[DeadLetter] | None = None) -> DeadLetter:
-    """A letter of others is not there, like one that never was. `rows`: with what it is read."""
+    """A dead letter of others is not there, like one that never was. `rows`: with what it is read."""
     seen = letters_for(user) if rows is None else rows & letters_for(user)
     letter = seen.filter(pk=pk).first()
     if letter is None:
@@ -54,7 +55,7 @@ def say(request: HttpRequest, refused: Any) -> None:
 
 
 def no_job(request: HttpRequest, refused: Refused, back: str) -> HttpResponseRedirect:
-    """To the job that is in the way, else `back`."""
+    """Leads to the job that is in the way, else to `back`."""
     say(request, refused)
     running = refused.more.get("replay")
     return HttpResponseRedirect(link("replay", running) if running else back)

@@ -1,5 +1,5 @@
-"""What people add to dead letters from pages: notes, known faults, takings. Every form says what it is
-about."""
+"""Describes what people add to dead letters from pages: notes, known faults, takings. Every form says what it
+is about."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ class AboutForm(forms.Form):
     trip = forms.IntegerField(min_value=1, max_value=2**63 - 1, required=False)
 
     def columns(self, operation: type[Operation[Any]]) -> dict[str, Any] | None:
-        """None where the part that is meant is not named: nobody mutes a whole setting by a form without a
-        key."""
+        """Returns None where the part that is meant is not named: nobody mutes a whole setting by a form
+        without a key."""
         given = self.cleaned_data
         if given["trip"] and operation is Take:
             return of_trip(given["trip"])
@@ -51,7 +51,7 @@ class AboutForm(forms.Form):
 
 
 class AnnotationPage(FormPage):
-    """Of a form that says what it is about, or of one that is there already."""
+    """Page of a form that says what it is about, or of one that is there already."""
 
     home = "dead_letters"
 
@@ -104,7 +104,7 @@ LABELS: dict[str, Text] = {
 def panel_of(
     request: HttpRequest, setting_key: str, *, fingerprint: str = "", message_key: str = ""
 ) -> AnnotationPanel:
-    """What is known of them, narrow things first, and the forms to add to it."""
+    """Returns what is known of them, narrow things first, and the forms to add to it."""
     wanted = Q(message_key="", fingerprint="")
     if message_key:
         wanted |= Q(message_key=message_key)
@@ -157,7 +157,7 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
 
 
 def takers_of_trips(request: HttpRequest, trips: Sequence[BreakerTrip]) -> dict[int, str]:
-    """In two queries, of the settings whose letters this person may see."""
+    """Returns them in two queries, of the settings whose dead letters this person may see."""
     taken = open_takings().filter(trip__in=[trip.pk for trip in trips])
     seen = settings_for(request.user, rights.SEE).order_by().values("key")
     return {

@@ -33,7 +33,7 @@ NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class SettingInGroup:
-    """The letters of a group that are of one setting."""
+    """The dead letters of a group that are of one setting."""
 
     key: str
     count: str
@@ -42,7 +42,7 @@ class SettingInGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """`url` leads to its letters. `acts` are what can be done with all of it from here: icon, words and
+    """`url` leads to its dead letters. `acts` are what can be done with all of it from here: icon, words and
     address; `may_remark`: it is one fault of one setting, on which this person may remark. `known`: what the
     book says of it."""
 
@@ -68,7 +68,7 @@ class GroupRow:
 @require_safe
 @sees_letters
 def all_groups(request: HttpRequest) -> HttpResponseBase:
-    """Of every setting that this person may see."""
+    """Shows those of every setting that this person may see."""
     return _page(request, "", dead_queues_for(request.user), head_of_all())
 
 
@@ -138,7 +138,7 @@ def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[Group
 
 
 def _acts(user: Any, keys: Iterable[str]) -> dict[str, set[str]]:
-    """By right: the settings whose letters this person may treat so."""
+    """Returns by right the settings whose dead letters this person may treat so."""
     found = {}
     for right in (rights.GIVE_BACK, rights.EDIT, rights.REDIRECT, rights.DISCARD):
         mine = settings_for(user, right).filter(key__in=keys).order_by()

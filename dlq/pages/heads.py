@@ -1,5 +1,5 @@
-"""What stands above dead letters, in groups or one by one: how many, says who, what can be done; and where
-lists of them and case files are."""
+"""Describes what stands above dead letters, in groups or one by one: how many, says who, what can be done;
+and where lists of them and case files are."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -51,8 +51,8 @@ def head_of_all() -> dict[str, Any]:
 
 
 def tabs(key: str, here: Kind | None, query: str = "") -> list[tuple[Text, str, bool]]:
-    """Label, address and whether it is this page; without a kind it is the list of single letters. `query` is
-    the filter that all of them are asked with."""
+    """Label, address and whether it is this page; without a kind it is the list of single dead letters.
+    `query` is the filter that all of them are asked with."""
     groups = link("letter_groups", key) if key else link("all_letter_groups")
     more = f"&{query}" if query else ""
     found: list[tuple[Text, str, bool]] = [

@@ -114,7 +114,7 @@ def _check(
 
 
 def _stopping(setting: LaunchSetting) -> str:
-    """Why these messages may not wait although the setting is switched off; empty where they will."""
+    """Returns why these messages may not wait although the setting is switched off; empty where they will."""
     if setting.enabled or not setting.takes_messages:
         return ""
     figures = asked_now(setting)

@@ -1,5 +1,5 @@
-"""Before letters are given back, redirected, discarded or put back: what will happen, what not and why, what
-to think about first. Then the job is begun."""
+"""Before dead letters are replayed, redirected, discarded or put back: what will happen, what not and why,
+what to think about first. Then the job is begun."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -32,7 +32,7 @@ from dlq.replay.scopes import LISTED, source_rows
 from dlq.search.visibility import found
 
 ASKED = ["GET", "HEAD", "POST"]
-# Where the letters are listed, if not among the dead letters of the setting.
+# Where the dead letters are listed, if not among the dead letters of the setting.
 LISTS: dict[str, str] = {Action.PUT_BACK: "bin_of"}
 
 
@@ -75,8 +75,8 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
 def _of_setting(
     request: HttpRequest, setting: LaunchSetting, action: Action, what: ChosenScope
 ) -> tuple[ChosenScope, list[int]]:
-    """A look leaves out what was named and is no letter of this setting; a confirmation that names such is
-    refused."""
+    """A look leaves out what was named and is no dead letter of this setting; a confirmation that names such
+    is refused."""
     if request.method == "POST" or what.scope not in LISTED:
         return what, []
     known = set(source_rows(action, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True))
@@ -193,7 +193,7 @@ def _running(setting: LaunchSetting) -> ReplayJob | None:
 
 @dataclass(frozen=True, slots=True)
 class ActionWords:
-    """`button` is the action alone, as the word before a number of letters."""
+    """`button` is the action alone, as the word before a number of dead letters."""
 
     button: Text
     icon: str

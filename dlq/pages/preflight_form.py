@@ -1,4 +1,4 @@
-"""What a person says before letters move: why, how fast, when, step by step, where to."""
+"""Describes what a person says before dead letters move: why, how fast, when, step by step, where to."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ def targets_of(setting: LaunchSetting, user: Any) -> Any:
     return others.exclude(destination=None).order_by("key")
 
 
-# -- what has to be acknowledged before letters move, as boxes of a form -------------------------------------
+# -- what has to be acknowledged before dead letters move, as boxes of a form --------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,7 @@ def ticks_of(flight: PreflightResult, acknowledged: Iterable[str]) -> list[Tick]
     ]
 
 
-# Which letters an address or a form speaks of: chosen ones, what a filter finds, a group, or all of a
-# setting.
+# -- scope of an address or a form: chosen ones, what a filter finds, a group, all of a setting --------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ MOST_FOREIGN = 100
 
 @require_safe
 def overview(request: HttpRequest) -> HttpResponseBase:
-    """For who may see letters everywhere or in a pool: then of the settings there."""
+    """Shows it to those who may see dead letters everywhere or in a pool: then of the settings there."""
     user = request.user
     if not may_anywhere(user, rights.SEE):
         raise PermissionDenied

@@ -1,4 +1,4 @@
-"""One replay: its progress by what became of the letters, how it goes, and each letter with why."""
+"""One replay: its progress by what became of the dead letters, how it goes, and each dead letter with why."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -43,10 +43,10 @@ from dlq.replay.rules.speed import LATEST, Moved, MoveRate, move_rate
 from dlq.replay.text import JOBS, OUTCOMES
 from dlq.search.filter import redacted_query
 
-# The steps of a ladder, each with what became of its letters: exact for the first ones, the rest in one row.
+# -- steps of a ladder: exact for the first ones, the rest in one row ----------------------------------------
 
 
-# Steps of which each letter is counted: 1 + 5 + 25 + 125 + 625 of them, however large the job is.
+# Steps of which each dead letter is counted: 1 + 5 + 25 + 125 + 625 of them, however large the job is.
 COUNTED_STEPS = 5
 
 PASSED = StateLabel(_("went on"), "ok", "ok")
@@ -60,7 +60,7 @@ TO_COME = StateLabel(_("not begun"), "off", "wait")
 @dataclass(frozen=True, slots=True)
 class Step:
     """`number` from 1; `onwards`: this step and all after it. `moved` counts what is unconfirmed too.
-    `planned` letters of it did not move yet."""
+    `planned` dead letters of it did not move yet."""
 
     number: int
     onwards: bool
@@ -123,7 +123,7 @@ def _state(job: ReplayJob, number: int, onwards: bool, *, at_rest: bool, moved: 
     return OVER if moved else TO_COME
 
 
-# How often the page looks again: while letters move, and while only agents have something to say.
+# How often the page looks again: while dead letters move, and while only agents have something to say.
 BUSY, QUIET = "2s", "10s"
 PLANNED = "planned"  # which needs the job's slices
 # With what the index has of each: what an item is released as.
@@ -250,7 +250,7 @@ def _outcome(item: ReplayItem) -> StateLabel | None:
     return OUTCOMES[item.outcome] if left else None
 
 
-# -- the list of replays: newest first, filtered, each with what became of its letters -----------------------
+# -- the list of replays: newest first, filtered, each with what became of its dead letters ------------------
 
 
 UNFINISHED = "unfinished"

@@ -1,5 +1,5 @@
-"""The bin: what was discarded, by whom, why, of which setting, and when it is removed for good. Of one
-setting letters can be put back."""
+"""The trash: what was discarded, by whom, why, of which setting, and when it is removed for good. Of one
+setting dead letters can be put back."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -104,7 +104,7 @@ class TrashTable(tables.Table):
 @require_safe
 @sees_letters
 def trash_page(request: HttpRequest) -> HttpResponseBase:
-    """Of every setting that this person may see."""
+    """Shows those of every setting that this person may see."""
     return _page(request, None, "")
 
 
@@ -113,7 +113,7 @@ def trash_page(request: HttpRequest) -> HttpResponseBase:
 def trash_of_setting(request: HttpRequest, key: str) -> HttpResponseBase:
     setting = LaunchSetting.objects.filter(key=key).select_related("pool").first()
     mine = letters_for(request.user).filter(queue=BIN_QUEUE, setting_key=key)
-    # One that is gone may have left letters here; a setting of others is not there.
+    # One that is gone may have left dead letters here; a setting of others is not there.
     if not mine.exists() and (setting is None or why_not(request.user, rights.SEE, setting)):
         raise Http404
     return _page(request, setting, key)

@@ -1,4 +1,4 @@
-"""What waits for a setting: one part of it at a time, as the broker tells it."""
+"""Describes what waits for a setting: one part of it at a time, as the broker tells it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -150,8 +150,8 @@ def _rows(found: MessagePage, user: Any) -> list[tuple[MessageRow, str, str]]:
 
 
 def _acts(key: str, part: str, found: MessagePage) -> list[tuple[Operation[LaunchSetting], str]]:
-    """What can be done with messages of the part, and where it is asked for all of them. With more delayed
-    ones than can be named only trying all of them is possible."""
+    """Returns what can be done with messages of the part, and where it is asked for all of them. With more
+    delayed ones than can be named only trying all of them is possible."""
     if part == IN_DELIVERY or not found.counts.of(part):
         return []
     kinds, begin = (kind for kind, parts in POSSIBLE.items() if part in parts), link("waiting_ask", key)
@@ -209,7 +209,7 @@ def _crumbs(action: WaitingAction) -> list[tuple[Text, str]]:
 
 
 def _letters(request: HttpRequest, action: WaitingAction, items: list[WaitingItem]) -> dict[int, int]:
-    """{broker's id before the death: the letter that it became}, of those that this person may see."""
+    """{broker's id before the death: the dead letter that it became}, of those that this person may see."""
     if action.kind != WaitingKind.TO_DLQ:
         return {}
     numbers = [item.number for item in items if item.fate == MessageResult.DONE]

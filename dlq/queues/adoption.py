@@ -1,10 +1,10 @@
-"""Letters of a foreign dead-letter queue, or of nobody, sorted into the dead-letter queues of the settings
-that they died in, by `_AMQ_ORIG_QUEUE`.
+"""Dead letters of a foreign dead-letter queue, or of nobody, sorted into the dead-letter queues of the
+settings that they died in, by `_AMQ_ORIG_QUEUE`.
 
 The broker moves them, a slice at a time: a slice is in one queue or in the other, whole, whenever this
 process dies. What is left to do is what still lies in the source, so a run that was killed is repeated and
-nothing else. A moved letter does not come through the feed (the broker gives it to its target alone): the
-queues are marked to be walked before the first slice, and the sweep brings the index to what lies there.
+nothing else. A moved dead letter does not come through the feed (the broker gives it to its target alone):
+the queues are marked to be walked before the first slice, and the sweep brings the index to what lies there.
 """
 
 from collections import Counter
@@ -32,16 +32,16 @@ from dlq.queues.foreign import check_foreign_queue
 
 UNKNOWN_QUEUE = dead_letter_queue(UNKNOWN)
 ADOPT = "foreign_queue.adopt"
-# Names of origins that are told apart; letters may claim any.
+# Names of origins that are told apart; dead letters may claim any.
 MOST_ORIGINS = 10_000
 ASKED_AT_ONCE = 500
-# Letters of one move: it is one scan of the queue under a lock of the whole broker.
+# Dead letters of one move: it is one scan of the queue under a lock of the whole broker.
 SLICE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class OriginShare:
-    """The letters of one origin. `key` is the setting that gets them; empty: they stay, `why`."""
+    """The dead letters of one origin. `key` is the setting that gets them; empty: they stay, `why`."""
 
     origin: str
     letters: int
@@ -67,8 +67,8 @@ class AdoptionPlan:
 def plan_adoption(
     source: str, asked: Management, browser: Browser, on_seen: Callable[[int], None] = lambda seen: None
 ) -> AdoptionPlan:
-    """Reads the queue from head to end, changing nothing; `on_seen` is given how many letters were read so
-    far. Raises Refused, WalkIncomplete, BrokerError."""
+    """Reads the queue from head to end, changing nothing; `on_seen` is given how many dead letters were read
+    so far. Raises Refused, WalkIncomplete, BrokerError."""
     address = settings.MA_DLA_ADDRESS if source == UNKNOWN_QUEUE else check_foreign_queue(source, asked)
     before, seen, origins = message_count(asked, source), 0, Counter[str]()
     for piece in browser.walk(address, source):
@@ -83,7 +83,7 @@ def plan_adoption(
 
 
 def origin_queue_of(encoded: bytes) -> str:
-    """Where it died, as the broker noted; empty where nobody says."""
+    """Returns where it died, as the broker noted; empty where nobody says."""
     try:
         found = read_named_values(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
     except MessageUndecodable:

@@ -1,5 +1,5 @@
 """Naming a foreign dead-letter queue, and forgetting it again. Nothing is changed at the broker: the sweep
-walks the queue and brings its letters into the index, and marks them gone once the queue is forgotten.
+walks the queue and brings its dead letters into the index, and marks them gone once the queue is forgotten.
 """
 
 from django.conf import settings
@@ -21,7 +21,7 @@ MANAGE = "dlq.manage_foreign"
 # Each is walked once a day and counted every ten seconds.
 MOST = 200
 LONGEST_NOTE = LONGEST_NAME = 300
-# Queues of brokers and of the MA itself that hold no letters.
+# Queues of brokers and of the MA itself that hold no dead letters.
 NEVER = ("activemq.", "$sys.", "MA.reply.", f"{HOLD}.", "notif.")
 
 
@@ -30,7 +30,7 @@ def foreign_queues() -> QuerySet[LetterQueue]:
 
 
 def key_problem(key: str) -> str | None:
-    """Why no new setting can have this key: its subscription would have the name of a queue that is
+    """Returns why no new setting can have this key: its subscription would have the name of a queue that is
     followed."""
     if not foreign_queues().filter(queue=key).exists():
         return None
@@ -67,7 +67,7 @@ def _exists() -> Refused:
 
 
 def forget_queue(queue: str, act: Act) -> None:
-    """Its letters stay at the broker; the sweep marks their rows gone. Raises Refused."""
+    """Its dead letters stay at the broker; the sweep marks their rows gone. Raises Refused."""
     with transaction.atomic():
         if not foreign_queues().filter(queue=queue).update(foreign=False, note=""):
             raise WronglyAsked("unknown", _("This queue is not followed."))

@@ -1,4 +1,4 @@
-"""What people do with a dead-letter queue of others: follow it, and no longer."""
+"""Describes what people do with a dead-letter queue of others: follow it, and no longer."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class _ForeignQueues(Resource[LetterQueue]):
     """They have no page but their list."""
 
     def __post_init__(self) -> None:
-        """None that an entry of the audit could lead to."""
+        """Names no object that an entry of the audit could lead to."""
 
     def target(self, row: LetterQueue) -> str:
         """Its row goes when it is not followed any more."""
@@ -57,7 +57,7 @@ class FollowQueue(_OfForeignQueue):
 
 
 class UnfollowQueue(_OfForeignQueue):
-    """Its letters stay at the broker."""
+    """Its dead letters stay at the broker."""
 
     code, label = "foreign_queue.unfollow", _("Do not follow")
     address = f"{FOREIGN_QUEUES.route}forget/"

@@ -26,9 +26,9 @@ from dlq.models.replay import UNFINISHED_JOBS
 
 # Of more queues than FEW each is counted less far.
 FEW, COUNTED_OF_MANY = 20, 1_000
-# What "most of them" is judged by: the latest letters, not the whole queue.
+# What "most of them" is judged by: the latest dead letters, not the whole queue.
 LATEST = 500
-# A later report may tell of what a letter died, so what was judged holds for so long, in seconds.
+# A later report may tell of what a dead letter died, so what was judged holds for so long, in seconds.
 HOLDS = 30.0
 MOST_KEPT = 5000
 
@@ -49,7 +49,7 @@ class QueueFacts:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Of a queue with this newest letter and so many."""
+    """What was judged of a queue with this newest dead letter and so many."""
 
     of: tuple[int, int]
     at: float
@@ -63,7 +63,7 @@ _judged: dict[str, _Judged] = {}
 
 
 def facts_of_queues(queues: Sequence[str]) -> dict[str, QueueFacts]:
-    """By queue; some statements for all of them."""
+    """Returns them by queue; some statements for all of them."""
     edges = ends(queues)
     holding = list(edges)
     bound = COUNTED if len(holding) <= FEW else COUNTED_OF_MANY
@@ -96,15 +96,14 @@ def _tops(of: dict[str, tuple[int, int]]) -> dict[str, _Judged]:
 
 
 def forget_facts() -> None:
-    """For tests: as in a process that has just started."""
+    """Resets the state for tests, as in a process that has just started."""
     with _lock:
         _judged.clear()
 
 
-# How many letters died in each of the last hours, for a sparkline: bounded reads of one index, however many
-# died.
-#
-# An hour that is over does not change any more, so it is counted once per process and kept.
+# -- dead-lettered messages of the last hours, for a sparkline -----------------------------------------------
+# Bounded reads of one index. An hour that is over does not change any more: it is counted once per process
+# and kept.
 
 
 HOURS = 24
@@ -118,7 +117,8 @@ _kept: dict[tuple[str, datetime], int] = {}
 
 
 def deaths_by_hour(queues: Sequence[str], now: datetime) -> dict[str, list[int]]:
-    """By queue: the last HOURS hours of the clock, oldest first, the one at hand last; each at most MOST."""
+    """Returns by queue the last HOURS hours of the clock, oldest first, the one at hand last; each at most
+    MOST."""
     this = now.replace(minute=0, second=0, microsecond=0)
     hours = [this - HOUR * back for back in range(HOURS - 1, -1, -1)]
     every = [(queue, hour) for queue in queues for hour in hours]
@@ -135,13 +135,12 @@ def deaths_by_hour(queues: Sequence[str], now: datetime) -> dict[str, list[int]]
 
 
 def forget_hours() -> None:
-    """For tests: as in a process that has just started."""
+    """Resets the state for tests, as in a process that has just started."""
     with _lock:
         _kept.clear()
 
 
-# One row per dead-letter queue: counts, since when, of what; and for the overview who works on it and the
-# last day.
+# -- rows of dead-letter queues; the overview adds assignees and the last day --------------------------------
 
 
 NEW = timedelta(hours=1)
@@ -155,9 +154,9 @@ TRIPPED = StateLabel(gettext_lazy("off by breaker"), "bad", "off")
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """What only the overview tells. `new` in the last hour, as people read it; empty: none. `taken` are the
-    open takings of the setting, `muted` counts its known faults. `trip` is its open trip. `kept`: what the
-    process of the feed counted last."""
+    """Holds what only the overview tells. `new` in the last hour, as people read it; empty: none. `taken` are
+    the open takings of the setting, `muted` counts its known faults. `trip` is its open trip. `kept`: what
+    the process of the feed counted last."""
 
     state: StateLabel
     trip: int | None
@@ -199,7 +198,7 @@ class QueueRow:
 
     @property
     def empty(self) -> bool:
-        """Of a queue that the broker does not count nobody knows that."""
+        """Says so; unknown for a queue that the broker does not count."""
         return self.exact == 0 and self.since is None
 
     @property
@@ -208,7 +207,7 @@ class QueueRow:
 
     @property
     def uncounted(self) -> str:
-        """Why the broker does not count it, for people; empty: it does."""
+        """Returns why the broker does not count it, for people; empty: it does."""
         if self.exact is not None:
             return ""
         if self.figures.problem:
@@ -222,8 +221,8 @@ class QueueRow:
 
     @property
     def indexed(self) -> str:
-        """What our rows know, as people read it: what the sweep counted where the page does not count so
-        far."""
+        """Returns what our rows know, as people read it: what the sweep counted where the page does not count
+        so far."""
         if self._kept_count is not None:
             return number(self._kept_count)
         return count_or_more(self.facts.count, self.facts.bound)
@@ -235,7 +234,8 @@ class QueueRow:
 
     @property
     def differs(self) -> str:
-        """What the index holds where the broker counts something else; empty: the same, or nobody knows."""
+        """Returns what the index holds where the broker counts something else; empty: the same, or nobody
+        knows."""
         if self.exact is None:
             return ""
         if self.facts.count <= self.facts.bound:
@@ -245,7 +245,7 @@ class QueueRow:
 
     @property
     def walk(self) -> QueueState | None:
-        """How far a walk of the queue is that goes on now."""
+        """Returns how far a walk of the queue is that goes on now."""
         return self.more.kept if self.more and self.more.kept and self.more.kept.walking else None
 
 
@@ -254,8 +254,8 @@ def _words(count: int) -> str:
 
 
 def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
-    """Of those that take messages: the others have no dead-letter queue. As many queries for many as for
-    few."""
+    """Returns rows of settings that take messages: the others have no dead-letter queue. As many queries for
+    many as for few."""
     settings = [setting for setting in every if setting.takes_messages]
     figures = figures_for(settings)
     facts = facts_of_queues([dead_letter_queue(setting.key) for setting in settings])
@@ -292,7 +292,7 @@ def _of_nobody(key: str) -> QueueRow:
 
 
 def with_facts(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
-    """With what only the overview tells; as many queries for many as for few."""
+    """Adds what only the overview shows; as many queries for many as for few."""
     keys = [row.key for row in rows]
     tripped = dict(BreakerTrip.objects.filter(ended_at=None).values_list("setting__key", "pk"))
     taken: dict[str, list[Taking]] = {}

@@ -1,12 +1,12 @@
-"""`ReplayJob.counts` and `skipped`: kept by whoever changes a letter of the job, in the same transaction, so
-that no page counts a million items.
+"""`ReplayJob.counts` and `skipped`: kept by whoever changes a dead letter of the job, in the same
+transaction, so that no page counts a million items.
 
 Locks are taken in one order, so that nobody waits in a circle: jobs by their key, all at once and before
-anything of theirs is locked or changed (`lock`), then slices, items, letters. Whoever changes items therefore
-begins with the jobs.
+anything of theirs is locked or changed (`lock`), then slices, items, dead letters. Whoever changes items
+therefore begins with the jobs.
 
 `counts` has a number for each state of items (`planned`, `given_back`, …) and for each outcome (`handled`,
-`failed_again`, `dead_again`, `unknown`); what was given back or is unconfirmed and has none of these waits.
+`failed_again`, `dead_again`, `unknown`); what was replayed or is unconfirmed and has none of these waits.
 """
 
 import json
@@ -59,12 +59,12 @@ def _add(counts: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def total_of(counts: Mapping[str, int]) -> int:
-    """Letters that are, or were, to be moved."""
+    """Dead letters that are, or were, to be moved."""
     return sum(counts.get(state, 0) for state in ItemState.values) - counts.get(ItemState.SKIPPED, 0)
 
 
 def recount(job: UUID) -> None:
-    """From the items themselves: for a job that is being made, and that nobody else changes yet."""
+    """Counts the items themselves: for a job that is being made, and that nobody else changes yet."""
     items = ReplayItem.objects.filter(job=job).order_by()
     counts = dict(items.values_list("state").annotate(Count("pk")))
     left_out = items.filter(state=ItemState.SKIPPED).values_list("why").annotate(Count("pk"))
@@ -72,22 +72,23 @@ def recount(job: UUID) -> None:
 
 
 def left_count(counts: Mapping[str, int]) -> int:
-    """Letters that left their queue by a move of ours, or perhaps by one."""
+    """Dead letters that left their queue by a move of ours, or perhaps by one."""
     return sum(int(counts.get(state, 0)) for state in LEFT)
 
 
 def waiting_of(counts: Mapping[str, int]) -> int:
-    """Of these, the ones of which nothing was heard yet. Never below 0: an outcome may be known before the
-    check of its slice."""
+    """Counts those of which nothing was heard yet. Never below 0: an outcome may be known before the check of
+    its slice."""
     return max(0, left_count(counts) - sum(int(counts.get(outcome, 0)) for outcome in OUTCOMES))
 
 
 def waiting(job: ReplayJob) -> int:
-    """What goes into the bin or out of it goes before no agent: nobody will say anything."""
+    """What goes into the trash or out of it goes before no agent: nobody will say anything."""
     return 0 if job.action in (Action.DISCARD, Action.PUT_BACK) else waiting_of(job.counts)
 
 
-# Writing the items of many letters at once: one statement, where the ORM makes an object and a tuple of each.
+# -- items of many dead letters in one statement -------------------------------------------------------------
+# The ORM would make an object and a tuple of each.
 
 
 _FIELDS = [
@@ -107,8 +108,8 @@ def write_items(
     state: str = ItemState.PLANNED,
     why: str = "",
 ) -> None:
-    """An item of the job for each of these letters, in their order. One that another item has already gets
-    none: the database lets one outstanding replay have a letter. Call it in a transaction."""
+    """An item of the job for each of these dead letters, in their order. One that another item has already
+    gets none: the database lets one outstanding replay have a dead letter. Call it in a transaction."""
     if not letters:
         return
     same = ReplayItem(job=job, slice=piece, state=state, state_at=now, why=why)
@@ -128,7 +129,7 @@ def write_items(
         )
 
 
-# What a job has still to move: found by its slices, of which few are open, among a million items.
+# -- items still to move, found by slices, of which few are open among a million items -----------------------
 
 
 def planned_of(job: ReplayJob) -> QuerySet[ReplayItem]:
@@ -171,7 +172,7 @@ QUEUED, WALKING, RETRY = "queued", "walking", "retry"
 
 
 def is_walking(job: ReplayJob, now: datetime) -> bool:
-    """Without its lease the worker is dead, and its walk with it."""
+    """Says so while the worker has its lease: without it the worker is dead, and its walk with it."""
     return job.walking_since is not None and _is_held(job, now)
 
 

@@ -1,4 +1,4 @@
-"""Asking for letters to be moved: the scope is frozen in one transaction, a worker does the rest."""
+"""Asking for dead letters to be moved: the scope is frozen in one transaction, a worker does the rest."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from dlq.replay.rules.actions import route
 from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen
 from dlq.search.filter import query_for_all
 
-# -- how a job goes about its letters: how fast, when, and whether step by step ------------------------------
+# -- how a job goes about its dead letters: how fast, when, and whether step by step -------------------------
 
 
 LEAST_PER_SECOND, MOST_PER_SECOND = 0.001, 1_000_000.0
@@ -33,8 +33,8 @@ LEAST_PER_SECOND, MOST_PER_SECOND = 0.001, 1_000_000.0
 @dataclass(frozen=True, slots=True)
 class Options:
     """`per_second` 0: as fast as the broker. `window_from` and `window_until`: local times of day, both or
-    neither; the window may span midnight. `ladder`: 1, 5, 25, … letters, and it stops by itself when more
-    than `ladder_percent` of a step fail again. `edit_rule` is what an edit does to each letter."""
+    neither; the window may span midnight. `ladder`: 1, 5, 25, … dead letters, and it stops by itself when
+    more than `ladder_percent` of a step fail again. `edit_rule` is what an edit does to each dead letter."""
 
     per_second: float = 0.0
     window_from: time | None = None
@@ -44,7 +44,7 @@ class Options:
     edit_rule: dict[str, Any] = field(default_factory=dict)
 
     def problem(self) -> str:
-        """What is wrong with them, for people; empty: nothing."""
+        """Returns what is wrong with them, for people; empty: nothing."""
         # What is no number is neither.
         if not (self.per_second == 0 or LEAST_PER_SECOND <= self.per_second <= MOST_PER_SECOND):
             return _("Letters a second: 0 (as fast as possible), or a number from 0.001 to 1,000,000.")
@@ -111,8 +111,8 @@ def create_job(
     Refused.
 
     Whether this person may, and whether every warning was acknowledged, is asked before: here it is only
-    written down. `judged` says how many letters it will be; None: as many as there are. `store` is called
-    in the transaction of the job, `detail` goes into its audit.
+    written down. `judged` says how many dead letters it will be; None: as many as there are. `store` is
+    called in the transaction of the job, `detail` goes into its audit.
     """
     wanted = options or Options()
     check_question(setting, action, scope, wanted, target)
@@ -139,8 +139,7 @@ def create_job(
 def check_question(
     setting: LaunchSetting, action: str, scope: str, options: Options, target: LaunchSetting | None
 ) -> None:
-    """Refuses what no state of the letters would allow; the pre-flight asks the same. Raises
-    Refused."""
+    """Refuses what no state of the dead letters would allow; the pre-flight asks the same. Raises Refused."""
     if action not in Action.values or scope not in Scope.values:
         raise WronglyAsked("not_understood", _("There is no such action or scope."))
     if problem := options.problem():
@@ -218,7 +217,7 @@ def _create(
 
 
 def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: PreflightResult | None) -> int:
-    """How many letters go at most."""
+    """Returns how many dead letters go at most."""
     dead = DeadLetter.objects.filter(queue=job.source_queue, state=LetterState.DEAD)
     job.letters_up_to = dead.aggregate(last=Max("pk"))["last"] or 0
     if job.scope in LISTED:
@@ -239,7 +238,7 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Preflight
 
 
 def second_above(action: str, most: int) -> int:
-    """The limit of the site above which another person approves so many letters; 0: nobody has to."""
+    """The limit of the site above which another person approves so many dead letters; 0: nobody has to."""
     limit: int = settings.MA_SECOND_PERSON_ABOVE
     return limit if limit and most > limit and action in APPROVED else 0
 
@@ -288,6 +287,6 @@ def about_job(job: ReplayJob) -> dict[str, Any]:
 
 
 def details_of(job: ReplayJob) -> dict[str, Any]:
-    """Of every entry about it: what its name does not say."""
+    """Returns for every entry about it what its name does not say."""
     query = query_for_all(job.query, job.setting_key)
     return {"from": job.source_queue, "to": job.target_queue, "query": query}

@@ -1,5 +1,5 @@
-"""What people do with a replay that is there: pause, resume, cancel, approve, refuse. Each is one conditional
-UPDATE, with its entry in the audit.
+"""Describes what people do with a replay that is there: pause, resume, cancel, approve, refuse. Each is one
+conditional UPDATE, with its entry in the audit.
 
 The worker looks between two slices: what is on its way is finished and checked, and stays where it went.
 """
@@ -65,7 +65,7 @@ REPLAY_JOBS = Resource(
 
 
 def title(job: ReplayJob) -> str:
-    """What it does, and the begin of its id."""
+    """Returns what it does, and the begin of its id."""
     words = {
         Action.GIVE_BACK: gettext("Replay %(id)s"),
         Action.REDIRECT: gettext("Redirect %(id)s"),
@@ -143,7 +143,8 @@ class PauseReplay(_ActsOnReplay):
 
 
 class ResumeReplay(_ActsOnReplay):
-    """Of a disabled setting it waits for open consumers again, unless `stopping` is acknowledged."""
+    """Resumes a replay. For a disabled setting it waits for open consumers again, unless `stopping` is
+    acknowledged."""
 
     code, label, icon, immediate = "replay.resume", _("Go on"), "play", True
     inputs = {

@@ -1,4 +1,5 @@
-"""What a person asks for, from the first look to the job: the same for pages, REST and the command line.
+"""Describes what a person asks for, from the first look to the job: the same for pages, REST and the command
+line.
 
 Who may, what would happen, what has to be acknowledged first; then `dlq.replay.creation.create_job` writes it
 down.
@@ -45,7 +46,7 @@ class ReplayRequest:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     def rows(self, by: Person) -> QuerySet[DeadLetter]:
-        """The letters of the scope, as the job would take them. Raises Refused for a filter that is
+        """The dead letters of the scope, as the job would take them. Raises Refused for a filter that is
         wrong."""
         if self.scope in LISTED:
             return source_rows(self.action, self.setting.key).filter(pk__in=self.letters)
@@ -57,7 +58,7 @@ def listed_scope(letters: Sequence[int]) -> Scope:
 
 
 def check_rights(by: Any, replay_request: ReplayRequest) -> None:
-    """Raises NotAllowed; nothing about the letters was looked at."""
+    """Raises NotAllowed; nothing about the dead letters was looked at."""
     right = RIGHTS[replay_request.action]
     why = why_not(by, rights.SEE, replay_request.setting) or why_not(by, right, replay_request.setting)
     if not why and replay_request.target is not None:
@@ -67,7 +68,7 @@ def check_rights(by: Any, replay_request: ReplayRequest) -> None:
 
 
 def check_request(replay_request: ReplayRequest, *, by: Person, now: datetime) -> PreflightResult:
-    """Whether this person may, and what would happen; changes nothing. Raises NotAllowed, Refused."""
+    """Returns whether this person may, and what would happen; changes nothing. Raises NotAllowed, Refused."""
     check_rights(by, replay_request)
     if len(replay_request.letters) > LARGEST_SELECTION:
         text = _("At most %(n)s letters at a time.") % {"n": LARGEST_SELECTION}
@@ -171,7 +172,7 @@ def run(
 
 
 def _not_of_setting(replay_request: ReplayRequest) -> Refused:
-    """A list names letters of one setting only: who names others has looked at something else."""
+    """A list names dead letters of one setting only: who names others has looked at something else."""
     known = set(
         source_rows(replay_request.action, replay_request.setting.key)
         .filter(pk__in=replay_request.letters)

@@ -1,4 +1,5 @@
-"""Which letters a job is about: the rows of its scope, frozen, and the list that people chose."""
+"""Describes which dead letters a job is about: the rows of its scope, frozen, and the list that people
+chose."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -23,9 +24,10 @@ LISTED = (Scope.ONE, Scope.SELECTION)
 
 
 def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
-    """Letters of the setting's queue that can be given back: dead, not on their way, with an id to move them
-    by."""
-    # Asked letter by letter: a page that counts up to a bound never reads every item there ever was.
+    """Dead letters of the setting's queue that can be replayed: dead, not on their way, with an id to move
+    them by."""
+    # Asked dead letter by dead letter: a page that counts up to a bound never reads every item there ever
+    # was.
     outstanding = ReplayItem.objects.filter(letter=OuterRef("pk"), released_as="")
     letters = DeadLetter.objects.filter(
         queue=dead_letter_queue(setting.key), state=LetterState.DEAD, orig_message_id__gte=0
@@ -34,12 +36,14 @@ def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
 
 
 def source_rows(action: str, key: str) -> QuerySet[DeadLetter]:
-    """Every letter, in any state, of the queue that the action takes letters of this setting from."""
+    """Every dead letter, in any state, of the queue that the action takes dead letters of this setting
+    from."""
     from_here = route(action, key)
     letters = DeadLetter.objects.filter(queue=from_here.source)
     if action != Action.PUT_BACK:
         return letters
-    # In the bin lie the letters of all settings, each with the queue that it came from; the key has an index.
+    # In the trash lie the dead letters of all settings, each with the queue that it came from; the key has an
+    # index.
     return letters.filter(setting_key=key, orig_queue=from_here.target)
 
 
@@ -57,8 +61,8 @@ def matching(
     from dlq.search.visibility import found
 
     if names := sorted(LetterFilter.page_own.intersection(QueryDict(query))):
-        # On a page they choose the letters, or the part of a list that is shown; as a filter they would find
-        # all.
+        # On a page they choose the dead letters, or the part of a list that is shown; as a filter they would
+        # find all.
         raise WronglyAsked(
             "bad_filter",
             _("No filter, but of the address of a page: %(names)s. Nothing was chosen by it.")
@@ -83,8 +87,9 @@ def frozen(job: ReplayJob) -> QuerySet[DeadLetter]:
 
 
 def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
-    """An item for each of these letters, planned or left out with why. Call it in the transaction that makes
-    the job; raises Refused. Of two jobs that take one letter at once the database lets one have it."""
+    """An item for each of these dead letters, planned or left out with why. Call it in the transaction that
+    makes the job; raises Refused. Of two jobs that take one dead letter at once the database lets one have
+    it."""
     for start in range(0, len(letters), PIECE):
         _freeze_piece(job, letters[start : start + PIECE], now)
     counts.recount(job.pk)

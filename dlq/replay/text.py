@@ -1,4 +1,4 @@
-"""What is said of a replay: its bars, why it waits, how it goes about its letters."""
+"""Describes what is said of a replay: its bars, why it waits, how it goes about its dead letters."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ from dlq.replay.counts import CONSUMERS_OPEN, STOPPING, WALKING, reason_to_wait,
 from dlq.replay.preflight.text import OPERATION_WORDS, reason
 from dlq.replay.rules.ladder import step_size
 
-# -- how the states of letters and replays look --------------------------------------------------------------
+# -- how the states of dead letters and replays look ---------------------------------------------------------
 
 
 BODY_DELETED = _(
@@ -64,7 +64,8 @@ OUTCOMES: dict[str, StateLabel] = {
 
 
 def replay_counts(job: ReplayJob) -> dict[str, int]:
-    """By state of items and by outcome; kept with the job. One of an earlier version is counted."""
+    """Returns them by state of items and by outcome; kept with the job. One of an earlier version is
+    counted."""
     if job.counts or not job.total:
         return {name: int(count) for name, count in job.counts.items()}
     rows = ReplayItem.objects.filter(job=job).order_by().values_list("state", "outcome").annotate(Count("pk"))
@@ -77,7 +78,7 @@ def replay_counts(job: ReplayJob) -> dict[str, int]:
 
 
 def to_move(job: ReplayJob, counts: Mapping[str, int]) -> int:
-    """While letters are still written down, `total` is what the job began with."""
+    """While dead letters are still written down, `total` is what the job began with."""
     past = [state for state in ItemState if state != ItemState.PLANNED]
     planned = counts.get(ItemState.PLANNED, 0)
     return (
@@ -86,7 +87,7 @@ def to_move(job: ReplayJob, counts: Mapping[str, int]) -> int:
 
 
 def unsettled_count(job: ReplayJob, counts: Mapping[str, int]) -> int:
-    """Letters of which there will still be news."""
+    """Dead letters of which there will still be news."""
     if job.action not in DELIVERING:
         return 0
     return waiting_of(counts) + counts.get(Outcome.FAILED_AGAIN, 0)
@@ -106,18 +107,19 @@ BACK = StateLabel(gettext_lazy("not moved, in its queue again"), "warn", "letter
 
 
 def is_back(item: ReplayItem) -> bool:
-    """Another consumer had the letter and let go of it: nobody took it, it is in its queue."""
+    """Another consumer had the dead letter and let go of it: nobody took it, it is in its queue."""
     return item.state == ItemState.TAKEN_ELSEWHERE and item.letter.state == LetterState.DEAD
 
 
 def item_label(job: ReplayJob, state: str) -> StateLabel:
-    """How the state of one letter of this job looks: what is moved into the bin was not given back."""
+    """Returns how the state of one dead letter of this job looks: what is moved into the trash was not given
+    back."""
     icon = "trash" if job.action == Action.DISCARD else "back"
     return StateLabel(moved_word(job), "info", icon) if state == ItemState.GIVEN_BACK else ITEMS[state]
 
 
 def replay_bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
-    """What was moved, and of that what became of it; then what could not be, where there is any."""
+    """Returns what was moved, and of that what became of it; then what could not be, where there is any."""
     moved, planned = counts.get(ItemState.GIVEN_BACK, 0), counts.get(ItemState.PLANNED, 0)
     elsewhere, unconfirmed = counts.get(ItemState.TAKEN_ELSEWHERE, 0), counts.get(ItemState.UNCONFIRMED, 0)
     unknown = counts.get(Outcome.UNKNOWN, 0)
@@ -232,7 +234,7 @@ def skipped_rows(job: ReplayJob) -> list[tuple[str, str, int]]:
 
 
 def how(job: ReplayJob) -> list[Fact]:
-    """How it goes about its letters; only what somebody chose."""
+    """Returns how it goes about its dead letters; only what somebody chose."""
     facts = []
     if job.per_second:
         facts.append(
@@ -260,7 +262,7 @@ def how(job: ReplayJob) -> list[Fact]:
 
 
 def rule(job: ReplayJob, masks: Masks) -> list[Fact]:
-    """What an edit does to each letter; masked values are not told."""
+    """Returns what an edit does to each dead letter; masked values are not told."""
     if not job.edit_rule:
         return []
     names = masks.names_of([job.setting_key])

@@ -1,4 +1,4 @@
-"""What the fields of the filter mean for the rows."""
+"""Describes what the fields of the filter mean for the rows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ from dlq.models.remark import fault_of_row
 from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words
 from dlq.search.storing import masked_names_digest
 
-# What a filter of dead letters asks for, as conditions that pages, counts and jobs use alike.
+# -- conditions of a filter, used alike by pages, counts and jobs --------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`by_index`: with queues and states before it an index holds just the letters that match, so how many
-    these are is told without reading others. `wanted`: the words that it stands for, found by their own
+    """`by_index`: with queues and states before it an index holds just the dead letters that match, so how
+    many these are is told without reading others. `wanted`: the words that it stands for, found by their own
     index."""
 
     q: Q
@@ -84,7 +84,7 @@ Wrong = dict[str, list[str]]
 
 
 def asked_for(cleaned: Mapping[str, Any], masks: Masks, *, queue: str = "", at: datetime) -> Query:
-    """What a person with these masks asked for at this instant, of one queue or of every one. Raises
+    """Returns what a person with these masks asked for at this instant, of one queue or of every one. Raises
     ValidationError for what only the rows or the rights of the person tell to be wrong."""
     wrong: Wrong = defaultdict(list)
     queues = _queues(cleaned, queue)
@@ -196,21 +196,21 @@ def _pairs(
 
 
 def _unmasked(masks: Masks, cleaned: Mapping[str, Any]) -> Iterator[Condition]:
-    """For who may not see everything: only letters in whose words nothing is that tells what they may not
-    see."""
+    """Yields conditions for those who may not see everything: only dead letters whose words reveal nothing of
+    what they may not see."""
     if not masks.any:
         return
     if cleaned.get("text"):
         yield Condition(_searchable(everybodys_masks()))
     for name, _value in cleaned.get("prop") or ():
-        # A letter may say that it is of another setting than its queue's.
+        # A dead letter may say that it is of another setting than its queue's.
         if masking := [key for key, names in masks.lists.items() if name in names]:
             yield Condition(~Q(setting_key__in=masking))
 
 
 def _searchable(everybodys: Masks) -> Q:
-    """Letters in whose words nothing is that is masked now. One whose setting masks more since its words were
-    put into the index is not found by them until they are made anew."""
+    """Dead letters in whose words nothing is that is masked now. One whose setting masks more since its words
+    were put into the index is not found by them until they are made anew."""
     known = list(everybodys.lists)
     queues = [dead_letter_queue(key) for key in known]
     by_names: dict[frozenset[str], list[str]] = {}
@@ -225,7 +225,7 @@ def _searchable(everybodys: Masks) -> Q:
     return found
 
 
-# Form fields of the filter: values that repeat, and numbers that say what is wrong with them.
+# -- form fields: repeated values, numbers with an error text ------------------------------------------------
 
 
 MOST_VALUES = 10

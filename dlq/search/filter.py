@@ -18,7 +18,7 @@ from dlq.search.conditions import PairsFilter, Query, WholeNumberFilter, asked_f
 
 EVERY_STATE = "every"
 STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("every state"))]
-# What nothing is known of: of letters without a protocol.
+# What nothing is known of: of dead letters without a protocol.
 UNKNOWN_ONES = [
     ("fingerprint", gettext_lazy("Fingerprint")),
     ("exception_type", gettext_lazy("Exception")),
@@ -109,13 +109,13 @@ class LetterFilter(SearchFilter):
 
 
 def query_for_all(query: str, setting_key: str = "") -> str:
-    """As somebody without any right may see it."""
+    """Returns the query as somebody without any right may see it."""
     return redacted_query(query, everybodys_masks(), setting_key) if "prop" in query else query
 
 
 def redacted_query(query: str, masks: Masks, setting_key: str = "") -> str:
     """A filter as of an address, without the values of masked properties: whoever reads it would know that a
-    letter has them. Of `setting_key`; without one of letters of any setting."""
+    dead letter has them. Of `setting_key`; without one of dead letters of any setting."""
     data = QueryDict(query).copy()
     if not masks.any or "prop" not in data:
         return query

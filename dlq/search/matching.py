@@ -1,4 +1,4 @@
-"""Conditions on letters by their words, for any query on DeadLetter."""
+"""Conditions on dead letters by their words, for any query on DeadLetter."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,13 +8,12 @@ from django.db.models import BooleanField, F, Func, Value
 
 from dlq.search.words import pair_word, words_of
 
-# The inverted index as a table of each database; not a model, because no field of Django is one.
-#
-# PostgreSQL: `words` as tsvector beside the number of the letter, with GIN, which finds the letters of a
-# word; a table of its own, because every change of a letter's row would write all of its words again. SQLite:
-# FTS5 that keeps neither texts nor positions; its row number is the letter's. It cannot forget a letter
-# without its words, and need not: numbers of letters are never used again, and whoever asks joins with the
-# letters.
+# -- the inverted index, a table of each database ------------------------------------------------------------
+# It is no model, because no field of Django is one. PostgreSQL: `words` as tsvector beside the number of the
+# dead letter, with GIN, which finds the dead letters of a word; a table of its own, because every change of a
+# dead letter's row would write all of its words again. SQLite: FTS5 that keeps neither texts nor positions;
+# its row number is the dead letter's. It cannot forget a row without its words, and need not: numbers are
+# never used again, and whoever asks joins with the dead letters.
 
 
 TABLE = "dlq_words"
@@ -22,7 +21,7 @@ TABLE = "dlq_words"
 POSTGRESQL = (
     f"CREATE TABLE {TABLE} (letter_id bigint PRIMARY KEY, words tsvector NOT NULL)",
     f"CREATE INDEX {TABLE}_of_letters ON {TABLE} USING gin (words)",
-    # Words go with their letter, by whatever way it is deleted.
+    # Words go with their dead letter, by whatever way it is deleted.
     f"CREATE FUNCTION {TABLE}_forget() RETURNS trigger LANGUAGE plpgsql AS "
     f"$$ BEGIN DELETE FROM {TABLE} WHERE letter_id = OLD.id; RETURN NULL; END $$",
     f"CREATE TRIGGER {TABLE}_forget AFTER DELETE ON dlq_deadletter FOR EACH ROW EXECUTE FUNCTION "
@@ -90,7 +89,8 @@ def wanted_pairs(pairs: Iterable[tuple[str, str]]) -> list[Wanted]:
 
 
 def expression(wanted: Iterable[Wanted]) -> str:
-    """In the language of the database; every word is quoted, so no character of one is of that language."""
+    """Returns it in the language of the database; every word is quoted, so no character of one is of that
+    language."""
     if connection.vendor == "postgresql":
         return " & ".join(f"'{_doubled(word)}'{':*' if begins else ''}" for word, begins in wanted)
     return " AND ".join(f'"{word}"{" *" if begins else ""}' for word, begins in wanted)
@@ -102,7 +102,7 @@ def _doubled(word: str) -> str:
 
 
 class HasWords(Func):
-    """True of letters with all the words. They are a parameter: nothing of them gets into the SQL."""
+    """True of dead letters with all the words. They are a parameter: nothing of them gets into the SQL."""
 
     output_field = BooleanField()
     conditional = True
@@ -120,7 +120,7 @@ class HasWords(Func):
 
 
 def matching_numbers(wanted: Iterable[Wanted], *, above: int, below: int, most: int) -> list[int]:
-    """Numbers of letters with all the words, in `above` < number < `below`: the newest `most` of them on
+    """Numbers of dead letters with all the words, in `above` < number < `below`: the newest `most` of them on
     SQLite, any on PostgreSQL, whose index has no order."""
     if connection.vendor == "postgresql":
         sql = (
@@ -138,13 +138,13 @@ def matching_numbers(wanted: Iterable[Wanted], *, above: int, below: int, most: 
 
 
 def in_order() -> bool:
-    """Whether `matching_numbers` are the newest."""
+    """Returns whether `matching_numbers` are the newest."""
     return connection.vendor != "postgresql"
 
 
 def those_with(wanted: Iterable[Wanted], candidates: Sequence[int]) -> list[int]:
-    """Those of `candidates` that have all the words, in their order. Bounded by them, or by the letters with
-    the words between the least and the greatest of them."""
+    """Those of `candidates` that have all the words, in their order. Bounded by them, or by the dead letters
+    with the words between the least and the greatest of them."""
     asked = expression(wanted)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

@@ -1,9 +1,10 @@
-"""A page of what a filter finds, newest first, in bounded time whatever it asks for and however many letters
-there are.
+"""A page of what a filter finds, newest first, in bounded time whatever it asks for and however many dead
+letters there are.
 
-A condition that matches few letters is asked first, by its index; the others are then asked of those few.
-Where every condition alone matches many, letters are looked through from the newest on, in windows, until the
-page is full, or for BUDGET seconds: then the page says how far it got, and the next one goes on from there.
+A condition that matches few dead letters is asked first, by its index; the others are then asked of those
+few. Where every condition alone matches many, dead letters are looked through from the newest on, in windows,
+until the page is full, or for BUDGET seconds: then the page says how far it got, and the next one goes on
+from there.
 """
 
 import time
@@ -20,18 +21,18 @@ from dlq.models import DeadLetter, LetterState
 from dlq.search import matching
 from dlq.search.conditions import Condition, Query
 
-# So many letters are few: each is then looked at.
+# So many dead letters are few: each is then looked at.
 FEW = 10_000
 BATCH = 1000
-# Letters of the first window, and of the largest.
+# Dead letters of the first window, and of the largest.
 WINDOW, WIDEST = 500, 32_000
 BUDGET = 0.15  # seconds
 
 
 @dataclass(slots=True)
 class Newest(Found[int]):
-    """Numbers of letters. `count` of all that match, exact or (`more`) at least so many, of which `about`
-    there may be."""
+    """Numbers of dead letters. `count` of all that match, exact or (`more`) at least so many, of which
+    `about` there may be."""
 
     count: int = 0
     more: bool = False
@@ -39,7 +40,7 @@ class Newest(Found[int]):
 
     @property
     def words(self) -> str:
-        """How many, for people."""
+        """Returns how many, for people."""
         if not self.more:
             return number(self.count)
         if self.about is not None:
@@ -48,7 +49,7 @@ class Newest(Found[int]):
 
 
 def newest(rows: QuerySet[DeadLetter], asked: Query, *, before: int | None, size: int) -> Newest:
-    """`rows`: what the person may see, without the filter. `size` letters at most, below `before`."""
+    """`rows`: what the person may see, without the filter. `size` dead letters at most, below `before`."""
     with quick():
         return _Search(rows, asked, before, size).run()
 
@@ -88,7 +89,7 @@ class _Search:
     # -- a condition that matches few ------------------------------------------------------------------------
 
     def _few(self, condition: Condition) -> list[int] | None:
-        """The letters that match it, newest first; None where they are many, or no index tells."""
+        """The dead letters that match it, newest first; None where they are many, or no index tells."""
         if condition.wanted:
             found = matching.matching_numbers(condition.wanted, above=-1, below=2**63 - 1, most=FEW + 1)
         elif condition.by_index:
@@ -147,7 +148,7 @@ class _Search:
     def _windows(
         self, words: Sequence[Condition], hi: int, bottom: int
     ) -> Iterator[tuple[int, list[int] | None]]:
-        """Lower ends, downwards; with the letters that have the words, where words are asked for."""
+        """Lower ends, downwards; with the dead letters that have the words, where words are asked for."""
         width = WINDOW
         while hi > bottom:
             if words and matching.in_order():
@@ -166,8 +167,8 @@ class _Search:
             hi, width = lo, min(width * 2, WIDEST)
 
     def _lower(self, hi: int, width: int, bottom: int) -> int:
-        """The lower end of a window of `width` letters below `hi`: where the index of places is in order,
-        letters of other places in between do not count."""
+        """The lower end of a window of `width` dead letters below `hi`: where the index of places is in
+        order, dead letters of other places in between do not count."""
         if len(self._asked.queues or ("",)) == 1 and len(self._asked.states or ("", "")) == 1:
             below = self._places.filter(pk__lt=hi).order_by("-pk").values_list("pk", flat=True)
             found = list(below[width - 1 : width])
@@ -221,7 +222,7 @@ class _Search:
 
 
 def _with_index(asked: Query) -> Query:
-    """Of all queues together an index knows only what is dead: another state is a condition like any
+    """Uses the index over all queues, which knows only what is dead: another state is a condition like any
     other."""
     if asked.queues is not None or asked.states is None or asked.states == (LetterState.DEAD.value,):
         return asked

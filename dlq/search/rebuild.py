@@ -1,14 +1,14 @@
 """Building the index of words again, in bounded pieces, while the site runs.
 
-A row (`WordRebuild`) says how far it is. Each piece is one transaction: the words of its letters, their mark
-`words_without` and the new position. Killed before its commit nothing of the piece is there, after it the
-next piece follows; the worker goes on with one that nobody drives (`dlq.put_words`). Words are made of what a
-letter holds now, so nothing comes back of one that was erased or whose body is over.
+A row (`WordRebuild`) says how far it is. Each piece is one transaction: the words of its dead letters, their
+mark `words_without` and the new position. Killed before its commit nothing of the piece is there, after it
+the next piece follows; the worker goes on with one that nobody drives (`dlq.put_words`). Words are made of
+what a dead letter holds now, so nothing comes back of one that was erased or whose body is over.
 
-SQLite's index cannot forget a letter without its very words. There the rebuild begins with an empty index,
-and until it has reached a letter nobody else adds or removes words of it: `catch_up` waits, and `pending`
-letters have none. On PostgreSQL a piece replaces the words of its letters, so it may meet whoever stores or
-erases them: rows are locked.
+SQLite's index cannot forget a dead letter without its very words. There the rebuild begins with an empty
+index, and until it has reached a dead letter nobody else adds or removes words of it: `catch_up` waits, and
+`pending` dead letters have none. On PostgreSQL a piece replaces the words of its dead letters, so it may meet
+whoever stores or erases them: rows are locked.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ from dlq.search.matching import NO_SQLITE, SQLITE, TABLE
 from dlq.search.storing import index_words, masked_names_digest, property_texts, texts_of
 from dlq.search.words import all_words
 
-# Letters of a piece, and about how many bytes of bodies they may have.
+# Dead letters of a piece, and about how many bytes of bodies they may have.
 PIECE, PIECE_BYTES = 200, 8 * 1024 * 1024
 
 
@@ -36,7 +36,8 @@ def open_rebuild() -> WordRebuild | None:
 
 @transaction.atomic
 def begin_rebuild(now: datetime, *, again: bool = False) -> WordRebuild:
-    """The open one goes on; `again`: from the first letter, because what it put in is no longer right."""
+    """The open one goes on; `again`: from the first dead letter, because what it put in is no longer
+    right."""
     rebuild = WordRebuild.objects.select_for_update().filter(open=True).first()
     if rebuild is not None and not again:
         return rebuild
@@ -81,7 +82,7 @@ def pending(letters: Iterable[DeadLetter]) -> set[int]:
 
 
 def _following(rebuild: WordRebuild) -> tuple[list[DeadLetter], int]:
-    """The letters of the next piece, locked, and up to which number they are all that there are."""
+    """The dead letters of the next piece, locked, and up to which number they are all that there are."""
     rows = DeadLetter.objects.filter(pk__gt=rebuild.position, pk__lte=rebuild.last).order_by("pk")
     sizes = list(rows.values_list("pk", "size")[:PIECE])
     sums = accumulate(size for _pk, size in sizes)
@@ -94,8 +95,8 @@ def _following(rebuild: WordRebuild) -> tuple[list[DeadLetter], int]:
 
 
 def _remove(numbers: Sequence[int], after: int, up_to: int) -> None:
-    """Their words, and words of letters that are gone. A letter that is stored at this moment comes with its
-    words: a statement sees both or neither."""
+    """Their words, and words of dead letters that are gone. A dead letter that is stored at this moment comes
+    with its words: a statement sees both or neither."""
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {TABLE} WHERE letter_id = ANY(%s)", [list(numbers)])
         cursor.execute(
@@ -105,11 +106,12 @@ def _remove(numbers: Sequence[int], after: int, up_to: int) -> None:
         )
 
 
-# -- words of letters out of the index of words --------------------------------------------------------------
+# -- words of dead letters out of the index of words ---------------------------------------------------------
 
 
 def forget_words(letters: Sequence[DeadLetter]) -> None:
-    """In the transaction in which they forget what they held, and before. `letters` with their content."""
+    """Call it in the transaction in which they forget what they held, and before. `letters` with their
+    content."""
     known = [letter for letter in letters if letter.words_without]
     if not known:
         return
@@ -123,7 +125,7 @@ def forget_words(letters: Sequence[DeadLetter]) -> None:
 
 
 def _forget_on_sqlite(letters: Sequence[DeadLetter]) -> None:
-    """Its index forgets a letter only by the very words that it was given. Where other names are masked
+    """Its index forgets a dead letter only by the very words that it was given. Where other names are masked
     since, nobody knows these: then the index is built again, which begins with an empty one."""
     masks, pairs_of, waiting = everybodys_masks(), property_texts, pending(letters)
     there = [letter for letter in letters if letter.pk not in waiting]
@@ -140,7 +142,7 @@ def _forget_on_sqlite(letters: Sequence[DeadLetter]) -> None:
 
 
 def merge() -> None:
-    """On SQLite: what was forgotten leaves the index by merging its parts, a bounded step at a time."""
+    """Merges parts of the index on SQLite, a bounded step at a time: only so leaves it what was forgotten."""
     if connection.vendor != "sqlite":
         return
     pages = -STEP  # the first step takes all parts together
@@ -160,7 +162,7 @@ STEP = 500
 
 
 def put_words(letters: Sequence[DeadLetter]) -> None:
-    """Of those whose words were taken out. Of what is not in the index yet `catch_up` or a rebuild puts them
-    in."""
+    """Indexes those whose words were taken out. What is not in the index yet, `catch_up` or a rebuild
+    adds."""
     waiting = pending(letters)
     index_words([letter for letter in letters if letter.words_without and letter.pk not in waiting])

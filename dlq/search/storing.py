@@ -1,4 +1,4 @@
-"""Putting letters into the index of words: in the transaction that stores them, or later, in bounded
+"""Putting dead letters into the index of words: in the transaction that stores them, or later, in bounded
 pieces."""
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from dlq.models import DeadLetter, WordRebuild
 from dlq.search.matching import TABLE
 from dlq.search.words import all_words
 
-# -- which words a letter has --------------------------------------------------------------------------------
+# -- which words a dead letter has ---------------------------------------------------------------------------
 #
 # What its setting masks is left out of its words: a search would tell it. A masked property is found by its
 # exact value alone, and only by who may see it (`Masks.refusal`). `words_without` says what was left out, so
@@ -32,7 +32,7 @@ SEARCHED = 64 * 1024
 
 
 def masked_names_digest(names: Iterable[str]) -> str:
-    """For `words_without`: which names were left out."""
+    """Returns for `words_without` which names were left out."""
     return blake2b("\0".join(sorted(names)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -47,8 +47,8 @@ def texts_of(letter: DeadLetter, names: Set[str], pairs: Iterable[tuple[str, str
 
 
 def is_body_complete(letter: DeadLetter) -> str:
-    """As far as it is searched. The row's own head suffices for a short one: no message is taken apart for
-    it."""
+    """Returns the body as far as it is searched. The row's own head suffices for a short one: no message is
+    parsed for it."""
     if len(letter.body_text) < HEAD_OF_TEXT:
         return "" if _is_hexadecimal(letter) else letter.body_text
     try:
@@ -83,12 +83,12 @@ def property_texts(letter: DeadLetter) -> list[tuple[str, str]]:
     return found
 
 
-# Letters of one step of `catch_up`; a body has up to 1 MB.
+# Dead letters of one step of `catch_up`; a body has up to 1 MB.
 PIECE = 200
 
 
 def prepare(rows: Sequence[DeadLetter]) -> list[list[str]]:
-    """The words of letters that are about to be stored. Sets `words_without`."""
+    """The words of dead letters that are about to be stored. Sets `words_without`."""
     masks = everybodys_masks()
     found = []
     for row in rows:
@@ -99,7 +99,7 @@ def prepare(rows: Sequence[DeadLetter]) -> list[list[str]]:
 
 
 def add_words(rows: Sequence[DeadLetter], words: Sequence[Sequence[str]]) -> None:
-    """After the letters got their numbers, in the same transaction: a kill before its commit leaves
+    """After the dead letters got their numbers, in the same transaction: a kill before its commit leaves
     neither."""
     pairs = [(row.pk, each) for row, each in zip(rows, words, strict=True) if each]
     if not pairs:
@@ -125,9 +125,9 @@ def _copy(cursor: Any, pairs: Sequence[tuple[int, Sequence[str]]]) -> None:
 
 
 def catch_up(most: int = PIECE) -> int:
-    """Words of letters that were stored before there was an index of words; how many. Two at a time take
-    turns, or one of them finds nothing: the letters are locked, where the database has locks of rows. While
-    the index is built again on SQLite, the rebuild comes to them."""
+    """Words of dead letters that were stored before there was an index of words; how many. Two at a time take
+    turns, or one of them finds nothing: the dead letters are locked, where the database has locks of rows.
+    While the index is built again on SQLite, the rebuild comes to them."""
     with transaction.atomic():
         if connection.vendor == "sqlite" and WordRebuild.objects.filter(open=True).exists():
             return 0
@@ -138,7 +138,7 @@ def catch_up(most: int = PIECE) -> int:
 
 
 def index_words(letters: Sequence[DeadLetter]) -> None:
-    """Adds the words of letters of which the index has none, and marks them. In a transaction."""
+    """Adds the words of dead letters of which the index has none, and marks them. In a transaction."""
     add_words(letters, prepare(letters))
     marked: dict[str, list[int]] = defaultdict(list)
     for letter in letters:

@@ -1,5 +1,6 @@
-"""Which dead letters somebody may see, and which of them a filter finds: the one way to letters for pages,
-REST, export and jobs. No request is needed: a worker asks with the rights of who began the job.
+"""Describes which dead letters somebody may see, and which of them a filter finds: the one way to dead
+letters for pages, REST, export and jobs. No request is needed: a worker asks with the rights of who began the
+job.
 """
 
 from dataclasses import replace
@@ -25,8 +26,9 @@ def sees_all(user: Any) -> bool:
 
 
 def letters_for(user: Any) -> QuerySet[DeadLetter]:
-    """Every letter with the permission; else those in the queues of settings in pools where the person may
-    see them, and what of these was discarded. Whose a letter is says its queue, never the letter itself."""
+    """Every dead letter with the permission; else those in the queues of settings in pools where the person
+    may see them, and what of these was discarded. Whose a dead letter is says its queue, never the dead
+    letter itself."""
     if sees_all(user):
         return DeadLetter.objects.all()
     mine = settings_for(user, SEE).order_by()
@@ -36,7 +38,7 @@ def letters_for(user: Any) -> QuerySet[DeadLetter]:
 
 
 def queues_for(user: Any) -> tuple[str, ...] | None:
-    """Names of the queues in which this person may see letters; None: every queue."""
+    """Names of the queues in which this person may see dead letters; None: every queue."""
     if sees_all(user):
         return None
     keys = settings_for(user, SEE).order_by().values_list("key", flat=True)
@@ -44,8 +46,8 @@ def queues_for(user: Any) -> tuple[str, ...] | None:
 
 
 def dead_queues_for(user: Any) -> list[str]:
-    """Names of the queues that ever held a letter and in which this person may see all of them. Without the
-    bin: what lies there is another matter."""
+    """Names of the queues that ever held a dead letter and in which this person may see all of them. Without
+    the trash: what lies there is another matter."""
     mine = queues_for(user)
     there = ranges.queues() if mine is None else mine
     return [queue for queue in there if queue != dead_letter_queue(BIN)]
@@ -56,7 +58,7 @@ def newest_found(filters: LetterFilter, user: Any, *, before: int | None = None,
     asked, mine = filters.asked, queues_for(user)
     rows = DeadLetter.objects.all()
     if mine is not None:
-        # By names of queues, which indexes have; of the bin, by what else is known of each letter.
+        # By names of queues, which indexes have; of the trash, by what else is known of each dead letter.
         asked = replace(
             asked, queues=tuple(sorted({*mine} & {*(mine if asked.queues is None else asked.queues)}))
         )
@@ -74,7 +76,7 @@ def found(
     request: HttpRequest | None = None,
     at: datetime | None = None,
 ) -> tuple[LetterFilter, QuerySet[DeadLetter]]:
-    """The filter and the letters it finds, unordered; nothing at all where the filter is not valid
+    """The filter and the dead letters it finds, unordered; nothing at all where the filter is not valid
     (`.problem` says why, in words). `rows` narrows it further, `queue` to one. `at`: when it was asked, None:
     now. Without a state it asks for what is dead."""
     data = (QueryDict(query) if isinstance(query, str) else query).copy()

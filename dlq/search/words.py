@@ -1,7 +1,7 @@
 """Texts as words, the same for what is stored and for what is looked for. Pure.
 
-A word is a run of letters, digits and underscores, without regard to case, at most LONGEST characters of it.
-A property with its value is one word too, `=` and a digest: exact, and short however long the value is.
+A word is a run of dead letters, digits and underscores, without regard to case, at most LONGEST characters of
+it. A property with its value is one word too, `=` and a digest: exact, and short however long the value is.
 """
 
 import re
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 LONGEST = 64
-# What one letter may add to the index; a body of 64 KB has up to 32,000.
+# What one dead letter may add to the index; a body of 64 KB has up to 32,000.
 MOST = 20_000
 
 _WORD = re.compile(r"\w+")
-# ASCII separators of the words in SQLite's index: everything in a word is a letter, a digit, `_`, `=` or not
-# ASCII.
+# ASCII separators of the words in SQLite's index: everything in a word is a dead letter, a digit, `_`, `=` or
+# not ASCII.
 
 
 def words_of(text: str) -> list[str]:

@@ -33,7 +33,7 @@ class Blocking:
 
     @property
     def mark(self) -> str:
-        """Of what a person sees: another attempt of it is another one."""
+        """Marks what a person sees: another attempt of it is another one."""
         return mark_of(self.blocked)
 
 
@@ -50,7 +50,7 @@ def blocking_of(setting: LaunchSetting) -> Blocking | None:
 
 
 def blocked_settings(most: int) -> list[tuple[LaunchSetting, Blocking]]:
-    """Of all settings, as `blocking_of` tells; at most so many."""
+    """Returns those of all settings, as `blocking_of` does; at most so many."""
     latest: dict[int, Blocking] = {}
     for pk, blocking in _blocked_of(Q(activation__setting__ordered=True, activation__setting__enabled=True)):
         latest.setdefault(pk, blocking)
@@ -69,7 +69,7 @@ def _blocked_of(which: Q) -> Iterator[tuple[int, Blocking]]:
 
 def give_up_blocked(setting: LaunchSetting, seen: str, act: Act) -> None:
     """Wants the message with this mark among the dead letters. What is written down is the wish: whether it
-    is dead its protocol and its letter tell. Raises Refused."""
+    is dead its protocol and its dead letter tell. Raises Refused."""
     blocking = blocking_of(setting)
     if blocking is None or blocking.mark != seen:
         raise Refused(

@@ -1,5 +1,6 @@
-"""What people do with messages before they are handled: try delayed ones now, hold and release them, send
-them to the dead letters; give up the one that blocks an ordered subscription; stop what was asked for."""
+"""Describes what people do with messages before they are handled: try delayed ones now, hold and release
+them, send them to the dead letters; give up the one that blocks an ordered subscription; stop what was asked
+for."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,8 +37,8 @@ def settings_seen(by: Any) -> QuerySet[LaunchSetting]:
 
 
 def actions_seen(by: Any) -> QuerySet[WaitingAction]:
-    """Of a setting that is gone: with the permission to see all. Raises PermissionDenied for who may see
-    none."""
+    """Returns those that this person may see; those of a setting that is gone with the permission to see all.
+    Raises PermissionDenied for who may see none."""
     actions = MESSAGE_ACTIONS.rows()
     return actions if by.has_perm(SEE_ACTIONS) else actions.filter(setting__in=settings_seen(by))
 
@@ -162,7 +163,7 @@ class GiveUpBlocked(Operation[LaunchSetting]):
 
 @dataclass(frozen=True, slots=True)
 class _MayStop:
-    """Who may ask for such an action; of one whose setting is gone there is nothing to stop."""
+    """Says who may ask for such an action; of one whose setting is gone there is nothing to stop."""
 
     def why_not(self, user: Any, action: WaitingAction) -> str:
         return why_not(user, rights.WAITING, action.setting) if action.setting else ""

@@ -1,5 +1,5 @@
-"""What a person sees of waiting messages: one part of them, a page of it, with what the database knows of
-each."""
+"""Describes what a person sees of waiting messages: one part of them, a page of it, with what the database
+knows of each."""
 
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -28,7 +28,7 @@ from dlq.subscriptions.requests import queue_of
 from dlq.subscriptions.rules import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message
 from failures.models import FailureProtocol
 
-# Heads of the bodies of messages that wait: management tells none, a short walk over AMQP does.
+# -- heads of bodies: management has none, a short AMQP walk does --------------------------------------------
 
 
 # Bytes that the messages of a walk may have on average, and all together: it brings them whole.
@@ -113,7 +113,7 @@ PROTOCOLS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Who held a message back, since when, why."""
+    """Says who held a message back, since when, why."""
 
     by: str
     at: datetime
@@ -161,7 +161,7 @@ class MessagePage:
 
     @property
     def cut(self) -> bool:
-        """Whether there are more than can be looked at."""
+        """Returns whether there are more than can be looked at."""
         return self.reported is not None and self.reported < self.counts.of(self.part)
 
     @property
@@ -186,8 +186,8 @@ def held_figures(broker: Management, key: str) -> QueueFigures | None:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """What the broker said. `found` None: the messages are too many to be told. A page of them begins at
-    `start`."""
+    """Holds what the broker said. `found` None: the messages are too many to be told. A page of them begins
+    at `start`."""
 
     part: str
     counts: Counts
@@ -196,7 +196,7 @@ class BrokerAnswer:
 
 
 def ask_broker(broker: Management, setting: LaunchSetting, part: str, start: int = 0) -> BrokerAnswer:
-    """Without the database, so that a page need not wait for the end of it. Raises BrokerError."""
+    """Asks without the database, so that a page need not wait for the end of it. Raises BrokerError."""
     counts = place_counts(broker, setting)
     found = _found(broker, setting.key, part, counts)
     if found is None or not 0 <= start < len(found):
@@ -217,7 +217,7 @@ def bodies_of(answer: BrokerAnswer, setting: LaunchSetting, heads: Heads) -> Map
 def message_page(
     answer: BrokerAnswer, setting: LaunchSetting, masks: Masks, bodies: Mapping[int, str]
 ) -> MessagePage:
-    """With what the database knows of the messages."""
+    """Adds what the database knows of the messages."""
     if answer.found is None:
         return MessagePage(setting.key, answer.part, answer.counts, [], None, 0)
     lines = [
@@ -289,7 +289,7 @@ def _last_failures(setting_key: str, keys: set[str]) -> dict[str, tuple[int, dat
 
 
 def _released(setting_key: str, numbers: list[int]) -> dict[int, datetime]:
-    """When messages that had these ids in the hold queue left it."""
+    """Returns when messages that had these ids in the hold queue left it."""
     items = WaitingItem.objects.filter(
         setting_key=setting_key,
         number__in=numbers,

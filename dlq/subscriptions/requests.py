@@ -32,8 +32,8 @@ from dlq.models.waiting import (
 from dlq.subscriptions.rules import WaitingMessage, waiting_message
 
 LARGEST_SELECTION = 1000
-# What can be done with the messages of which part. From the hold queue nothing dies: such a letter would be
-# of no setting.
+# What can be done with the messages of which part. From the hold queue nothing dies: such a dead letter would
+# be of no setting.
 POSSIBLE: dict[str, tuple[str, ...]] = {
     WaitingKind.TRY_NOW: (WaitingPart.DELAYED,),
     WaitingKind.TO_DLQ: (WaitingPart.WAITING, WaitingPart.DELAYED),
@@ -99,7 +99,8 @@ def _count(broker: Management, key: str, part: str) -> int:
 
 
 def listed_messages(broker: Management, key: str, part: str) -> list[WaitingMessage] | None:
-    """What the broker can tell of the part without an unbounded answer; None: nothing, there are too many."""
+    """Returns what the broker can tell of the part without an unbounded answer; None: nothing, there are too
+    many."""
     queue = queue_of(key, part)
     rows = (
         waiting_messages.delayed(broker, queue)
@@ -189,7 +190,7 @@ def write_action_items(action: WaitingAction, messages: Sequence[WaitingMessage]
 
 
 def entry_of(action: WaitingAction) -> dict[str, Any]:
-    """Of its entries in the audit."""
+    """Returns the columns of its entries in the audit."""
     return {
         "target": f"message_action:{action.pk}",
         "operation": action.pk,
@@ -199,7 +200,7 @@ def entry_of(action: WaitingAction) -> dict[str, Any]:
 
 
 def record_end(action: WaitingAction, now: datetime) -> None:
-    """That it is over."""
+    """Records that it is over."""
     record(
         f"message_action.{action.state}",
         by=action.by,
@@ -221,8 +222,8 @@ def stop_action(action: WaitingAction, act: Act) -> None:
 
 
 def action_counts(action: WaitingAction) -> Mapping[str, int]:
-    """By fate; counted while it is under way, then kept with it. `missing`: not there any more when it was
-    asked."""
+    """Returns them by result; counted while it is under way, then kept with it. `missing`: not there any more
+    when it was asked."""
     kept = {name: int(count) for name, count in action.counts.items() if isinstance(count, int)}
     if action.state not in OPEN_ACTIONS or action.whole:
         return kept

@@ -141,7 +141,7 @@ def _instant(milliseconds: Any) -> datetime | None:
 
 
 def held_messages(groups: Sequence[Delivering]) -> list[Held]:
-    """Of all consumers, the longest held first as far as it is known."""
+    """Returns those of all consumers, the longest held first as far as it is known."""
     found = [_held(row, group.consumer, len(group.rows)) for group in groups for row in group.rows]
     return sorted(found, key=lambda held: held.message.number)
 

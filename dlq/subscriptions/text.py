@@ -1,4 +1,4 @@
-"""What is said of waiting messages: parts, actions, what became of them."""
+"""Describes what is said of waiting messages: parts, actions, what became of them."""
 
 from collections.abc import Mapping
 
@@ -49,7 +49,7 @@ def result_label(action: WaitingAction, fate: str) -> StateLabel:
 
 
 def action_bars(action: WaitingAction, counts: Mapping[str, int]) -> list[Bar]:
-    """What became of them; then what is still to be done, where there is any."""
+    """Returns what became of them; then what is still to be done, where there is any."""
     known = sum(
         counts.get(fate, 0)
         for fate in (MessageResult.DONE, MessageResult.LEFT, MessageResult.STAYED, MessageResult.ACTED)

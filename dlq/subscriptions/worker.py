@@ -41,7 +41,7 @@ from dlq.subscriptions.requests import listed_messages, queue_of, record_end, wr
 
 log = structlog.get_logger(__name__)
 
-# What became of messages after the broker was asked: looked up where they were to go and where they were.
+# -- results of messages, looked up where they were to go and where they were --------------------------------
 
 
 Numbers = Collection[int]
@@ -52,7 +52,8 @@ EVERYTHING = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """By the broker's id. Of the others nothing is known; `later`: more may be known in a moment."""
+    """What was found by the broker's id. Nothing is known of the others; `later`: more may be known in a
+    moment."""
 
     done: frozenset[int]
     stayed: frozenset[int] = frozenset()
@@ -74,7 +75,7 @@ def look_up(action: WaitingAction, numbers: Numbers, queues: LetterQueues) -> Lo
 
 
 def _no_more_delayed(broker: Management, key: str, numbers: Numbers) -> LookupResult:
-    """Of more than can be told which are still delayed is unknown."""
+    """Finds which are no longer delayed; unknown where there are more than the broker lists."""
     rows = waiting_messages.delayed(broker, key)
     if rows is None:
         return LookupResult(frozenset())
@@ -108,8 +109,7 @@ def _dead(key: str, numbers: Numbers, node_id: str) -> frozenset[int]:
 
 
 def _in_subscription(broker: Management, key: str) -> frozenset[int]:
-    """As far as it can be told in bounded answers: those in delivery above all, for they cannot be acted
-    upon."""
+    """Reads as far as bounded answers go: those in delivery above all, for they cannot be acted upon."""
     groups = waiting_messages.in_delivery(broker, key) or ()
     held = (row for group in groups for row in group.rows)
     return _ids(
@@ -124,7 +124,7 @@ def _ids(rows: Iterable[waiting_messages.Row]) -> frozenset[int]:
 SLICE = 200
 # Each look-up of held messages is a walk of the hold queue: rather few of them.
 LOOKED_UP = 50_000
-# A letter comes through the feed into the index within a second; longer than this nobody waits for one.
+# A dead letter comes through the feed into the index within a second; longer than this nobody waits for one.
 PATIENCE = timedelta(seconds=20)
 SHORT_PAUSE = timedelta(seconds=1)
 
@@ -214,7 +214,7 @@ def _act(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) 
 
 
 def _ask_broker(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) -> None:
-    """What the broker answers to each is not believed."""
+    """Asks the broker; what it answers to each is not believed."""
     broker, key = queues.management, action.setting_key
     if action.kind == WaitingKind.HOLD:
         apply(broker, hold_topology(key, queues.dla))

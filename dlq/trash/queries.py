@@ -1,8 +1,8 @@
-"""Whether a letter was put back from the bin, and as which one it goes on: each move gives it a row of its
-own.
+"""Describes whether a dead letter was put back from the trash, and as which one it goes on: each move gives
+it a row of its own.
 
-What lay in the bin is told by the job that took it out. The original is told by its message, which a weak key
-does not tell apart from others.
+What lay in the trash is told by the job that took it out. The original is told by its message, which a weak
+key does not tell apart from others.
 """
 
 from collections import defaultdict
@@ -33,14 +33,14 @@ def put_back_of(letter: DeadLetter) -> PutBack | None:
 
 
 def _trash_time(letter: DeadLetter) -> int | None:
-    """The row that it has in the bin, or had there."""
+    """The row that it has in the trash, or had there."""
     if letter.queue == BIN_QUEUE:
         return letter.pk if letter.state == LetterState.GONE else None
     return _next(letter.pk, BIN_QUEUE) if letter.state == LetterState.DISCARDED else None
 
 
 def _next(number: int, queue: str) -> int | None:
-    """The row that letter `number` got in `queue`, where it was moved from its own."""
+    """The row that dead letter `number` got in `queue`, where it was moved from its own."""
     letter = DeadLetter.objects.only("queue", "setting_key", "message_key", "message_key_weak").get(pk=number)
     if not letter.message_key or letter.message_key_weak:
         return None
@@ -49,14 +49,14 @@ def _next(number: int, queue: str) -> int | None:
     return moved.order_by("pk").values_list("pk", flat=True).first()
 
 
-# -- who put a letter into the bin, when and why -------------------------------------------------------------
-# A move gives a letter a new id, so it is told by its setting, its message and the time: the last job before
-# it was seen there that moved this message into the bin.
+# -- who put a dead letter into the trash, when and why ------------------------------------------------------
+# A move gives a dead letter a new id, so it is told by its setting, its message and the time: the last job
+# before it was seen there that moved this message into the trash.
 
 
-# Jobs of one setting that are looked through, and those that are asked about one letter.
+# Jobs of one setting that are looked through, and those that are asked about one dead letter.
 JOBS, ASKED = 200, 10
-# A worker's clock and the one of the process that walks the bin may differ.
+# A worker's clock and the one of the process that walks the trash may differ.
 CLOCKS = timedelta(seconds=5)
 
 
@@ -69,7 +69,7 @@ class TrashEntry:
 
 
 def trash_entries(letters: Sequence[DeadLetter]) -> list[TrashEntry]:
-    """In the same order; some questions for each letter, so of one page only."""
+    """Returns them in the same order; some questions for each dead letter, so of one page only."""
     jobs = _jobs({letter.setting_key for letter in letters})
     return [TrashEntry(letter, _job_of(letter, jobs[letter.setting_key])) for letter in letters]
 

@@ -1,4 +1,4 @@
-"""The bin: letters that were discarded, and originals of edited ones. They can be put back until they
+"""The trash: dead letters that were discarded, and originals of edited ones. They can be put back until they
 expire."""
 
 from collections import defaultdict
@@ -30,26 +30,26 @@ def kept_for() -> timedelta:
 
 
 def expires_at(letter: DeadLetter) -> datetime:
-    """When it is removed for good. The producer may have said an earlier time: that one the broker keeps."""
+    """Returns when it is removed for good. The producer may have said an earlier time: that one the broker
+    keeps."""
     by_us = letter.seen_at + kept_for()
     return by_us if letter.expires_at is None else min(by_us, letter.expires_at)
 
 
-# Removing for good what lay in the bin long enough: in bounded steps, by a task that runs every minute.
-#
+# -- purge: bounded steps, by a task that runs every minute --------------------------------------------------
 # The broker cannot do it: a move keeps the expiry that the producer gave, and the queues of dead letters
 # share one address with one policy. A step first marks its rows gone, with entries in the audit, then removes
-# the letters by their ids. A kill in between leaves letters that the index calls gone: the sweep finds them,
-# and the next step removes them. Nothing is removed while a job moves letters out of the bin: its figures
-# would not be its own.
+# the messages by their ids. A kill in between leaves messages that the index calls gone: the sweep finds
+# them, and the next step removes them. Nothing is removed while a job moves messages out of the trash: its
+# figures would not be its own.
 
 
 EXPIRED = "trash.purged"
 
 
 def expire(queues: LetterQueues, now: datetime) -> int:
-    """One step: at most SLICE letters of one setting; how many. Raises BrokerError: what was marked is dead
-    again."""
+    """One step: at most SLICE dead letters of one setting; how many. Raises BrokerError: what was marked is
+    dead again."""
     letters = _mark(queues.node_id(), now)
     if not letters:
         return 0
@@ -66,7 +66,7 @@ def expire(queues: LetterQueues, now: datetime) -> int:
 
 
 def due(now: datetime) -> QuerySet[DeadLetter]:
-    """Dead rows of the bin whose time is over, those that a job is about to move left out; the oldest
+    """Dead rows of the trash whose time is over, those that a job is about to move left out; the oldest
     first."""
     planned = ReplayItem.objects.filter(letter=OuterRef("pk"), state=ItemState.PLANNED)
     lying = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, seen_at__lt=now - kept_for())
@@ -93,8 +93,8 @@ def _mark(node_id: str, now: datetime) -> list[DeadLetter]:
 
 
 def at_work(queue: str, now: datetime) -> bool:
-    """Whether a job takes letters out of this queue, or is telling apart what it took. One that waits for a
-    person does not; what it holds already is planned."""
+    """Returns whether a job takes dead letters out of this queue, or is telling apart what it took. One that
+    waits for a person does not; what it holds already is planned."""
     free = Q(lease_until=None) | Q(lease_until__lte=now)
     resting = Q(state=JobState.AWAITING) | (Q(state=JobState.PAUSED) & free)
     return ReplayJob.objects.filter(source_queue=queue, finished_at=None).exclude(resting).exists()
@@ -121,7 +121,7 @@ def _unmark(letters: Sequence[DeadLetter], now: datetime, why: str) -> None:
 
 
 def _record_purged(letters: Sequence[DeadLetter], now: datetime) -> None:
-    """An entry for the step, and one for each letter: nothing else tells later who removed it."""
+    """An entry for the step, and one for each dead letter: nothing else tells later who removed it."""
     key, operation = letters[0].setting_key, uuid4()
     record(
         EXPIRED, by=None, now=now, target=f"queue:{BIN_QUEUE}", operation=operation, setting_key=key,
@@ -134,7 +134,7 @@ def _record_purged(letters: Sequence[DeadLetter], now: datetime) -> None:
         )  # fmt: skip
 
 
-# -- letters out of the dead-letter queues, for good, before their rows forget which they were ---------------
+# -- dead letters out of the dead-letter queues, for good, before their rows forget which they were ----------
 
 
 MAYBE_THERE = (LetterState.DEAD, LetterState.GONE)
@@ -142,7 +142,7 @@ MAYBE_THERE = (LetterState.DEAD, LetterState.GONE)
 
 @dataclass(slots=True)
 class Removed:
-    """`numbers` of the rows whose letters are not at the broker (any more). `left`: why others are, in
+    """`numbers` of the rows whose dead letters are not at the broker (any more). `left`: why others are, in
     words."""
 
     numbers: list[int] = field(default_factory=list)

@@ -44,7 +44,7 @@ class RecordParser(BoundedJsonParser):
     def parse(
         self, stream: IO[Any], media_type: Any = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """As the base; the view learns the size in bytes after unpacking, as `body_size`."""
+        """Parses as the base; the view learns the size in bytes after unpacking, as `body_size`."""
         data = super().parse(stream, media_type, parser_context)
         if (view := (parser_context or {}).get("view")) is not None:
             view.body_size = self._size

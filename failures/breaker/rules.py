@@ -1,5 +1,5 @@
-"""How stored protocols counted for the breaker, one by one: the rule of contract/breaker.py told again.
-Pure."""
+"""Decides how stored protocols counted for the breaker, one by one: the rule of contract/breaker.py told
+again. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,8 @@ from contract.outcomes import Outcome
 
 
 class Verdict(Enum):
-    """What the breaker made of a failure. WIPED: it counted, and a success or a new start came after it."""
+    """Holds what the breaker made of a failure. WIPED: it counted, and a success or a new start came after
+    it."""
 
     COUNTED = "counted"
     WIPED = "wiped"
@@ -24,7 +25,8 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What the breaker looks at in a protocol. `successes_before`: since the counted failure before it."""
+    """Holds what the breaker looks at in a protocol. `successes_before`: since the counted failure before
+    it."""
 
     id: UUID
     at: datetime
@@ -73,7 +75,7 @@ class Tally:
         return Step(failure, Verdict.COUNTED, gap, self.counts, trips(self.counts, self._m))
 
     def reset(self) -> None:
-        """As a success does, and a person who enables the setting."""
+        """Resets as a success does, and a person who enables the setting."""
         self.counts = Counts()
 
     def _counted(self, failure: Failure) -> Counts:

@@ -1,4 +1,5 @@
-"""What a batch brought, added as rows of its own: no intake waits for a count that another one changes."""
+"""Describes what a batch brought, added as rows of its own: no intake waits for a count that another one
+changes."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -42,7 +43,7 @@ def deltas(protocols: Iterable[FailureProtocol]) -> list[FailureDelta]:
 
 
 def moment(protocol: FailureProtocol) -> datetime:
-    """When it occurred, by the server's clock where that is believable."""
+    """Returns when it occurred, by the server's clock where that is believable."""
     received = protocol.received_at
     return protocol.occurred_at if received - BELIEVED <= protocol.occurred_at <= received else received
 

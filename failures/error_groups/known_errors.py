@@ -18,7 +18,7 @@ from failures.models import Fingerprint, FingerprintAct, KnownError
 
 @dataclass(frozen=True, slots=True)
 class KnownErrorFields:
-    """What a person may say of a fingerprint."""
+    """Holds what a person may say of a fingerprint."""
 
     cause: str = ""
     runbook_url: str = ""
@@ -31,7 +31,8 @@ SAID = tuple(each.name for each in fields(KnownErrorFields))
 
 
 def write(fingerprint: str, known: KnownErrorFields, *, by: Any, now: datetime) -> list[str]:
-    """Of the one that `fingerprint` belongs to; answers the names of what changed. Raises Refused."""
+    """Writes the entry of the one that `fingerprint` belongs to; returns the names of what changed. Raises
+    Refused."""
     said = _checked(known)
     with transaction.atomic():
         hold()  # the whole row is written back: a fold between would lose what it found
@@ -47,7 +48,8 @@ def write(fingerprint: str, known: KnownErrorFields, *, by: Any, now: datetime) 
 
 
 def fixed(fingerprint: str, version: str, *, by: Any, now: datetime) -> KnownError:
-    """From `now` on it should not come again; `version`: of the agent that mends it, may be empty."""
+    """Marks that from `now` on it should not come again; `version`: of the agent that fixes it, may be
+    empty."""
     with transaction.atomic():
         hold()
         entry = _entry(fingerprint)
@@ -68,7 +70,7 @@ def not_fixed(fingerprint: str, *, by: Any, now: datetime) -> KnownError:
 
 
 def known_of(fingerprints: Collection[str]) -> Mapping[str, KnownError]:
-    """By fingerprint: its entry, or that of the one it belongs to. Two queries."""
+    """Returns by fingerprint its entry, or that of the one it belongs to. Two queries."""
     heads = heads_of(fingerprints)
     entries = KnownError.objects.select_related("fingerprint").in_bulk(set(heads.values()))
     return {each: entries[head] for each, head in heads.items() if head in entries}
@@ -109,7 +111,7 @@ def _checked(known: KnownErrorFields) -> dict[str, str]:
 
 
 def _is_address(text: str) -> bool:
-    """Of a page; a host of the house's own network needs no dot."""
+    """Says so of the address of a page; a host of the local network needs no dot."""
     try:
         parts = urlsplit(text)
         return (

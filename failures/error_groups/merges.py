@@ -71,7 +71,8 @@ def split(one: str, *, of: str, by: Any, now: datetime) -> None:
 
 
 def heads_of(fingerprints: Collection[str]) -> Mapping[str, str]:
-    """By fingerprint: the one it belongs to, else itself. Those that nobody has folded yet are their own."""
+    """Returns by fingerprint the one it belongs to, else itself. Those that nobody has folded yet are their
+    own."""
     merged = Fingerprint.objects.filter(pk__in=set(fingerprints), merged_into__isnull=False)
     known = dict(merged.values_list("pk", "merged_into_id"))
     return {each: known.get(each) or each for each in fingerprints}
@@ -96,7 +97,7 @@ def in_setting(rows: QuerySet[Fingerprint], key: str) -> QuerySet[Fingerprint]:
 
 
 def _came_along(one: str, of: str) -> list[str]:
-    """What was merged into `one` when it was merged into `of`, and still is there."""
+    """Returns what was merged into `one` when it was merged into `of`, and still is there."""
     merges = FingerprintChange.objects.filter(fingerprint=one, what=FingerprintAct.MERGED, detail__into=of)
     latest = merges.order_by("-id").first()
     moved = latest.detail.get("and", []) if latest else []
@@ -106,7 +107,8 @@ def _came_along(one: str, of: str) -> list[str]:
 
 
 def hand_on_what_is_known(one: str, to: str) -> None:
-    """Where nobody has written anything of `to`, it is known as `one` was; from here on each has its own."""
+    """Copies what is known of `one` to `to` where nobody has written anything of it; from here on each has
+    its own."""
     entry = KnownError.objects.filter(pk=one).first()
     if entry is not None and not KnownError.objects.filter(pk=to).exists():
         entry.pk = entry.fingerprint_id = to
@@ -129,7 +131,7 @@ def never_met() -> Refused:
 
 
 def note_act(fingerprint: str, what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime) -> None:
-    """In the history that its page shows. `by`: None is the command line."""
+    """Notes it in the history that its page shows. `by`: None is the command line."""
     name = by.get_username() if by else ""
     FingerprintChange.objects.create(
         fingerprint_id=fingerprint, what=what, detail=detail, by=by, by_name=name, at=now

@@ -1,4 +1,5 @@
-"""What people do with a kind of failures: write what is known, say that it is fixed, merge and split."""
+"""Describes what people do with a kind of failures: write what is known, say that it is fixed, merge and
+split."""
 
 from typing import Any
 
@@ -58,8 +59,8 @@ class WriteKnown(_OfFingerprint):
 
 
 class MarkFixed(_OfFingerprint):
-    """From now on it should not come again; if it does, it has returned. Failures of agents older than
-    `version` do not count."""
+    """Marks that from now on it should not come again; if it does, it has returned. Failures of agents older
+    than `version` do not count."""
 
     code, label, permission = "error_group.fixed", _("It is fixed"), MAY_WRITE
     inputs = {"version": TextInput(_("In version (may be empty)"), 200)}

@@ -13,8 +13,7 @@ from agents.models import Run
 from failures.error_groups.rules import alone
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
 
-# Whose a count is: of the fingerprint that it was counted under, or of that part of it that a person split
-# off.
+# -- owner of a count: its fingerprint, or the part that a person split off ----------------------------------
 
 
 # (fingerprint, key of a setting)
@@ -22,7 +21,7 @@ Pair = tuple[str, str]
 
 
 def owners_of(fingerprints: Collection[str]) -> dict[Pair, str]:
-    """By what is split off of these: the part. One query."""
+    """Returns the part by what is split off of these. One query."""
     rows = Fingerprint.objects.filter(part_of__in=set(fingerprints), merged_into=None)
     return {
         (str(whole), setting): part
@@ -32,8 +31,8 @@ def owners_of(fingerprints: Collection[str]) -> dict[Pair, str]:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is counted for some fingerprints and parts: rows of `counted_as`, each for its `owner`, where that
-    is one of `wanted`."""
+    """Holds what is counted for some fingerprints and parts: rows of `counted_as`, each for its `owner`,
+    where that is one of `wanted`."""
 
     wanted: frozenset[str]
     counted_as: frozenset[str]
@@ -47,7 +46,7 @@ class Scope:
 
     @property
     def where(self) -> dict[str, object]:
-        """For `filter`: more than what is wanted may be found."""
+        """Returns conditions for `filter`: more than what is wanted may be found."""
         only = {} if self.settings is None else {"setting_key__in": self.settings}
         return {"fingerprint__in": self.counted_as, **only}
 
@@ -121,7 +120,7 @@ def of_server(server: str, since: datetime) -> list[Alike]:
 
 
 def elsewhere_of(pairs: Collection[Pair], server: str, since: datetime) -> dict[Pair, dict[str, int]]:
-    """By fingerprint and setting: how many on which other servers, in groups whose last failure is not
+    """Returns by fingerprint and setting how many on which other servers, in groups whose last failure is not
     older."""
     narrowed = {
         "fingerprint__in": {fingerprint for fingerprint, _ in pairs},
@@ -144,7 +143,7 @@ def elsewhere_of(pairs: Collection[Pair], server: str, since: datetime) -> dict[
 
 
 def _together(**narrowed: Any) -> list[Alike]:
-    """In one statement: a fold between two would count what it moved twice, or not at all."""
+    """Counts in one statement: a fold between two would count what it moved twice, or not at all."""
     newest = FailureGroup.objects.filter(**narrowed).order_by("-last_at").values("pk")[:MOST_GROUPS]
     folded = FailureGroup.objects.filter(pk__in=newest).order_by()
     fresh = FailureDelta.objects.filter(**narrowed).order_by()
@@ -174,7 +173,7 @@ def _sum(one: Alike, other: Alike) -> Alike:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Of a fingerprint by itself, over everything."""
+    """The total of a fingerprint by itself, over everything."""
 
     count: int
     first_at: datetime
@@ -182,8 +181,8 @@ class Total:
 
 
 def totals_of(fingerprints: Collection[str]) -> dict[str, Total]:
-    """By fingerprint; those that never came are left out. Of one of which parts were split off: without what
-    is counted for these."""
+    """Returns them by fingerprint; those that never came are left out. What is counted for parts that were
+    split off is not in them."""
     scope = scope_of(fingerprints)
     kinds = Fingerprint.objects.filter(Q(pk__in=scope.wanted) | Q(part_of__in=scope.wanted, merged_into=None))
     folded = kinds.order_by().values_list("fingerprint", "part_setting", "count", "first_at", "last_at")
@@ -204,7 +203,7 @@ def totals_of(fingerprints: Collection[str]) -> dict[str, Total]:
 
 
 def hours_of(fingerprints: Collection[str], since: datetime, now: datetime) -> Mapping[str, list[int]]:
-    """By fingerprint: how many in each whole hour from that of `since` to that of `now`."""
+    """Returns by fingerprint how many in each whole hour from that of `since` to that of `now`."""
     first = since.replace(minute=0, second=0, microsecond=0)
     width = int((now - first) / HOUR) + 1
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * width)
@@ -220,7 +219,7 @@ def hours_of(fingerprints: Collection[str], since: datetime, now: datetime) -> M
 
 
 def settings_of_groups(fingerprints: Collection[str], since: datetime) -> dict[str, int]:
-    """By setting: how many since the hour of `since`, the most first."""
+    """Returns by setting how many since the hour of `since`, the most first."""
     first = since.replace(minute=0, second=0, microsecond=0)
     counts: dict[str, int] = defaultdict(int)
     scope = scope_of(fingerprints)
@@ -277,7 +276,7 @@ class OnServer:
 
 
 def failures_on(server: str, since: datetime, most: int) -> OnServer:
-    """Of activations in which it failed there since then, with all that they counted there. At most three
+    """Counts activations in which it failed there since then, with all that they counted there. At most three
     queries, each bounded."""
     found = of_server(server, since)
     together: dict[Pair, list[Alike]] = defaultdict(list)

@@ -75,8 +75,8 @@ def refresh_return(head: str, members: Collection[str]) -> None:
 
 
 def is_return(entry: KnownError, version: str, at: datetime) -> bool:
-    """Whether a failure of that version of the agent means that the fix did not hold. One of an unknown
-    version does: a fault that came back and stays hidden costs more than an alert too many."""
+    """Returns whether a failure of that version of the agent means that the fix did not hold. One of an
+    unknown version does: a fault that came back and stays hidden costs more than an alert too many."""
     return entry.fixed_at is not None and at > entry.fixed_at and not is_older(version, entry.fixed_in)
 
 
@@ -92,8 +92,8 @@ def older_since(entry: KnownError, members: Collection[str]) -> list[str]:
 
 
 def settings_of_returns(entries: Iterable[KnownError], since: datetime) -> Mapping[str, Collection[str]]:
-    """By known error: keys of settings in which it returned, in the time from `since` on. Three questions for
-    all."""
+    """Returns by known error keys of settings in which it returned, in the time from `since` on. Three
+    questions for all."""
     by_pk = {entry.pk: entry for entry in entries}
     merged = Fingerprint.objects.filter(merged_into__in=list(by_pk), part_of=None).values_list(
         "pk", "merged_into"

@@ -51,8 +51,8 @@ def fold(now: datetime) -> int:
 
 
 def hold() -> None:
-    """In a transaction that deletes counts: nobody folds until its end. What a fold adds to a row that goes
-    at that instant would be counted nowhere."""
+    """Holds the lock in a transaction that deletes counts: nobody folds until its end. What a fold adds to a
+    row that goes at that instant would be counted nowhere."""
     FoldMark.objects.get_or_create(pk=1)
     FoldMark.objects.select_for_update().get(pk=1)
 
@@ -113,7 +113,7 @@ def _what(delta: FailureDelta) -> dict[str, Any]:
 
 
 def _summed(deltas: Iterable[FailureDelta], key: Callable[[FailureDelta], Key]) -> Sums[Key]:
-    """In the order of the keys, so that no two writers wait for each other in a circle."""
+    """Returns them in the order of the keys, so that no two writers wait for each other in a circle."""
     sums: Sums[Key] = {}
     for delta in deltas:
         found = sums.get(key(delta))

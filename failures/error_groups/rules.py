@@ -1,5 +1,5 @@
-"""What failures have in common: two activations beside each other, one server beside the others, versions in
-their order."""
+"""Decides what failures have in common: two activations beside each other, one server beside the others,
+versions in their order."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from math import sqrt
 
 
 class Change(Enum):
-    """In the order in which people want to see them."""
+    """The kinds of change, in the order in which people want to see them."""
 
     NEW = "new"
     MORE = "more"
@@ -85,13 +85,13 @@ class Oddity:
 
 
 def alone(failed_here: int, failed_elsewhere: int, tried_elsewhere: int) -> bool:
-    """Whether a kind of failure occurs on one server only, by its failures there and on others and the
-    attempts of the others: none of these failed so, though they tried enough to tell."""
+    """Returns whether a kind of failure occurs on one server only, by its failures there and on others and
+    the attempts of the others: none of these failed so, though they tried enough to tell."""
     return failed_here >= ENOUGH_FAILURES and not failed_elsewhere and tried_elsewhere >= ENOUGH_ATTEMPTS
 
 
 def oddity(handled: Mapping[str, int], failed: Mapping[str, int]) -> Oddity | None:
-    """By server: messages handled well, attempts that failed. None where nothing can be concluded."""
+    """Returns by server messages handled well, attempts that failed. None where nothing can be concluded."""
     attempts = {name: handled.get(name, 0) + failed.get(name, 0) for name in {*handled, *failed}}
     tried = {name: made for name, made in attempts.items() if made >= ENOUGH_ATTEMPTS}
     if len(tried) < 2 or sum(failed.values()) < ENOUGH_FAILURES:
@@ -177,8 +177,8 @@ def version_key(version: str) -> VersionKey:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Whether it is certainly older. False where either is not known or the two cannot be compared: commits,
-    other names before the numbers, other words after the same release."""
+    """Returns whether it is certainly older. False where either is not known or the two cannot be compared:
+    commits, other names before the numbers, other words after the same release."""
     if not version.strip() or not than.strip() or _is_commit(version) or _is_commit(than):
         return False
     one, other = version_key(version), version_key(than)
@@ -189,7 +189,8 @@ def is_older(version: str, than: str) -> bool:
 
 
 def _is_decided(one: VersionKey, other: VersionKey) -> bool:
-    """Of two with one release: by the rules of Python, or by a number or the end where they differ first."""
+    """Decides for two with one release by the rules of Python, or by a number or the end where they differ
+    first."""
     if one.foreign != other.foreign:
         return False
     if not one.foreign:

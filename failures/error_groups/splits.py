@@ -75,7 +75,7 @@ def key_of(one: str, setting: str) -> str:
 
 
 def known_in(pairs: Collection[Pair]) -> Mapping[Pair, KnownError]:
-    """What is known of (fingerprint, setting)."""
+    """Returns what is known of (fingerprint, setting)."""
     owners = owners_of({fingerprint for fingerprint, _ in pairs})
     of = {pair: owners.get(pair, pair[0]) for pair in pairs}
     known = known_of(set(of.values()))
@@ -92,7 +92,8 @@ def _whole(one: str) -> Fingerprint:
 
 
 def _counted(whole: Fingerprint, setting: str) -> dict[str, Any]:
-    """What the groups of that setting hold: those of activations that were deleted stay with the whole."""
+    """Returns what the groups of that setting hold: those of activations that were deleted stay with the
+    whole."""
     groups = FailureGroup.objects.filter(fingerprint=whole.pk, setting_key=setting)
     sums = groups.aggregate(count=Sum("count"), first=Min("first_at"), last=Max("last_at"))
     latest = groups.order_by("-last_at").first()

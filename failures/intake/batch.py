@@ -41,8 +41,8 @@ class TooManyRecords(Exception):
 
 @dataclass
 class _Sorted:
-    """What became of records that the mark does not know; `again`: known by their ids; `set_aside`: with the
-    code."""
+    """Holds what became of records that the mark does not know; `again`: known by their ids; `set_aside`:
+    with the code."""
 
     new: Sequence[Item[Any]] = ()
     refused: Refused = field(default_factory=list)
@@ -188,7 +188,7 @@ def _store(kinds: KindTable, context: BatchContext, mark: SpoolMark, fresh: Sequ
 
 
 def _read(kinds: KindTable, fresh: Iterable[Record]) -> tuple[list[Item[Any]], _Sorted]:
-    """Of two records with one UUID the first counts."""
+    """Reads records; of two with one UUID the first counts."""
     items: dict[UUID, Item[Any]] = {}
     found = _Sorted()
     for record in fresh:

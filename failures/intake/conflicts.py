@@ -43,7 +43,7 @@ def keep_conflicts(kinds: KindTable, batch: BatchContext, again: Sequence[Record
 def _conflicts(
     kinds: KindTable, batch: BatchContext, again: Sequence[Record]
 ) -> Iterator[tuple[Record, UUID]]:
-    """With the ids of what is stored in their place."""
+    """Yields them with the ids of what is stored in their place."""
     stored = kinds.stored_rows({record.id for record in again})
     numbered = FailureProtocol.objects.filter(
         spool=batch.spool, number__in={record.number for record in again}
@@ -71,7 +71,7 @@ def _read(kinds: KindTable, record: Record) -> Item[Any] | None:
 
 
 def _is_known(item: Item[Any] | None, kind: RecordKind[Any], row: Any) -> bool:
-    """Also where the row was erased: what was taken out of it must not come back beside it, when a lost
+    """Says so for an erased row too: what was taken out of it must not come back beside it, when a lost
     answer has a record sent again."""
     if getattr(row, "message_key", "").startswith(ERASED):
         return True
@@ -148,7 +148,7 @@ def _runs_of_others(doubtful: Sequence[Item[Any]], batch: BatchContext) -> set[R
 
 
 def _settings_never_run(doubtful: Sequence[Item[Any]], batch: BatchContext) -> set[str]:
-    """Not those that were removed: their runs are gone, too, and nobody can tell who ran them."""
+    """Leaves out those that were removed: their runs are gone, too, and nobody knows who ran them."""
     keys = {item.content.run.setting for item in doubtful if item.kind.needs_own_run}
     if not keys:
         return set()

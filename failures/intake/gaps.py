@@ -21,5 +21,5 @@ def size(found: Sequence[Gap]) -> int:
 
 
 def newest_gaps(kept: Sequence[Sequence[int]], found: Sequence[Gap]) -> list[list[int]]:
-    """What a spool keeps, as JSON does, the oldest first."""
+    """Returns what a spool keeps, as JSON does, the oldest first."""
     return [list(gap) for gap in (*kept, *found)][-MOST_GAPS:]

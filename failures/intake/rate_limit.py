@@ -1,5 +1,5 @@
-"""How much a token may send: rows and bytes per minute, as a debt that is worked off at the rate of the
-limits.
+"""Describes how much a token may send: rows and bytes per minute, as a debt that is worked off at the rate of
+the limits.
 
 A batch is taken while less than a minute's worth is owed, however large it is: no limit blocks a spool for
 good. In any minute at most two minutes' worth and one batch come through.
@@ -43,7 +43,7 @@ class Debt:
     bytes_until: datetime
 
     def wait(self, now: datetime) -> timedelta:
-        """How long until something is taken again; not positive: now."""
+        """Returns how long until something is taken again; not positive: now."""
         return min(max(self.rows_until, self.bytes_until), now + MOST) - now - MINUTE
 
     def more(self, rows: int, size: int, limits: Limits, now: datetime) -> "Debt":

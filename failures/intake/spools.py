@@ -1,4 +1,4 @@
-"""How far a spool is stored, and what of it is missing.
+"""Describes how far a spool is stored, and what of it is missing.
 
 Records that were stored may not be here any more: the database was put back from a copy, or another server of
 it took over that had not got the last commits. The mark of the spool went back with them, so the KMA's own is
@@ -24,7 +24,7 @@ TOLD_FOR = timedelta(days=1)  # by the doctor: what does not come within a day d
 
 
 def stored_up_to(server: Server, spool: UUID, sent: int, now: datetime) -> int | None:
-    """How much of the spool is stored; None where that is all that its KMA was told."""
+    """Returns how much of the spool is stored; None where that is all that its KMA was told."""
     if not 0 < sent <= BIGGEST:
         return None
     mark = SpoolMark.objects.filter(pk=spool).first()

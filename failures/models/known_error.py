@@ -9,7 +9,7 @@ from failures.models.tally import Fingerprint
 
 
 class Advice(models.TextChoices):
-    """What to do when it appears again."""
+    """Holds what to do when it appears again."""
 
     NONE = "", _("nothing said")
     WAIT = "wait", _("wait: it ends by itself")
@@ -20,8 +20,8 @@ class Advice(models.TextChoices):
 
 
 class KnownError(models.Model):
-    """Of a fingerprint and of those merged into it. `fixed_at`: from then on it should not come again.
-    `returned_at`: the last failure since that was not of an agent older than `fixed_in`
+    """What is known of a fingerprint and of those merged into it. `fixed_at`: from then on it should not come
+    again. `returned_at`: the last failure since that was not of an agent older than `fixed_in`
     (`failures.error_groups.returns`)."""
 
     fingerprint = models.OneToOneField(
@@ -51,7 +51,7 @@ class KnownError(models.Model):
 
     @property
     def returned(self) -> bool:
-        """Whether it, or one merged into it, came again after a person said that it is fixed."""
+        """Returns whether it, or one merged into it, came again after a person said that it is fixed."""
         return self.returned_at is not None
 
 
@@ -64,7 +64,7 @@ class FingerprintAct(models.TextChoices):
 
 
 class FingerprintChange(models.Model):
-    """What a person did to a fingerprint: only grows."""
+    """Holds what a person did to a fingerprint: only grows."""
 
     fingerprint = models.ForeignKey(
         Fingerprint, models.CASCADE, related_name="changes", verbose_name=_("fingerprint")

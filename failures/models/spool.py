@@ -1,4 +1,4 @@
-"""How far each spool of a KMA has been stored, and what of it could not be."""
+"""Describes how far each spool of a KMA has been stored, and what of it could not be."""
 
 from django.db import models
 from django.utils import timezone
@@ -53,7 +53,7 @@ class SpoolMark(models.Model):
 
 
 class SetAside(models.TextChoices):
-    """Why a record that is as agreed was not stored: see `failures.intake.conflicts`."""
+    """Says why a record that is as agreed was not stored: see `failures.intake.conflicts`."""
 
     ANOTHER_SERVER = "another_server", _("about a run of another server")
     NEVER_RAN = "never_ran", _("outcome of a replay, from a server that never ran its setting")
@@ -123,7 +123,7 @@ class RecordConflict(models.Model):
         return f"{self.kind} {self.record_id}"
 
 
-# What a token has sent of late, so that it is kept to its limits whichever web process it talks to.
+# -- usage of a token, so that its limits hold in every web process ------------------------------------------
 
 
 class IntakeDebt(models.Model):

@@ -1,5 +1,5 @@
-"""How often what failed where, and when. Counts of what came: they outlive the protocols that retention
-deletes.
+"""Describes how often what failed where, and when. Counts of what came: they outlive the protocols that
+retention deletes.
 
 The intake of a batch adds `FailureDelta` rows, so that two intakes never wait for one row; one runner at a
 time folds them into the other tables and deletes them, in one transaction. A count is the folded row and its
@@ -26,7 +26,7 @@ class Counted(models.Model):
 
 
 class FailureDelta(Counted):
-    """What one batch brought of one fingerprint in one hour of an activation on a server, from one
+    """Holds what one batch brought of one fingerprint in one hour of an activation on a server, from one
     version."""
 
     setting_key = models.CharField(_("setting key"), max_length=200)
@@ -87,7 +87,7 @@ class FailureGroup(Counted):
 
 
 class FingerprintHour(models.Model):
-    """How often it came in an hour of a setting."""
+    """Holds how often it came in an hour of a setting."""
 
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     setting_key = models.CharField(_("setting key"), max_length=200)
@@ -110,7 +110,8 @@ class FingerprintHour(models.Model):
 
 
 class FingerprintVersion(models.Model):
-    """When it last came from one version of the agent in one setting; empty: the report named no version."""
+    """Says when it last came from one version of the agent in one setting; empty: the report named no
+    version."""
 
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     setting_key = models.CharField(_("setting key"), max_length=200)

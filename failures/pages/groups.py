@@ -99,7 +99,7 @@ def _of_server(
 
 
 def _tried(activation: Activation) -> tuple[dict[str, int], dict[str, int]]:
-    """By server: messages handled well, attempts that failed."""
+    """Returns by server messages handled well, attempts that failed."""
     rows = (
         activation.runs.order_by()
         .values_list("server__name")
@@ -140,7 +140,7 @@ def latest_of_server(request: HttpRequest, server: Server) -> Panel | None:
 
 
 def _latest(rows: QuerySet[FailureProtocol]) -> list[tuple[FailureProtocol, bool]]:
-    """With each whether its clock was ahead, which would keep it on top for as long."""
+    """Returns with each whether its clock was ahead, which would keep it on top for as long."""
     latest = rows.order_by("-occurred_at").defer("traceback", "properties")[:LATEST]
     return [(protocol, is_ahead(protocol)) for protocol in latest]
 

@@ -21,7 +21,7 @@ from failures.models import FailureProtocol
 from failures.pages.protocol_table import case_url, skew_of
 from failures.pages.protocols import VIEW, protocols_url
 
-# A traceback as parts to show: what the user's own code did stands out, library frames can be folded. Pure.
+# -- traceback in parts: the user's own code stands out, library frames can be folded; pure ------------------
 
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')

@@ -35,8 +35,8 @@ def skew_of(protocol: FailureProtocol) -> float | None:
 
 
 def is_ahead(protocol: FailureProtocol) -> bool:
-    """Whether it came before it occurred, by more than clocks may differ: its place in a list is none to
-    believe."""
+    """Returns whether it came before it occurred, by more than clocks may differ: its place in a list is none
+    to believe."""
     return (protocol.occurred_at - protocol.received_at).total_seconds() > SKEW_TOLERATED_SECONDS
 
 
@@ -133,7 +133,7 @@ def case_url(protocol: FailureProtocol) -> str:
     return f"{link('case')}?{urlencode({'key': protocol.message_key, 'setting': protocol.setting_key})}"
 
 
-# What a list of protocols is headed by: the one thing that all of it has in common, most particular first.
+# -- heading of a list of protocols: the most particular thing that all have in common -----------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,8 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @needs(VIEW)
 def protocol_news(request: HttpRequest) -> HttpResponseBase:
-    """How many of the filter are newer than `top`, in words, empty for none: 304 where that is what the asker
-    knows. `shown`: when the asker saw the list."""
+    """Returns how many of the filter are newer than `top`, in words, empty for none: 304 where that is what
+    the asker knows. `shown`: when the asker saw the list."""
     filters = ProtocolFilter(request.GET)
     words = _news_words(Count(0) if filters.problem else _news(filters.asked, request.GET))
     response = HttpResponse(words, content_type="text/plain; charset=utf-8")

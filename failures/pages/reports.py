@@ -1,5 +1,5 @@
-"""What of a server's reports could not be stored as it came: refused, in conflict, never come, lost here
-afterwards, with fields nobody understood."""
+"""Describes what of a server's reports could not be stored as it came: refused, in conflict, never come, lost
+here afterwards, with fields nobody understood."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta

@@ -90,7 +90,7 @@ def what_if_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
 
 
 def what_if_rows(setting: LaunchSetting, limits: Sequence[int], now: datetime) -> list[WhatIfRow]:
-    """For each limit, from the latest MOST failures at most, read once and streamed."""
+    """Returns a row for each limit, from the latest MOST failures at most, read once and streamed."""
     if not limits:
         return []
     rows = FailureProtocol.objects.filter(setting=setting, occurred_at__gte=now - SPAN)
@@ -112,14 +112,15 @@ def what_if_rows(setting: LaunchSetting, limits: Sequence[int], now: datetime) -
 
 
 def _stream(rows: QuerySet[FailureProtocol]) -> Iterator[Stored]:
-    """In the order in which they occurred; of one server's at one instant in the order of its spool."""
+    """Yields them in the order in which they occurred; of one server's at one instant in the order of its
+    spool."""
     wanted = rows.order_by("occurred_at", "number").values_list("activation_uuid", "server_name", *READ)
     for activation, server, *failure in wanted.iterator(chunk_size=CHUNK):
         yield Stored(Failure(*failure), activation, server)
 
 
 def _quorums(setting: LaunchSetting, since: datetime) -> dict[UUID, int]:
-    """For MANY: two different servers, or the only one that an activation had."""
+    """Returns for MANY two different servers, or the only one that an activation had."""
     if setting.spread != Spread.MANY:
         return {}
     recent = Activation.objects.filter(setting=setting).exclude(ended_at__lt=since)

@@ -1,4 +1,4 @@
-"""What is asked of protocols, and what it means to the database."""
+"""Describes what is asked of protocols, and what it means to the database."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -50,7 +50,7 @@ class Query:
     until: datetime | None = None
 
     def came_after(self, instant: datetime) -> "Query":
-        """Without what had not occurred by then though it was there: a clock that is ahead."""
+        """Leaves out what had not occurred by then though it was there: a clock that is ahead."""
         ahead = Q(occurred_at__lte=instant) | Q(received_at__gt=instant)
         return replace(self, conditions={**self.conditions, "came": ahead})
 
@@ -59,8 +59,8 @@ class Query:
         return Q(*self.conditions.values())
 
     def on(self, way: Way, start: Start) -> Q:
-        """What the rows at a start of a way have to be: an index alone answers where nothing else is asked
-        for."""
+        """Returns what the rows at a start of a way have to be: an index alone answers where nothing else is
+        asked for."""
         others = [q for name, q in self.conditions.items() if not (start.exact and name == way.name)]
         return Q(start.q, *others)
 
@@ -108,7 +108,7 @@ FLAGS = {
 
 
 def asked_for(cleaned: Mapping[str, Any], now: datetime) -> Query:
-    """Of a valid form."""
+    """Returns the query of a valid form."""
     conditions = {
         name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))
     }

@@ -1,5 +1,5 @@
-"""What becomes of messages that failed: attempts that the broker did not count, and those never handled
-well."""
+"""Describes what becomes of messages that failed: attempts that the broker did not count, and those never
+handled well."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -52,13 +52,13 @@ def known_attempts(settings: Collection[LaunchSetting]) -> dict[str, dict[str, i
 
 
 def _believed() -> QuerySet[FailureProtocol]:
-    """Of one message each, from runs that this site knows."""
+    """Returns protocols of one message each, from runs that this site knows."""
     return FailureProtocol.objects.filter(message_key_weak=False, verified=True)
 
 
 def _attempts_in_order(setting_key: str) -> dict[str, int]:
-    """Of the message that blocks an ordered subscription: the broker counts none of its attempts, so each
-    protocol tells. It may block for long, and what failed before it has ended."""
+    """Returns attempts of the message that blocks an ordered subscription: the broker counts none of them, so
+    each protocol does. It may block for long, and what failed before it has ended."""
     failed = _believed().filter(setting_key=setting_key).exclude(message_key="")
     newest = failed.order_by("-occurred_at", "-id").values_list(
         "message_key", "attempt", "occurred_at", "received_at"
@@ -139,8 +139,8 @@ def left_of(activation: UUID, failed: QuerySet[FailureProtocol]) -> int:
 
 
 def still_failing(failed: Mapping[int, int], recovered: Mapping[int, int]) -> int:
-    """Of messages that share a weak key: how many failed last. {attempt: how often}. Each that failed in an
-    attempt either fails or is handled well in the next one, or stays failed. Pure."""
+    """Counts, of messages that share a weak key, how many failed last. {attempt: how often}. Each that failed
+    in an attempt either fails or is handled well in the next one, or stays failed. Pure."""
     return sum(
         max(0, number - failed.get(attempt + 1, 0) - recovered.get(attempt + 1, 0))
         for attempt, number in failed.items()

@@ -37,8 +37,8 @@ BUDGET = 0.07
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """So many match, or (`more`) at least so many. `back_to`: where the looking stopped before all were
-    seen."""
+    """Says that so many match, or (`more`) at least so many. `back_to`: where the search stopped before all
+    were seen."""
 
     count: int
     more: bool = False
@@ -47,7 +47,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """Into the past (`order` is `-`), or towards what is newer."""
+    """Leads into the past (`order` is `-`), or towards what is newer."""
 
     order: str
     beyond: str
@@ -96,7 +96,8 @@ def newer_than(asked: Query, place: Place, size: int) -> Found[Place]:
 
 
 def count(asked: Query, *, above: Place | None = None, most: int = COUNTED) -> Count:
-    """How many match (`above` this place), looking at no more than it takes to know `most` and one."""
+    """Returns how many match (`above` this place), looking at no more than it takes to know `most` and
+    one."""
     with quick():
         known = _few(asked)
         if known is not None:
@@ -198,7 +199,8 @@ def listed(
 def part_of(
     asked: Query, *, before: Place | None = None, after: Place | None = None, size: int
 ) -> ProtocolPage:
-    """What is above `after` where there is enough of it, else what is below `before`, else the newest."""
+    """Returns what is above `after` where there is enough of it, else what is below `before`, else the
+    newest."""
     if after is not None:
         found = newer_than(asked, after, size + 1)
         if len(found.places) > size:
@@ -222,7 +224,8 @@ def _downwards(found: Found[Place], before: Place | None, size: int) -> Protocol
 
 
 def protocols_at(places: Sequence[Place]) -> list[FailureProtocol]:
-    """Without what is long, in the order of `places`. What was deleted meanwhile is not among them."""
+    """Returns them without what is long, in the order of `places`. What was deleted meanwhile is not among
+    them."""
     rows = FailureProtocol.objects.defer(*WHOLE_ONLY).in_bulk([place.key for place in places])
     return [rows[place.key] for place in places if place.key in rows]
 

@@ -11,5 +11,5 @@ register = template.Library()
 
 @register.filter
 def temporary(groups: Iterable[Group]) -> int:
-    """How many failures of these groups were temporary."""
+    """Returns how many failures of these groups were temporary."""
     return sum(group.alike.count for group in groups if group.alike.temporary)

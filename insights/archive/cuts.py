@@ -23,8 +23,8 @@ class Cut:
 
 
 def cut(kind: ArchivedKind, first: datetime, last: datetime, *, rows: int = BLOCK_ROWS) -> Iterator[Cut]:
-    """From `first` on without a gap. What is empty at the end is left for the next time, unless its day is
-    over."""
+    """Cuts from `first` on without a gap. What is empty at the end is left for the next time, unless its day
+    is over."""
     at = first
     while at < last:
         following = kind.earliest(at, last)
@@ -51,7 +51,8 @@ def day_of(at: datetime) -> datetime:
 
 
 def _is_empty(kind: ArchivedKind, first: datetime, last: datetime) -> bool:
-    """Of a kind whose rows are touched later, nothing received does not mean that there is nothing."""
+    """Says so; where rows of a kind are touched later, nothing received does not mean that there is
+    nothing."""
     return kind.ranged or not kind.count(first, last)
 
 

@@ -1,4 +1,5 @@
-"""What is archived: each kind by the statement that reads it. Apps above this one register their own."""
+"""Describes what is archived: each kind by the statement that reads it. Apps above this one register their
+own."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class ArchivedKind:
         return self.rows().filter(**{f"{self.received}__gte": first, f"{self.received}__lt": last}).order_by()
 
     def count(self, first: datetime, last: datetime) -> int:
-        """Of what the statement answers for a range."""
+        """Counts what the statement answers for a range."""
         if self.ranged:
             return self.within(first, last).count()
         text = self.statement().replace("{first}", literal(first)).replace("{last}", literal(last))
@@ -58,7 +59,7 @@ def kinds() -> Mapping[str, ArchivedKind]:
 
 
 def iso(at: datetime) -> str:
-    """As plans and manifests write it: the order of these texts is the order in time."""
+    """Returns it as plans and manifests write it: the order of these texts is the order in time."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
@@ -92,8 +93,8 @@ LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 
 def archived_before(kind: str, now: datetime) -> datetime | None:
-    """What was received before that is in settled blocks, all of it. None: the archive is off, nothing is
-    kept for it."""
+    """Returns what was received before that is in settled blocks, all of it. None: the archive is off,
+    nothing is kept for it."""
     if not is_on() or kind not in kinds():
         return None
     line = ArchiveBlock.objects.filter(IN_LINE, kind=kind).aggregate(first=Min("first"), last=Max("last"))
@@ -107,6 +108,6 @@ def archived_before(kind: str, now: datetime) -> datetime | None:
 
 
 def unsettled_blocks(kind: str) -> QuerySet[ArchiveBlock]:
-    """With those that were read from the database anew or add to others, until these are verified."""
+    """Returns those too that were read from the database again or add to others, until these are verified."""
     open_still = ArchiveBlock.objects.filter(kind=kind, settled_at=None)
     return open_still.exclude(late_of__isnull=False, verified_at__isnull=False)

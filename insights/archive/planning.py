@@ -44,8 +44,9 @@ def plan_kind(kind: str, now: datetime) -> None:
         )  # fmt: skip
 
 
-# Asking the next run to compute everything once more: what runs sum up, part by part, cannot be set right for
-# one block. A request is a row until a whole run that was planned with it has been loaded.
+# -- requests to recompute everything ------------------------------------------------------------------------
+# Results that runs sum up part by part cannot be corrected for one block. A request is a row until a whole
+# run that was planned with it has been loaded.
 
 
 def request_recomputation(why: str) -> None:
@@ -79,7 +80,7 @@ def settle_all(now: datetime) -> None:
 
 
 def settle(kind: ArchivedKind, now: datetime) -> None:
-    """Also of those that were damaged: what the database still has whole is read from it anew."""
+    """Settles those too that were damaged: what the database still has whole is read from it again."""
     due = ArchiveBlock.objects.filter(IN_LINE, kind=kind.name, settled_at=None, last__lte=now - SETTLED_AFTER)
     for block in due.filter(state__in=[BlockState.VERIFIED, BlockState.REPLACED]).order_by("number"):
         if block.state == BlockState.VERIFIED or _is_verified(block):
@@ -164,8 +165,8 @@ def plan(now: datetime) -> Plan:
 
 
 def source() -> Plan:
-    """What the pipeline has to know of this database; the secrets are in the environment that `environment`
-    gives."""
+    """Returns what the pipeline has to know of this database; the secrets are in the environment that
+    `environment` gives."""
     masks = LaunchSetting.objects.order_by().values_list("key", "masked_properties")
     return {
         "kind": connection.vendor,
@@ -214,7 +215,7 @@ def preview_blocks(now: datetime) -> dict[str, int]:
 
 
 def _upper(now: datetime) -> datetime:
-    """Up to which everything that was received is committed, as far as the database tells."""
+    """Returns up to which instant everything that was received is committed, as far as the database tells."""
     upper = now - LAG
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

@@ -1,5 +1,5 @@
-"""Whether the pipeline can run here: it may be switched off, and what it needs may be missing. Everything
-else works without it."""
+"""Describes whether the pipeline can run here: it may be switched off, and what it needs may be missing.
+Everything else works without it."""
 
 import shutil
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def _why_off(code: str) -> str:
 
 
 def is_default() -> bool:
-    """Whether the archive is the one that `./ma up` chose by itself."""
+    """Returns whether the archive is the one that `./ma up` chose by itself."""
     return bool(settings.MA_ARCHIVE_URL and settings.MA_PIPELINE == "default")
 
 
@@ -83,8 +83,9 @@ def java() -> str | None:
 
 
 def is_on() -> bool:
-    """Whether retention waits for it. For one that nobody chose it does not as long as no run ever could
-    begin: a machine that never gets Spark would keep everything for ever. Once there are blocks, it does."""
+    """Returns whether retention waits for it. For one that nobody chose it does not as long as no run ever
+    could begin: a machine that never gets Spark would keep everything for ever. Once there are blocks, it
+    does."""
     if not settings.MA_ARCHIVE_URL:
         return False
     if not is_default() or readiness().ready:

@@ -1,4 +1,5 @@
-"""What a run of the pipeline did to the archive, put down in the transaction that loads what it found."""
+"""Describes what a run of the pipeline did to the archive, put down in the transaction that loads what it
+found."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ def _block(kind: str, number: int) -> Any:
 
 
 def _written(manifest: Report, now: datetime) -> bool:
-    """Whether it holds what was damaged."""
+    """Returns whether it holds what was damaged."""
     blocks = _block(manifest["kind"], manifest["block"])
     size = sum(file["bytes"] for file in manifest["files"])
     planned = blocks.filter(state=BlockState.PLANNED)
@@ -59,7 +60,7 @@ def _written(manifest: Report, now: datetime) -> bool:
 
 
 def _verified(verified: Report, now: datetime) -> bool:
-    """Whether it was damaged before, and is whole."""
+    """Returns whether it was damaged before, and is whole."""
     blocks = _block(verified["kind"], verified["number"])
     blocks.filter(check_asked=True).update(check_asked=False, verified_at=now, problem="")
     if verified["problems"]:
@@ -108,7 +109,7 @@ def _damaged(kind: str, number: int, problem: str) -> None:
     ArchiveBlock.objects.filter(kind=kind, number__in=replaced).update(settled_at=None)
 
 
-# Blocks of the archive of which a file cannot be read or is gone: which, and what a person does about it.
+# -- damaged blocks: a file cannot be read or is gone --------------------------------------------------------
 
 
 SHOWN = 3
@@ -145,7 +146,7 @@ class Damage:
 
 
 def damage() -> Damage | None:
-    """None where nothing is damaged, or the archive is off."""
+    """Returns None where nothing is damaged, or the archive is off."""
     if not is_on():
         return None
     damaged = ArchiveBlock.objects.filter(state=BlockState.DAMAGED)

@@ -1,4 +1,4 @@
-"""What is archived of each kind, as the statement that reads it; and how the pipeline reaches the
+"""Describes what is archived of each kind, as the statement that reads it; and how the pipeline reaches the
 database."""
 
 from collections.abc import Mapping
@@ -169,7 +169,7 @@ class KeyUnreadable(Exception):
 
 
 def postgresql_url(known: Mapping[str, Any]) -> str:
-    """Of an entry of DATABASES. Raises KeyUnreadable."""
+    """Makes it of an entry of DATABASES. Raises KeyUnreadable."""
     host, port = known["HOST"] or "localhost", known["PORT"] or "5432"
     parameters = {"connectTimeout": "10", "tcpKeepAlive": "true", **tls(known.get("OPTIONS") or {})}
     database, asked = quote(str(known["NAME"]), safe=""), urlencode(parameters, quote_via=quote)

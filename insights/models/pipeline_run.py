@@ -38,10 +38,10 @@ class PipelineTrigger(models.TextChoices):
 
 
 class PipelineRun(Job):
-    """At most one is `open`. A runner process takes it (`holder`) by a conditional UPDATE, shows itself by
-    `heartbeat_at`, and ends it in the transaction that loads what it found. A process is known by host, pid
-    and the time of its start since the boot of its host (`console.jobs.detached`). `stages` are rows of
-    the last report: {stage, state, done, total, rows, seconds, error}."""
+    """A run of the pipeline; at most one is `open`. A runner process takes it (`holder`) by a conditional
+    UPDATE, shows itself by `heartbeat_at`, and ends it in the transaction that loads what it found. A process
+    is known by host, pid and the time of its start since the boot of its host (`console.jobs.detached`).
+    `stages` are rows of the last report: {stage, state, done, total, rows, seconds, error}."""
 
     # A runner that is there and silent for so long hangs. It shows itself every second, save while SQLite is
     # busy.
@@ -103,8 +103,8 @@ class PipelineRun(Job):
 
     @property
     def percent(self) -> int:
-        """Of its stages; one that tells how far it is (`share`, never less than before) counts in part. An
-        open one is never at 100."""
+        """Returns it by its stages; one that reports how far it is (`share`, never less than before) counts
+        in part. An open one is never at 100."""
         if not self.stages:
             return 0
         parts = 0.0

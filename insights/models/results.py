@@ -1,5 +1,5 @@
-"""What the pipeline found: small tables that one transaction per run replaces, whole or in part. Every row
-tells its run, also when that one is forgotten."""
+"""Describes what the pipeline found: small tables that one transaction per run replaces, whole or in part.
+Every row tells its run, also when that one is forgotten."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -130,7 +130,7 @@ class ActivationHealth(InsightRow):
 
 
 class BreakerBacktest(InsightRow):
-    """What a limit M would have done over history. `mode`: any (one server) or many (the quorum)."""
+    """Holds what a limit M would have done over history. `mode`: any (one server) or many (the quorum)."""
 
     m = models.IntegerField("M")
     mode = models.CharField(_("mode"), max_length=4)
@@ -162,7 +162,7 @@ class BreakerSuggestion(InsightRow):
 
 
 class ReplaySuccess(InsightRow):
-    """What became of letters that were given back, by their age and by the time since the fix."""
+    """Holds what became of letters that were given back, by their age and by the time since the fix."""
 
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     age_bucket = models.CharField(_("age of the letter"), max_length=40)
@@ -201,7 +201,7 @@ class OddServer(InsightRow):
 
 
 class PoisonProfile(InsightRow):
-    """What dead letters have in common that messages which failed and recovered have not."""
+    """Holds what dead letters have in common that messages which failed and recovered have not."""
 
     property = models.CharField(_("property"), max_length=300)
     value_bucket = models.CharField(_("value"), max_length=300)
@@ -221,7 +221,7 @@ class PoisonProfile(InsightRow):
 
 
 class RetentionPlan(InsightRow):
-    """What retention is going to delete on a day, and how large archive and database are by then."""
+    """Holds what retention is going to delete on a day, and how large archive and database are by then."""
 
     day = models.DateField(_("day"))
     rows_going = models.BigIntegerField(_("rows that go"))

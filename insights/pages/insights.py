@@ -138,7 +138,7 @@ def _made_up_days() -> MadeUp | None:
 
 
 def _plan_chart() -> SafeString | None:
-    """None where nothing goes."""
+    """Returns None where nothing goes."""
     rows = list(RetentionPlan.objects.filter(setting_key="").order_by("day")[:DAYS])
     if not any(row.rows_going for row in rows):
         return None

@@ -1,4 +1,4 @@
-"""On a setting's page: which limit history suggests, and how healthy its last activations were."""
+"""Shows on a setting's page which limit history suggests, and how healthy its last activations were."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -25,7 +25,7 @@ from insights.pages.charts import Bar, bar_chart
 from insights.pages.run import VIEW
 from insights.runs.queries import computed
 
-# Cells of the tables of insights: numbers that lead to the protocols behind them, and words for stable words.
+# -- cells: numbers that lead to their protocols, texts for codes --------------------------------------------
 
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -94,7 +94,7 @@ def what_if_cell(key: str, m: int) -> SafeString:
 
 
 def bucket(word: str) -> str:
-    """Of an age, or of a time since a fix."""
+    """Returns the text of an age, or of a time since a fix."""
     words = {
         "unknown": pgettext("a time since a fix", "no fix known"),
         "under_1h": pgettext("an age", "less than 1 h"),
@@ -107,7 +107,7 @@ def bucket(word: str) -> str:
 
 
 def suggestion_reason(word: str) -> str:
-    """Of a suggestion."""
+    """Returns why a limit is suggested."""
     words = {
         "earlier_saves": pgettext("why a limit is suggested", "trips earlier and saves deliveries"),
         "later_avoids_false": pgettext(

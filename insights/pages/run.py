@@ -33,7 +33,7 @@ SHOWN: dict[str, StateLabel] = {
 
 
 def run_facts(request: HttpRequest, of: PipelineStatus) -> dict[str, Any]:
-    """What the bar above the insights needs."""
+    """Returns what the bar above the insights needs."""
     return {
         "standing": of,
         "may_run": request.user.has_perm(MAY_RUN.name),

@@ -1,4 +1,4 @@
-"""Who works on a run: one process, which takes it once and shows itself until the end.
+"""Describes who works on a run: one process, which takes it once and shows itself until the end.
 
 Every change of it asks for the holder, so that one who was taken for dead changes nothing any more.
 """
@@ -89,7 +89,7 @@ class Hold:
 
 @transaction.atomic
 def claim_run(run: UUID, now: datetime) -> Hold | None:
-    """None where somebody else has it, or it is over."""
+    """Returns None where somebody else has it, or it is over."""
     pid = os.getpid()
     waiting = PipelineRun.objects.filter(pk=run, state=PipelineState.WAITING)
     taken = waiting.update(

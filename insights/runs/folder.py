@@ -1,4 +1,5 @@
-"""Where a run has its files: `plan.json`, `progress.jsonl`, `run.log`, `report.json`, `results/`."""
+"""Describes where a run has its files: `plan.json`, `progress.jsonl`, `run.log`, `report.json`,
+`results/`."""
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,7 +81,7 @@ def tail_of_log(run: PipelineRun, size: int = LOG_TAIL) -> str:
     return part.decode(errors="replace")
 
 
-# The jobs of the pipeline by name, as `pipeline.application` knows them, and the tables that each fills.
+# -- jobs of the pipeline by name, and the tables that each fills --------------------------------------------
 
 
 JOBS: Mapping[str, Sequence[str]] = {

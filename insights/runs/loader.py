@@ -43,7 +43,7 @@ def read_report(path: Path, run: PipelineRun) -> dict[str, Any]:
 def load(
     results: Sequence[Mapping[str, Any]], folder: Path, run: PipelineRun, now: datetime, until: Any
 ) -> int:
-    """Inside a transaction. How many rows. Raises BadReport."""
+    """Loads inside a transaction. Returns how many rows. Raises BadReport."""
     names = [str(result.get("table")) for result in results]
     if len(set(names)) != len(names) or not set(names) <= TABLES.keys():
         raise BadReport(f"unknown tables, or one of them twice: {', '.join(names)}")
@@ -117,7 +117,7 @@ def _insert(model: type[models.Model], folder: Path, run: PipelineRun) -> int:
 
 
 def _rows(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Of all Parquet files there, a part at a time. A folder without a file has no rows."""
+    """Yields rows of all Parquet files there, a part at a time. A folder without a file has no rows."""
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
@@ -134,7 +134,7 @@ def _rows(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _value(field: "models.Field[Any, Any]", value: Any) -> Any:
-    """As the field holds it. Raises BadReport for what no row of it may be."""
+    """Returns the value as the field holds it. Raises BadReport for what no row of it may be."""
     try:
         if value is None:
             if not field.null:
@@ -173,7 +173,7 @@ def archive_plan(run: PipelineRun, now: datetime) -> dict[str, Any]:
 def take_archive_report(
     report: Mapping[str, Any], planned: Mapping[str, Any], run: PipelineRun, now: datetime, computed: bool
 ) -> None:
-    """Inside the transaction that loads the results."""
+    """Call it inside the transaction that loads the results."""
     restored = results.take_report(report, now)
     if computed:
         results.mark_computed(planned["new_blocks"], run)

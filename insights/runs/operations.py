@@ -1,4 +1,4 @@
-"""What people do with runs of the pipeline: ask for one, cancel it."""
+"""Describes what people do with runs of the pipeline: ask for one, cancel it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a run is told: one file, without a secret."""
+"""Describes what a run is told: one file, without a secret."""
 
 import json
 from datetime import datetime
@@ -85,5 +85,5 @@ def _write(path: Path, plan: Plan) -> None:
 
 
 def is_whole(plan: Plan) -> bool:
-    """Whether a run of this plan looks at all there is, with every job."""
+    """Returns whether a run of this plan looks at all there is, with every job."""
     return not plan["since"] and not plan["until"] and set(plan["jobs"]) == set(JOBS)

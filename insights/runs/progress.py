@@ -1,5 +1,5 @@
-"""How far a run is, from the lines that the application appends to its progress file. Pure, but for the
-file."""
+"""Decides how far a run is, from the lines that the application appends to its progress file. Pure, but for
+the file."""
 
 import json
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class Progress:
         return list(self._stages.values())
 
     def poll(self) -> bool:
-        """Whether there was something new."""
+        """Returns whether there was something new."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)

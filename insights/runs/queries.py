@@ -1,5 +1,5 @@
-"""What is shown of the pipeline: which runs there were, how old what they found is, and all of it from one
-and the same load."""
+"""Describes what is shown of the pipeline: which runs there were, how old what they found is, and all of it
+from one and the same load."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,8 +80,8 @@ def _first_block() -> datetime | None:
 
 
 def consistent(read: Callable[[], T]) -> T:
-    """What `read` answers, read again where a run was loaded while it read: several questions to a database
-    see several states of it."""
+    """Returns what `read` answers, read again where a run was loaded while it read: several questions to a
+    database see several states of it."""
     before = _mark()
     for _each in range(TRIES):
         found = read()
@@ -97,5 +97,5 @@ def _mark() -> set[tuple[object, ...]]:
 
 
 def computed() -> dict[str, InsightTable]:
-    """By name of the table."""
+    """Returns them by name of the table."""
     return {table.name: table for table in InsightTable.objects.all()}

@@ -139,7 +139,7 @@ def _configuration(folder: RunFolder, master: str) -> list[tuple[str, str]]:
 
 
 def _chosen_collector() -> bool:
-    """Whether somebody has chosen one for this host: a JVM that is told of two does not start."""
+    """Returns whether somebody has chosen one for this host: a JVM that is told of two does not start."""
     known = detached.environment()
     told = [known.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")]
     if settings.MA_PIPELINE_PROPERTIES:
@@ -153,7 +153,7 @@ def is_local(master: str) -> bool:
 
 
 def _environment(hold: Hold) -> dict[str, str]:
-    """Of all secrets of the site it gets the account of the database alone. Raises RunFailed."""
+    """Gives it, of all secrets of the site, the account of the database alone. Raises RunFailed."""
     try:
         database = planning.environment()
     except KeyUnreadable as error:

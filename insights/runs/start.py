@@ -59,8 +59,8 @@ def request_run(
 
 
 def cancel(run: PipelineRun, now: datetime, *, by: str) -> bool:
-    """Whether it was open. One that nobody has begun is over at once; else its runner ends it within seconds,
-    and where that one is gone the next look at dead runs does."""
+    """Returns whether it was open. One that nobody has begun is over at once; else its runner ends it within
+    seconds, and where that one is gone the next look at dead runs does."""
     asked = {"cancel_asked_at": now, "cancel_asked_by": by[:150]}
     mine = PipelineRun.objects.filter(pk=run.pk)
     waiting = mine.filter(state=PipelineState.WAITING)

@@ -1,4 +1,4 @@
-"""What a worker does for the pipeline every few seconds; each step may be done twice."""
+"""Describes what a worker does for the pipeline every few seconds; each step may be done twice."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def _unbegun(run: PipelineRun, now: datetime) -> Reason:
 
 
 def _gone(run: PipelineRun, now: datetime) -> Reason:
-    """Why it is taken for dead, or no reason."""
+    """Returns why it is taken for dead, or no reason."""
     if run.host == detached.host() and not _is_there(run):
         return PROCESS_GONE(pid=run.pid, host=run.host)
     # A run that began before runs had leases shows itself by its signs of life alone.
@@ -96,7 +96,7 @@ def _end_row(run: PipelineRun, problem: Reason) -> bool:
 
 
 def _kill_runner(run: PipelineRun) -> bool:
-    """Whether it was there, on this host."""
+    """Returns whether it was there, on this host."""
     if run.host != detached.host() or run.pid is None or not _is_there(run):
         return False
     with suppress(ProcessLookupError):

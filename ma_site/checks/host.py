@@ -54,7 +54,7 @@ def _check_account(account: Account) -> Finding:
     )
 
 
-# Clocks of database and servers agree with ours: leases, ages and schedules compare instants of both.
+# -- clocks: leases, ages and schedules compare instants of database, servers and site -----------------------
 
 
 MOST_SECONDS = 5.0
@@ -79,10 +79,9 @@ def check_clock(now: datetime) -> Iterator[Finding]:
         yield good(f"{len(skews)} clocks compared, all within {MOST_SECONDS:.0f} s")
 
 
-# The file systems that this installation writes to: which of them is full, what may be deleted and what must
-# not.
-#
-# `./ma status` says the same with its own means (`deploy/disk.py`): the deployment imports none of ours.
+# -- file systems that this installation writes to -----------------------------------------------------------
+# For each that is full: what may be deleted and what must not. `./ma status` says the same with its own means
+# (`deploy/disk.py`): the deployment imports none of ours.
 
 
 MB = 1024 * 1024
@@ -106,7 +105,7 @@ def check_disk(now: datetime) -> Iterator[Finding]:
 
 
 def problem_at(place: str | Path) -> str:
-    """What is wrong with the file system of a folder that exists; empty: nothing."""
+    """Returns what is wrong with the file system of a folder that exists; empty: nothing."""
     facts = os.statvfs(place)
     # Some file systems have no number of files: they say 0 of 0.
     free_files = facts.f_favail if facts.f_files else 1
@@ -118,7 +117,7 @@ def folder_of_sqlite() -> Path:
 
 
 def problem(free: int, total: int, free_files: int) -> str:
-    """What is wrong; empty: nothing, or a file system that does not say how large it is."""
+    """Returns what is wrong; empty: nothing, or a file system that does not say how large it is."""
     if not total:
         return ""
     if free < LEAST_FREE_MB * MB:
@@ -131,7 +130,7 @@ def problem(free: int, total: int, free_files: int) -> str:
 
 
 def what_to_do(data: Path) -> str:
-    """What may be deleted and what must not be, with the commands."""
+    """Returns what may be deleted and what must not be, with the commands."""
     quoted = shlex.quote(str(data))
     kept = "kma (spools), broker (journal: messages), db.sqlite3* (database), archive, secrets"
     said = [

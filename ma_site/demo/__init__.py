@@ -1,1 +1,1 @@
-"""What the demo shows: rows, orders, and a month that never was."""
+"""Describes what the demo shows: rows, orders, and a month that never was."""

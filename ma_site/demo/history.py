@@ -43,7 +43,7 @@ FAULTS = (
 
 
 def make_history(pool: Pool, now: datetime) -> bool:
-    """Whether it was made now. It ends yesterday, so that no day of it is still going on."""
+    """Returns whether it was made now. It ends yesterday, so that no day of it is still going on."""
     if LaunchSetting.objects.filter(key=HISTORY_KEY).exists():
         return False
     setting = LaunchSetting(
@@ -65,7 +65,7 @@ def make_history(pool: Pool, now: datetime) -> bool:
 
 
 def remove_history() -> bool:
-    """Whether there was any. What the archive has of it stays there and is never computed again."""
+    """Returns whether there was any. What the archive has of it stays there and is never computed again."""
     with transaction.atomic():
         setting = LaunchSetting.objects.filter(key=HISTORY_KEY).first()
         protocols = FailureProtocol.objects.filter(setting_key=HISTORY_KEY)

@@ -28,7 +28,7 @@ DECK = (
 
 
 def orders(chance: random.Random, first: int) -> Iterator[Outgoing]:
-    """Without end; numbered from `first`."""
+    """Yields orders without end; numbered from `first`."""
     number = first
     while True:
         for kind in chance.sample(DECK, len(DECK)):

@@ -1,1 +1,1 @@
-"""How dates are written, by language."""
+"""Describes how dates are written, by language."""

@@ -1,4 +1,4 @@
-"""What needs a person now, worst first, each with what can be done about it."""
+"""Describes what needs a person now, worst first, each with what can be done about it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Need:
     acts: Sequence[tuple[Text, str]] = ()
 
 
-# What launch control has that needs a person: settings off by their breaker, groups whose last pass failed.
+# -- attention: settings off by their breaker, groups whose last run failed ----------------------------------
 
 
 MOST_LAUNCHING = 50

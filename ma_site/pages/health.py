@@ -87,7 +87,7 @@ def _overall(parts: list[Part], servers: list[Part]) -> str:
 
 
 def quick_parts(now: datetime) -> list[Part]:
-    """What the overview asks for: rows and what is known already, no call to another process."""
+    """Returns what the overview asks for: rows and what is known already, no call to another process."""
     parts = [_process(name, now) for name in PROCESSES]
     away = broker_away_since()
     if away:
@@ -334,7 +334,7 @@ def _retention(now: datetime) -> Part:
 
 
 def _alerts(now: datetime) -> Part:
-    """Whether each kind is looked at: one whose source breaks opens nothing and says nothing."""
+    """Returns whether each kind is looked at: one whose source breaks opens nothing and says nothing."""
     late = late_kinds(now)
     name, url = _("Alerts"), link("alerts")
     if late:

@@ -33,7 +33,8 @@ NEW = timedelta(hours=1)
 
 @require_safe
 def overview(request: HttpRequest) -> TemplateResponse:
-    """For everybody who may sign in; without the right to see settings it says so instead of showing them."""
+    """Renders for everybody who may sign in; without the right to see settings it says so instead of showing
+    them."""
     if not request.user.has_perm(VIEW):
         return page(request, "ma_site/nothing.html", title=_("Overview"), section="overview")
     now = timezone.now()

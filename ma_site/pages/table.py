@@ -44,7 +44,8 @@ class SettingRow:
     dead_since: datetime | None
 
     def is_in(self, group: str) -> bool:
-        """What the list is filtered by: `off`, `problem` (off by its breaker is both), or `on` and well."""
+        """Returns what the list is filtered by: `off`, `problem` (off by its breaker is both), or `on` and
+        well."""
         problem = self.state.tone in ("bad", "warn")
         if group == "off":
             return not self.setting.enabled

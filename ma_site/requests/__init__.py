@@ -1,1 +1,2 @@
-"""How the web process takes requests: whole, bounded, logged, and answered while the database is away."""
+"""Describes how the web process takes requests: whole, bounded, logged, and answered while the database is
+away."""

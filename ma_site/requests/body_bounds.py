@@ -1,5 +1,5 @@
-"""What is refused by its head alone: bodies that are too large, that have no length, or that a stranger
-sends."""
+"""Describes what is refused by its head alone: bodies that are too large, that have no length, or that a
+stranger sends."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -83,8 +83,8 @@ def _answer(request: HttpRequest, code: int, problem: dict[str, object], title: 
 
 
 def is_known_sender(headers: Mapping[str, str]) -> bool:
-    """Whether a token or a session comes with the head of a request: for a thread, before a large body is
-    read.
+    """Returns whether a token or a session comes with the head of a request: for a thread, before a large
+    body is read.
 
     Raises DatabaseError, InterfaceError: nobody knows then, and no answer may say that the sender is at
     fault."""

@@ -137,13 +137,13 @@ class Connection(TConn):
 
 
 def pieces(body: bytearray) -> Iterator[bytes]:
-    """As large as gunicorn would have read them, without a copy of the rest each time."""
+    """Yields them as large as gunicorn would have read them, without a copy of the rest each time."""
     view = memoryview(body)
     for begin in range(0, len(body), READ):
         yield bytes(view[begin : begin + READ])
 
 
-# What a process of the web holds for its clients, and how long; docs/operations.md tells it in words.
+# -- requests that a web process holds, and how long (docs/operations.md) ------------------------------------
 
 
 HEAD_MOST = 64 * KB

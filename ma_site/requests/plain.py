@@ -23,7 +23,8 @@ def plain_page(
     again_in: int = 0,
     onwards: tuple[str, str] | None = None,
 ) -> HttpResponse:
-    """In the language of the reader's cookie or browser. With `again_in` (seconds) it asks again by itself.
+    """Renders in the language of the reader's cookie or browser. With `again_in` (seconds) it asks again by
+    itself.
 
     `onwards`: address and words of the link to go on with."""
     page = render_to_string(
@@ -34,14 +35,15 @@ def plain_page(
     return answer
 
 
-# The answer while the database is away: 503, when to come again, and a page that is made without it.
+# -- answer while the database is away: 503 with a page that is made without it ------------------------------
 
 
 RETRY_AFTER_SECONDS = 10
 
 
 def database_away(request: HttpRequest) -> HttpResponse:
-    """In the language of the reader's cookie or browser. Whoever reads a page sees it come back by itself."""
+    """Renders in the language of the reader's cookie or browser. Whoever reads a page sees it come back by
+    itself."""
     if request.path_info.startswith("/api/"):
         detail = body("database_away", "The database did not do its work.", "", "Try again later.")
         answer: HttpResponse = JsonResponse(detail, status=503)

@@ -303,7 +303,8 @@ class Worker(ThreadWorker):
     # -- bounds of all ---------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
-        """For one more: of the address that has most here, whoever waits longest. Known senders stay."""
+        """Makes room for one more: of the address that has most here, whoever waits longest goes. Known
+        senders stay."""
         there = [conn for conn in self.waiting if not conn.large and conn.stage is not Stage.IN_LINE]
         if not there:
             return
@@ -312,7 +313,7 @@ class Worker(ThreadWorker):
         self._drop(next(conn for conn in there if conn.address == most))
 
     def _bound_bodies(self) -> None:
-        """Of strangers whoever has sent most gives way."""
+        """Bounds bodies: of strangers whoever has sent most gives way."""
         size = sum(len(conn.incoming) for conn in self.waiting)
         while size > bounds.BODIES_HELD:
             most = max(self.waiting, key=lambda conn: 0 if conn.large else len(conn.incoming))

@@ -1,1 +1,1 @@
-"""What has a time of its own."""
+"""Describes what has a time of its own."""

@@ -134,7 +134,7 @@ def _raw(rows: QuerySet[Activation] | QuerySet[Run] | QuerySet[StateChange]) -> 
 
 
 def referred_activations(setting_key: str, activations: Collection[UUID]) -> set[UUID]:
-    """Of which letters that are dead now tell."""
+    """Returns those that letters which are dead now refer to."""
     queues = [dead_letter_queue(setting_key), dead_letter_queue(UNKNOWN), BIN_QUEUE]
     dead = DeadLetter.objects.filter(
         queue__in=queues, state=LetterState.DEAD, activation_uuid__in=activations

@@ -114,7 +114,7 @@ def _delete_groups(groups: Sequence[int], older: datetime) -> int:
 
 
 def _unmet(older: datetime) -> QuerySet[Fingerprint]:
-    """Of those that belong to others too: who is merged is referred to."""
+    """Returns those that belong to others too: a merged one is referred to."""
     rows = Fingerprint.objects.filter(recent_at__lt=older, received_at__lt=older, merged_into=None)
     of_kinds = (FailureGroup, FingerprintHour, FingerprintVersion, FailureDelta, FailureProtocol)
     for model in (*of_kinds, KnownError, FingerprintChange):
@@ -130,7 +130,7 @@ def _delete_kinds(kinds: Sequence[str], older: datetime) -> int:
 
 
 def referred_fingerprints(fingerprints: Collection[str]) -> Collection[str]:
-    """Of which letters that are dead now, or what people wrote beside letters, tell."""
+    """Returns those that letters which are dead now, or what people wrote beside letters, refer to."""
     dead = DeadLetter.objects.filter(state=LetterState.DEAD, fingerprint__in=fingerprints)
     found = set(dead.order_by().values_list("fingerprint", flat=True).distinct())
     for model in (Note, KnownFault, Taking):

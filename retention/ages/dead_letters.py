@@ -83,7 +83,7 @@ def with_bodies_before(older: datetime) -> QuerySet[DeadLetter]:
 
 
 def copies_before(older: datetime) -> QuerySet[LetterEdit]:
-    """Of jobs that ended before, and of which nothing is awaited."""
+    """Returns copies of jobs that ended before, and of which nothing is awaited."""
     rows = LetterEdit.objects.filter(
         body_deleted_at=None, planned_at__lt=older, item__job__finished_at__lt=older
     )
@@ -204,7 +204,7 @@ def _each(
 
 
 def _key(old: Old) -> str:
-    """As figures have it; what a letter says may be longer."""
+    """Returns the key as figures have it; what a letter says may be longer."""
     return old.setting_key[:200]
 
 
@@ -280,7 +280,7 @@ def _delete_copies(older: datetime, now: datetime, olds: Sequence[Old]) -> Count
 
 
 def _delete_rows(older: datetime, olds: Sequence[Old]) -> Counter[str]:
-    """With what refers to them: the items of their finished jobs, whose counts stay with the job."""
+    """Deletes what refers to them too: the items of their finished jobs, whose counts stay with the job."""
     letters = _locked(olds, older)
     numbers = [letter.pk for letter in letters]
     rebuild.forget_words(letters)
@@ -296,7 +296,7 @@ def _delete_rows(older: datetime, olds: Sequence[Old]) -> Counter[str]:
 
 
 def _raw_delete(rows: QuerySet[Any]) -> None:
-    """Not through the ORM's collector, which reads all that it deletes."""
+    """Deletes without the ORM's collector, which reads all that it deletes."""
     rows.order_by()._raw_delete(rows.db)
 
 

@@ -1,5 +1,6 @@
-"""What is kept for a time of its own: rows by primary keys that are picked by an index, a chunk at a time.
-Closed alerts, deliveries that waited for an answer, records that were refused or came with other content."""
+"""Describes what is kept for a time of its own: rows by primary keys that are picked by an index, a chunk at
+a time. Closed alerts, deliveries that waited for an answer, records that were refused or came with other
+content."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ class AgeLimit:
             delete_all(self.what, partial(self.pick, older), lambda keys: self.delete(keys, older), chunks)
 
     def foresee(self, now: datetime) -> "AgePreview | None":
-        """What would go, or None where nothing would."""
+        """Returns what would go, or None where nothing would."""
         if (older := before(now, self.days())) is None:
             return None
         count = len(self.pick(older, COUNTED + 1))
@@ -92,8 +93,8 @@ class AgePreview:
 
 
 def _closed_alerts(older: datetime) -> QuerySet[Alert]:
-    """Not those that a person closed while their cause lasts: without them it would be told anew. Nor those
-    of which somebody is still to be told."""
+    """Leaves out those that a person closed while their cause lasts: without them it would be notified again.
+    Nor are those among them with pending notifications."""
     pending = Notice.objects.filter(transition__alert=OuterRef("pk"), state=NoticeState.PENDING)
     rows = Alert.objects.filter(state=AlertState.CLOSED, closed_at__lt=older, held=False)
     return rows.filter(~Exists(pending))
@@ -104,8 +105,7 @@ def _pick_alerts(older: datetime, n: int) -> list[int]:
 
 
 def _delete_alerts(keys: Sequence[int], older: datetime) -> int:
-    """With what happened to them and what was told of it. How many alerts: one that was opened again
-    stays."""
+    """Deletes transitions and notifications too. Returns how many alerts: one that was opened again stays."""
     still = Alert.objects.select_for_update().filter(pk__in=keys).order_by("pk").values_list("pk", flat=True)
     going = list(_closed_alerts(older).filter(pk__in=list(still)).order_by().values_list("pk", flat=True))
     Alert.objects.filter(pk__in=going).delete()
@@ -113,7 +113,7 @@ def _delete_alerts(keys: Sequence[int], older: datetime) -> int:
 
 
 def _pick_first(model: Any, older: datetime, n: int) -> list[int]:
-    """In the order of the keys, which grow with the receipt, as long as they are old."""
+    """Returns them in the order of the keys, which grow with the receipt, as long as they are old."""
     keys = []
     for pk, received_at in model._default_manager.order_by("pk").values_list("pk", "received_at")[:n]:
         if received_at >= older:

@@ -172,7 +172,7 @@ def _awaited() -> set[tuple[str, int]]:
 
 @transaction.atomic
 def _put_down(written: Sequence[Mapping[str, Any]], now: datetime) -> None:
-    """What was damaged stays so: the new block has no rows of the files that cannot be read, and says as many
+    """Keeps what was damaged so: the new block has no rows of the files that cannot be read, and says as many
     as there were, so that it is not read anew from a database that has fewer."""
     for manifest in written:
         block = ArchiveBlock.objects.get(kind=manifest["kind"], number=manifest["block"])

@@ -74,7 +74,8 @@ def _has(content: LetterContent, wanted: ErasureTarget) -> bool:
 def erase_letters(
     queues: LetterQueues | None, cases: Collection[Case], now: datetime
 ) -> tuple[Mapping[str, int], Left]:
-    """How much by kind, and why others are left. `queues` None: only says how much. Raises BrokerError."""
+    """Returns how much by kind, and why others are left. `queues` None: only says how much. Raises
+    BrokerError."""
     rows: QuerySet[DeadLetter] = of_cases(DeadLetter.objects.all(), cases)
     if queues is None:
         return {"dead letters": rows.count()}, set()
@@ -152,8 +153,8 @@ def erase_queries(wanted: ErasureTarget, *, dry: bool) -> Mapping[str, int]:
 
 
 def asks_for(query: str, wanted: ErasureTarget) -> bool:
-    """Whether the filter, as of an address, holds what is to be nowhere; what is very short only as a whole
-    value."""
+    """Returns whether the filter, as of an address, holds what is to be nowhere; what is very short only as a
+    whole value."""
     values = [value for _name, each in QueryDict(query).lists() for value in each]
     if len(wanted.secret) < SHORT:
         return any(wanted.secret in (value, value.partition("=")[2].strip()) for value in values)

@@ -27,12 +27,11 @@ from dlq.search import rebuild
 from retention.erasure import archive, dead_letters, protocols
 from retention.erasure.protocols import Case, ErasureTarget
 
-# What SQLite keeps of rows that were changed or deleted: pages that nothing refers to, and the log before
-# them.
+# -- pages that SQLite keeps of changed and deleted rows -----------------------------------------------------
 
 
 def write_over() -> None:
-    """From here on this connection writes zeros over what it takes away."""
+    """Makes this connection write zeros over what it deletes from here on."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA secure_delete = ON")
@@ -65,7 +64,7 @@ class Erased:
 
 
 def would_erase(wanted: ErasureTarget, now: datetime, seen: Callable[[int], object]) -> Erased:
-    """How much there is. Nothing is changed, and the broker is not asked."""
+    """Returns how much there is. Nothing is changed, and the broker is not asked."""
     erased = Erased()
     for cases in _together(_each_once(_cases(wanted, seen))):
         _erase_cases(cases, wanted, None, now, erased)

@@ -49,16 +49,17 @@ class ErasureTarget:
 
     @property
     def secret(self) -> str:
-        """What must be nowhere afterwards."""
+        """Returns what must be nowhere afterwards."""
         return self.message_key or self.value
 
     @property
     def digest(self) -> str:
-        """For the audit: who knows the value can tell that it was this one, nobody else what it was."""
+        """Returns it for the audit: whoever knows the value can see that it was this one, nobody else what it
+        was."""
         return digest_of(self.secret)
 
     def has(self, properties: Any) -> bool:
-        """Whether these properties of a message, {name: value}, have the wanted one."""
+        """Returns whether these properties of a message, {name: value}, have the wanted one."""
         return (
             isinstance(properties, Mapping)
             and self.name in properties
@@ -71,8 +72,8 @@ def digest_of(text: str) -> str:
 
 
 def substitute(message_key: str) -> str:
-    """What stands for a message key that is erased: the same for the same key; nothing tells the key from
-    it."""
+    """Returns what stands for a message key that is erased: the same for the same key; nothing tells the key
+    from it."""
     return f"{ERASED}{digest_of(message_key)}"
 
 
@@ -110,7 +111,7 @@ def cases_by_property(wanted: ErasureTarget, seen: Callable[[int], object]) -> I
 
 
 def settings_of_message(message_key: str) -> set[str]:
-    """Of which settings something is known of a message."""
+    """Returns the settings of which something is known of a message."""
     known: set[str] = set()
     for model in (FailureProtocol, RecoveredMessage):
         rows: QuerySet[Any] = model._default_manager.filter(message_key=message_key).order_by()
@@ -119,7 +120,7 @@ def settings_of_message(message_key: str) -> set[str]:
 
 
 def of_cases(rows: QuerySet[Any], cases: Collection[Case]) -> QuerySet[Any]:
-    """Of rows with `setting_key` and `message_key`, by the index of both."""
+    """Finds rows with `setting_key` and `message_key`, by the index of both."""
     where = Q(pk__in=[])
     for setting, key in cases:
         where |= Q(message_key=key, setting_key=setting)
@@ -194,8 +195,8 @@ def _erase_texts(model: Any, wanted: ErasureTarget, values: Mapping[str, str], *
 
 
 def in_record(content: str, wanted: ErasureTarget) -> bool:
-    """Whether the text of a record speaks of it; one that is cut off is searched as it is, rather too much
-    than too little."""
+    """Returns whether the text of a record speaks of it; one that is cut off is searched as it is, rather too
+    much than too little."""
     try:
         record = json.loads(content)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What keeps protocols that the rule lets go: each hold is asked again with every chunk."""
+"""Describes what keeps protocols that the rule lets go: each hold is asked again with every chunk."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

@@ -183,7 +183,7 @@ class _Pass:
         self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
 
     def _without_protocols(self, activation: UUID) -> None:
-        """What recovered in it explains protocols of it, as long as there are any."""
+        """Deletes what recovered in it only with the last of its protocols, which it explains."""
         if not FailureProtocol.objects.filter(activation_uuid=activation).exists():
             self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
 
@@ -251,9 +251,9 @@ def _delete_recovered(ids: Sequence[UUID]) -> int:
 
 
 def _keep_the_truth(picked: Sequence[Candidate]) -> None:
-    """Whether an activation that goes on finishes well is asked of its protocols: before one goes whose
-    message was not handled well, that is written down. The lock of its end is taken by this UPDATE, so it
-    sees one or the other."""
+    """Writes down, before a protocol goes, that its message was not handled well: whether an open activation
+    finishes well is asked of its protocols. The lock of its end is taken by this UPDATE, so it sees one or
+    the other."""
     touched = {each.activation_id for each in picked if each.activation_id and not each.temporary}
     open_still = Activation.objects.filter(pk__in=touched, ended_at=None).exclude(well=False)
     for pk in open_still.values_list("pk", flat=True):

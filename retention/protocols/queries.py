@@ -33,8 +33,8 @@ def last_finished_of(setting: LaunchSetting) -> Activation | None:
 
 
 def ranges_of(setting: LaunchSetting, now: datetime) -> tuple[Range, ...]:
-    """What goes of this setting, from the two activations that matter. Of the demo's made-up history nothing
-    goes with age: a person removes it, all at once."""
+    """Returns what goes of this setting, from the two activations that matter. Of the demo's made-up history
+    nothing goes with age: a person removes it, all at once."""
     if setting.key == HISTORY_KEY:
         return ()
     matter = (last_finished_of(setting), _finished(setting).order_by("-ended_at").first())
@@ -125,8 +125,8 @@ def _first_uncleared_ends() -> dict[int, datetime]:
 
 
 def _oldest_protocols(settings: Collection[int]) -> dict[int, datetime]:
-    """Of settings of which nothing goes by time it is not asked: where many protocols have just gone, it is
-    the index that knows the last of it."""
+    """Leaves out settings of which nothing goes by time: where many protocols have just gone, it is the index
+    that knows the last of it."""
     first = (
         FailureProtocol.objects.filter(setting=OuterRef("pk"))
         .order_by("occurred_at")

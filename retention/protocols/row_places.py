@@ -35,7 +35,7 @@ class Found:
 
 
 def place() -> RawSQL:
-    """Of a protocol, as an annotation."""
+    """Returns the place of a protocol, as an annotation."""
     return RawSQL(f"{_table()}.{_PLACE[connection.vendor]}", [])
 
 
@@ -118,7 +118,7 @@ def delete_these(ids: Mapping[str, UUID]) -> int:
 
 
 def _places(places: Iterable[str]) -> str:
-    """As one value: an array, or JSON."""
+    """Returns them as one value: an array, or JSON."""
     if connection.vendor == "postgresql":
         return "{" + ",".join(f'"{place}"' for place in places) + "}"
     return f"[{','.join(places)}]"

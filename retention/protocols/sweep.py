@@ -1,5 +1,5 @@
-"""What is so old that nobody keeps it, of the activations of all settings whose last one finished well: in
-the order of time, so that rows that came together go together, whichever setting they are of.
+"""Describes what is so old that nobody keeps it, of the activations of all settings whose last one finished
+well: in the order of time, so that rows that came together go together, whichever setting they are of.
 
 What it leaves, each setting is asked for by itself (`applying`). Nothing is kept in memory but the place of
 the last activation, which the run has too.
@@ -53,8 +53,8 @@ class _Sweep:
                 claim.move(claim.run.part, (after[0] - EPOCH) // MICROSECOND)
 
     def _following(self, after: tuple[datetime, UUID] | None) -> list[Activation]:
-        """In the order of their starts. What began when somebody may keep its protocols is left to its
-        setting."""
+        """Returns them in the order of their starts. What began when somebody may keep its protocols is left
+        to its setting."""
         quiet = holds.held_before(self.now)
         if quiet is None:
             return []
@@ -99,7 +99,7 @@ class _Sweep:
         return deleted
 
     def _clear(self, activations: Sequence[Activation]) -> None:
-        """Of which no protocol is left."""
+        """Deletes those of which no protocol is left."""
         holding = _recovered_in(each.pk for each in activations)
         if holding:
             self._recovered({each.pk: each for each in activations if each.pk in holding})

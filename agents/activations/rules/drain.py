@@ -1,5 +1,5 @@
-"""When an activation that drains its subscription is done. Pure: what the broker says now, what was seen
-before.
+"""Decides when an activation that drains its subscription is done. Pure: what the broker says now, what was
+seen before.
 
 Drained: everything that was in the subscription at the start is handled or dead, for the idle time. Delayed
 messages and those in delivery are in it. Messages that come later are taken within the limits: a setting that
@@ -15,9 +15,9 @@ from agents.models import Ending
 
 @dataclass(frozen=True, slots=True)
 class QueueReading:
-    """What the broker counts in a subscription. `total` contains `delayed` (waiting for their redelivery) and
-    `in_delivery`; `added` counts every message that ever came, redeliveries aside. `later`: so many of these
-    came after the start; None where that is not known, or where they are to be taken too."""
+    """Holds what the broker counts in a subscription. `total` contains `delayed` (waiting for their
+    redelivery) and `in_delivery`; `added` counts every message that ever came, redeliveries aside. `later`:
+    so many of these came after the start; None where that is not known, or where they are to be taken too."""
 
     total: int
     delayed: int
@@ -61,8 +61,9 @@ class Patience:
 
 
 def advance_drain(reading: QueueReading, before: DrainProgress, now: datetime) -> DrainProgress:
-    """What is known after this look. A message that came and was handled between two looks also starts the
-    idle time anew; a delayed one that is tried again meanwhile and fails does not start the waiting anew."""
+    """Returns what is known after this look. A message that came and was handled between two looks also
+    starts the idle time anew; a delayed one that is tried again meanwhile and fails does not start the
+    waiting anew."""
     came = reading.added != before.added and reading.later is None
     known = DrainProgress() if came else before
     idle_since = (known.idle_since or now) if reading.gone else None
@@ -73,7 +74,7 @@ def advance_drain(reading: QueueReading, before: DrainProgress, now: datetime) -
 def verdict(
     reading: QueueReading, progress: DrainProgress, patience: Patience, now: datetime
 ) -> Ending | None:
-    """Whether it is done by what was seen. A delayed message that is tried again now may succeed."""
+    """Returns whether it is done by what was seen. A delayed message that is tried again now may succeed."""
     if progress.idle_since is not None and now - progress.idle_since >= patience.idle:
         return Ending.DRAINED
     if (

@@ -1,4 +1,4 @@
-"""When an activation ends by itself, and as what; whether its servers differ meanwhile. Pure."""
+"""Decides when an activation ends by itself, and as what; whether its servers differ meanwhile. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,13 +22,14 @@ class RunFact:
 
 
 def runs_out(kind: str, timing: str) -> bool:
-    """Whether runs of such a setting may end by themselves; a message agent as soon as possible runs until
-    told."""
+    """Returns whether runs of such a setting may end by themselves; a message agent as soon as possible runs
+    until told."""
     return timing == Timing.DELAYED or kind == SettingKind.STANDALONE
 
 
 def own_ending(kind: str, timing: str, runs: Sequence[RunFact]) -> Ending | None:
-    """How an activation without an ending ended by itself: at least one run did, and no server goes on.
+    """Returns how an activation without an ending ended by itself: at least one run did, and no server goes
+    on.
 
     A run that is only interrupted is no end: two of them or a person decide. A silent server is waited for as
     long as another one works, no longer: nobody knows whether it ever comes back.
@@ -50,8 +51,8 @@ def finished_well(ending: str, runs: Iterable[RunFact], *, raised: bool, unresol
 
 
 def final_state(state: str, ending: str, runs: Iterable[RunFact], unresolved: int) -> ActivationState:
-    """As what an activation ends all of whose runs are closed. One that was switched off has its state
-    already."""
+    """Returns the state of an activation all of whose runs are closed. One that was switched off has its
+    state already."""
     if state not in OPEN_ACTIVATIONS:
         return ActivationState(state)
     if ending == Ending.STOPPED:

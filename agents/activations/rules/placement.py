@@ -1,4 +1,4 @@
-"""Which servers run an activation. Pure: facts in, plan out."""
+"""Decides which servers run an activation. Pure: facts in, plan out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Candidate:
 
     @property
     def keeps(self) -> bool:
-        """Whether a run that is wanted here stays here, as far as the server can keep it."""
+        """Returns whether a run that is wanted here stays here, as far as the server can keep it."""
         return self.offers if self.alive else not self.lost
 
 
@@ -47,7 +47,7 @@ class Current:
 
 
 class Blocker(Enum):
-    """Why nothing can be started now."""
+    """Says why nothing can be started now."""
 
     NOTHING = ""
     NO_SERVER = "no_server"

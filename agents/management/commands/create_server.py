@@ -68,7 +68,7 @@ def _valid(server: Server) -> int:
 
 
 def _printed(server: Server, before: int) -> str:
-    """To stderr: what a script reads is the token alone."""
+    """Writes the rest to stderr: a script reads the token alone."""
     after = _valid(server)
     tokens = f"{after} valid token" + ("s" if after > 1 else "")
     revoked = before + 1 - after

@@ -20,7 +20,7 @@ from dlq.dead_letters.queries.ranges import (
     values_table,
 )
 
-# Days with letters that are shown, and how many days of the calendar are looked at together.
+# Days with dead letters that are shown, and how many days of the calendar are looked at together.
 MOST = AT_ONCE = 31
 _ON_THE_DAY = f"queue = wanted.q AND {IS_DEAD} AND seen_at >= wanted.since AND seen_at < wanted.until"
 
@@ -47,7 +47,7 @@ def begin_of(day: date) -> datetime:
 
 
 def count_each_of_day(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
-    """How many letters each of these queues has of this day, up to `up_to`."""
+    """Returns how many dead letters each of these queues has of this day, up to `up_to`."""
     some = f"SELECT 1 FROM {TABLE} WHERE {_ON_THE_DAY} LIMIT {int(up_to)}"
     return _of_each(wanted, f"SELECT count(*) FROM ({some}) AS few")
 
@@ -64,7 +64,7 @@ def _of_each(wanted: Sequence[tuple[str, date]], question: str) -> list[Any]:
 
 
 def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
-    """When the last one died, of those that died `before`: one step into the index per queue."""
+    """Returns when the last one died, of those that died `before`: one step into the index per queue."""
     then = " AND seen_at < %s" if before else ""
     places, given = queues_table("places", queues)
     sql = (
@@ -78,8 +78,8 @@ def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
 
 
 def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[ValueCount]:
-    """Of those that are counted to the end the first and the last letter are known by that; of larger ones
-    the last is asked for."""
+    """Takes the first and the last dead letter of those that were counted to the end; asks for the last of
+    larger ones."""
     here = (
         f"FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND seen_at >= days.since AND "
         f"seen_at < days.until"
@@ -105,7 +105,7 @@ def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Va
 
 
 def _last(wanted: Sequence[tuple[str, date]]) -> list[int]:
-    """The number of the last letter of each queue on this day."""
+    """The number of the last dead letter of each queue on this day."""
     question = f"SELECT id FROM {TABLE} WHERE {_ON_THE_DAY} ORDER BY seen_at DESC LIMIT 1"
     return [number or 0 for number in _of_each(wanted, question)]
 
@@ -119,8 +119,8 @@ def _adapted(at: datetime | None) -> Any:
 
 
 def instant(stored: object) -> datetime | None:
-    """As a statement of ours reads it: SQLite keeps it without a zone, in UTC, and now and then gives its
-    text."""
+    """Returns it as a statement of ours reads it: SQLite keeps it without a zone, in UTC, and now and then
+    gives its text."""
     at = parse_datetime(stored) if isinstance(stored, str) else stored
     if not isinstance(at, datetime):
         return None

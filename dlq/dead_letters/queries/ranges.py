@@ -1,5 +1,5 @@
 """Distinct values of what is dead, by a loose index scan: one step into the index per value, however many
-letters."""
+dead letters."""
 
 import json
 from collections import Counter
@@ -12,8 +12,9 @@ from django.db.models import QuerySet
 
 from dlq.models import DeadLetter, LetterState
 
-# Rows of ours within a statement: one parameter, or one for each column, where thousands of them would take
-# longer to put into the statement than the database takes to answer it.
+# -- rows as a table within a statement ----------------------------------------------------------------------
+# One parameter, or one for each column: thousands of them would take longer to put into the statement than
+# the database takes to answer it.
 
 
 # Types of columns.
@@ -22,7 +23,7 @@ QUEUE = "varchar(300)"
 
 
 def type_of(column: str) -> str:
-    """That of a column of the letters."""
+    """Returns the type of a column of the dead letters."""
     return str(DeadLetter._meta.get_field(column).db_type(connection))
 
 
@@ -41,14 +42,14 @@ def values_table(name: str, columns: dict[str, str], rows: Iterable[Sequence[Any
 
 
 def queues_table(name: str, queues: Iterable[str]) -> tuple[str, list[Any]]:
-    """Of queues alone: the column `q`."""
+    """Returns a table of queues alone: the column `q`."""
     return values_table(name, {"q": QUEUE}, [(queue,) for queue in queues])
 
 
 TABLE = DeadLetter._meta.db_table
 # Each has an index (queue, column) of what is dead.
 COLUMNS = frozenset({"fingerprint", "exception_type", "server_name", "activation_uuid"})
-# Written out: an index of some letters serves a question that says the same.
+# Written out: an index of some dead letters serves a question that says the same.
 IS_DEAD = f"state = '{LetterState.DEAD.value}'"
 # Queries of one statement: SQLite takes no more than 500.
 AT_ONCE = 200
@@ -56,8 +57,8 @@ AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class ValueCount:
-    """The letters of one queue with one value. `count` up to the bound that was asked for; `first` and `last`
-    are the lowest and the highest of their numbers."""
+    """The dead letters of one queue with one value. `count` up to the bound that was asked for; `first` and
+    `last` are the lowest and the highest of their numbers."""
 
     queue: str
     value: Any
@@ -67,7 +68,8 @@ class ValueCount:
 
 
 def distinct(queue: str, column: str, most: int) -> list[Any]:
-    """The values of `column` among the letters of one queue, ascending; at most `most`. None is no value.
+    """The values of `column` among the dead letters of one queue, ascending; at most `most`. None is no
+    value.
 
     Raises ValueError for a column without an index for it."""
     _check(column)
@@ -76,12 +78,12 @@ def distinct(queue: str, column: str, most: int) -> list[Any]:
 
 
 def queues(most: int = 2000) -> list[str]:
-    """Names of all queues that ever held a letter."""
+    """Names of all queues that ever held a dead letter."""
     return _steps("queue", "queue IS NOT NULL", [], most)
 
 
 def distinct_in(queues_: Iterable[str], column: str, most: int) -> set[Any]:
-    """Over several queues; may stop at `most` + 1 values: then there are more."""
+    """Returns them over several queues; may stop at `most` + 1 values: then there are more."""
     found: set[Any] = set()
     for queue in queues_:
         found.update(distinct(queue, column, most + 1))
@@ -91,8 +93,8 @@ def distinct_in(queues_: Iterable[str], column: str, most: int) -> set[Any]:
 
 
 def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> list[ValueCount]:
-    """Every value of `column` in every queue that has letters of it, each counted up to `up_to`; at most
-    `most` of them. Letters without a value are one more of each queue, with the value None."""
+    """Every value of `column` in every queue that has dead letters of it, each counted up to `up_to`; at most
+    `most` of them. Dead letters without a value are one more of each queue, with the value None."""
     _check(column)
     if not queues_:
         return []
@@ -138,13 +140,14 @@ def counted_values(
 
 
 def count_each(wanted: Sequence[tuple[str, Any]], column: str, *, up_to: int) -> list[int]:
-    """How many letters each of these queues has with this value (None: without one), up to `up_to`."""
+    """Returns how many dead letters each of these queues has with this value (None: without one), up to
+    `up_to`."""
     answers = _of_each(wanted, column, f"SELECT count(*) FROM (SELECT 1 {{here}} LIMIT {int(up_to)}) AS few")
     return [int(answer or 0) for answer in answers]
 
 
 def _of_each(wanted: Sequence[tuple[str, Any]], column: str, question: str) -> list[Any]:
-    """The answer of each, where `{here}` is from where its letters come."""
+    """The answer of each, where `{here}` is from where its dead letters come."""
     _check(column)
     answers: list[Any] = [None] * len(wanted)
     for known in (True, False):
@@ -169,7 +172,8 @@ def _of_each(wanted: Sequence[tuple[str, Any]], column: str, question: str) -> l
 
 
 def of_latest(queues_: Sequence[str], column: str, *, each: int) -> Counter[Any]:
-    """How often each value is among the latest `each` letters of every queue; None is no value."""
+    """Returns how often each value is among the latest `each` dead letters of every queue; None is no
+    value."""
     _check(column)
     found: Counter[Any] = Counter()
     one = (
@@ -197,8 +201,8 @@ def _without(queues_: Sequence[str], column: str, up_to: int) -> list[ValueCount
 
 
 def _scan(queue: str, which: str, column: str) -> str:
-    """How many letters there are, and the lowest and highest number of those that were counted, as one text:
-    one look into the index instead of three. Value: bound."""
+    """Returns how many dead letters there are, and the lowest and highest number of those that were counted,
+    as one text: one look into the index instead of three. Value: bound."""
     return (
         f"(SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM (SELECT id FROM {TABLE} WHERE queue = "
         f"{queue} "
@@ -207,7 +211,7 @@ def _scan(queue: str, which: str, column: str) -> str:
 
 
 def _with_ends(rows: Iterable[tuple[Any, ...]], column: str, up_to: int) -> list[ValueCount]:
-    """Of those that were not counted to the end the highest number is asked for."""
+    """Asks for the highest number of those that were not counted to the end."""
     found = [ValueCount(queue, value, *map(int, looked.split())) for queue, value, looked in rows if looked]
     large = [place for place, each in enumerate(found) if each.count >= up_to]
     wanted = [(found[place].queue, found[place].value) for place in large]
@@ -244,8 +248,8 @@ def _steps(column: str, where: str, parameters: list[str], most: int) -> list[An
 def letters_numbered(node_id: str, queue: str, numbers: Iterable[int]) -> QuerySet[DeadLetter]:
     """Those of the broker's numbers that the index has of this queue, in any state.
 
-    They lie side by side mostly. Their ends are asked for too: for a list alone PostgreSQL reads all letters
-    of the queue while nobody has analysed the table, as an index is that was just rebuilt."""
+    They lie side by side mostly. Their ends are asked for too: for a list alone PostgreSQL reads all dead
+    letters of the queue while nobody has analysed the table, as an index is that was just rebuilt."""
     wanted = list(numbers)
     if not wanted:
         return DeadLetter.objects.none()

@@ -1,4 +1,4 @@
-"""Counts of dead letters of many queues: each bounded, many to a statement, however many letters there
+"""Counts of dead letters of many queues: each bounded, many to a statement, however many dead letters there
 are."""
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,8 @@ QUERIES = 200
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Letters in `queue` that are dead, or in any state (`ever`), seen from `since` on and before `until`."""
+    """Dead letters in `queue` that are dead, or in any state (`ever`), seen from `since` on and before
+    `until`."""
 
     queue: str
     since: datetime | None = None
@@ -67,8 +68,8 @@ def _counted(
 
 
 def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """By queue: the number of its oldest letter (as the feed saw it) and of its newest. One without letters
-    is left out."""
+    """Returns, by queue, the number of its oldest dead letter (as the feed saw it) and of its newest. One
+    without dead letters is left out."""
     found = {}
     dead = f"SELECT id FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} ORDER BY"
     for first in range(0, len(queues), AT_ONCE):
@@ -82,8 +83,8 @@ def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 
 def kinds(queues: Sequence[str], latest: int) -> dict[str, tuple[str, str, int, int]]:
-    """By queue, of its `latest` letters: exception type and fingerprint of most of them, how many these are,
-    of how many that was judged."""
+    """Returns, by queue, of its `latest` dead letters: exception type and fingerprint of most of them, how
+    many these are, of how many that was judged."""
     what = "exception_type, fingerprint"
     some = f"SELECT {what} FROM {TABLE} WHERE queue = %s AND {IS_DEAD} ORDER BY id DESC LIMIT {int(latest)}"
     one = f"SELECT %s AS queue, {what}, count(*) AS letters FROM ({some}) AS part GROUP BY {what}"

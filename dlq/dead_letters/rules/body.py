@@ -94,7 +94,7 @@ def _decoded(raw: bytes) -> str | None:
 
 
 def render_body(body: Body, body_format: BodyFormat) -> str:
-    """What the page shows of it, bounded."""
+    """Returns what the page shows of it, bounded."""
     if body_format is BodyFormat.HEX or body.text is None:
         return hexadecimal(body.raw[:SHOWN_BYTES])
     text = body.text[:SHOWN_TEXT]
@@ -141,7 +141,7 @@ def indented_json(text: str) -> str | None:
 
 
 def indented_xml(text: str) -> str | None:
-    """By its tags alone: no parser, so no entity of a hostile document is ever expanded."""
+    """Indents by tags alone: no parser, so no entity of a hostile document is ever expanded."""
     stripped = text.strip()
     if not (stripped.startswith("<") and stripped.endswith(">")) or _unclosed(stripped):
         return None
@@ -195,7 +195,7 @@ def hexadecimal(raw: bytes) -> str:
     return "\n".join(lines)
 
 
-# -- the body of a letter as one person may see it -----------------------------------------------------------
+# -- the body of a dead letter as one person may see it ------------------------------------------------------
 
 
 # Before the first character of JSON in any of its encodings.

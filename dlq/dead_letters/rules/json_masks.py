@@ -101,7 +101,8 @@ def _walk(text: str, names: Set[str]) -> tuple[str, bool]:
 
 
 def _holds(scalar: str, names: Set[str]) -> bool:
-    """Whether it is a string with JSON in it that has such a field: the whole of it is masked then."""
+    """Returns whether it is a string with JSON in it that has such a field: the whole of it is masked
+    then."""
     if not scalar.startswith('"'):
         return False
     if _names_a_field(scalar, names):
@@ -190,5 +191,5 @@ def _after(kind: str, depth: list[str]) -> str:
 
 
 def _begins(token: str) -> bool:
-    """Whether more characters could make it a number or a name of JSON."""
+    """Returns whether more characters could make it a number or a name of JSON."""
     return bool(_BEGUN.fullmatch(token)) or any(name.startswith(token) for name in _NAMES)

@@ -1,5 +1,5 @@
-"""A letter as the feed brings it -> the row of the index. No database; whatever the bytes are, there is a
-row."""
+"""A dead letter as the feed brings it -> the row of the index. No database; whatever the bytes are, there is
+a row."""
 
 import hashlib
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _DEFAULTS = {field.attname: field.get_default() for field in DeadLetter._meta.co
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the message was before it died. `message_id` None: nobody says."""
+    """Says where the message was before it died. `message_id` None: nobody says."""
 
     address: str
     queue: str
@@ -63,7 +63,7 @@ def letter_row(encoded: bytes, node_id: str, now: datetime) -> DeadLetter:
 
 
 def raw_row(encoded: bytes, node_id: str, now: datetime, problem: str) -> DeadLetter:
-    """A letter that cannot be read: its bytes, and why."""
+    """A dead letter that cannot be read: its bytes, and why."""
     return _made(
         node_id=node_id,
         orig_message_id=own_number(encoded),
@@ -80,7 +80,7 @@ def raw_row(encoded: bytes, node_id: str, now: datetime, problem: str) -> DeadLe
 
 
 def own_number(content: bytes) -> int:
-    """A negative number for a letter that has no id: the same bytes are the same letter."""
+    """A negative number for a dead letter that has no id: the same bytes are the same dead letter."""
     return -1 - int.from_bytes(hashlib.sha256(content).digest()[:8], "big") // 4
 
 
@@ -154,8 +154,8 @@ def origin_of(message: Message) -> Origin:
 
 
 def expiry_of(message: Message, now: datetime) -> datetime | None:
-    """When the broker drops it: the producer's word, an instant or a time to live (from when it was made, as
-    far as it says so). Messages without either stay for ever."""
+    """Returns when the broker drops it: the producer's word, an instant or a time to live (from when it was
+    made, as far as it says so). Messages without either stay for ever."""
     if message.expires_at is not None or not message.ttl_ms:
         return message.expires_at
     try:
@@ -212,7 +212,7 @@ def _kept(encoded: bytes, message: Message, size: int) -> tuple[bytes, bool]:
 
 
 def name_of_queue(text: str) -> str:
-    """As a row holds it."""
+    """Returns the name as a row holds it."""
     return storable(text)[:LONGEST_NAME]
 
 

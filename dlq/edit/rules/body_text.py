@@ -21,7 +21,7 @@ DEEPEST = 200
 
 
 class Form(Enum):
-    """How a body is edited. BYTES: as hexadecimal digits or a file; FIXED: not at all."""
+    """Holds how a body is edited. BYTES: as hexadecimal digits or a file; FIXED: not at all."""
 
     JSON = "json"
     XML = "xml"

@@ -1,5 +1,5 @@
-"""A rule that edits many letters alike: operations in order. It applies to a letter as a whole, or not at
-all. Pure.
+"""A rule that edits many dead letters alike: operations in order. It applies to a dead letter as a whole, or
+not at all. Pure.
 
 `{"op": "set_property", "name", "type", "value"}`, `{"op": "remove_property", "name"}`, `{"op": "set_json",
 "pointer", "json"}` (`json`: the text of a JSON value, kept as it is written), `{"op": "remove_json",
@@ -72,7 +72,7 @@ class Applied:
 
 
 def rule_of(data: Any, locked: frozenset[str] = frozenset()) -> Rule:
-    """Of its JSON form: a list of operations, or what `to_json` gives. Raises EditRefused, naming the
+    """Reads its JSON form: a list of operations, or what `to_json` gives. Raises EditRefused, naming the
     operation."""
     if isinstance(data, dict):
         locked |= frozenset(map(str, data.get("locked") or ()))
@@ -116,7 +116,7 @@ def _operation(data: Any, locked: frozenset[str]) -> Operation:
 
 
 def is_hidden(operation: Operation, names: frozenset[str]) -> bool:
-    """Whether it touches one of these properties or fields: at its place, or within what it sets."""
+    """Returns whether it touches one of these properties or fields: at its place, or within what it sets."""
     if operation.name in names or not names.isdisjoint(operation.tokens):
         return True
     return operation.op == "set_json" and bool(names) and names_in(json.loads(operation.json), names)
@@ -149,7 +149,7 @@ def apply(
     locked: frozenset[str] = frozenset(),
 ) -> Applied:
     """`masked` are the names that the changes do not tell, `locked` more that the rule leaves alone: what the
-    person who made it may not see of this letter. Raises EditRefused: the letter stays as it is."""
+    person who made it may not see of this dead letter. Raises EditRefused: the dead letter stays as it is."""
     changes: list[Change] = []
     result, locked = message, locked | rule.locked
     for operation in rule.operations:
@@ -228,7 +228,7 @@ _APPLY: dict[str, Callable[[Operation, Message, frozenset[str], frozenset[str], 
 
 
 def describe_rule(rule: Rule, masked: frozenset[str]) -> list[dict[str, str]]:
-    """For people: `op`, `place` and `value` of each operation; of `masked` names no value."""
+    """Returns for people `op`, `place` and `value` of each operation; of `masked` names no value."""
     return [
         {
             "op": each.op,

@@ -1,5 +1,5 @@
-"""What a person wants of one letter: a new body, properties set and removed. As JSON it is carried from page
-to page.
+"""Decides what a person wants of one dead letter: a new body, properties set and removed. As JSON it is
+carried from page to page.
 
 `{"body": {"text": …} | {"base64": …}, "other_form": true, "set": [{"name", "type", "value"}], "remove":
 ["name"]}`; every part may be missing. Pure.
@@ -62,7 +62,7 @@ def changes_of(data: Any) -> Changes:
 
 
 def named_value(each: Any) -> tuple[str, Typed]:
-    """Of `{"name", "type", "value"}`; the value is a text as people write it, or a JSON number, boolean or
+    """Reads `{"name", "type", "value"}`; the value is a text as people write it, or a JSON number, boolean or
     null."""
     if not isinstance(each, dict):
         raise _unreadable()

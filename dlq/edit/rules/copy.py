@@ -1,4 +1,4 @@
-"""The letter's message with the changes of a person, and the copy of it that goes instead. Pure."""
+"""The dead letter's message with the changes of a person, and the copy of it that goes instead. Pure."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -87,11 +87,12 @@ def _properties(message: Message, changes: Changes, masked: frozenset[str]) -> d
 
 
 def copy_for(letter: DeadLetter, before: Message, after: Message, edit: UUID, now: datetime) -> Message:
-    """What is sent instead of the letter: `after` without the broker's word of how `before` died.
+    """Returns what is sent instead of the dead letter: `after` without the broker's word of how `before`
+    died.
 
     The broker drops a second one with the same duplicate id. `ma_letter` makes the copy go on with the case,
-    whatever its own key would be; the id that KMAs report is above the letter's own and below every one the
-    copy will have. An expiry that is over would delete the copy at once."""
+    whatever its own key would be; the id that KMAs report is above the dead letter's own and below every one
+    the copy will have. An expiry that is over would delete the copy at once."""
     properties = kept_properties(after.properties)
     if after.body != before.body:
         properties.pop("content-length", None)  # a STOMP header of the old body
@@ -113,7 +114,7 @@ def copy_for(letter: DeadLetter, before: Message, after: Message, edit: UUID, no
 
 
 def encoded_copy(letter: DeadLetter, before: Message, after: Message, edit: UUID, now: datetime) -> bytes:
-    """What the worker will send. Raises EditRefused where no queue would take it."""
+    """Returns what the worker will send. Raises EditRefused where no queue would take it."""
     try:
         return encode_outgoing(copy_for(letter, before, after, edit, now))
     except ValueError as error:

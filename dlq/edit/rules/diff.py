@@ -1,4 +1,4 @@
-"""What an edit changes, for people: bounded, masked. Pure.
+"""Decides what an edit changes, for people: bounded, masked. Pure.
 
 A list of `{"what", "before", "after"}`, texts; None: it was, or will be, not there. The body has `lines` too:
 a unified diff, of JSON indented.
@@ -23,7 +23,7 @@ from dlq.edit.rules.body_text import BODY, text_of_body
 
 
 def names_in(value: Any, names: frozenset[str]) -> bool:
-    """Whether parsed JSON has a field of one of these names, at any depth."""
+    """Returns whether parsed JSON has a field of one of these names, at any depth."""
     waiting = [value] if names else []
     while waiting:
         one = waiting.pop()
@@ -37,7 +37,7 @@ def names_in(value: Any, names: frozenset[str]) -> bool:
 
 
 def hides_text(text: str, names: frozenset[str]) -> bool:
-    """Whether some of it is masked."""
+    """Returns whether some of it is masked."""
     return masked_body(text, names) != text
 
 
@@ -88,7 +88,7 @@ def property_changes(
 
 
 def value_text(item: Typed | None, *, hidden: bool = False) -> str | None:
-    """With its type: 7 and "7" are two."""
+    """Returns the value with its type: 7 and "7" are two."""
     if item is None or hidden:
         return HIDDEN if hidden and item is not None else None
     return f"{text_of(item)[: LONGEST_VALUE + 1]} ({item.type})"

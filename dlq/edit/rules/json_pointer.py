@@ -74,7 +74,7 @@ def put(text: str, tokens: tuple[str, ...], value: str) -> str:
 
 
 def remove(text: str, tokens: tuple[str, ...]) -> str:
-    """Without that member or item. Raises EditRefused."""
+    """Removes that member or item. Raises EditRefused."""
     if not tokens:
         raise EditRefused("bad_pointer", _("The whole document cannot be removed."))
     start, _end = locate(text, tokens[:-1])
@@ -94,7 +94,7 @@ def _missing() -> EditRefused:
 
 
 def _chosen(text: str, members: list[Member] | None, start: int, token: str) -> Member | None:
-    """Of doubled names the last: the one that readers see."""
+    """Returns the last of doubled names: the one that readers see."""
     if not members:
         return None
     if text[start] == "[":
@@ -104,7 +104,7 @@ def _chosen(text: str, members: list[Member] | None, start: int, token: str) -> 
 
 
 def _members(text: str, start: int) -> list[Member] | None:
-    """Of the object or list that begins at `start`; None where there is neither."""
+    """Returns members of the object or list that begins at `start`; None where there is neither."""
     if text[start] not in "{[":
         return None
     in_list = text[start] == "["

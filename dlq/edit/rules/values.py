@@ -87,8 +87,8 @@ def written(item: Typed) -> str:
 
 
 def editable_value(item: Typed) -> bool:
-    """Whether people can write such a value: not a list, a map, or a text that no form brings back as it
-    was."""
+    """Returns whether people can write such a value: not a list, a map, or a text that no form brings back as
+    it was."""
     if item.type not in TYPES:
         return False
     if isinstance(item.value, str):
@@ -170,7 +170,7 @@ _VALUES: dict[str, Any] = {
 
 # Ours: they tie a copy to its case.
 OWN = frozenset({LETTER, LETTER_QUEUE, LETTER_ID})
-# Where it died, and how often it was delivered: true of the letter, not of a new message.
+# Where it died, and how often it was delivered: true of the dead letter, not of a new message.
 _ORIGIN_PREFIX = "_AMQ_ORIG_"
 _ORIGIN_ANNOTATIONS = "x-opt-ORIG-"
 assert all(

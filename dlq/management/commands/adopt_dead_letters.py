@@ -20,7 +20,7 @@ from dlq.queues.adoption import ADOPT, AdoptionPlan, OriginShare, adopt, plan_ad
 from dlq.queues.foreign import MANAGE
 
 NAME_SHOWN = 120
-# Letters between two words about how far it is.
+# Dead letters between two words about how far it is.
 WORD_EVERY = 50_000
 
 

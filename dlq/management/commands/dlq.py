@@ -100,7 +100,7 @@ class Command(BaseCommand):
             self.stdout.write("\n".join(terminal.dead_letter_lines(shown)))
 
     def _one(self, options: dict[str, Any]) -> tuple[int, Masks]:
-        """The number of the letter, and what is not told of it. Raises CommandError."""
+        """The number of the dead letter, and what is not told of it. Raises CommandError."""
         narrowed = filters.said(options)
         if options["id"] is None:
             if not narrowed:
@@ -176,11 +176,11 @@ def _export_arguments(parser: CommandParser) -> None:
     )
 
 
-# -- letters -------------------------------------------------------------------------------------------------
+# -- dead letters --------------------------------------------------------------------------------------------
 
 
 def _protocols(letter: Row) -> list[dict[str, Any]]:
-    """The newest ones of its case; a letter without a key has none."""
+    """The newest ones of its case; a dead letter without a key has none."""
     if not letter["message_key"]:
         return []
     same = {"setting_key": letter["setting_key"], "message_key": letter["message_key"]}

@@ -1,4 +1,4 @@
-"""The form in which one letter is edited: its fields -> changes, and back. Works without JavaScript.
+"""The form in which one dead letter is edited: its fields -> changes, and back. Works without JavaScript.
 
 A row of a property is `p-<n>-name`, `p-<n>-type`, `p-<n>-value`, and `p-<n>-remove` where it is ticked. What
 is left as it was shown is no change, so nothing is lost that a form cannot carry.
@@ -67,7 +67,7 @@ class EditForm:
 
     @property
     def invisible(self) -> bool:
-        """Whether a person would not see all of the text."""
+        """Returns whether a person would not see all of the text."""
         return self.text is not None and any(
             not character.isprintable() and character not in "\r\n\t" for character in self.text
         )
@@ -76,7 +76,7 @@ class EditForm:
 def form_for(
     message: Message, masked: frozenset[str], changes: Changes, *, hidden: bool, jms_kind: int | None
 ) -> EditForm:
-    """The letter as it is, with `changes` filled in."""
+    """The dead letter as it is, with `changes` filled in."""
     text = None if hidden else text_of_body(message, jms_kind)
     free = {name: item for name, item in message.properties.items() if _is_free(name, masked)}
     names = sorted(free)
@@ -132,7 +132,7 @@ def _locked(message: Message, masked: frozenset[str]) -> list[tuple[str, str]]:
 
 
 def changes_in(request: HttpRequest, message: Message, jms_kind: int | None) -> Changes:
-    """What the posted form changes in the letter. Raises EditRefused, naming the property."""
+    """Returns what the posted form changes in the dead letter. Raises EditRefused, naming the property."""
     data = request.POST
     put: dict[str, Typed] = {}
     removed: list[str] = []
@@ -189,8 +189,9 @@ def _file(request: HttpRequest) -> bytes | None:
     return bytes(content)
 
 
-# The form in which a rule for many letters is written: its fields -> the JSON form of operations, and back.
-# Works without JavaScript: a row is `o-<n>-op`, `o-<n>-place`, `o-<n>-type`, `o-<n>-value`. Pure.
+# -- the form of a rule for many dead letters ----------------------------------------------------------------
+# Its fields → the JSON form of operations, and back. It works without JavaScript: a row is `o-<n>-op`,
+# `o-<n>-place`, `o-<n>-type`, `o-<n>-value`. Pure.
 
 
 EMPTY_RULE_ROWS = 3
@@ -218,7 +219,7 @@ def rows_in(data: QueryDict) -> list[RuleRow]:
 
 
 def operations_in(data: QueryDict) -> list[dict[str, Any]]:
-    """As `rule_of` reads them; a place is never stripped: names may begin with a space."""
+    """Returns them as `rule_of` reads them; a place is never stripped: names may begin with a space."""
     return [_operation(row) for row in rows_in(data)]
 
 
@@ -231,7 +232,7 @@ def _operation(row: RuleRow) -> dict[str, Any]:
 
 
 def rows_of(operations: Sequence[Mapping[str, Any]]) -> list[RuleRow]:
-    """Of the JSON form, for the form; then empty ones."""
+    """Returns the rows of the JSON form, for the form; then empty ones."""
     rows = [
         RuleRow(
             number,

@@ -1,4 +1,4 @@
-"""Editing one letter: a form, what it changes, then a job. Nothing is stored before the last step."""
+"""Editing one dead letter: a form, what it changes, then a job. Nothing is stored before the last step."""
 
 import json
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
 
 @dataclass(frozen=True, slots=True)
 class EditContext:
-    """What an edit of this letter needs, read once."""
+    """Holds what an edit of this dead letter needs, read once."""
 
     letter: DeadLetter
     message: Message
@@ -77,7 +77,7 @@ def _changes(request: HttpRequest, desk: EditContext) -> Changes:
 
 
 def _form(request: HttpRequest, desk: EditContext, changes: Changes, problem: str) -> HttpResponseBase:
-    """With what was typed, and why it is not taken."""
+    """Shows what was typed, and why it is not taken."""
     filled = changes if not problem or request.POST.get("step") != LOOK else _typed(request, changes)
     return page(
         request,

@@ -1,5 +1,5 @@
-"""Editing many letters by a rule: a form, what the rule does to some of them, then a job. Nothing is stored
-before."""
+"""Editing many dead letters by a rule: a form, what the rule does to some of them, then a job. Nothing is
+stored before."""
 
 import json
 from dataclasses import dataclass, replace
@@ -39,7 +39,8 @@ LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """Whose letters, and which of them. `foreign`: how many were named that are none of this setting."""
+    """Holds whose dead letters, and which of them. `foreign`: how many were named that are none of this
+    setting."""
 
     setting: LaunchSetting
     what: ChosenScope

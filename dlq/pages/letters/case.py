@@ -55,7 +55,8 @@ class Case:
 
 
 def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = None) -> Case:
-    """As this person may see it. A letter without a key has only itself: its death, its replays."""
+    """Reads the case as this person may see it. A dead letter without a key has only itself: its death, its
+    replays."""
     same = {"message_key": key, "setting_key": setting_key}
     letters = list(DeadLetter.objects.filter(**same)[:BOUND]) if key else [letter] if letter else []
     protocols = (
@@ -97,7 +98,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
 
 
 def _explained(letter: DeadLetter, protocols: Iterable[FailureProtocol]) -> bool:
-    """Whether the failure that it died of is among them, or none is known."""
+    """Returns whether the failure that it died of is among them, or none is known."""
     return letter.protocol_at is None or any(each.occurred_at == letter.protocol_at for each in protocols)
 
 
@@ -116,7 +117,7 @@ def _moves(items: list[ReplayItem], letters: list[DeadLetter], user: Any) -> Ite
 
 
 def _remarks(same: dict[str, str], letters: list[DeadLetter]) -> list[Event]:
-    """Of the case, and of the fingerprints that its letters died of."""
+    """Returns those of the case, and of the fingerprints that its dead letters died of."""
     prints = {letter.fingerprint for letter in letters if letter.fingerprint}
     about = Q(message_key=same["message_key"]) | Q(fingerprint__in=prints)
     notes = Note.objects.filter(about, setting_key=same["setting_key"])[:BOUND]

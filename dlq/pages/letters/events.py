@@ -1,4 +1,4 @@
-"""What happened to a message: each row that knows of it as one event of its case file."""
+"""Describes what happened to a message: each row that knows of it as one event of its case file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
 
 
 def death(letter: DeadLetter, *, explained: bool = True) -> Event:
-    """`explained`: its last failure is an event of its own; else the letter tells of it what it kept."""
+    """`explained`: its last failure is an event of its own; else the dead letter tells of it what it kept."""
     what = _("Dead in %(queue)s") if letter.died_here else _("Moved to %(queue)s")
     number = _("letter %(n)s") % {"n": letter.pk}
     tone = "bad" if letter.died_here else "info"
@@ -149,7 +149,7 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
 
 
 def diff_of(edit: LetterEdit, hidden: Iterable[str]) -> tuple[Change, ...]:
-    """Of what is masked only that it changed."""
+    """Says of what is masked only that it changed."""
     mask, names = "•••", set(hidden)
     found = []
     for line in edit.diff:
@@ -184,7 +184,7 @@ def known(fault: KnownFault) -> Event:
 
 
 def tried(entry: AuditEntry) -> Event:
-    """What was refused or failed; what was done has an event of its own."""
+    """Returns what was refused or failed; what was done has an event of its own."""
     words = {AuditResult.REFUSED: _("Refused: %(action)s"), AuditResult.FAILED: _("Failed: %(action)s")}
     what = words[AuditResult(entry.result)] % {"action": action_words(entry.action)}
     why = str(entry.detail.get("why", "")) if isinstance(entry.detail, dict) else ""
@@ -199,7 +199,7 @@ BOUND = 200
 
 
 def answer_events_of(key: str, setting_key: str) -> list[Event]:
-    """By its JMS message id, which is the key of every message that has one."""
+    """Finds them by its JMS message id, which is the key of every message that has one."""
     rows = Acknowledgement.objects.filter(jms_message_id=key, setting__key=setting_key).select_related(
         "server"
     )
@@ -222,8 +222,8 @@ def _answer_event(row: Acknowledgement) -> Event:
 
 
 def waiting_events_of(key: str, setting_key: str, letters: Iterable[DeadLetter]) -> list[Event]:
-    """By its key, of which the broker does not tell enough before it dies; then by the number that it had
-    before."""
+    """Finds them by its key, of which the broker does not tell enough before it dies; then by the number that
+    it had before."""
     numbers = [letter.orig_message_id for letter in letters]
     about = Q(number__in=numbers, action__kind=WaitingKind.TO_DLQ)
     if key:
@@ -233,7 +233,7 @@ def waiting_events_of(key: str, setting_key: str, letters: Iterable[DeadLetter])
 
 
 def _waiting_event(item: WaitingItem) -> Event:
-    """When it was asked for: what followed from it comes after it."""
+    """Returns when it was asked for: what followed from it comes after it."""
     action = item.action
     words = {
         WaitingKind.TRY_NOW: _("Tried without the delay by %(name)s"),

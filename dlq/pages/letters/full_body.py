@@ -1,4 +1,4 @@
-"""Fetching a letter whole, on its page: what it costs, how far it is, the bytes."""
+"""Fetching a dead letter whole, on its page: what it costs, how far it is, the bytes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +37,7 @@ class FullBodyPanel:
 
 
 def full_body_panel(user: Any, letter: DeadLetter) -> FullBodyPanel | None:
-    """None where nothing is missing of the letter."""
+    """Returns None where nothing is missing of the dead letter."""
     if not letter.truncated:
         return None
     fetch, refused = latest(letter), refusal(letter)

@@ -60,7 +60,7 @@ def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -
 
 
 def not_now(letter: DeadLetter) -> str:
-    """Why nothing at all can be done with it; empty when something can."""
+    """Returns why nothing at all can be done with it; empty when something can."""
     gone = {
         LetterState.GIVEN_BACK: _("It was given back already."),
         LetterState.GONE: _("It is not in the queue any more."),
@@ -81,10 +81,10 @@ def not_now(letter: DeadLetter) -> str:
     return ""
 
 
-# -- the letters before and after one, within the list that it was opened from -------------------------------
+# -- the dead letters before and after one, within the list that it was opened from --------------------------
 
 
-# The query of the list, carried by every link from it to a letter.
+# The query of the list, carried by every link from it to a dead letter.
 LIST = "in"
 LONGEST_QUERY = 2000
 
@@ -175,15 +175,15 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _case(request: HttpRequest, letter: DeadLetter) -> Case:
-    """A letter may say that it is of another setting than its queue's: of that one only what this person may
-    see."""
+    """A dead letter may say that it is of another setting than its queue's: of that one only what this person
+    may see."""
     mine = queues_for(request.user)
     seen = mine is None or dead_letter_queue(letter.setting_key) in mine
     return case_of(letter.message_key if seen else "", letter.setting_key, request.user, letter)
 
 
 def _neighbours(request: HttpRequest, letter: DeadLetter) -> Neighbours:
-    """In the list that it was opened from, else among those that share its fate in its queue."""
+    """Returns those in the list that it was opened from, else among those with its state in its queue."""
     query, back = list_query(request), list_of(letter.queue)
     rows = letters_for(request.user).filter(queue=letter.queue)
     if query:
@@ -203,7 +203,7 @@ def _read(letter: DeadLetter) -> tuple[Message | None, Body | None, str]:
 
 
 def _undeliverable(message: Message | None) -> str:
-    """Why no agent was given it; empty: it could be."""
+    """Returns why no agent was given it; empty: it could be."""
     reason = message.annotations.get(NOT_CONVERTIBLE) if message else None
     if reason is None:
         return ""

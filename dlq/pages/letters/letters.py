@@ -37,8 +37,7 @@ from dlq.search.newest import Newest
 from dlq.search.rebuild import open_rebuild
 from dlq.search.visibility import found, newest_found
 
-# What can be done with a whole list of dead letters beside giving them back: files of it, a rule for it, an
-# import.
+# -- actions on a list beside replay: export, rule, import ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ class LetterTable(tables.Table):
         return amounts.number(value)
 
     def render_replays(self, value: int) -> str:
-        """What the filter `replays_from` means by it."""
+        """Returns what the filter `replays_from` means by it."""
         return amounts.number(value - 1)
 
     def render_state(self, value: DeadLetter) -> SafeString:
@@ -180,8 +179,8 @@ class LetterTable(tables.Table):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the buttons on top of a list act on: what matches the filter, or (`every`) all of the setting.
-    `query` says it in their addresses."""
+    """Holds what the buttons on top of a list act on: what matches the filter, or (`every`) all of the
+    setting. `query` says it in their addresses."""
 
     every: bool
     count: str
@@ -198,7 +197,7 @@ def _offer(setting: LaunchSetting, query: str, listed: Newest) -> Offer:
 @require_safe
 @sees_letters
 def all_letters(request: HttpRequest) -> HttpResponseBase:
-    """Of every setting that this person may see."""
+    """Shows those of every setting that this person may see."""
     return _page(request, "", head_of_all(), _listed(request))
 
 
@@ -265,7 +264,7 @@ class Listed:
 
 
 def words_missing() -> bool:
-    """Whether there may be letters whose words are not in the index yet."""
+    """Returns whether there may be dead letters whose words are not in the index yet."""
     return open_rebuild() is not None or DeadLetter.objects.filter(words_without="").exists()
 
 

@@ -22,8 +22,7 @@ from dlq.models import Action, DeadLetter, Scope
 from dlq.replay.preflight.rules import PreflightResult, ReplayTarget, judge
 from dlq.replay.preflight.skips import Letter, policy_for, read, with_past
 
-# What a pre-flight has to know, in bounded questions: at most COUNTED letters, one setting, the broker's
-# figures.
+# -- facts for a pre-flight: at most COUNTED dead letters, one setting, the broker's figures -----------------
 
 
 log = structlog.get_logger(__name__)
@@ -32,14 +31,14 @@ COUNTED = 10_000
 
 
 def letters_of(rows: QuerySet[DeadLetter]) -> tuple[list[Letter], bool]:
-    """The newest COUNTED letters of a scope, and whether there are more."""
+    """The newest COUNTED dead letters of a scope, and whether there are more."""
     found = read(rows.order_by("-pk")[: COUNTED + 1])
     return found[:COUNTED], len(found) > COUNTED
 
 
 def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetime) -> ReplayTarget:
-    """Where letters go: into the subscription of `target`, or (`discard`, `put back`) into a dead-letter
-    queue."""
+    """Returns where dead letters go: into the subscription of `target`, or (`discard`, `put back`) into a
+    dead-letter queue."""
     if action == Action.DISCARD:
         return ReplayTarget(dead_letter_queue(BIN))
     if action == Action.PUT_BACK:
@@ -73,7 +72,8 @@ def _newer(figures: Figures) -> int | None:
 
 
 def _missing(target: LaunchSetting, figures: Figures) -> bool:
-    """Whether the broker says that the subscription is not there. One that does not answer says nothing."""
+    """Returns whether the broker says that the subscription is not there. One that does not answer says
+    nothing."""
     if not figures.problem:
         return False
     try:
@@ -84,7 +84,7 @@ def _missing(target: LaunchSetting, figures: Figures) -> bool:
 
 
 def index_count(rows: QuerySet[DeadLetter]) -> int:
-    """Of more than COUNTED, no further than somebody asks: whether there are too many for one person."""
+    """Counts above COUNTED no further than somebody asks: whether there are too many for one person."""
     bound: int = settings.MA_SECOND_PERSON_ABOVE + 1
     return rows.order_by()[:bound].count() if bound > COUNTED else COUNTED
 
@@ -95,7 +95,7 @@ def exact_count(queue: str) -> int | None:
 
 
 def node_id() -> str:
-    """Of the broker that is asked; empty while it does not answer."""
+    """Returns the id of the broker that is asked; empty while it does not answer."""
     try:
         return str(with_timeout(lambda: management().attribute("broker", "NodeID")))
     except BrokerError:
@@ -104,8 +104,9 @@ def node_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class PreflightRequest:
-    """What a person wants to do: `rows` are the letters of the scope, as the job would take them. `target` is
-    the setting that gets them: None for what goes into a dead-letter queue, `target_queue` then."""
+    """Holds what a person wants to do: `rows` are the dead letters of the scope, as the job would take them.
+    `target` is the setting that gets them: None for what goes into a dead-letter queue, `target_queue`
+    then."""
 
     setting_key: str
     action: str
@@ -118,7 +119,7 @@ class PreflightRequest:
 
 
 def run_preflight(asked: PreflightRequest, now: datetime) -> PreflightResult:
-    """At most 10,000 letters are looked at, whatever the scope holds. Never raises because the broker is
+    """Checks at most 10,000 dead letters, whatever the scope holds. Never raises because the broker is
     away."""
     one = asked.scope == Scope.ONE
     letters, more = letters_of(asked.rows)
@@ -130,6 +131,6 @@ def run_preflight(asked: PreflightRequest, now: datetime) -> PreflightResult:
 
 
 def _total(asked: PreflightRequest) -> int:
-    """Of all of a queue the broker knows, of a filter the index."""
+    """Asks the broker for all of a queue, the index for a filter."""
     whole = asked.scope == Scope.ALL and asked.action != Action.PUT_BACK
     return (exact_count(asked.source_queue) if whole else None) or index_count(asked.rows)

@@ -1,5 +1,5 @@
-"""What would happen if a job began now: how many go, what is left out and why, what to think about first.
-Pure."""
+"""Decides what would happen if a job began now: how many go, what is left out and why, what to think about
+first. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ CODES = (
     COPY_SENT,
 )
 
-# So many letters of one kind: try a few of them first.
+# So many dead letters of one kind: try a few of them first.
 MANY = 25
 # Above this the number is typed.
 TYPED_ABOVE = 1000
@@ -41,7 +41,7 @@ EXAMPLES = 20
 
 @dataclass(frozen=True, slots=True)
 class ReplayTarget:
-    """Where the letters go. `exists`: its queue exists. `consumers` None: the broker does not tell.
+    """Says where the dead letters go. `exists`: its queue exists. `consumers` None: the broker does not tell.
     `versions`: of its agent, as the live servers of its pool offer it. `newer` waits in the subscription
     already (None: unknown)."""
 
@@ -59,7 +59,7 @@ class ReplayTarget:
 
 @dataclass(frozen=True, slots=True)
 class Warning:
-    """`n` of `of` letters, or what else the number of this code is."""
+    """`n` of `of` dead letters, or what else the number of this code is."""
 
     code: str
     n: int = 0
@@ -68,9 +68,9 @@ class Warning:
 
 @dataclass(frozen=True, slots=True)
 class PreflightResult:
-    """`seen` letters of the scope were looked at; `about`: there are more than these, then `going` is what
-    would go of `total` at the same share. `skipped` and `examples` by reason are of those that were looked
-    at."""
+    """`seen` dead letters of the scope were looked at; `about`: there are more than these, then `going` is
+    what would go of `total` at the same share. `skipped` and `examples` by reason are of those that were
+    looked at."""
 
     seen: int
     total: int
@@ -83,12 +83,12 @@ class PreflightResult:
 
     @property
     def typed(self) -> bool:
-        """Whether the number has to be typed."""
+        """Returns whether the number has to be typed."""
         return self.going > TYPED_ABOVE
 
     @property
     def at_most(self) -> int:
-        """How many could go: where not all were looked at, all that there are."""
+        """Returns how many could go: where not all were looked at, all that there are."""
         return self.total if self.about else self.going
 
     def missing(self, acknowledged: Iterable[str]) -> tuple[Warning, ...]:
@@ -169,7 +169,8 @@ def _stopping(place: ReplayTarget) -> Iterable[Warning]:
 
 
 def _same_version(going: Sequence[Letter], place: ReplayTarget) -> Iterable[Warning]:
-    """Nothing was mended since they failed: only where a letter knows its version and servers tell theirs."""
+    """Nothing was mended since they failed: only where a dead letter knows its version and servers tell
+    theirs."""
     same = sum(1 for letter in going if letter.agent_version and place.versions == {letter.agent_version})
     if same:
         yield Warning(SAME_VERSION, n=same, of=len(going))

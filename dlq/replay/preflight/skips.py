@@ -1,4 +1,5 @@
-"""Which letters of a scope are left out, and why: the same answer before a job and while it is planned."""
+"""Describes which dead letters of a scope are left out, and why: the same answer before a job and while it is
+planned."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,13 +13,13 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from dlq.models import Action, DeadLetter, EditState, ItemState, KnownFault, LetterState, ReplayItem
 from dlq.models.letter import BIN_QUEUE
 
-# Originals in the bin whose edited copy was given back: put back and given back, the message would be handled
-# twice.
+# -- originals in the trash whose edited copy was replayed ---------------------------------------------------
+# Restored and replayed, the message would be processed twice.
 #
-# A move gives a letter a new id, so what brought it into the bin is told by its message and the ids, which
-# only grow: of the letters of this message that went there, it was the one with the greatest id below its
-# own. Equal messages without a producer's id cannot be told apart: where one of them was edited, it may be
-# any.
+# A move gives a message a new id, so what brought it into the trash follows from its message key and the ids,
+# which only grow: of the dead letters of this message that went there, it was the one with the greatest id
+# below its own. Equal messages without a producer's id cannot be told apart: where one of them was edited, it
+# may be any.
 
 
 KEYS_AT_ONCE = 400
@@ -26,7 +27,7 @@ Case = tuple[str, str, str]
 
 
 class TrashedMessage(NamedTuple):
-    """What is asked of a letter that lies in the bin."""
+    """Holds what is asked of a dead letter that lies in the trash."""
 
     pk: int
     node_id: str
@@ -36,7 +37,7 @@ class TrashedMessage(NamedTuple):
 
 
 def with_copies(letters: Iterable[TrashedMessage]) -> frozenset[int]:
-    """Those of the letters, by their rows, whose copy is on its way or was handled already."""
+    """Those of the dead letters, by their rows, whose copy is on its way or was handled already."""
     cases: dict[Case, list[TrashedMessage]] = defaultdict(list)
     for letter in letters:
         if letter.message_key:
@@ -72,7 +73,7 @@ def _last(numbers: list[int], letter: TrashedMessage) -> int:
 
 
 def _numbers(items: QuerySet[ReplayItem]) -> dict[Case, list[tuple[int, bool]]]:
-    """The ids of these letters, and whether their key stands for equal messages too."""
+    """The ids of these dead letters, and whether their key stands for equal messages too."""
     found: dict[Case, list[tuple[int, bool]]] = defaultdict(list)
     fields = ("node_id", "setting_key", "message_key", "orig_message_id", "message_key_weak")
     rows: Any = items.order_by().values_list(*(f"letter__{name}" for name in fields))
@@ -93,12 +94,12 @@ OTHER_BROKER = "other_broker"
 NO_SUBSCRIPTION = "no_subscription"
 REASONS = (GONE, OUTSTANDING, MUTED, OFTEN, COPY_SENT, NO_ID, OTHER_BROKER, NO_SUBSCRIPTION)
 
-# What brings a letter before its agent again. A fault that is known would only fail again.
+# What brings a dead letter before its agent again. A fault that is known would only fail again.
 RETURNING = (Action.GIVE_BACK, Action.EDIT)
 
 
 class Letter(NamedTuple):
-    """What is read of each letter of a scope; small, for there may be 10,000 of them in memory."""
+    """Holds what is read of each dead letter of a scope; small, for there may be 10,000 of them in memory."""
 
     pk: int
     state: str
@@ -115,8 +116,8 @@ class Letter(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`node_id`: the broker that is asked, empty while nobody knows. `muted_*`: faults that are known now.
-    `returns`: how often messages were given back without success, of those that may have been too often.
-    `copied`: letters in the bin whose edited copy was given back."""
+    `returns`: how often messages were replayed without success, of those that may have been too often.
+    `copied`: dead letters in the trash whose edited copy was replayed."""
 
     action: str
     one: bool = False
@@ -129,8 +130,8 @@ class Policy:
     copied: frozenset[int] = frozenset()
 
     def why_not(self, letter: Letter) -> str:
-        """Why this letter is left out; empty: it goes. What a person names alone goes although it is muted,
-        was given back often or has a copy: that is a warning then."""
+        """Returns why this dead letter is left out; empty: it goes. What a person names alone goes although
+        it is muted, was replayed often or has a copy: that is a warning then."""
         if letter.state != LetterState.DEAD:
             return GONE
         if letter.number < 0:
@@ -142,7 +143,7 @@ class Policy:
         return "" if self.one else self.doubt(letter)
 
     def doubt(self, letter: Letter) -> str:
-        """Why somebody should think twice before this letter comes before its agent again."""
+        """Returns why somebody should think twice before this dead letter comes before its agent again."""
         if self.action == Action.PUT_BACK and letter.pk in self.copied:
             return COPY_SENT
         if self.action in RETURNING and self._muted(letter):
@@ -162,7 +163,7 @@ class Policy:
 def policy_for(
     setting_key: str, action: str, *, now: datetime, one: bool = False, node_id: str = ""
 ) -> Policy:
-    """What is muted for letters of this setting now; one query."""
+    """Returns what is muted for dead letters of this setting now; one query."""
     known = KnownFault.objects.filter(setting_key=setting_key, ended_at=None).filter(
         Q(until=None) | Q(until__gt=now)
     )
@@ -179,8 +180,8 @@ def policy_for(
 
 
 def read(rows: QuerySet[DeadLetter]) -> list[Letter]:
-    """The letters of `rows`, which is ordered and sliced by who asks: all of them are in memory then."""
-    # Asked letter by letter: the index of outstanding replays answers it.
+    """The dead letters of `rows`, which is ordered and sliced by who asks: all of them are in memory then."""
+    # Asked dead letter by dead letter: the index of outstanding replays answers it.
     held = ReplayItem.objects.filter(letter=OuterRef("pk"), released_as="")
     fields = [name for name in Letter._fields if name not in ("number", "outstanding")]
     fields.insert(2, "orig_message_id")
@@ -188,7 +189,8 @@ def read(rows: QuerySet[DeadLetter]) -> list[Letter]:
 
 
 def with_past(letters: Iterable[Letter], policy: Policy) -> Policy:
-    """The policy for these letters: how often each message was given back, and which have an edited copy."""
+    """The policy for these dead letters: how often each message was replayed, and which have an edited
+    copy."""
     if policy.action != Action.PUT_BACK:
         return replace(policy, returns=_returns(letters, policy))
     lying = (
@@ -200,13 +202,13 @@ def with_past(letters: Iterable[Letter], policy: Policy) -> Policy:
 
 def judged(letters: Sequence[Letter], policy: Policy) -> list[tuple[Letter, str]]:
     """Each with why it is left out, empty where it goes. A query for 400 messages that died often or lie in
-    the bin, else none."""
+    the trash, else none."""
     known = with_past(letters, policy)
     return [(letter, known.why_not(letter)) for letter in letters]
 
 
 def _returns(letters: Iterable[Letter], policy: Policy) -> dict[tuple[str, str], int]:
-    """Only of those that died more often than that: no letter was given back more often than its message
+    """Only of those that died more often than that: no dead letter was replayed more often than its message
     died."""
     if policy.action != Action.GIVE_BACK:
         return {}

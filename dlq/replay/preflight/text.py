@@ -1,4 +1,4 @@
-"""What a pre-flight found, for people."""
+"""Describes what a pre-flight found, for people."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ from console.ui.amounts import number
 from dlq.replay.preflight import rules, skips
 from dlq.replay.preflight.rules import Warning
 
-# -- why a rule leaves letters out, and what it does, for people ---------------------------------------------
+# -- why a rule leaves dead letters out, and what it does, for people ----------------------------------------
 
 
 OPERATION_WORDS: Mapping[str, Promise] = {
@@ -23,7 +23,8 @@ OPERATION_WORDS: Mapping[str, Promise] = {
 
 
 def edit_reason(code: str) -> str:
-    """Of a code of EditRefused that a rule may give for a letter; empty for another one."""
+    """Returns the text of a code of EditRefused that a rule may give for a dead letter; empty for another
+    one."""
     words = {
         "no_json": _("the body is no JSON"),
         "pointer_missing": _("the body has nothing at the place that the rule names"),
@@ -41,7 +42,8 @@ def edit_reason(code: str) -> str:
 
 
 def reason(code: str) -> str:
-    """Why letters are left out, could not be moved, or came into a job later (`ReplayItem.why`)."""
+    """Returns why dead letters are left out, could not be moved, or came into a job later
+    (`ReplayItem.why`)."""
     words = {
         skips.GONE: _("not in the queue any more"),
         skips.HELD: _("in delivery to another consumer"),
@@ -141,7 +143,7 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
 
 
 def tick(warning: Warning) -> str:
-    """Beside the box that acknowledges it."""
+    """Returns the text beside the box that acknowledges it."""
     words = {
         rules.DISABLED: _("Yes, they shall wait there"),
         rules.TRIPPED: _("Yes, they shall wait there"),

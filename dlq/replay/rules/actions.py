@@ -1,4 +1,5 @@
-"""From which queue to which one each action moves letters, who may, and what their rows are afterwards."""
+"""Describes from which queue to which one each action moves dead letters, who may, and what their rows are
+afterwards."""
 
 from dataclasses import dataclass
 
@@ -7,13 +8,13 @@ from dlq import rights
 from dlq.models import Action, LetterState
 from dlq.models.letter import BIN_QUEUE
 
-# What puts letters into the subscription of a setting, where an agent gets them.
+# What puts dead letters into the subscription of a setting, where an agent gets them.
 TO_A_SUBSCRIPTION = (Action.GIVE_BACK, Action.REDIRECT)
-# What puts letters into another dead-letter queue, where they get rows of their own.
+# What puts dead letters into another dead-letter queue, where they get rows of their own.
 TO_A_DEAD_LETTER_QUEUE = (Action.DISCARD, Action.PUT_BACK, Action.EDIT)
 
 
-# Beside the right to see the letters. Who may discard may take it back.
+# Beside the right to see the dead letters. Who may discard may take it back.
 RIGHTS: dict[str, str] = {
     Action.GIVE_BACK: rights.GIVE_BACK,
     Action.REDIRECT: rights.REDIRECT,
@@ -25,7 +26,7 @@ RIGHTS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`afterwards` is the state of a letter that left `source`."""
+    """`afterwards` is the state of a dead letter that left `source`."""
 
     source: str
     target: str
@@ -33,8 +34,8 @@ class Route:
 
 
 def route(action: str, key: str, target_key: str = "") -> Route:
-    """Of the letters of setting `key`; `target_key` is asked for by a redirect only. Of an edited letter the
-    copy is given back, what moves is the original."""
+    """Returns the route of the dead letters of setting `key`; `target_key` is asked for by a redirect only.
+    Of an edited dead letter the copy is replayed, what moves is the original."""
     own = dead_letter_queue(key)
     if action == Action.PUT_BACK:
         return Route(BIN_QUEUE, own, LetterState.GONE)

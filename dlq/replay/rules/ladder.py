@@ -1,4 +1,4 @@
-"""The ladder: 1, 5, 25, 125, … letters, each step waiting for the outcomes of the one before. Pure.
+"""The ladder: 1, 5, 25, 125, … dead letters, each step waiting for the outcomes of the one before. Pure.
 
 Of the breaker it compares only counts that a server reported after the outcomes of the step were here. What
 it said before that may be of the very failures that a person has mended: a count says nothing of a success
@@ -27,7 +27,8 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Of the letters of one step. `open`: nobody has said anything of them yet; `unknown`: for an hour."""
+    """Outcomes of the dead letters of one step. `open`: nobody has said anything of them yet; `unknown`: for
+    an hour."""
 
     handled: int = 0
     failed: int = 0
@@ -41,7 +42,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What happened to the setting that gets the letters since the job began."""
+    """Holds what happened to the setting that gets the dead letters since the job began."""
 
     tripped: bool = False
     disabled: bool = False
@@ -75,8 +76,8 @@ def step_size(step: int) -> int:
 
 
 def position_in_ladder(planned: int) -> tuple[int, int]:
-    """Of a ladder of which `planned` letters are in slices: the step of the next letter, and how many more
-    fit in."""
+    """Returns, for a ladder of which `planned` dead letters are in slices, the step of the next dead letter,
+    and how many more fit in."""
     step, begins = 0, 0
     while planned >= begins + step_size(step):
         begins += step_size(step)
@@ -105,8 +106,8 @@ def next_step(outcomes: Outcomes, percent: int, around: Surroundings) -> Next:
 
 
 def breaker_moved(before: Mapping[int, int], streaks: Collection[Streak], known_at: datetime) -> bool:
-    """Whether a run fails in a row that did not when the step began (`before`, by run). Only those count that
-    were heard after `known_at`, when every outcome of the step was here."""
+    """Returns whether a run fails in a row that did not when the step began (`before`, by run). Only those
+    count that were heard after `known_at`, when every outcome of the step was here."""
     return any(
         streak.count >= before.get(streak.run, streak.began) + BREAKER_MOVES
         for streak in streaks
@@ -115,8 +116,8 @@ def breaker_moved(before: Mapping[int, int], streaks: Collection[Streak], known_
 
 
 def unheard(streaks: Collection[Streak], known_at: datetime, now: datetime) -> bool:
-    """Whether to wait for a heartbeat. One that does not come says nothing, and is not waited for without
-    end."""
+    """Returns whether to wait for a heartbeat. One that does not come says nothing, and is not waited for
+    without end."""
     return now < known_at + HEARTBEAT_PATIENCE and any(
         not _heard_since(streak, known_at) for streak in streaks
     )

@@ -1,4 +1,4 @@
-"""When the next slice of a job may move: its rate and its run window. Pure; `now` is passed in."""
+"""Decides when the next slice of a job may move: its rate and its run window. Pure; `now` is passed in."""
 
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta, tzinfo
@@ -38,13 +38,13 @@ def window_allows(now: datetime, window: Window | None) -> datetime:
 
 
 def rate_allows(now: datetime, last_at: datetime | None, last_size: int, per_second: float) -> datetime:
-    """When the slice after one of `last_size` letters at `last_at` may move. What was missed is not made up
-    for: a job that waited does not burst afterwards."""
+    """Returns when the slice after one of `last_size` dead letters at `last_at` may move. What was missed is
+    not made up for: a job that waited does not burst afterwards."""
     if not per_second or last_at is None:
         return now
     return max(now, last_at + timedelta(seconds=last_size / per_second))
 
 
 def largest_slice(per_second: float, largest: int) -> int:
-    """Of a slow job no slice holds more than a second's letters."""
+    """Returns the size; no slice of a slow job holds more than a second's dead letters."""
     return max(1, min(largest, int(per_second))) if per_second else largest

@@ -1,7 +1,8 @@
-"""How the letters of a job are cut into moves, and what the figures of a queue say of a move. Pure.
+"""Decides how the dead letters of a job are cut into moves, and what the figures of a queue say of a move.
+Pure.
 
-Every step may be repeated after a crash: a slice names its letters by ids of one death each, so moving it
-again finds nothing that was moved before. What left is told by exact figures of the queue, by a walk of it
+Every step may be repeated after a crash: a slice names its dead letters by ids of one death each, so moving
+it again finds nothing that was moved before. What left is told by exact figures of the queue, by a walk of it
 where they disagree.
 """
 
@@ -13,19 +14,19 @@ from typing import Protocol
 from broker.management.dead_letters import FLUSH, NAMED, SLICE
 
 # One move, and one transaction of the broker: management holds a lock of it all meanwhile. Of a range it
-# compares each letter twice, of ids about as often as these can be halved.
+# compares each dead letter twice, of ids about as often as these can be halved.
 RANGE_SLICE = FLUSH
 # One move of ids that lie far apart.
 NAMED_SLICE = NAMED
 # Operations of one slice beside other consumers of the queue.
 MOST_PARTS = 100
-# A letter that stays although its slice was moved so often cannot be moved.
+# A dead letter that stays although its slice was moved so often cannot be moved.
 MOST_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A letter of the scope, by its row and by its id at the broker."""
+    """A dead letter of the scope, by its row and by its id at the broker."""
 
     letter: int
     number: int
@@ -33,8 +34,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of a queue: how many messages it holds, how many were ever added since the broker started, and how many
-    consumers it has now."""
+    """Figures of a queue: how many messages it holds, how many were ever added since the broker started, and
+    how many consumers it has now."""
 
     count: int
     added: int
@@ -47,7 +48,7 @@ class Present(Protocol):
     def __contains__(self, number: int, /) -> bool: ...
 
     def within(self, first: int, last: int) -> int:
-        """How many lie between the two, both inclusive."""
+        """Returns how many lie between the two, both inclusive."""
         ...
 
 
@@ -61,7 +62,7 @@ class SliceResult(Enum):
 
 
 class Mover(Enum):
-    """Who took letters that are gone."""
+    """Says who took dead letters that are gone."""
 
     OURS = auto()
     OTHERS = auto()
@@ -82,8 +83,8 @@ class Verdict:
 def chunks(
     letters: Sequence[Candidate], largest: int, rooms: Iterator[int] | None = None
 ) -> Iterator[list[Candidate]]:
-    """In the order of their ids, at most `largest` together; `rooms` says for each chunk how many more it may
-    hold."""
+    """Yields them in the order of their ids, at most `largest` together; `rooms` says for each chunk how many
+    more it may hold."""
     ordered, start = sorted(letters, key=lambda letter: letter.number), 0
     while start < len(ordered):
         size = max(1, min(largest, next(rooms) if rooms else largest))
@@ -92,30 +93,30 @@ def chunks(
 
 
 def by_ids(letters: Sequence[Candidate], largest: int | None = None) -> Iterator[Sequence[Candidate]]:
-    """Letters between whose first and last id lie others: slices that name each letter, `largest` (SLICE) at
-    most."""
+    """Dead letters between whose first and last id lie others: slices that name each dead letter, `largest`
+    (SLICE) at most."""
     size = largest or SLICE
     for start in range(0, len(letters), size):
         yield letters[start : start + size]
 
 
 def left_by(before: Figures, after: Figures) -> int | None:
-    """How many messages left the queue between the two. None: nobody knows, for the broker was restarted and
-    counts anew. One that was restarted has added as many as it holds: of what left before it knows
-    nothing."""
+    """Returns how many messages left the queue between the two. None: nobody knows, for the broker was
+    restarted and counts anew. One that was restarted has added as many as it holds: of what left before it
+    knows nothing."""
     left = before.count + (after.added - before.added) - after.count
     return None if after.added < before.added or left < 0 else left
 
 
 def slice_result(size: int, left: int | None, moved: int | None, *, first: bool) -> SliceResult:
-    """What a move and the figures around it say of a slice: `left` by the figures since its first try,
-    `moved` by the broker's answer to the last one, None where it did not answer. `first`: no try before it
-    was left unanswered.
+    """Returns what a move and the figures around it say of a slice: `left` by the figures since its first
+    try, `moved` by the broker's answer to the last one, None where it did not answer. `first`: no try before
+    it was left unanswered.
 
-    A move names the letters of its slice and no other. With an answer for all of them, each was moved by us:
-    more may have left (others took them), but not fewer. What left says nothing of who took it: without such
-    an answer they only left, where the figures lost as many and none of them was there for a move that came
-    to its end."""
+    A move names the dead letters of its slice and no other. With an answer for all of them, each was moved by
+    us: more may have left (others took them), but not fewer. What left says nothing of who took it: without
+    such an answer they only left, where the figures lost as many and none of them was there for a move that
+    came to its end."""
     if left is None or moved is None:
         return SliceResult.UNCLEAR
     if moved == size:
@@ -128,9 +129,9 @@ def slice_result(size: int, left: int | None, moved: int | None, *, first: bool)
 def judge_slice(
     items: Sequence[tuple[int, int]], present: Present, held: frozenset[int], tries: int, *, patient: bool
 ) -> Verdict:
-    """By a walk: `items` are (item, id at the broker); `present` are ids that lie in the queue still, of
-    these `held` in delivery to another consumer. `patient`: such a consumer has time still to take them or to
-    let go of them."""
+    """Judges by a walk: `items` are (item, id at the broker); `present` are ids that lie in the queue still,
+    of these `held` in delivery to another consumer. `patient`: such a consumer has time still to take them or
+    to let go of them."""
     stayed = [(item, number) for item, number in items if number in present]
     waits = tuple(item for item, number in stayed if number in held) if patient else ()
     rest = tuple(item for item, number in stayed if not patient or number not in held)
@@ -143,9 +144,9 @@ def judge_slice(
 
 
 def mover_of(moved: int | None, confirmed: int, open_: int) -> Mover:
-    """Who took the `open_` letters of a slice that are gone, where our moves took `moved` of all that are
-    gone and `confirmed` of these are known. `moved` None: a move was not answered. More moved than are gone:
-    something is not known yet (a letter that died late, a broker that forgot a move)."""
+    """Returns who took the `open_` dead letters of a slice that are gone, where our moves took `moved` of all
+    that are gone and `confirmed` of these are known. `moved` None: a move was not answered. More moved than
+    are gone: something is not known yet (a dead letter that died late, a broker that forgot a move)."""
     if moved is None:
         return Mover.UNCLEAR
     rest = moved - confirmed

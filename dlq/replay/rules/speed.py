@@ -1,4 +1,4 @@
-"""How fast a replay moves and how long it still takes, from its latest slices. Pure."""
+"""Decides how fast a replay moves and how long it still takes, from its latest slices. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ STALE = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A slice that was checked: `size` letters between these two instants."""
+    """A slice that was checked: `size` dead letters between these two instants."""
 
     size: int
     begun_at: datetime
@@ -21,16 +21,16 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class MoveRate:
-    """Letters a second, and how long `remaining` letters take at that; None: not known."""
+    """Dead letters a second, and how long `remaining` dead letters take at that; None: not known."""
 
     per_second: float
     left: timedelta | None
 
 
 def move_rate(latest: Sequence[Moved], remaining: int, now: datetime, most: float = 0) -> MoveRate | None:
-    """None while nothing was moved, or no longer. Slices that wait between each other (a limit, a ladder)
-    count with their waiting: the time that is left has it too. `most` a second is what the job may do, 0:
-    anything; the first slices alone would look faster."""
+    """Returns None while nothing was moved, or no longer. Slices that wait between each other (a limit, a
+    ladder) count with their waiting: the time that is left has it too. `most` a second is what the job may
+    do, 0: anything; the first slices alone would look faster."""
     if not latest:
         return None
     first = min(each.begun_at for each in latest)

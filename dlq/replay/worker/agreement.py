@@ -1,7 +1,9 @@
-"""Whether the index knows exactly the letters of a queue: then nothing has to be walked to plan a job.
+"""Describes whether the index knows exactly the dead letters of a queue: then nothing has to be walked to
+plan a job.
 
 The feed is asked between two figures of the queue. It was empty: every death before the first is a row. The
-figures are equal: nothing died or left meanwhile. As many rows as letters: they are the same letters.
+figures are equal: nothing died or left meanwhile. As many rows as dead letters: they are the same dead
+letters.
 """
 
 import threading
@@ -23,9 +25,9 @@ from dlq.models import DeadLetter, LetterState, ReplayJob
 from dlq.replay.counts import walking
 
 TRIES, APART = 4, 0.25
-# Letters of a queue that a walk reads in a second, and that a move looks at to find its own.
+# Dead letters of a queue that a walk reads in a second, and that a move looks at to find its own.
 WALKED, LOOKED_AT = 4000, 400_000
-# Seconds of a move of one letter besides.
+# Seconds of a move of one dead letter besides.
 ONE_BY_ONE = 0.01
 AT_ONCE = 1000
 # Seconds between two signs that a walk goes on.
@@ -33,7 +35,7 @@ SIGN_EVERY = 5.0
 
 
 def agrees(queue: str, queues: LetterQueues, tries: int = TRIES) -> bool:
-    """Asked some times, for letters that die at this moment. Raises AddressUnknown: there is no such
+    """Asked some times, for dead letters that die at this moment. Raises AddressUnknown: there is no such
     queue."""
     for attempt in range(tries):
         if attempt:
@@ -48,13 +50,13 @@ def agrees(queue: str, queues: LetterQueues, tries: int = TRIES) -> bool:
 
 
 def worth(in_queue: int, *, alone: bool) -> int:
-    """How often to ask: once where what is done else (letters moved `alone`, a walk) takes no longer than
-    asking."""
+    """How often to ask: once where what is done else (dead letters moved `alone`, a walk) takes no longer
+    than asking."""
     return 1 if alone or in_queue < WALKED * APART * TRIES else TRIES
 
 
 def walk_costs_more(letters: int, in_queue: int) -> bool:
-    """Than moving so few letters each alone, which is exact without a walk."""
+    """Than moving so few dead letters each alone, which is exact without a walk."""
     return letters * (ONE_BY_ONE + in_queue / LOOKED_AT) < in_queue / WALKED
 
 
@@ -76,7 +78,7 @@ def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> I
     """The ids that lie in the queue, few bytes each. `renew` is asked from time to time whether to go on
     after so many; None: it said no. Raises WalkIncomplete, BrokerError.
 
-    A walk does not see what another consumer has in delivery. Such a letter is still there: it may come
+    A walk does not see what another consumer has in delivery. Such a dead letter is still there: it may come
     back."""
     found, some = Numbers(), list[int]()
     sign, seen = 0.0, 0
@@ -99,7 +101,8 @@ def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> I
         if not unseen or incomplete.seen + len(unseen) < incomplete.counted:
             raise
     else:
-        # Letters that came during the walk may have made up in the count for those that it could not see.
+        # Dead letters that came during the walk may have made up in the count for those that it could not
+        # see.
         held = queues.in_delivery(queue)
         unseen = [number for number in held if number not in found]
     found.add(unseen)
@@ -109,8 +112,8 @@ def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> I
 # -- one walk of a dead-letter queue for every job that was asked for before it began ------------------------
 # A job whose queue and index disagree needs the ids that lie in the queue before it is planned. Many small
 # jobs of one queue would each read the whole of it. What a walk saw is kept in the memory of the worker, 8
-# bytes a letter, and serves the jobs that follow. Nothing of it is stored: a worker that dies takes it along,
-# and the next job walks again.
+# bytes a dead letter, and serves the jobs that follow. Nothing of it is stored: a worker that dies takes it
+# along, and the next job walks again.
 #
 # It may be old, because a job takes from it only what cannot have changed to its harm:
 #
@@ -122,8 +125,8 @@ def present(queue: str, queues: LetterQueues, renew: Callable[[int], bool]) -> I
 # - It is of one broker: another node id is another walk.
 #
 # What jobs moved into one dead-letter queue (the trash) is indexed by one walk too. It serves every job whose
-# letters were all there before it began, by the rows of its slices. Which jobs it served is kept in memory:
-# after a death they walk again.
+# dead letters were all there before it began, by the rows of its slices. Which jobs it served is kept in
+# memory: after a death they walk again.
 
 
 # Seconds that a walk is kept, and of how many queues.
@@ -211,7 +214,7 @@ def is_being_indexed(job: ReplayJob) -> bool:
 
 
 def forget_walks() -> None:
-    """For tests: as in a process that has just started."""
+    """Resets the state for tests, as in a process that has just started."""
     with _lock:
         _walks.clear()
         _indexed.clear()

@@ -1,4 +1,5 @@
-"""How jobs end: done, failed, stopped, cancelled. Each end is a conditional UPDATE with its audit entry."""
+"""Describes how jobs end: done, failed, stopped, cancelled. Each end is a conditional UPDATE with its audit
+entry."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -46,10 +47,10 @@ from dlq.replay.worker.pacer import target_of
 
 log = structlog.get_logger(__name__)
 
-# What is unconfirmed, looked for where our move would have brought it: in the subscription, or in another
-# dead-letter queue. A letter that lies there went; of one that does not lie there nothing is known.
-#
-# It only reads the broker. Killed at any point, nothing is lost: the reports of KMAs tell later.
+# -- unconfirmed moves, searched for in their target ---------------------------------------------------------
+# The target is the subscription, or another dead-letter queue. A message that lies there was moved; of one
+# that does not lie there nothing is known. This only reads the broker. Killed at any point, nothing is lost:
+# the reports of KMAs decide later.
 
 
 # A subscription that holds more is not read: what comes out of it is reported.
@@ -82,7 +83,7 @@ def _confirm(cases: Sequence[Case], seen: dict[Case, list[Report]], actions: Seq
 
 
 def _in_subscription(job: ReplayJob, queues: LetterQueues) -> dict[Case, list[Report]]:
-    """Messages there that say which letter they were."""
+    """Messages there that say which dead letter they were."""
     seen: dict[Case, list[Report]] = defaultdict(list)
     now = timezone.now()
     for encoded in _waiting(job, queues):
@@ -120,7 +121,7 @@ def _came_from(encoded: bytes) -> object:
 
 
 def _in_dead_letter_queue(job: ReplayJob, cases: Sequence[Case]) -> dict[Case, list[Report]]:
-    """Rows of letters that came there from the queue of the job."""
+    """Rows of dead letters that came there from the queue of the job."""
     rows = DeadLetter.objects.filter(
         queue=job.target_queue, orig_queue=job.source_queue, message_key__in={key for _, key in cases}
     )
@@ -134,8 +135,8 @@ def _report(letter_id: int, at: datetime) -> Report:
     return Report(letter_id, None, at)
 
 
-# How long a job whose letters are moved waits for others that move to the same queue, so that one walk serves
-# them.
+# How long a job whose dead letters are moved waits for others that move to the same queue, so that one walk
+# serves them.
 OTHERS_PATIENCE = timedelta(seconds=20)
 WALK_LOOK = timedelta(seconds=1)
 SHARED_WALK = "walk"
@@ -153,8 +154,8 @@ def fail_remaining(job: ReplayJob, problem: Reason, now: datetime) -> None:
 
 
 def finish(job: ReplayJob, now: datetime) -> None:
-    """Of two workers one ends the job and writes the audit. Not while a letter is planned: that worker lost
-    it."""
+    """Ends the job and writes the audit, of two workers one. Not while a dead letter is planned: that worker
+    lost it."""
     crash.point("finishing")
     if planned_of(job).exists():
         return
@@ -172,7 +173,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
 
 
 def stop_job(job: ReplayJob, why: str, now: datetime) -> None:
-    """By itself. What is left is let go by `wind_up`."""
+    """Stops the job automatically. What is left is released by `wind_up`."""
     with transaction.atomic():
         running = ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS)
         if running.update(state=JobState.STOPPED, problem=WHY_STOPPED[why]()):
@@ -194,9 +195,9 @@ def wind_up(job: ReplayJob, now: datetime) -> None:
 
 
 def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:
-    """Of a cancelled or stopped job: letters that have to leave all the same, because their copies went.
-    Whether there were any; a walk tells then what left. A kill after the move: it is done again and moves
-    nothing twice. Raises BrokerError."""
+    """Moves dead letters of a cancelled or stopped job that have to leave all the same, because their copies
+    went. Returns whether there were any; a walk tells then what left. A kill after the move: it is done again
+    and moves nothing twice. Raises BrokerError."""
     hooks = hooks_of(job.action)
     if hooks is None:
         return False
@@ -263,21 +264,21 @@ def _walk_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
 
 
 def _all_moved(target: str) -> set[UUID]:
-    """Jobs of which every letter that goes to that queue is there now, so that a walk which begins now sees
-    it."""
+    """Jobs of which every dead letter that goes to that queue is there now, so that a walk which begins now
+    sees it."""
     unfinished = ReplayJob.objects.filter(WORKABLE, target_queue=target).exclude(planned_at=None)
     return set(unfinished.filter(~Exists(_to_come())).values_list("pk", flat=True))
 
 
 def _to_come() -> QuerySet[ReplaySlice]:
-    """Slices that move, or of which a letter may move once more."""
+    """Slices that move, or of which a dead letter may move once more."""
     slices = ReplaySlice.objects.filter(job=OuterRef("pk"))
     return slices.filter(~Q(state=SliceState.CHECKED) | Q(by_range=True))
 
 
 def _waits_for_others(job: ReplayJob, now: datetime) -> bool:
-    """Whether jobs that move to the same queue have letters left: then one walk serves them all. Not for
-    long."""
+    """Returns whether jobs that move to the same queue have dead letters left: then one walk serves them all.
+    Not for long."""
     last = job.slices.aggregate(last=Max("checked_at"))["last"]
     if last is None or now - last > OTHERS_PATIENCE:
         return False

@@ -3,8 +3,8 @@
 The broker is asked in a thread of its own, the database in this one. For each slice: its try and the figures
 of the queue are committed (`begin`), it is moved, the figures are read again. They are the next slice's
 figures before, so whatever leaves the queue at any time falls to one slice. What left is not what we moved:
-others may consume from the queue too. Only the broker's answer to a move of named letters says that we took
-them. Killed
+others may consume from the queue too. Only the broker's answer to a move of named dead letters says that we
+took them. Killed
 
 - before `begin` commits: the slice is planned, nothing moved.
 - after it, before the move: the next worker moves it, and its answer says so.
@@ -13,8 +13,8 @@ them. Killed
 - before its letters are marked: the answer was committed with the begin of the next slice. Without a next
   one the slice is moved once more, as above.
 
-While the queue has other consumers, or where a slice came out short, letters are moved a few at a time: what
-a short part leaves open is little then.
+While the queue has other consumers, or where a slice came out short, dead letters are moved a few at a time:
+what a short part leaves open is little then.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,8 +48,8 @@ STEP = timedelta(seconds=5)
 
 
 class End(Enum):
-    """Why a run of moves ended: its time is over; nothing is left to move; it has to wait; the job is not
-    ours, or not to be worked on, any more; it stopped by itself; it has to pause; the broker refuses the
+    """Says why a run of moves ended: its time is over; nothing is left to move; it has to wait; the job is
+    not ours, or not to be worked on, any more; it stopped by itself; it has to pause; the broker refuses the
     move."""
 
     TIME = "time"
@@ -72,7 +72,7 @@ class Ended:
 @dataclass(frozen=True, slots=True)
 class Done:
     """`moved` is the broker's word, None where it did not answer; `refused` its reason where it moved no
-    more. `whole` are the ids of parts of which it moved every letter."""
+    more. `whole` are the ids of parts of which it moved every dead letter."""
 
     moved: int | None
     after: Figures
@@ -182,9 +182,9 @@ class Moves:
         return self._tell(piece, before if first else verifier.figures_before(piece), done, first)
 
     def _begin(self, piece: ReplaySlice, before: Figures, now: datetime, *, by_range: bool) -> bool:
-        """From the commit on its letters may have left. A try before it that was not answered may have moved
-        some: how many is not known any more, whatever this one answers. The answer for the slice before goes
-        with it."""
+        """Begins a slice: from the commit on its dead letters may have left. A try before it that was not
+        answered may have moved some: how many is not known any more, whatever this one answers. The answer
+        for the slice before goes with it."""
         begun = {
             "tries": F("tries") + 1,
             "moved_at": now,
@@ -273,7 +273,7 @@ class Moves:
 
 
 def _ask(queues: LetterQueues, job: ReplayJob, piece: ReplaySlice, numbers: Sequence[int]) -> int:
-    """Without numbers it names the range."""
+    """Names the range where there are no numbers."""
     if numbers:
         return queues.move_ids(job.source_queue, numbers, job.target_queue)
     first, last = piece.first_number or 0, piece.last_number or 0

@@ -1,5 +1,5 @@
-"""Whether the next slice of a job may move now: the facts of its rows for the pure rules of pacing and the
-ladder."""
+"""Describes whether the next slice of a job may move now: the facts of its rows for the pure rules of pacing
+and the ladder."""
 
 import time
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class PaceDecision:
 
 
 class Pacer:
-    """Of one job, for as long as one worker has it."""
+    """Paces one job, for as long as one worker has it."""
 
     def __init__(self, job: ReplayJob) -> None:
         self._job = job
@@ -74,14 +74,14 @@ class Pacer:
 
     @property
     def hurries(self) -> bool:
-        """Whether slices may follow each other without a look at anything."""
+        """Returns whether slices may follow each other without a look at anything."""
         return not (self._job.ladder or self._job.per_second or self._window)
 
     # -- the ladder ------------------------------------------------------------------------------------------
 
     def _climb(self, piece: ReplaySlice, now: datetime) -> PaceDecision:
         """Each write is a conditional UPDATE, and each may be the last one of this worker. Killed before the
-        first counts are written: no letter has moved, the next worker writes them. Killed after them, or
+        first counts are written: no dead letter has moved, the next worker writes them. Killed after them, or
         after the instant at which the outcomes were known: the next worker compares with the same row. Killed
         after the step was moved on: its slices are planned, and nothing of them has moved."""
         job, setting = self._job, target_of(self._job)
@@ -124,19 +124,19 @@ class Pacer:
         )
 
     def _write(self, expected: dict[str, Any], changes: dict[str, Any]) -> None:
-        """Of two workers one writes; both go on with what is written."""
+        """Lets one of two workers write; both continue with what is written."""
         ReplayJob.objects.filter(pk=self._job.pk, **expected).update(**changes)
         self._job.refresh_from_db(fields=["ladder_step", "ladder_counts", "ladder_known_at"])
 
 
 def target_of(job: ReplayJob) -> LaunchSetting | None:
-    """The setting whose agent gets the letters."""
+    """The setting whose agent gets the dead letters."""
     return LaunchSetting.objects.filter(key=job.target_key).first() if job.target_key else job.setting
 
 
 def outcomes_of(job: ReplayJob, step: int) -> Outcomes:
-    """Of the letters that left in that step, by our moves or perhaps by them; what another consumer took is
-    no outcome. One without a message key is never told of: it is not waited for."""
+    """Counts outcomes of the dead letters that left in that step, by our moves or perhaps by them; what
+    another consumer took is no outcome. One without a message key is never told of: it is not waited for."""
     pieces = job.slices.filter(step=step)
     items = ReplayItem.objects.filter(slice__in=pieces, state__in=counts.LEFT).order_by()
     told = dict(items.exclude(outcome=Outcome.WAITING).values_list("outcome").annotate(Count("pk")))
@@ -147,8 +147,8 @@ def outcomes_of(job: ReplayJob, step: int) -> Outcomes:
 
 
 def streaks_of(setting: LaunchSetting | None, now: datetime) -> list[Streak]:
-    """Of the runs that are to go on, on servers that are there: who was given up or is switched off counts
-    for nothing any more, though its last counts are kept."""
+    """Returns streaks of the runs that are to continue, on servers that are there: an interrupted or disabled
+    one counts for nothing any more, though its last counts are kept."""
     if setting is None:
         return []
     runs = Run.objects.filter(activation__setting=setting, wanted=True, closed_at=None)
@@ -177,7 +177,7 @@ def _surroundings(job: ReplayJob, setting: LaunchSetting | None) -> Surroundings
 
 
 def has_unsettled_slice(job: ReplayJob, before: int) -> bool:
-    """Whether a slice before that number waits for a walk: nobody knows yet what left."""
+    """Returns whether a slice before that number waits for a walk: nobody knows yet what left."""
     begun = Q(state=SliceState.MOVED) | Q(state=SliceState.PLANNED, count_before__isnull=False)
     return job.slices.filter(begun, number__lt=before).exists()
 
@@ -186,17 +186,16 @@ def sleep_until(allowed: datetime) -> None:
     time.sleep(max(0.0, (allowed - timezone.now()).total_seconds()))
 
 
-# A job on letters of a setting that is switched off: it moves nothing while something still consumes for the
-# setting.
-#
-# Disabled is a wish until every run has closed: a server may learn of it seconds later, and what comes into
-# the subscription before goes to the old run. The broker is asked for the consumers before each slice; where
-# there are some, the job waits for WAITS_FOR at most and then pauses. A person may let it go on all the same.
+# -- gate: replays of a disabled setting wait for its open consumers -----------------------------------------
+# Disabled is a desired state until every run has closed: a server may learn of it seconds later, and what
+# comes into the subscription before goes to the old run. The broker is asked for the consumers before each
+# slice; where there are some, the job waits for WAITS_FOR at most and then pauses. A person may let it
+# continue all the same.
 #
 # The beginning of the wait is a column of the job, written by a conditional UPDATE. Killed before it: the
 # next worker writes it. Killed after it: the next worker waits for the rest. Killed before the pause is
-# committed: the next worker asks the broker again, and pauses or goes on. After it: the job is paused and has
-# no worker.
+# committed: the next worker asks the broker again, and pauses or continues. After it: the job is paused and
+# has no worker.
 
 
 WAITS_FOR = timedelta(seconds=60)
@@ -212,7 +211,7 @@ class Gate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GateReading:
-    """What the broker said: so many consumers are open."""
+    """Holds what the broker said: so many consumers are open."""
 
     gate: Gate
     consumers: int = 0
@@ -227,7 +226,8 @@ def decide(consumers: int, waits_since: datetime | None, now: datetime) -> Gate:
 
 
 def read_gate(job: ReplayJob, broker: Management, now: datetime) -> GateReading:
-    """Whether the next slice may move as far as the consumers of the setting go. Raises BrokerError."""
+    """Returns whether the next slice may move as far as the consumers of the setting go. Raises
+    BrokerError."""
     if job.action not in DELIVERING or job.goes_on_all_the_same:
         return GateReading(Gate.OPEN)
     setting = target_of(job)
@@ -247,7 +247,7 @@ def read_gate(job: ReplayJob, broker: Management, now: datetime) -> GateReading:
 
 
 def open_consumers(broker: Management, queue: str) -> int:
-    """Of a queue that is not there nobody consumes: the move says why it fails. Raises BrokerError."""
+    """Counts them; a queue that is not there has none: the move says why it fails. Raises BrokerError."""
     try:
         return int(broker.attribute(f"queue.{queue}", "ConsumerCount"))
     except ManagementFailed:

@@ -1,4 +1,5 @@
-"""Planning: the letters of a job's scope are read piece by piece and written down as slices with their items.
+"""Planning: the dead letters of a job's scope are read piece by piece and written down as slices with their
+items.
 
 A piece is one transaction and moves `planned_to` on. A kill before its commit leaves nothing of it, after it
 the next piece follows; of two workers one moves `planned_to` and the other's piece is nothing. What dies
@@ -23,14 +24,14 @@ from dlq.replay.rules.pacing import largest_slice
 from dlq.replay.rules.slices import Candidate
 from dlq.replay.scopes import LISTED, frozen
 
-# Letters of a piece. One of ids is sorted as a whole, so that more of its letters lie side by side, and fills
-# its moves: each reads the queue from its head, however few it names.
+# Dead letters of a piece. One of ids is sorted as a whole, so that more of its dead letters lie side by side,
+# and fills its moves: each reads the queue from its head, however few it names.
 IN_ORDER, BY_ROWS = 4 * slices.RANGE_SLICE, 2 * slices.NAMED_SLICE
 
 
 class Planner:
     """`present`: the ids that a walk found in the queue, None where the index is known to agree with it.
-    `alone`: each letter gets a slice of its own, so that figures tell its fate without a walk."""
+    `alone`: each dead letter gets a slice of its own, so that figures tell its fate without a walk."""
 
     def __init__(
         self, job: ReplayJob, node_id: str, present: slices.Present | None = None, *, alone: bool = False
@@ -52,7 +53,7 @@ class Planner:
                 self._end(row, now)
         return more
 
-    # -- a list of letters: its items are there --------------------------------------------------------------
+    # -- a list of dead letters: its items are there ---------------------------------------------------------
 
     def _listed(self, job: ReplayJob, now: datetime) -> bool:
         waiting = job.items.filter(state=ItemState.PLANNED, slice=None).order_by("letter")
@@ -105,14 +106,14 @@ class Planner:
         return ours.order_by("orig_message_id"), IN_ORDER
 
     def _of_no_use(self, job: ReplayJob) -> "Counter[str]":
-        """What a scope in the order of ids never comes to: letters without an id, letters of another
-        broker."""
+        """What a scope in the order of ids never comes to: dead letters without an id, dead letters of
+        another broker."""
         if job.scope != Scope.ALL:
             return Counter()
         rows = frozen(job)
         others = sum(rows.filter(node_id=node).count() for node in _nodes() if node != self._node_id)
         none = {"node_id": self._node_id, "orig_message_id__lt": 0}
-        # By an index, where the scope's own order would read every letter of the queue.
+        # By an index, where the scope's own order would read every dead letter of the queue.
         any_at_all = DeadLetter.objects.filter(queue=job.source_queue, **none).exists()
         without = rows.filter(**none).count() if any_at_all else 0
         return Counter({skips.OTHER_BROKER: others, skips.NO_ID: without})
@@ -122,7 +123,7 @@ class Planner:
     def _cut(
         self, job: ReplayJob, letters: Sequence[Candidate]
     ) -> Iterator[tuple[Sequence[Candidate], bool]]:
-        """Slices with whether they are ranges: the scope holds every letter that is known between their
+        """Slices with whether they are ranges: the scope holds every dead letter that is known between their
         ends."""
         largest = 1 if self._alone else largest_slice(job.per_second, slices.RANGE_SLICE)
         # As fast as it can be: then what is no range is gathered into few moves, in the order of ids all the
@@ -143,8 +144,8 @@ class Planner:
         yield from ((piece, False) for piece in slices.by_ids(apart, slices.NAMED_SLICE))
 
     def _by_ids(self, job: ReplayJob) -> bool:
-        """A list that was planned by a walk names its letters too: a range would need one more walk at the
-        end, for what died meanwhile."""
+        """A list that was planned by a walk names its dead letters too: a range would need one more walk at
+        the end, for what died meanwhile."""
         return self._alone or job.action == Action.EDIT or (self._present is not None and job.scope in LISTED)
 
     def _rooms(self, job: ReplayJob) -> Iterator[int] | None:
@@ -198,7 +199,7 @@ class Planner:
     def _without_missing(
         self, job: ReplayJob, letters: Sequence[Candidate], now: datetime
     ) -> list[Candidate]:
-        """In the index, but not in the queue: somebody else took them, or they expired."""
+        """Leaves out those in the index, but not in the queue: somebody else took them, or they expired."""
         if self._present is None:
             return list(letters)
         missing = [letter.letter for letter in letters if letter.number not in self._present]
@@ -224,7 +225,8 @@ class Planner:
 
 
 def _nodes() -> Iterator[str]:
-    """The brokers of all letters, which are few: each by one look into the index that begins with them."""
+    """The brokers of all dead letters, which are few: each by one look into the index that begins with
+    them."""
     node = DeadLetter.objects.aggregate(first=Min("node_id"))["first"]
     while node is not None:
         yield node
@@ -232,7 +234,8 @@ def _nodes() -> Iterator[str]:
 
 
 def step_now(job: ReplayJob) -> tuple[int, int]:
-    """Of a ladder: the step that the next slice belongs to, and how many letters still fit into it."""
+    """Returns the step of a ladder that the next slice belongs to, and how many dead letters still fit into
+    it."""
     planned = job.slices.aggregate(letters=Sum("size"))["letters"] or 0
     return ladder.position_in_ladder(planned)
 

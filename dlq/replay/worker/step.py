@@ -138,7 +138,8 @@ def _at_the_end(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
 
 
 def _indexed(job: ReplayJob, queues: LetterQueues, end: Callable[[ReplayJob, datetime], None]) -> bool | Wait:
-    """Ends the job once the index knows where its letters went; a walk for several jobs is waited for."""
+    """Ends the job once the index knows where its dead letters went; a walk for several jobs is waited
+    for."""
     found = endings.index_target(job, queues)
     if found is None:
         return Wait(timezone.now() + endings.WALK_LOOK, endings.SHARED_WALK)

@@ -1,5 +1,5 @@
-"""What left the queue, and by whom: by the broker's answers where they are clear, by a walk where they are
-not.
+"""Describes what left the queue, and by whom: by the broker's answers where they are clear, by a walk where
+they are not.
 
 What a walk does not find is gone. Our moves took it where they took as many as are gone. Else it is
 unconfirmed, until its target, a report of a KMA or a death tells. Killed at any point: what was committed
@@ -37,7 +37,8 @@ from dlq.replay.rules import slices
 from dlq.replay.rules.slices import Figures
 from dlq.replay.worker import agreement
 
-# How long letters that another consumer has in delivery are waited for: it may take them, or let go of them.
+# How long dead letters that another consumer has in delivery are waited for: it may take them, or let go of
+# them.
 HELD_PATIENCE = timedelta(seconds=60)
 # How long the end of a job waits for the feed: what died during the moves may lie in their ranges.
 FEED_PATIENCE = timedelta(seconds=10)
@@ -45,7 +46,7 @@ FEED_LOOK = timedelta(seconds=0.5)
 
 
 class LettersHeld(BrokerUnavailable):
-    """Another consumer has letters of a slice in delivery. Temporary: walk again."""
+    """Another consumer has dead letters of a slice in delivery. Temporary: walk again."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(str(reason))
@@ -95,12 +96,12 @@ def recover(job: ReplayJob) -> bool:
 
 
 def figures_before(piece: ReplaySlice) -> Figures:
-    """Of a slice on the way: before its first try of which nobody knows what it moved."""
+    """Returns the figures before the first try of a slice of which nobody knows what it moved."""
     return Figures(count=piece.count_before or 0, added=piece.added_before or 0)
 
 
 def again(piece: ReplaySlice) -> None:
-    """To be moved once more: nothing of it left. With as many tries as it had."""
+    """Resets it to be moved once more: nothing of it left. It keeps its tries."""
     begun = ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED)
     begun.update(count_before=None, added_before=None)
 
@@ -114,7 +115,7 @@ def walk_moved(job: ReplayJob, queues: LetterQueues) -> bool:
     pieces = job.slices.filter(state=SliceState.MOVED).order_by("number")
     if not pieces.exists():
         return False
-    # Of a range it is known who took what is gone once every late letter in it is known.
+    # Of a range it is known who took what is gone once every late dead letter in it is known.
     complete = queues.feed_is_empty()
     found = _present(job, queues)
     if found is not None:
@@ -137,7 +138,7 @@ def _present(job: ReplayJob, queues: LetterQueues) -> agreement.IdsInQueue | Non
 def _judge(
     job: ReplayJob, piece: ReplaySlice, found: agreement.IdsInQueue, now: datetime, *, complete: bool
 ) -> int:
-    """How many letters of it are to be looked for later."""
+    """Returns how many dead letters of it are to be looked for later."""
     waiting = piece.items.filter(state=ItemState.PLANNED)
     locked = _lock(job, piece, waiting)
     items = list(waiting.order_by("pk").values_list("pk", "letter__orig_message_id"))
@@ -165,8 +166,8 @@ def _judge(
 
 
 def _lock(job: ReplayJob, piece: ReplaySlice, items: QuerySet[ReplayItem] | None = None) -> frozenset[UUID]:
-    """The job, and others that had the same messages: what is found out of these items and of late letters is
-    joined with what is known of theirs."""
+    """The job, and others that had the same messages: what is found out of these items and of late dead
+    letters is joined with what is known of theirs."""
     cases: set[join.Case] = (
         set() if items is None else join.cases_of(list(items.values_list("pk", flat=True)))
     )
@@ -184,8 +185,8 @@ def _split(
 
 
 def strangers(job: ReplayJob, piece: ReplaySlice, present: slices.Present, now: datetime) -> list[int]:
-    """Letters that died after the planning with ids inside of a range, and that are gone: its move took them
-    along, or others did. They get an item that says so. Call it in a transaction; the items."""
+    """Dead letters that died after the planning with ids inside of a range, and that are gone: its move took
+    them along, or others did. They get an item that says so. Call it in a transaction; the items."""
     rows = list(_died_in_range(job, piece).exclude(replays__job=job).values_list("pk", "orig_message_id"))
     taken = [pk for pk, number in rows if number not in present]
     made = [ReplayItem(job=job, letter_id=pk, slice=piece, state_at=now, why="late") for pk in taken]
@@ -211,7 +212,7 @@ def _died_in_range(job: ReplayJob, piece: ReplaySlice) -> QuerySet[DeadLetter]:
 
 
 def has_ranges(job: ReplayJob) -> bool:
-    """Whether ranges were moved of which nobody looked yet whether late letters lay in them."""
+    """Returns whether ranges were moved of which nobody looked yet whether late dead letters lay in them."""
     return job.slices.filter(state=SliceState.CHECKED, by_range=True).exists()
 
 
@@ -221,8 +222,8 @@ def feed_took_too_long(job: ReplayJob, now: datetime) -> bool:
 
 
 def late_in_ranges(job: ReplayJob) -> bool:
-    """Whether letters died since the planning with ids inside of a range that was moved. One may have gone in
-    place of a letter of the scope: the figures would not show it."""
+    """Returns whether dead letters died since the planning with ids inside of a range that was moved. One may
+    have gone in place of a dead letter of the scope: the figures would not show it."""
     ranges = job.slices.filter(state=SliceState.CHECKED, by_range=True)
     ends = ranges.aggregate(first=Min("first_number"), last=Max("last_number"))
     if ends["first"] is None:
@@ -237,8 +238,8 @@ def late_in_ranges(job: ReplayJob) -> bool:
 
 
 def ranges_reported(job: ReplayJob, queues: LetterQueues) -> bool | None:
-    """Whether what the ranges took along is known: looked at now where it has to be. None: not before the
-    feed has brought what died meanwhile."""
+    """Returns whether what the ranges took along is known: looked at now where it has to be. None: not before
+    the feed has brought what died meanwhile."""
     if not has_ranges(job):
         return True
     behind = not queues.feed_is_empty()
@@ -258,8 +259,8 @@ def ranges_reported(job: ReplayJob, queues: LetterQueues) -> bool | None:
 
 
 def walk_ranges(job: ReplayJob, queues: LetterQueues, *, complete: bool) -> None:
-    """Looks for letters of the scope that stayed because a late one went instead; they are moved again, by
-    ids. `complete`: the index knows of every late letter."""
+    """Looks for dead letters of the scope that stayed because a late one went instead; they are moved again,
+    by ids. `complete`: the index knows of every late dead letter."""
     present = _present(job, queues)
     if present is None:
         return

@@ -1,4 +1,4 @@
-"""What every kind of record answers, and what it is given for it."""
+"""Describes what every kind of record answers, and what it is given for it."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class BatchContext:
     after_runs: list[Callable[[], object]] = field(default_factory=list)
 
     def is_of_setting(self, content: Content) -> bool:
-        """Of another setting than the record says it is none of this one."""
+        """Says no where the run is of another setting than the record says."""
         return self.activations.get(content.run.activation) == content.run.setting
 
     def is_verified(self, content: Content) -> bool:
@@ -66,7 +66,7 @@ class BatchContext:
 
 @dataclass
 class RunTotals:
-    """What a batch adds to a run. `stored`: records of every kind but the closing one."""
+    """Holds what a batch adds to a run. `stored`: records of every kind but the closing one."""
 
     failed: int = 0
     temporary: int = 0

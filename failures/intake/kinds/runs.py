@@ -67,7 +67,7 @@ class Closings(RecordKind[Closing]):
     def stored_otherwise(
         self, items: Sequence[Item[Closing]], batch: BatchContext
     ) -> Iterator[tuple[Record, UUID]]:
-        """With the activation whose run was closed with other totals."""
+        """Yields them with the activation whose run was closed with other totals."""
         activations = {item.content.run.activation for item in items}
         runs = Run.objects.filter(server=batch.server, activation__in=activations).exclude(
             closing_records=None

@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
 @transaction.atomic
 def _verify(blocks: QuerySet[ArchiveBlock], *, kind: str, day: date | None) -> int:
-    """How many the next run reads again."""
+    """Returns how many the next run reads again."""
     written = blocks.filter(written_at__isnull=False)
     if written.filter(state=BlockState.DAMAGED).exists():
         planning.request_recomputation("somebody put files back")

@@ -145,7 +145,7 @@ class Command(BaseCommand):
 
 
 def _performed(operation: type[Operation[PipelineRun]], run: PipelineRun, **asked: Any) -> Done:
-    """By whoever is at the terminal. Raises CommandError where it is refused."""
+    """Performs it as whoever is at the terminal. Raises CommandError where it is refused."""
     try:
         return perform(operation, run, None, **asked)
     except Refused as refused:

@@ -78,7 +78,7 @@ class Command(BaseCommand):
             self._stays_off(str(group), refused)
 
     def _stays_off(self, what: str, why: Refused) -> None:
-        """What people forbid, as the agents of a pool, is no reason to start no site."""
+        """Keeps what people forbid, as the agents of a pool, from stopping the start of the site."""
         self.stderr.write(f"{what} stays off: {why}")
 
     def _administrator(self, file: Path | None) -> None:
@@ -105,7 +105,7 @@ class Command(BaseCommand):
 
 
 def is_first_password(password: str) -> bool:
-    """Whether the administrator of the demo still has it."""
+    """Returns whether the administrator of the demo still has it."""
     admin = User.objects.filter(username=ADMIN, is_superuser=True, is_active=True).first()
     return admin is not None and check_password(password, admin.password)
 

@@ -37,7 +37,7 @@ def _root() -> Path:
 
 
 def _digest_of_sources() -> str:
-    """Of the files, and of what turns them into those that are served."""
+    """Returns a digest of the files, and of what turns them into those that are served."""
     made_by = (
         version("django"),
         version("whitenoise"),
@@ -54,7 +54,7 @@ def _digest_of_sources() -> str:
 
 
 def _whole() -> bool:
-    """Whether no file is missing that a page may name."""
+    """Returns whether no file is missing that a page may name."""
     try:
         named = json.loads((_root() / MANIFEST).read_text())["paths"].values()
     except (OSError, ValueError, KeyError):
