@@ -90,7 +90,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "module: 20 -> 19": "who asks reads so many slices; the rule takes what it is given",
     },
     "dlq/replay/rules/ladder.py": {
-        "place: 0 -> -1": "a step before the first one has room for no letter",
+        "position_in_ladder: 0 -> -1": "a step before the first one has room for no letter",
     },
     "agents/schedules/windows.py": {
         "last_window: break -> continue": "the longer looks reach behind the start as well",

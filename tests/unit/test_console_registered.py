@@ -20,7 +20,7 @@ def nothing_else(*_: object) -> None:
 def test_a_panel_that_is_registered_twice_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panels, "_registered", {name: [] for name in panels._registered})
     for order, function in ((2, nothing), (1, nothing_else), (2, nothing)):
-        panels.register("setting", order, function)
+        panels.register_panel("setting", order, function)
     assert [entry.function for entry in panels._registered["setting"]] == [nothing_else, nothing]
 
 

@@ -224,7 +224,7 @@ def test_a_drain_that_cannot_be_looked_at_keeps_no_other_from_its_end(
     nothing = QueueFigures(**dict.fromkeys(QueueFigures.__dataclass_fields__, 0))
     monkeypatch.setattr(drains, "management", lambda: None)
     monkeypatch.setattr(drains, "queue_figures", lambda *_: nothing)
-    fails_for(BAD, monkeypatch, drains, "_look")
+    fails_for(BAD, monkeypatch, drains, "_reading_of")
     now = timezone.now()
     try:
         for second in (0, 30, 60):
