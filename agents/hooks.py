@@ -54,3 +54,6 @@ trip_notices: Hook[[Mapping[str, Any], Any], Sequence[Any]] = Hook()
 # With each heartbeat, and by the process that follows the dead letters: while Redis, beat or the worker is
 # away whoever is asked does in their place what is his. It must not keep the caller waiting.
 stand_in: Hook[[datetime], object] = Hook()
+# (request, trips): who works on which of them: {number of a trip: a name}, of those that this person may know
+# of.
+trip_takers: Hook[[Any, Sequence[Any]], Mapping[int, str]] = Hook()

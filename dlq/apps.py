@@ -17,13 +17,17 @@ class DlqConfig(AppConfig):
         from dlq.index.causes import protocols_arrived
         from dlq.outcomes.join import ReplayOutcomes, deaths, handled_well
         from dlq.queues.foreign import key_problem
-        from failures.hooks import protocols_stored, record_kinds
-        from failures.protocols.messages import register_endings, register_returned
+        from failures.hooks import (
+            handled_after_return,
+            message_endings,
+            protocols_stored,
+            record_kinds,
+        )
 
         rights.register_rights()
         editing.register_edit_hooks()
         hooks.key_taken.implement(key_problem)
         record_kinds.implement(ReplayOutcomes)
         protocols_stored.implement(protocols_arrived)
-        register_endings(deaths)
-        register_returned(handled_well)
+        message_endings.implement(deaths)
+        handled_after_return.implement(handled_well)

@@ -1,8 +1,9 @@
-"""Describes what the intake asks of the apps above."""
+"""Describes what this app asks of those above it. They implement it when they are ready."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from console.hooks import Hook
 from failures.intake.kinds.record_kind import RecordKind
@@ -13,3 +14,8 @@ record_kinds: Hook[[], RecordKind[Any]] = Hook()
 # Called inside the intake's transaction, once its runs are locked: it must be short, and what it raises rolls
 # the whole batch back.
 protocols_stored: Hook[[Sequence[FailureProtocol], datetime], None] = Hook()
+# (setting key, message keys): {message key: when it was last known to have ended, as handled or dead}.
+message_endings: Hook[[str, Collection[str]], Mapping[str, datetime]] = Hook()
+# (activation, message keys): {message key: how often a message with it that was given back from a dead-letter
+# queue was handled well in this activation}.
+handled_after_return: Hook[[UUID, Collection[str]], Mapping[str, int]] = Hook()

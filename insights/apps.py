@@ -10,6 +10,3 @@ class InsightsConfig(AppConfig):
         from insights import (
             audit_codes,  # noqa: F401 - words of what entries hold
         )
-        from insights.archive import statements
-
-        statements.register_archived_kinds()

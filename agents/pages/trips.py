@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
+from agents.hooks import trip_takers
 from agents.models import BreakerTrip, Interruption, LaunchSetting
 from agents.pages.trip_words import Done, cause_of_trip, effects, interruption_cause, quorum_text
 from agents.pools.rights import why_not
@@ -111,7 +112,7 @@ def trip_list(request: HttpRequest) -> HttpResponseBase:
     rows = BreakerTrip.objects.select_related("setting", "group", "ended_by").order_by("-at", "-id")
     filters = TripFilter(request.GET, rows.prefetch_related("interruptions__server"))
     listed = keyset_page(request, filters.qs, "at")
-    takers = panels.takers_of(request, listed.rows)
+    takers = {trip: name for found in trip_takers(request, listed.rows) for trip, name in found.items()}
     return list_page(
         request,
         "agents/trips.html",

@@ -1,6 +1,6 @@
 """Panels that higher apps add to the pages of this one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args
 
@@ -49,20 +49,6 @@ def register_panel(page: Page, order: int, function: PanelFunction) -> None:
     if all(entry.function is not function for entry in entries):
         entries.append(_Registered(order, function))
         entries.sort(key=lambda entry: entry.order)
-
-
-# Who works on which of these trips: names by the number of a trip, of those that this person may know of.
-TakersFunction = Callable[[HttpRequest, Sequence[Any]], Mapping[int, str]]
-_takers: list[TakersFunction] = []
-
-
-def register_takers(function: TakersFunction) -> None:
-    if function not in _takers:
-        _takers.append(function)
-
-
-def takers_of(request: HttpRequest, trips: Sequence[Any]) -> dict[int, str]:
-    return {trip: name for function in _takers for trip, name in function(request, trips).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
+from agents.hooks import trip_takers
 from agents.pools.rights import may_anywhere
 from console.audit.refusals import LOOKS_BESIDE_FILES, add_audited_page, audited
 from console.operations.web import add_operations
@@ -73,7 +74,7 @@ def register() -> None:
     saved_filters.pages.register()
     panels.register_panel("setting", 20, setting_panel)
     panels.register_panel("trip", 20, trip_panel)
-    panels.register_takers(takers_of_trips)
+    trip_takers.implement(takers_of_trips)
 
 
 def _may_see(user: Any) -> bool:

@@ -2,7 +2,7 @@
 handled well."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -11,23 +11,13 @@ from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting
 from contract.outcomes import Outcome
+from failures.hooks import handled_after_return, message_endings
 from failures.models import FailureProtocol, RecoveredMessage
 
 MOST = 1000
 LOOK_BACK = timedelta(hours=24)
 # Of an ordered subscription one message fails at a time.
 NEWEST_IN_ORDER = 20
-
-# {message key: when it was last known to have ended, as handled or dead}
-Endings = Callable[[str, Collection[str]], Mapping[str, datetime]]
-
-_endings: list[Endings] = []
-
-
-def register_endings(endings: Endings) -> None:
-    """`endings(setting key, message keys)` says when messages last ended, as far as a higher app knows."""
-    if endings not in _endings:
-        _endings.append(endings)
 
 
 def known_attempts(settings: Collection[LaunchSetting]) -> dict[str, dict[str, int]]:
@@ -99,7 +89,7 @@ def _ended(setting_key: str, keys: Collection[str]) -> dict[str, datetime]:
     found = [
         dict(recovered.order_by().values_list("message_key").annotate(Max("occurred_at"))),
         dict(exhausted.order_by().values_list("message_key").annotate(Max("occurred_at"))),
-        *(endings(setting_key, keys) for endings in _endings),
+        *message_endings(setting_key, keys),
     ]
     for mapping in found:
         for key, at in mapping.items():
@@ -112,18 +102,6 @@ def _ended(setting_key: str, keys: Collection[str]) -> dict[str, datetime]:
 
 # One is enough for an error: past this nobody counts on.
 KEYS_AT_ONCE = 500
-
-# {message key: how often a message with it that was given back from a dead-letter queue was handled well}
-Returned = Callable[[UUID, Collection[str]], Mapping[str, int]]
-
-_returned: list[Returned] = []
-
-
-def register_returned(returned: Returned) -> None:
-    """`returned(activation, message keys)` says what was given back and handled well in this activation, as
-    far as a higher app knows."""
-    if returned not in _returned:
-        _returned.append(returned)
 
 
 def unresolved(activation: Activation) -> int:
@@ -206,6 +184,6 @@ def _key_slices(rows: QuerySet[FailureProtocol]) -> Iterator[list[str]]:
 
 def _returned_well(activation: UUID, keys: Collection[str]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for returned in _returned:
-        total.update(returned(activation, keys))
+    for counts in handled_after_return(activation, keys):
+        total.update(counts)
     return total

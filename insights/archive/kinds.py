@@ -1,16 +1,13 @@
-"""Describes what is archived: each kind by the statement that reads it. Apps above this one register their
-own."""
+"""Describes a kind of what is archived, by the statement that reads it, and words of these statements that
+differ from database to database."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Max, Min, QuerySet
-
-from insights.archive.readiness import is_on
-from insights.models.archive import IN_LINE, ArchiveBlock
+from django.db.models import Min, QuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +44,6 @@ class ArchivedKind:
         return found
 
 
-_kinds: dict[str, ArchivedKind] = {}
-
-
-def register_archived_kind(kind: ArchivedKind) -> None:
-    _kinds[kind.name] = kind
-
-
-def kinds() -> Mapping[str, ArchivedKind]:
-    return _kinds
-
-
 def iso(at: datetime) -> str:
     """Returns it as plans and manifests write it: the order of these texts is the order in time."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
@@ -87,27 +73,3 @@ def json_value(column: str, name: str, kind: str = "text") -> str:
     if connection.vendor == "sqlite":
         return f"json_extract({column}, '$.{name}')"
     return f"CAST({column} ->> '{name}' AS {kind})"
-
-
-LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
-
-
-def archived_before(kind: str, now: datetime) -> datetime | None:
-    """Returns what was received before that is in settled blocks, all of it. None: the archive is off,
-    nothing is kept for it."""
-    if not is_on() or kind not in kinds():
-        return None
-    line = ArchiveBlock.objects.filter(IN_LINE, kind=kind).aggregate(first=Min("first"), last=Max("last"))
-    if line["first"] is None:
-        return LONG_AGO
-    open_from = unsettled_blocks(kind).aggregate(first=Min("first"))["first"]
-    before: datetime = line["last"] if open_from is None else min(open_from, line["last"])
-    earliest = kinds()[kind].earliest()
-    # Before the first block there may be rows of a clock that was set back.
-    return LONG_AGO if earliest is not None and earliest < line["first"] else before
-
-
-def unsettled_blocks(kind: str) -> QuerySet[ArchiveBlock]:
-    """Returns those too that were read from the database again or add to others, until these are verified."""
-    open_still = ArchiveBlock.objects.filter(kind=kind, settled_at=None)
-    return open_still.exclude(late_of__isnull=False, verified_at__isnull=False)

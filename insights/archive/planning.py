@@ -7,13 +7,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 
 from agents.models import LaunchSetting
 from insights.archive import statements
 from insights.archive.cuts import Cut, cut, day_of
-from insights.archive.kinds import ArchivedKind, iso, kinds
+from insights.archive.kinds import ArchivedKind, iso
 from insights.archive.readiness import is_on
+from insights.archive.statements import KINDS
 from insights.models.archive import IN_LINE, ArchiveBlock, BlockState, Recomputation
 
 # -- days that are over and have many blocks become one block ------------------------------------------------
@@ -75,7 +76,7 @@ SETTLED_AFTER = timedelta(hours=1)
 def settle_all(now: datetime) -> None:
     """Between runs, so that retention need not wait for the next one."""
     if is_on():
-        for kind in kinds().values():
+        for kind in KINDS.values():
             settle(kind, now)
 
 
@@ -145,7 +146,7 @@ def plan(now: datetime) -> Plan:
     if not is_on():
         return {"archive": "", "blocks": [], "verify": [], "new_blocks": {}}
     upper = _upper(now)
-    for kind in kinds().values():
+    for kind in KINDS.values():
         _plan_kind(kind, upper, now)
         settle(kind, now)
         plan_kind(kind.name, now)
@@ -173,7 +174,7 @@ def source() -> Plan:
         "url_env": URL,
         "user_env": USER,
         "password_env": PASSWORD,
-        "statements": {kind.name: kind.statement() for kind in kinds().values()},
+        "statements": {kind.name: kind.statement() for kind in KINDS.values()},
         "masks": {
             key: [str(name) for name in names] if isinstance(names, list) else [] for key, names in masks
         },
@@ -194,7 +195,7 @@ def environment() -> Mapping[str, str]:
 
 def new_blocks(*, anew: bool = False) -> dict[str, list[int]]:
     """{kind: numbers} that no job has seen, also those that are only planned yet. `anew`: all there are."""
-    found: dict[str, list[int]] = {kind: [] for kind in kinds()}
+    found: dict[str, list[int]] = {kind: [] for kind in KINDS}
     rows = ArchiveBlock.objects.exclude(state=BlockState.REPLACED)
     rows = rows.exclude(rows=0) if anew else rows.filter(computed=False)
     rows = rows.exclude(state=BlockState.PLANNED, erases=True)
@@ -206,7 +207,7 @@ def new_blocks(*, anew: bool = False) -> dict[str, list[int]]:
 def preview_blocks(now: datetime) -> dict[str, int]:
     """Rows by kind that a run would archive; nothing is planned by asking."""
     found = {}
-    for name, kind in kinds().items():
+    for name, kind in KINDS.items():
         edge = ArchiveBlock.objects.filter(IN_LINE, kind=name).aggregate(last=Max("last"))["last"]
         first = edge or kind.earliest()
         upper = _upper(now)
@@ -271,3 +272,30 @@ def block_plan(block: ArchiveBlock) -> Plan:
         "compacts": block.compacts,
         "verified": block.verified_at is not None,
     }
+
+
+# -- what the archive has whole ------------------------------------------------------------------------------
+
+
+LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
+
+
+def archived_before(kind: str, now: datetime) -> datetime | None:
+    """Returns what was received before that is in settled blocks, all of it. None: the archive is off,
+    nothing is kept for it."""
+    if not is_on() or kind not in KINDS:
+        return None
+    line = ArchiveBlock.objects.filter(IN_LINE, kind=kind).aggregate(first=Min("first"), last=Max("last"))
+    if line["first"] is None:
+        return LONG_AGO
+    open_from = unsettled_blocks(kind).aggregate(first=Min("first"))["first"]
+    before: datetime = line["last"] if open_from is None else min(open_from, line["last"])
+    earliest = KINDS[kind].earliest()
+    # Before the first block there may be rows of a clock that was set back.
+    return LONG_AGO if earliest is not None and earliest < line["first"] else before
+
+
+def unsettled_blocks(kind: str) -> QuerySet[ArchiveBlock]:
+    """Returns those too that were read from the database again or add to others, until these are verified."""
+    open_still = ArchiveBlock.objects.filter(kind=kind, settled_at=None)
+    return open_still.exclude(late_of__isnull=False, verified_at__isnull=False)

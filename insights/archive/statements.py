@@ -14,7 +14,7 @@ from console.reasons import Reason
 from dlq.models import DeadLetter, Outcome, ReplayItem
 from dlq.models.replay import DELIVERING
 from failures.models import FailureProtocol, RecoveredMessage
-from insights.archive.kinds import ArchivedKind, json, json_value, register_archived_kind, uuid
+from insights.archive.kinds import ArchivedKind, json, json_value, uuid
 from insights.reasons import KEY_UNREADABLE
 
 # Activations of which something came late: what is known of them and of their runs may have changed by it.
@@ -135,25 +135,28 @@ def _settled_outcomes() -> QuerySet[ReplayItem]:
     )
 
 
-def register_archived_kinds() -> None:
-    register_archived_kind(ArchivedKind("protocols", FailureProtocol.objects.all, "received_at", protocols))
-    register_archived_kind(ArchivedKind("recovered", RecoveredMessage.objects.all, "received_at", recovered))
-    register_archived_kind(ArchivedKind("activations", Activation.objects.all, "ended_at", activations))
-    register_archived_kind(ArchivedKind("runs", Run.objects.all, "closed_at", runs))
-    register_archived_kind(ArchivedKind("trips", BreakerTrip.objects.all, "at", trips))
-    register_archived_kind(ArchivedKind("letters", DeadLetter.objects.all, "seen_at", letters))
-    register_archived_kind(ArchivedKind("replays", _settled_outcomes, "outcome_at", replays))
+KINDS = {
+    kind.name: kind
+    for kind in (
+        ArchivedKind("protocols", FailureProtocol.objects.all, "received_at", protocols),
+        ArchivedKind("recovered", RecoveredMessage.objects.all, "received_at", recovered),
+        ArchivedKind("activations", Activation.objects.all, "ended_at", activations),
+        ArchivedKind("runs", Run.objects.all, "closed_at", runs),
+        ArchivedKind("trips", BreakerTrip.objects.all, "at", trips),
+        ArchivedKind("letters", DeadLetter.objects.all, "seen_at", letters),
+        ArchivedKind("replays", _settled_outcomes, "outcome_at", replays),
+    )
+}
 
 
-# -- how the pipeline reaches the database
-# -------------------------------------------------------------------- The site's database as the pipeline's
-# JDBC driver is told of it, with the same TLS as Django's connection.
+# -- how the pipeline reaches the database -------------------------------------------------------------------
+
+
+# The site's database as the pipeline's JDBC driver is told of it, with the same TLS as Django's connection.
 #
 # pgjdbc takes the names that libpq has, with two differences. Its `require` verifies nothing, where libpq's
 # verifies the authority as soon as `sslrootcert` is given. And it reads a client's key as PKCS-8 in DER, or
 # PKCS-12, never as PEM.
-
-
 PKCS12 = (".p12", ".pfx")
 DER = ".pk8"
 PEM = b"-----BEGIN"

@@ -18,7 +18,7 @@ from dlq.models import DeadLetter, LetterState
 from dlq.models.letter import BIN_QUEUE
 from failures.error_groups.rollup import hold
 from failures.models import FailureGroup, FailureProtocol, RecoveredMessage
-from insights.archive.kinds import archived_before
+from insights.archive.planning import archived_before
 from retention.ages.limits import before, some_at_a_time
 from retention.batches import Chunks
 from retention.protocols.queries import last_finished_of

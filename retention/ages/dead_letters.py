@@ -38,7 +38,7 @@ from dlq.models import (
 )
 from dlq.models.replay import DELIVERING
 from dlq.search import rebuild
-from insights.archive.kinds import archived_before
+from insights.archive.planning import archived_before
 from retention.ages.limits import AgePreview, before, some_at_a_time
 from retention.batches import Chunks, TimeIsUp
 

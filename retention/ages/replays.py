@@ -22,7 +22,7 @@ from dlq.models import (
     ReplaySlice,
 )
 from dlq.models.replay import DELIVERING, UNFINISHED_JOBS
-from insights.archive.kinds import archived_before
+from insights.archive.planning import archived_before
 from retention.ages.limits import before, delete_all
 from retention.batches import Chunks
 

@@ -13,7 +13,7 @@ from contract.outcomes import Outcome
 from dlq.models import DeadLetter, LetterState
 from failures.models import FailureProtocol
 from failures.protocols.messages import LOOK_BACK
-from insights.archive.kinds import archived_before, unsettled_blocks
+from insights.archive.planning import archived_before, unsettled_blocks
 from insights.archive.readiness import is_on
 from insights.models.archive import ArchiveBlock
 

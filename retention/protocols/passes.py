@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from agents.models import Activation, LaunchSetting
 from failures.models import FailureProtocol, RecoveredMessage
 from failures.protocols.messages import left_of
-from insights.archive.kinds import archived_before
+from insights.archive.planning import archived_before
 from retention.batches import Chunks, TimeIsUp
 from retention.models import RetentionFigure
 from retention.protocols import holds, row_places

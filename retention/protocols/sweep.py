@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from agents.models import Activation
 from failures.models import RecoveredMessage
-from insights.archive.kinds import archived_before
+from insights.archive.planning import archived_before
 from retention.batches import Chunks, TimeIsUp
 from retention.ledger import Counted
 from retention.protocols import holds, row_places

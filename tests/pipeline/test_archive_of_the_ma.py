@@ -14,7 +14,7 @@ from failures.models import FailureProtocol, RecoveredMessage
 from insights.archive import planning
 from insights.archive import planning as settling
 from insights.archive import report as results
-from insights.archive.kinds import kinds
+from insights.archive.statements import KINDS as STATEMENTS
 from insights.models import ArchiveBlock
 from pipeline.archive.reading import Archive
 from pipeline.archive.source import Source
@@ -70,7 +70,7 @@ def test_every_kind_is_archived_as_the_database_has_it(session: SparkSession, wo
     assert counts["letters"] == DeadLetter.objects.count()
     assert counts["replays"] == ReplayItem.objects.filter(outcome="handled").count() > 0
     for name in ("activations", "runs", "trips"):
-        assert counts[name] == kinds()[name].count(world.now - timedelta(days=900), world.now + HOUR / 2)
+        assert counts[name] == STATEMENTS[name].count(world.now - timedelta(days=900), world.now + HOUR / 2)
     assert {each.state for each in ArchiveBlock.objects.all()} == {"verified"}
 
 

@@ -3,13 +3,13 @@
 import pytest
 from django.conf import settings
 
-from insights.archive.kinds import kinds
+from insights.archive.statements import KINDS
 from insights.runs.folder import JOBS, TABLES
 from retention.erasure.protocols import digest_of
 
 
 def test_kinds_of_the_archive_are_its_folders() -> None:
-    assert [*kinds()] == ["protocols", "recovered", "activations", "runs", "trips", "letters", "replays"]
+    assert [*KINDS] == ["protocols", "recovered", "activations", "runs", "trips", "letters", "replays"]
 
 
 def test_jobs_and_tables_of_results_have_the_names_that_files_and_rows_have() -> None:

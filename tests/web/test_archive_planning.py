@@ -16,9 +16,10 @@ from failures.models import FailureProtocol, RecoveredMessage
 from insights.archive import planning
 from insights.archive import report as results
 from insights.archive.cuts import Cut, cut
-from insights.archive.kinds import ArchivedKind, archived_before, kinds
-from insights.archive.planning import add, new_blocks, plan, preview_blocks
+from insights.archive.kinds import ArchivedKind
+from insights.archive.planning import add, archived_before, new_blocks, plan, preview_blocks
 from insights.archive.report import damage
+from insights.archive.statements import KINDS
 from insights.models import ArchiveBlock, BlockState, Recomputation
 from insights.runs import loader
 from retention.protocols.holds import Candidate, not_archived, protocols_archived_before
@@ -59,7 +60,7 @@ def recovered(at: datetime) -> RecoveredMessage:
 
 
 def protocols() -> ArchivedKind:
-    return kinds()["protocols"]
+    return KINDS["protocols"]
 
 
 def ranges(kind: str = "protocols") -> list[tuple[str, str, str]]:
@@ -163,7 +164,7 @@ def test_what_a_clock_that_was_set_back_received_is_planned_too() -> None:
 def test_every_kind_has_a_statement_that_the_database_takes(world: Any) -> None:
     planned = plan(world.now + HOUR)
     counted = {
-        name: kind.count(world.now - timedelta(days=900), world.now + HOUR) for name, kind in kinds().items()
+        name: kind.count(world.now - timedelta(days=900), world.now + HOUR) for name, kind in KINDS.items()
     }
 
     assert set(planned["source"]["statements"]) == {

@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from console.audit.log import account_of, record
 from insights.archive import planning
-from insights.archive.kinds import kinds
 from insights.archive.readiness import is_on
+from insights.archive.statements import KINDS
 from insights.models import ArchiveBlock, BlockState
 
 UNSETTLED = Q(settled_at=None, late_of=None) & ~Q(state=BlockState.REPLACED)
@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("what", choices=["status", "verify"])
-        parser.add_argument("--kind", choices=sorted(kinds()), default="")
+        parser.add_argument("--kind", choices=sorted(KINDS), default="")
         parser.add_argument("--day", type=date.fromisoformat, metavar="YYYY-MM-DD")
         parser.add_argument("--json", action="store_true")
 
