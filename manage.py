@@ -4,14 +4,14 @@
 import os
 import sys
 
-from console import history
+from console import old_database
 
 ASKING = ("migrate", "prepare", "history")
 
 
 def main() -> None:
     command = "".join(sys.argv[1:2])
-    if command in ASKING and (text := history.refusal(os.environ)):
+    if command in ASKING and (text := old_database.refusal(os.environ)):
         sys.exit(text)
     if command == "history":
         return

@@ -16,8 +16,8 @@ from agents.groups.enable import advance_groups
 from agents.isolation import isolated
 from agents.provisioning.provision import provision_due
 from agents.provisioning.subscriptions import watch_subscriptions
-from agents.schedules.ticks import ask_for_ticks, tend_schedules
-from agents.servers.duty import expire_duties
+from agents.schedules.tick import ask_for_ticks, tend_schedules
+from agents.servers.cordon import expire_duties
 from agents.settings.pauses import end_pauses
 from agents.settings.removal import finish_removals
 from console.processes import once_per, record_heartbeat, seconds_since

@@ -8,7 +8,7 @@ from agents.destinations.policies import watch_policies
 from agents.provisioning.provision import provision_setting
 from agents.provisioning.subscriptions import watch_subscriptions
 from agents.reconciler import tend
-from agents.schedules.ticks import tick
+from agents.schedules.tick import tick
 
 
 @shared_task(name="agents.tend")

@@ -7,7 +7,4 @@ class AlertsConfig(AppConfig):
     verbose_name = _("Alerts")
 
     def ready(self) -> None:
-        from alerts import (
-            audit_codes,  # noqa: F401 - words of what entries hold
-            hooks_of_agents,  # noqa: F401 - what is done of a trip, and in place of beat
-        )
+        pass

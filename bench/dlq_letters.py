@@ -9,9 +9,9 @@ from bench.dlq import DLA
 from bench.place import Place
 from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher
+from broker.management.desired_topology import base_topology, setting_topology
 from broker.management.queues import find
 from broker.management.topology import apply
-from broker.management.wanted import base_topology, setting_topology
 from broker.port import BrokerTimeout, Delivery, Management, Message, Outgoing, Settle
 from contract.names import FEED, dead_letter_queue
 from contract.redelivery import RedeliveryPolicy

@@ -20,8 +20,8 @@ from bench import Measure
 from bench.filled import PATIENCE, handle, left_in, own_peak, publish
 from bench.modes_bare import Queue, consume
 from bench.place import Place, find_place, from_environment
+from broker.management.desired_topology import base_topology, setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import base_topology, setting_topology
 from broker.stomp.client import StompManagement
 from contract.messages import DesiredRun, Mode
 from contract.redelivery import RedeliveryPolicy

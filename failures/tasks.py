@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from failures.error_groups.returns import forget_versions
+from failures.error_groups.regressions import forget_versions
 from failures.error_groups.rollup import fold_all, forget_hours
 
 

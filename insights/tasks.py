@@ -4,7 +4,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from insights.archive.planning import settle_all
-from insights.runs.upkeep import tend
+from insights.runs.reaper import tend
 
 
 @shared_task(name="insights.settle")

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from console.client_address import Network
 from contract import redis_url
-from ma_site.database_url import Email, parse_database, parse_email
+from ma_site.service_urls import Email, parse_database, parse_email
 
 T = TypeVar("T")
 # What `./ma` says of an archive that nobody named: it is the default one, or why there is none.

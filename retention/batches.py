@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from django.db import connection, transaction
 
-from retention.ledger import Claim, Counted
 from retention.rules import Range
+from retention.run_ledger import Claim, Counted
 
 # How many rows go in one transaction: by the last one, such that others wait for a moment only. Pure.
 

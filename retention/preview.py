@@ -10,7 +10,7 @@ from agents.models import Activation, LaunchSetting
 from failures.models import FailureProtocol
 from retention.ages import dead_letters
 from retention.ages.limits import AGE_LIMITS, COUNTED, AgePreview
-from retention.protocols import passes
+from retention.protocols import setting_rule
 from retention.protocols.holds import Candidate, held_back
 from retention.protocols.queries import past, ranges_of, ranges_of_nobody, up_to
 from retention.rules import Range, Rule
@@ -44,7 +44,7 @@ def preview(now: datetime) -> Iterator[tuple[str, list[Preview]]]:
         yield setting.key, preview_of(setting, now)
         after = setting.pk
     rows = FailureProtocol.objects.filter(activation=None)
-    yield "", [_counted("", each, passes.by_time(rows, each), now) for each in ranges_of_nobody(now)]
+    yield "", [_counted("", each, setting_rule.by_time(rows, each), now) for each in ranges_of_nobody(now)]
 
 
 def preview_of(setting: LaunchSetting, now: datetime) -> list[Preview]:
@@ -52,7 +52,10 @@ def preview_of(setting: LaunchSetting, now: datetime) -> list[Preview]:
     ranges = ranges_of(setting, now)
     return [
         _counted(
-            setting.key, each, (passes.without(ranges[:place], some) for some in _parts(setting, each)), now
+            setting.key,
+            each,
+            (setting_rule.without(ranges[:place], some) for some in _parts(setting, each)),
+            now,
         )
         for place, each in enumerate(ranges)
     ]
@@ -60,7 +63,7 @@ def preview_of(setting: LaunchSetting, now: datetime) -> list[Preview]:
 
 def _parts(setting: LaunchSetting, of: Range) -> Iterable[list[Candidate]]:
     if of.rule is not Rule.WELL:
-        return passes.by_time(FailureProtocol.objects.filter(setting=setting), of)
+        return setting_rule.by_time(FailureProtocol.objects.filter(setting=setting), of)
     return _of_activations(setting, of)
 
 
@@ -75,7 +78,7 @@ def _of_activations(setting: LaunchSetting, of: Range) -> Iterator[list[Candidat
         if not some:
             return
         for pk, _number, _started_at in some:
-            yield from passes.of_activation(pk)
+            yield from setting_rule.of_activation(pk)
         looked, after = looked + len(some), (some[-1][1], some[-1][2])
     raise _Cut
 

@@ -12,13 +12,13 @@ from django.db.models import Q
 from agents.models import LaunchSetting
 from console.jobs.worker import Wait, Worker, run
 from retention import batches
-from retention.ages import activations, counts, dead_letters, limits, replays
+from retention.ages import activations, dead_letters, error_groups, limits, replays
 from retention.batches import Chunks, TimeIsUp
-from retention.ledger import Claim, LeaseLost, open_run
 from retention.models import PART_FAILED, RetentionFigure, RetentionRun, RetentionState
-from retention.protocols.passes import PROTOCOLS, apply_to_nobodys, apply_to_setting
 from retention.protocols.queries import settings_due
+from retention.protocols.setting_rule import PROTOCOLS, apply_to_nobodys, apply_to_setting
 from retention.protocols.sweep import sweep
+from retention.run_ledger import Claim, LeaseLost, open_run
 
 log = structlog.get_logger(__name__)
 
@@ -35,8 +35,8 @@ PARTS: tuple[tuple[str, Part], ...] = (
     ("nobodys", apply_to_nobodys),
     (activations.RUNS, activations.old_runs),
     (activations.ACTIVATIONS, activations.old_activations),
-    (counts.GROUPS, counts.old_groups),
-    (counts.KINDS, counts.old_kinds),
+    (error_groups.GROUPS, error_groups.old_groups),
+    (error_groups.KINDS, error_groups.old_kinds),
     (replays.REPLAYS, replays.forget_old_replays),
     (dead_letters.ROWS, dead_letters.delete_old_rows),
     (dead_letters.BODIES, dead_letters.delete_old_bodies),

@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 
 from agents.activations.launch import open_activation
 from agents.activations.queries import why_not_sent
-from agents.history import note
 from agents.liveness import poll_after_commit
 from agents.models import (
     Activation,
@@ -31,6 +30,7 @@ from agents.models import (
 )
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import AGENT_NOT_ALLOWED, NOT_SENT
+from agents.state_history import note
 from console.operations.refusals import Refused
 from console.processes import once_per
 from console.reasons import NO_REASON, Reason

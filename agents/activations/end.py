@@ -16,7 +16,6 @@ from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 
 from agents import hooks
 from agents.activations.rules.outcome import RunFact, final_state, finished_well, own_ending
-from agents.history import note
 from agents.isolation import isolated
 from agents.liveness import lease_over_before, poll_after_commit, silence_counts
 from agents.models import (
@@ -33,6 +32,7 @@ from agents.models import (
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.server import lost_before
 from agents.reasons import AGENT_FAILED, ENDED, MESSAGES_FAILED, RUN_FAILED
+from agents.state_history import note
 from console.audit.log import Record, no_record
 from console.reasons import NO_REASON, Reason
 

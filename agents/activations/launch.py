@@ -10,10 +10,10 @@ from django.db import transaction
 from django.db.models import Model
 
 from agents.activations.plan import plan_runs
-from agents.history import note
 from agents.liveness import poll_after_commit
 from agents.models import Activation, Destination, GroupActivation, LaunchSetting, Trigger
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.state_history import note
 
 # -- the setting as it was at the start, to compare activations ----------------------------------------------
 

@@ -7,9 +7,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.activations.start import stop_activation
-from agents.history import why_of
 from agents.models import Activation
 from agents.pools.rights import why_not
+from agents.state_history import why_of
 from console.operations.inputs import REASON
 from console.operations.operation import Act, Done, Operation
 from console.operations.refusals import Refused

@@ -12,11 +12,11 @@ from django.db.models import Q, QuerySet
 from agents import reasons
 from agents.activations.placement_facts import PlanningFacts, read_facts
 from agents.activations.rules.placement import Blocker, Plan, plan_any, plan_many
-from agents.history import note
 from agents.isolation import isolated
 from agents.liveness import poll_after_commit
 from agents.models import Activation, ActivationState, Run, RunPhase, Server, Spread
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.state_history import note
 from console.reasons import NO_REASON
 
 WAITING_FOR = {

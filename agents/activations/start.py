@@ -1,5 +1,5 @@
 """One start of a setting by a window, a group or a person, and its stop. Enabling starts what runs as soon as
-possible: see `switching`."""
+possible: see `enable.switch_on`."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,6 @@ from agents.activations.enable import sending_refusal
 from agents.activations.end import end_activations, set_ending
 from agents.activations.launch import open_activation
 from agents.activations.plan import plan_runs
-from agents.history import note
 from agents.models import (
     Activation,
     Ending,
@@ -26,6 +25,7 @@ from agents.models import (
 )
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import DISABLED, IN_GROUP, NOT_ENDED, RUNS_ALWAYS, STARTED_BY
+from agents.state_history import note
 from broker.management.queues import queue_figures
 from broker.port import BrokerError
 from console.audit.log import Record, no_record

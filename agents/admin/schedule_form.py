@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.admin.schedule_choice import UNITS, Choice, ChosenSchedule, chosen_schedule, in_words
+from agents.crontab import time_zones
 from agents.models import Missed, Schedule, ScheduledGroup
-from agents.rules.crontabs import time_zones
-from agents.schedules.ticks import delete_schedule, save_schedule
+from agents.schedules.tick import delete_schedule, save_schedule
 
 FIELDS = tuple(
     f"schedule_{name}" for name in ("choice", "number", "unit", "days", "time", "crontab", "zone", "missed")

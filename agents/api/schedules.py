@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
-from agents.schedules.ticks import delete_schedule, save_schedule, upcoming
+from agents.schedules.tick import delete_schedule, save_schedule, upcoming
 from console.rest.defaults import KeysetPages
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 

@@ -7,8 +7,8 @@ from agents.api.acknowledgements import AcknowledgementViewSet
 from agents.api.activations import ActivationViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
-from agents.api.places import DestinationViewSet, PoolViewSet, ServerTokenViewSet, ServerViewSet
 from agents.api.pools import GrantViewSet
+from agents.api.servers_pools import DestinationViewSet, PoolViewSet, ServerTokenViewSet, ServerViewSet
 from agents.api.settings import QueueView, SettingViewSet
 from agents.api.trips import TripViewSet
 

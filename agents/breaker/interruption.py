@@ -9,10 +9,10 @@ from django.db import transaction
 
 from agents.activations.launch import end_trial
 from agents.breaker.trip import evaluate_trip
-from agents.history import note
 from agents.models import BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import INTERRUPTED
+from agents.state_history import note
 from contract import records
 from contract.breaker import TripReason
 from contract.text import storable

@@ -8,11 +8,11 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.activations.enable import sending_refusal
-from agents.history import note
 from agents.liveness import poll_after_commit
 from agents.models import Activation, Duty, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import RESUMED
+from agents.state_history import note
 from console.operations.refusals import Refused
 
 

@@ -19,11 +19,11 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.history import note
 from agents.models import Destination, FoundPolicy, StateChange
 from agents.provisioning.topology import save_destination
+from agents.state_history import note
+from broker.management.desired_topology import DEAD_LETTER_SETTINGS, Policy, destination_policy
 from broker.management.topology import apply, found_policy
-from broker.management.wanted import DEAD_LETTER_SETTINGS, Policy, destination_policy
 from broker.port import BrokerError
 from console.audit.log import Record, no_record
 from console.audit.saves import RowKind

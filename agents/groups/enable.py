@@ -15,7 +15,6 @@ from agents import hooks
 from agents.activations.enable import enable_refusal, pass_over_windows, switch_off, switch_on
 from agents.activations.end import end_activations
 from agents.groups.passes import advance, start_group
-from agents.history import note
 from agents.isolation import isolated
 from agents.models import (
     Activation,
@@ -27,6 +26,7 @@ from agents.models import (
     ScheduledGroup,
 )
 from agents.reasons import MEMBER_ENDED
+from agents.state_history import note
 from console.audit.log import Record, no_record
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason

@@ -8,8 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.history import note
 from agents.models import GroupMember, LaunchSetting, Schedule, ScheduledGroup, Timing
+from agents.state_history import note
 
 
 @transaction.atomic

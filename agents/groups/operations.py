@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from agents.activations.start import stop_activation
 from agents.groups.enable import delete_group, disable_group, enable_group, group_refusal, run_group_now
 from agents.groups.members import reorder
-from agents.history import why_of
 from agents.models import Activation, GroupActivation, GroupActivationState, ScheduledGroup
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import GroupRight
+from agents.state_history import why_of
 from console.operations.inputs import REASON, TextInput
 from console.operations.operation import UNCHANGED, Act, Done, Operation, Question
 from console.operations.refusals import Refused

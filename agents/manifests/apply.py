@@ -33,7 +33,7 @@ from agents.models import (
 )
 from agents.provisioning.provision import provision_setting
 from agents.reasons import FROM_FILE
-from agents.schedules.ticks import delete_schedule, save_schedule
+from agents.schedules.tick import delete_schedule, save_schedule
 from agents.settings.enable import disable_setting, enable_setting
 from agents.settings.operations import DisableSetting, EnableSetting
 from agents.settings.pools import affected_by

@@ -1,6 +1,6 @@
 """The whole schema, as `makemigrations` writes it; by hand are the functions and each `RunPython`, at the end."""
 
-import agents.models.poison
+import agents.models.message_policy
 import agents.models.pool
 import agents.models.setting
 import console.reasons
@@ -153,10 +153,10 @@ class Migration(migrations.Migration):
                 ('committed_destination', models.CharField(blank=True, default='', max_length=200, validators=[django.core.validators.RegexValidator('^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$', 'Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to broker and us.')], verbose_name='destination of events of commits')),
                 ('rolled_back_destination', models.CharField(blank=True, default='', max_length=200, validators=[django.core.validators.RegexValidator('^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$', 'Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to broker and us.')], verbose_name='destination of events of rollbacks')),
                 ('ordered', models.BooleanField(default=False, verbose_name='ordered: one message at a time, the failed one first')),
-                ('blocked_seconds', models.FloatField(default=5.0, validators=[django.core.validators.MaxValueValidator(86400.0), agents.models.poison.check_blocked], verbose_name='ordered: try the failed message again after, s (-1 = when a person asks)')),
+                ('blocked_seconds', models.FloatField(default=5.0, validators=[django.core.validators.MaxValueValidator(86400.0), agents.models.message_policy.check_blocked], verbose_name='ordered: try the failed message again after, s (-1 = when a person asks)')),
                 ('after_last', models.CharField(choices=[('dlq', 'dead-letter queue'), ('exception', 'exception destination'), ('discard', 'discard'), ('stay', 'stay first (only ordered)')], default='dlq', max_length=10, verbose_name='after the last attempt')),
                 ('exception_destination', models.CharField(blank=True, default='', max_length=200, validators=[django.core.validators.RegexValidator('^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$', 'Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to broker and us.')], verbose_name='exception destination')),
-                ('duplicate_key', models.CharField(blank=True, default='', max_length=200, validators=[agents.models.poison.check_duplicate_key], verbose_name='repeats are known by')),
+                ('duplicate_key', models.CharField(blank=True, default='', max_length=200, validators=[agents.models.message_policy.check_duplicate_key], verbose_name='repeats are known by')),
                 ('duplicate_window_seconds', models.FloatField(default=86400.0, validators=[django.core.validators.MinValueValidator(1.0), django.core.validators.MaxValueValidator(2592000.0)], verbose_name='repeats: remember what was handled for so long, s')),
                 ('isolate', models.BooleanField(default=False, verbose_name='a new process after each failure')),
                 ('child_memory_mb', models.PositiveIntegerField(default=0, validators=[django.core.validators.MaxValueValidator(1048576)], verbose_name='memory bound of a process, MB (0 = none)')),

@@ -13,7 +13,7 @@ from agents.models.activation import (
 )
 from agents.models.destination import Destination, FoundPolicy, SubscriptionState
 from agents.models.group import GroupActivation, GroupActivationState, GroupMember, ScheduledGroup
-from agents.models.poison import PoisonPolicy
+from agents.models.message_policy import PoisonPolicy
 from agents.models.pool import Pool, PoolGrant
 from agents.models.schedule import Missed, Schedule, Timing, Window, WindowResult
 from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken

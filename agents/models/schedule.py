@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.rules.crontabs import check_crontab, check_time_zone
+from agents.crontab import check_crontab, check_time_zone
 from console.reasons import ReasonField
 
 

@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import hooks
 from agents.models.destination import Destination, address_name
+from agents.models.message_policy import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
-from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.pool import agent_problems
 from agents.models.schedule import Timing
 from console.reasons import ReasonField

@@ -8,12 +8,12 @@ from django.conf import settings
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from agents.history import note
 from agents.isolation import isolated
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.topology import REMOVING, wanted_hash
+from agents.state_history import note
+from broker.management.desired_topology import Step, base_topology, setting_topology
 from broker.management.topology import Difference, apply, differences
-from broker.management.wanted import Step, base_topology, setting_topology
 from broker.port import BrokerError, BrokerTimeout, BrokerUnavailable
 from console.broker import management
 from console.processes import lock, once_per

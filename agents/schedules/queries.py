@@ -8,7 +8,7 @@ from django.utils.dateformat import format as date_format
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window, WindowResult
 from agents.schedules.text import describe
-from agents.schedules.ticks import upcoming
+from agents.schedules.tick import upcoming
 from console.ui.labels import StateLabel
 
 NEXT = 5

@@ -9,9 +9,9 @@ from django.utils.dates import MONTHS, WEEKDAYS
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
+from agents import crontab as crontabs
+from agents.crontab import Fields
 from agents.models import Schedule
-from agents.rules import crontabs
-from agents.rules.crontabs import Fields
 
 # More clock times than that are no longer read.
 CLOCK_TIMES = 6

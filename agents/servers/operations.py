@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import Duty, Interruption, Run, Server, ServerState, ServerToken, StateChange
-from agents.servers.duty import set_duty
+from agents.servers.cordon import set_duty
 from console.operations.inputs import REASON, Until
 from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question
 from console.operations.refusals import Refused

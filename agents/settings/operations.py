@@ -13,7 +13,6 @@ from agents.activations.enable import enable_refusal
 from agents.activations.start import run_now, start_refusal, stop_activation, stop_refusal
 from agents.breaker.resume import resume_on_server
 from agents.groups.enable import group_of
-from agents.history import why_of
 from agents.models import Activation, LaunchSetting, Server, Spread, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import SettingRight
@@ -21,6 +20,7 @@ from agents.provisioning.queue_counts import figures_of
 from agents.settings import pauses
 from agents.settings.enable import disable_setting, enable_setting, in_group
 from agents.settings.removal import removal_refusal, remove_setting
+from agents.state_history import why_of
 from console.operations.inputs import REASON, Flag, RowInput, TextInput, Until
 from console.operations.operation import Act, Done, Operation, Question
 from console.operations.refusals import Refused

@@ -8,12 +8,12 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
-from agents.history import note
 from agents.isolation import isolated
 from agents.liveness import poll_after_commit
 from agents.models import BreakerTrip, GroupMember, LaunchSetting
 from agents.reasons import TIME_OVER
 from agents.settings.enable import enable_setting
+from agents.state_history import note
 from console.operations.refusals import Refused
 
 log = structlog.get_logger(__name__)

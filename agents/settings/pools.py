@@ -1,9 +1,9 @@
 """Saving a pool. Its list of allowed agents decides which of its settings servers are sent.
 
 Row, history, audit and the ends of what may not run any more are one transaction: killed before its commit
-nothing has changed, after it every server leaves the runs out at its next heartbeat (`withholding`), which
-the KMAs are asked to make at once. A setting that is saved at the same moment may still come together with an
-agent that is not allowed: it is neither enabled nor sent.
+nothing has changed, after it every server leaves the runs out at its next heartbeat
+(`queries.withheld_runs`), which the KMAs are asked to make at once. A setting that is saved at the same
+moment may still come together with an agent that is not allowed: it is neither enabled nor sent.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,12 +17,12 @@ from django.utils.translation import gettext as _
 
 from agents.activations.end import end_activations, set_ending
 from agents.activations.rules.outcome import runs_out
-from agents.history import note
 from agents.liveness import poll_after_commit
 from agents.models import Activation, Ending, LaunchSetting, Pool, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.pool import allows, refused_by
 from agents.reasons import NOT_ALLOWED_ANY_MORE
+from agents.state_history import note
 
 CHANGE = "agents.change_pool"
 

@@ -19,7 +19,6 @@ from django.db.models import CASCADE, SET_NULL, ProtectedError, QuerySet
 from django.utils.translation import gettext as _
 
 from agents import hooks
-from agents.history import note
 from agents.hooks import AT_ONCE
 from agents.isolation import isolated
 from agents.models import (
@@ -45,7 +44,8 @@ from agents.reasons import (
     QUEUES_KEPT,
     SUBSCRIPTION_HOLDS,
 )
-from agents.schedules.ticks import delete_schedule
+from agents.schedules.tick import delete_schedule
+from agents.state_history import note
 from broker.management.queues import find
 from broker.management.topology import remove_setting as remove_queues
 from broker.port import BrokerError, BrokerUnavailable, Management, ManagementFailed

@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from uuid import UUID
 
+from broker.management.desired_topology import MULTICAST, Address
 from broker.management.queues import every, find
 from broker.management.topology import apply
-from broker.management.wanted import MULTICAST, Address
 from broker.port import Management, ManagementFailed
 from contract.names import BIN, FEED, UNKNOWN, dead_letter_queue
 

@@ -10,15 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from broker.management.desired_topology import MULTICAST, Address, Policy, Queue, Step
 from broker.management.queues import find
 from broker.management.waiting_messages import first_waiting
-from broker.management.wanted import (
-    MULTICAST,
-    Address,
-    Policy,
-    Queue,
-    Step,
-)
 from broker.port import Management, ManagementFailed
 from contract.names import FEED, dead_letter_queue, hold_queue
 

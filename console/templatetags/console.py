@@ -28,7 +28,7 @@ def icon(name: str) -> SafeString:
 
 @register.simple_tag
 def state(shown: Any, pill: bool = True) -> SafeString:
-    """Icon + word + colour of a `Shown`."""
+    """Icon + word + colour of a `StateLabel`."""
     kind = "state pill" if pill else "state"
     return format_html('<span class="{} {}">{}{}</span>', kind, shown.tone, icon(shown.icon), shown.word)
 

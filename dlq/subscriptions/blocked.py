@@ -13,9 +13,9 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
-from agents.history import note
 from agents.liveness import poll_after_commit
 from agents.models import LaunchSetting, Run
+from agents.state_history import note
 from console.operations.operation import Act
 from console.operations.refusals import Refused
 from console.reasons import said

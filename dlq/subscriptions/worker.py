@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from agents.provisioning.provision import HELD_FOR as PROVISIONING
 from broker.management import waiting_messages
+from broker.management.desired_topology import hold_topology
 from broker.management.queues import find
 from broker.management.topology import apply
-from broker.management.wanted import hold_topology
 from broker.port import Management, ManagementFailed
 from console.jobs import crash
 from console.jobs.worker import Wait, Worker

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from contract.text import storable
 from failures.error_groups.merges import heads_of, members_of, never_met, note_act, refused
-from failures.error_groups.returns import refresh_return
+from failures.error_groups.regressions import refresh_return
 from failures.error_groups.rollup import hold
 from failures.models import Fingerprint, FingerprintAct, KnownError
 

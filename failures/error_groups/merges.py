@@ -14,7 +14,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from console.operations.refusals import Refused
-from failures.error_groups.returns import refresh_return
+from failures.error_groups.regressions import refresh_return
 from failures.error_groups.rollup import hold
 from failures.models import FailureGroup, Fingerprint, FingerprintAct, FingerprintChange, KnownError
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Greatest, Least
 
 from failures.error_groups.increments import BELIEVED
 from failures.error_groups.queries import owners_of
-from failures.error_groups.returns import note_returns, note_versions
+from failures.error_groups.regressions import note_returns, note_versions
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
 
 AT_ONCE = 2000

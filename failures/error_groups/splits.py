@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from failures.error_groups.known_errors import known_of
 from failures.error_groups.merges import hand_on_what_is_known, members_of, never_met, note_act, refused
 from failures.error_groups.queries import Pair, owners_of
-from failures.error_groups.returns import refresh_return
+from failures.error_groups.regressions import refresh_return
 from failures.error_groups.rollup import hold
 from failures.models import (
     FailureGroup,

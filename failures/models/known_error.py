@@ -22,7 +22,7 @@ class Advice(models.TextChoices):
 class KnownError(models.Model):
     """What is known of a fingerprint and of those merged into it. `fixed_at`: from then on it should not come
     again. `returned_at`: the last failure since that was not of an agent older than `fixed_in`
-    (`failures.error_groups.returns`)."""
+    (`failures.error_groups.regressions`)."""
 
     fingerprint = models.OneToOneField(
         Fingerprint, models.CASCADE, primary_key=True, related_name="known", verbose_name=_("fingerprint")

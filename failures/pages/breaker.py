@@ -23,9 +23,9 @@ from console.ui.page import link
 from console.ui.panels import Panel
 from console.ui.text import visible_words
 from contract.messages import MAX_EVIDENCE
-from failures.breaker.rules import Failure, Step, Tally, Verdict, story
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW
+from failures.what_if import Failure, Step, Tally, Verdict, story
 
 # Of all servers together, newest first; of one server on its strip; in the list that explains.
 MOST_READ = 1000

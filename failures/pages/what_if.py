@@ -21,10 +21,10 @@ from console.ui.amounts import number
 from console.ui.page import link, needs, page
 from console.ui.panels import Panel
 from contract.breaker import same_limit
-from failures.breaker.rules import Answer, Failure, Replay, Stored
 from failures.models import FailureProtocol
 from failures.pages.breaker import READ
 from failures.pages.protocols import VIEW
+from failures.what_if import Answer, BackTest, Failure, Stored
 
 SEE_SETTING = "agents.view_launchsetting"
 SPAN = timedelta(days=30)
@@ -100,11 +100,11 @@ def what_if_rows(setting: LaunchSetting, limits: Sequence[int], now: datetime) -
         rows = rows.filter(occurred_at__gt=cut)
     since = cut or now - SPAN
     quorums = _quorums(setting, since)
-    replays = {m: Replay(m, count_once=setting.count_once, quorums=quorums) for m in limits}
+    back_tests = {m: BackTest(m, count_once=setting.count_once, quorums=quorums) for m in limits}
     for stored in _stream(rows):
-        for replay in replays.values():
-            replay.add(stored)
-    answers = {m: replay.answer() for m, replay in replays.items()}
+        for back_test in back_tests.values():
+            back_test.add(stored)
+    answers = {m: back_test.answer() for m, back_test in back_tests.items()}
     return [
         WhatIfRow(m, same_limit(m), answer, since, cut is not None, _sentence(m, answer))
         for m, answer in answers.items()

@@ -11,7 +11,7 @@ from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 
 from agents.models import LaunchSetting
 from insights.archive import statements
-from insights.archive.cuts import Cut, cut, day_of
+from insights.archive.block_boundaries import Cut, cut, day_of
 from insights.archive.kinds import ArchivedKind, iso
 from insights.archive.readiness import is_on
 from insights.archive.statements import KINDS

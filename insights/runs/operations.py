@@ -13,8 +13,8 @@ from console.operations.resource import Resource
 from insights.archive import planning as recomputation
 from insights.models import PipelineRun, PipelineTrigger
 from insights.runs.folder import LABELS
+from insights.runs.reaper import reap
 from insights.runs.start import cancel, request_run
-from insights.runs.upkeep import reap
 
 PIPELINE_RUNS = Resource(
     name="pipeline_run",

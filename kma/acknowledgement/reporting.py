@@ -23,7 +23,7 @@ from kma.acknowledgement.open_delivery import NoSeconds, OpenDelivery, own_secon
 from kma.acknowledgement.recovery import ended_id
 from kma.children.worker_slot import HandlingEnd
 from kma.delivery.effects import Effects
-from kma.delivery.reports import NOTE, OPENED, RAISED_LATER
+from kma.delivery.ending_records import NOTE, OPENED, RAISED_LATER
 from kma.delivery.settlement import DeliverySettler
 from kma.handling.failure import failure
 from kma.handling.handler import HandlingResult

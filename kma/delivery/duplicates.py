@@ -17,7 +17,7 @@ from collections import deque
 from typing import Any
 
 from broker.amqp.codec import decode
-from broker.amqp.natural import decode_natural
+from broker.amqp.python_values import decode_natural
 from broker.port import MessageUndecodable
 from contract.message_key import POINTER, PROPERTY, found_at, message_key
 from contract.typed import canonical

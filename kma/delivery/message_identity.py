@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from broker.amqp.codec import decode
-from broker.amqp.natural import decode_natural
+from broker.amqp.python_values import decode_natural
 from broker.amqp.sections import PROPERTIES, sections
 from broker.amqp.types import Malformed, read
 from broker.port import Message, MessageUndecodable
@@ -78,7 +78,7 @@ def key_of(encoded: bytes) -> str:
 
 
 def may_be_replayed(encoded: bytes) -> bool:
-    """False is certain. True asks for `Identified.replayed`."""
+    """False is certain. True asks for `IdentifiedMessage.replayed`."""
     return any(name in encoded for name in _ORIGINS)
 
 

@@ -22,7 +22,7 @@ from contract import __version__, reasons
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
 from contract.names import connection_name
 from contract.reasons import Reason
-from kma import offer
+from kma import agent_discovery
 from kma.acknowledgement.remote import RemoteAnswers
 from kma.host import desired_state
 from kma.host.config import Config
@@ -79,7 +79,7 @@ class Host:
             lambda: AmqpPublisher(config.account),
             self._answers.ask,
         )
-        self._keeper = RunSupervisor(services, lambda: offer.inspect_modules(config.agents))
+        self._keeper = RunSupervisor(services, lambda: agent_discovery.inspect_modules(config.agents))
         self._client = MaClient(endpoint)
         self._report_client = MaClient(endpoint)
         self._reporter = Reporter(self._report_client, self._spool, config.server)

@@ -14,8 +14,8 @@ from contract.records import Protocol, RecordRun, derived_id
 from contract.wire import load
 from kma.acknowledgement.recovery import end_left_open
 from kma.delivery.breaker import after_kill
+from kma.delivery.ending_records import FailureContext, after_failure
 from kma.delivery.message_identity import IdentifiedMessage, case, identify
-from kma.delivery.reports import FailureContext, after_failure
 from kma.handling.failure import failure
 from kma.logs import logger
 from kma.spool.journal import IDENTITY, Journal, JournalDamaged, Totals, UnfinishedHandling

@@ -12,11 +12,11 @@ from contract.reasons import Reason
 from contract.records import BreakerCounts, RecordRun, RunState
 from contract.wire import load
 from kma.acknowledgement.recovery import end_unknown
+from kma.agent_discovery import OfferedAgents
 from kma.delivery.breaker import final_counts
 from kma.host.desired_state import changed, needs_restart
 from kma.host.recovery import recover
 from kma.logs import logger
-from kma.offer import OfferedAgents
 from kma.run.message_run import MessageRun
 from kma.run.thread import ContainerServices, RunThread, close_run
 from kma.spool.journal import Totals

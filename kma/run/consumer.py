@@ -22,9 +22,9 @@ from kma.children.pool import ChildPool
 from kma.children.worker_slot import HandlingEnd, SlowHandlings
 from kma.delivery.credit import Credit
 from kma.delivery.effects import Effects, Transaction
+from kma.delivery.ending_records import RecordIds
 from kma.delivery.in_flight import InFlight
 from kma.delivery.outbox import SendResult
-from kma.delivery.reports import RecordIds
 from kma.delivery.settlement import SEND_REFUSED, DeliverySettler
 from kma.handling.failure import failure
 from kma.handling.handler import HandlingResult

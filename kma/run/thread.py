@@ -18,8 +18,8 @@ from contract.records import RecordRun, RunState
 from contract.wire import dump
 from kma.acknowledgement.remote import AnswerRemotely, without_ma
 from kma.delivery.breaker import final_counts, first_carried, reported_counts
+from kma.delivery.ending_records import closing
 from kma.delivery.message_identity import KnownAttempts
-from kma.delivery.reports import closing
 from kma.delivery.settlement import DeliverySettler
 from kma.handling.frames import JOB, json_frame
 from kma.logs import logger

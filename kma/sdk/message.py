@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from broker.amqp.codec import decode
 from broker.amqp.compressed import LARGE_COMPRESSED, LARGE_SIZE, declared_size, missing_bytes, without_padding
-from broker.amqp.natural import decode_natural
+from broker.amqp.python_values import decode_natural
 from broker.port import MessageUndecodable
 from contract.message_key import message_key
 from kma.sdk.errors import InvalidMessage

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from contract.records import BreakerCounts, RecordRun, RunState
 from kma.delivery.breaker import final_counts
-from kma.delivery.reports import closing
+from kma.delivery.ending_records import closing
 from kma.spool.journal import FINISHED, STARTED, Journal, Totals
 from kma.spool.ledger import Ledger, StoredRun
 from kma.spool.records import New, Spool

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.provision import topology_differences
-from broker.management.wanted import UNREADABLE
+from broker.management.desired_topology import UNREADABLE
 from broker.port import BrokerError
 from console.broker import management
 from console.processes import seconds_since

@@ -22,7 +22,7 @@ from agents.models import (
 )
 from agents.models.setting import AckMode
 from agents.provisioning.topology import save_destination, save_setting
-from agents.schedules.ticks import save_schedule
+from agents.schedules.tick import save_schedule
 from console.audit.saves import saving
 
 POOL = "demo"

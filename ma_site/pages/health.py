@@ -20,7 +20,7 @@ from agents.pages.servers import ServerNote, note_of, runs_without_broker
 from agents.provisioning.queue_counts import broker_away_since, message_count, note_away
 from agents.site.components import ping
 from alerts.evaluation import late_kinds
-from broker.management.wanted import UNREADABLE
+from broker.management.desired_topology import UNREADABLE
 from broker.port import BrokerError, BrokerUnavailable
 from console.broker import management, with_timeout
 from console.processes import last_heartbeat

@@ -3,7 +3,7 @@ windows.
 
 A run is an activation on one server with one epoch, in the order in which its failures occurred, and begins
 with no counts. Between two failures that count, something was handled well when one of the rows after the
-first, up to the second, says so (`successes_before`): that is what failures.breaker.rules makes of them, one
+first, up to the second, says so (`successes_before`): that is what failures.what_if makes of them, one
 by one.
 """
 

@@ -21,7 +21,7 @@ from insights.models.archive import ArchiveBlock
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A protocol that the rule lets go. `at`: when it had both occurred and been received, `received_at`: by
-    our clock; `place`: where it lay in its table (`row_places`)."""
+    our clock; `place`: where it lay in its table (`row_locations`)."""
 
     id: UUID
     activation_id: UUID | None

@@ -1,8 +1,8 @@
 """Describes what is so old that nobody keeps it, of the activations of all settings whose last one finished
 well: in the order of time, so that rows that came together go together, whichever setting they are of.
 
-What it leaves, each setting is asked for by itself (`applying`). Nothing is kept in memory but the place of
-the last activation, which the run has too.
+What it leaves, each setting is asked for by itself (`setting_rule`). Nothing is kept in memory but the place
+of the last activation, which the run has too.
 """
 
 from collections import Counter
@@ -17,11 +17,11 @@ from agents.models import Activation
 from failures.models import RecoveredMessage
 from insights.archive.planning import archived_before
 from retention.batches import Chunks, TimeIsUp
-from retention.ledger import Counted
-from retention.protocols import holds, row_places
-from retention.protocols.passes import PROTOCOLS, RECOVERED, note_cleared
+from retention.protocols import holds, row_locations
 from retention.protocols.queries import fact_of, well_ranges
-from retention.protocols.row_places import Found
+from retention.protocols.row_locations import Found
+from retention.protocols.setting_rule import PROTOCOLS, RECOVERED, note_cleared
+from retention.run_ledger import Counted
 
 ACTIVATIONS_AT_ONCE = 2000
 # So many rows should be looked at together, that their pages are still at hand when they go; and so many at
@@ -71,7 +71,7 @@ class _Sweep:
         by_pk = {each.pk: each for each in group}
         looked_at, most = 0, LOOKED_AT
         while by_pk and (quiet := self._quiet()) is not None:
-            found = row_places.find(by_pk, quiet, most)
+            found = row_locations.find(by_pk, quiet, most)
             deleted = self._delete(found, by_pk)
             looked_at += sum(found.going.values())
             left = found.left(deleted)
@@ -94,7 +94,7 @@ class _Sweep:
                 break
             some, rest = rest[: self.chunks.size], rest[self.chunks.size :]
             deleted += self.chunks.delete_of_many(
-                PROTOCOLS, partial(row_places.delete, some, going.keys(), quiet), going
+                PROTOCOLS, partial(row_locations.delete, some, going.keys(), quiet), going
             )
         return deleted
 

@@ -19,7 +19,7 @@ REASONS = {
     "agents/activations/operations.py": VERBS,
     "agents/api/heartbeat.py": "the one route of a KMA: what it needs no other route loads",
     "agents/groups/rules.py": RULE,
-    "agents/history.py": SEAM,
+    "agents/state_history.py": SEAM,
     "agents/isolation.py": SEAM,
     "alerts/queries.py": "the lists of alerts, for the page and REST",
     "console/audit/filter.py": "one filter of the page and of REST",

@@ -15,9 +15,9 @@ from broker.amqp.connection import AmqpConnection
 from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.core_message import from_core
 from broker.amqp.publisher import AmqpPublisher, transfer
+from broker.management.desired_topology import base_topology, setting_topology
 from broker.management.queues import QueueFigures, queue_figures
 from broker.management.topology import apply
-from broker.management.wanted import base_topology, setting_topology
 from broker.memory.broker import MemoryBroker
 from broker.port import Account, Browser, Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
 from broker.stomp.client import StompManagement

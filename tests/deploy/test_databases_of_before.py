@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from console import history
+from console import old_database
 from deploy import config as configuration
 from deploy import manage
 from deploy.config import REPOSITORY
@@ -46,7 +46,7 @@ def database(postgres: Cluster) -> Iterator[str]:
 
 def test_one_in_sqlite_is_told_with_its_place(tmp_path: Path) -> None:
     file = sqlite(tmp_path)
-    told = history.refusal({"MA_DATABASE_URL": f"sqlite://{file}".replace(" % ", "%20%25%20")})
+    told = old_database.refusal({"MA_DATABASE_URL": f"sqlite://{file}".replace(" % ", "%20%25%20")})
     assert told.startswith(f"{file} was made by a version before 0.9.0")
     assert f"move db.sqlite3, with -wal and -shm where they are there, out of {file.parent}" in told
     assert [*file.parent.iterdir()] == [file], "nothing is made beside it"
@@ -61,16 +61,16 @@ def test_one_whose_site_was_killed_is_told(tmp_path: Path) -> None:
         connection.commit()
         for each in (file, Path(f"{file}-wal")):
             (tmp_path / f"of-{each.name}").write_bytes(each.read_bytes())
-    assert history.refusal({"MA_DATABASE_URL": f"sqlite://{tmp_path}/of-db.sqlite3"})
+    assert old_database.refusal({"MA_DATABASE_URL": f"sqlite://{tmp_path}/of-db.sqlite3"})
 
 
 def test_one_in_postgresql_is_told_without_its_password(database: str, tmp_path: Path) -> None:
-    assert history.refusal({"MA_DATABASE_URL": database}) == "", "it is empty"
+    assert old_database.refusal({"MA_DATABASE_URL": database}) == "", "it is empty"
     with psycopg.connect(database) as connection:
         connection.execute(TABLE)
         connection.execute(ROW.format(name=OF_BEFORE))
     (tmp_path / "url").write_text(f"{database}\n")
-    told = history.refusal({"MA_DATABASE_URL_FILE": str(tmp_path / "url")})
+    told = old_database.refusal({"MA_DATABASE_URL_FILE": str(tmp_path / "url")})
     name = database.rpartition("/")[2]
     assert (
         told.startswith(f"The database {name} on ") and "./ma up --no-demo --adopt-broker --changed" in told
@@ -82,12 +82,12 @@ def test_one_in_postgresql_is_told_without_its_password(database: str, tmp_path:
     "url", ["", "sqlite:///no/where/db.sqlite3", "postgresql://nobody@127.0.0.1:1/none", "mysql://a/b"]
 )
 def test_what_does_not_answer_is_left_to_the_start(url: str) -> None:
-    assert history.refusal({"MA_DATABASE_URL": url}) == ""
+    assert old_database.refusal({"MA_DATABASE_URL": url}) == ""
 
 
 def test_one_of_today_is_not_refused(tmp_path: Path) -> None:
     assert (
-        history.refusal(
+        old_database.refusal(
             {"MA_DATABASE_URL": f"sqlite://{sqlite(tmp_path, OF_TODAY)}".replace(" % ", "%20%25%20")}
         )
         == ""
@@ -101,7 +101,7 @@ def test_a_start_is_refused_with_the_same_words(tmp_path: Path) -> None:
     sqlite(tmp_path).rename(tmp_path / "db.sqlite3")
     with pytest.raises(DeployError) as refused:
         manage.refuse_database_of_before(config, Layout(tmp_path))
-    told = history.refusal({"MA_DATABASE_URL": f"sqlite://{tmp_path / 'db.sqlite3'}"})
+    told = old_database.refusal({"MA_DATABASE_URL": f"sqlite://{tmp_path / 'db.sqlite3'}"})
     assert str(refused.value) == told != ""
 
 

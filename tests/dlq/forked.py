@@ -121,7 +121,7 @@ def _become(folder: str, arguments: list[str], environ: dict[str, str]) -> None:
     """In the child. Nobody has asked the database yet."""
     from django.conf import settings
 
-    from ma_site.database_url import parse_database
+    from ma_site.service_urls import parse_database
 
     for number, name in OUTPUTS.items():
         file = os.open(Path(folder) / name, os.O_WRONLY | os.O_CREAT)

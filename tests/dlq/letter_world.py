@@ -17,8 +17,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from agents.models import Destination
+from broker.management.desired_topology import base_topology, setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import base_topology, setting_topology
 from broker.memory.broker import MemoryBroker
 from broker.memory.filters import Predicate
 from broker.memory.store import Reference, Store, StoredQueue

@@ -12,8 +12,8 @@ from broker.amqp.codec import encode
 from broker.amqp.connection import AmqpConnection
 from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher, transfer
+from broker.management.desired_topology import base_topology, setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import base_topology, setting_topology
 from broker.port import Account, Delivery, Message, Outgoing, Settle
 from broker.stomp.client import StompManagement, StompPublisher
 from contract.redelivery import RedeliveryPolicy

@@ -4,7 +4,7 @@ processes."""
 import time
 from pathlib import Path
 
-from broker.management.wanted import UNREADABLE
+from broker.management.desired_topology import UNREADABLE
 from broker.port import Message, Settle
 from contract.typed import Typed
 from tests.broker.jms import jms_producer

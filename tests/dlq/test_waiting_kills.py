@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from broker.management import waiting_messages
+from broker.management.desired_topology import hold_topology
 from broker.management.topology import apply
-from broker.management.wanted import hold_topology
 from broker.port import Message, Settle
 from contract.names import hold_queue
 from contract.redelivery import RedeliveryPolicy

@@ -61,9 +61,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_python_key: 0 -> -1": "names of stages are compared with each other, or with nothing",
         "_tokens: 0 -> -1": "a word is below every number as well, which begin with 1",
     },
-    "failures/breaker/rules.py": {
-        "Replay.add: 1 -> 0 #2": "one that gave it up is as little below 0 as below 1",
-        "Replay._switch_off: assert step.trip is not None -> pass": (
+    "failures/what_if.py": {
+        "BackTest.add: 1 -> 0 #2": "one that gave it up is as little below 0 as below 1",
+        "BackTest._switch_off: assert step.trip is not None -> pass": (
             "for the type checker: the caller has looked"
         ),
         "story: 0 -> -1": "no step has a number below 0",

@@ -7,8 +7,8 @@ import pytest
 
 from agents.site.broker_owner import Ownership, judge
 from broker.management import site_claim
+from broker.management.desired_topology import base_topology, setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import base_topology, setting_topology
 from broker.memory.broker import MemoryBroker
 from broker.port import ManagementFailed
 from contract.redelivery import RedeliveryPolicy

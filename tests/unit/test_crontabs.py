@@ -5,8 +5,8 @@ import zoneinfo
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents.rules import crontabs
-from agents.rules.crontabs import (
+from agents import crontab as crontabs
+from agents.crontab import (
     LAST_DAY,
     LAST_WORKDAY,
     Fields,

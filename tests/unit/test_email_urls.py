@@ -2,7 +2,7 @@
 
 import pytest
 
-from ma_site.database_url import Email, parse_database, parse_email
+from ma_site.service_urls import Email, parse_database, parse_email
 
 
 @pytest.mark.parametrize(

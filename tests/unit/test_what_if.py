@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contract.breaker import Counts, TripReason, count, trips
 from contract.outcomes import Outcome
-from failures.breaker.rules import Answer, Failure, Replay, Stored, Tally, Verdict, WouldTrip, story, what_if
+from failures.what_if import Answer, BackTest, Failure, Stored, Tally, Verdict, WouldTrip, story, what_if
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -185,10 +185,10 @@ def test_each_message_is_counted_once_where_that_is_wished() -> None:
     same = [stored(number, message_key="ID:1") for number in range(9)]
 
     assert len(what_if(same, 9).trips) == 3
-    replay = Replay(9)
+    back_test = BackTest(9)
     for each in same:
-        replay.add(each)
-    assert replay.answer() == what_if(same, 9)
+        back_test.add(each)
+    assert back_test.answer() == what_if(same, 9)
     assert not what_if(same, 9, count_once=True).trips
 
 

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.crontabs import check_crontab, crontab_fields
+from agents.crontab import check_crontab, crontab_fields
 from agents.schedules.windows import Timetable, due_windows, last_window, next_windows
 
 BERLIN = "Europe/Berlin"

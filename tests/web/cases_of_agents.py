@@ -22,7 +22,7 @@ from agents.models import (
     Server,
 )
 from agents.servers.admission import issue_server_token
-from agents.servers.duty import set_duty
+from agents.servers.cordon import set_duty
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
 from agents.settings.enable import enable_setting
 from agents.settings.operations import (

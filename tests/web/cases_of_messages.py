@@ -9,8 +9,8 @@ from django.utils import timezone
 from agents.models import LaunchSetting, Pool, Run
 from agents.provisioning import queue_counts
 from broker.amqp.codec import encode
+from broker.management.desired_topology import Queue
 from broker.management.topology import apply
-from broker.management.wanted import Queue
 from broker.port import Message
 from console import broker
 from contract.messages import BlockedMessage

@@ -85,9 +85,9 @@ def all_places_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
 def alerts_are_looked_at_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where beat is away, a heartbeat begins a thread that looks at them: it would go on into the next
     test."""
-    from alerts import hooks_of_agents
+    from alerts import agents_hooks
 
-    monkeypatch.setattr(hooks_of_agents, "_next_question", float("inf"))
+    monkeypatch.setattr(agents_hooks, "_next_question", float("inf"))
 
 
 @pytest.fixture(scope="session")

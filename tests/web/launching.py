@@ -15,7 +15,7 @@ from agents.models import (
     Schedule,
     ScheduledGroup,
 )
-from agents.schedules.ticks import save_schedule
+from agents.schedules.tick import save_schedule
 from tests.web.rows import NOW, make_setting
 
 

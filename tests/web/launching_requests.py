@@ -27,8 +27,8 @@ from agents.models import (
     ServerToken,
 )
 from alerts.models import AlertRule, NoticeTarget
+from broker.management.desired_topology import setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import setting_topology
 from broker.port import Management
 from console.saved_filters.models import SavedFilter
 from console.tokens.models import ApiToken

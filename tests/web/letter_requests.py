@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Activation, Run
+from broker.management.desired_topology import Queue, setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import Queue, setting_topology
 from broker.port import Outgoing
 from console import broker
 from console.saved_filters.models import SavedFilter

@@ -12,8 +12,8 @@ from agents.models import Activation, LaunchSetting, Pool, Run, Server
 from console.jobs.worker import claim
 from failures.models import FailureProtocol, RecoveredMessage
 from retention import batches
-from retention.ledger import Claim, open_run
 from retention.models import RetentionRun
+from retention.run_ledger import Claim, open_run
 from retention.worker import RetentionWorker
 from tests.web.rows import make_setting
 

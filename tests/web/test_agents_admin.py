@@ -9,9 +9,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.history import note
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server, ServerToken, StateChange
 from agents.servers.admission import issue_server_token
+from agents.state_history import note
 from tests.web.rows import NOW, make_alive
 
 KINDS = ["server", "pool", "destination", "launchsetting", "activation", "statechange"]

@@ -15,7 +15,7 @@ from django.db import connection
 from failures.models import FailureProtocol, RecoveredMessage
 from insights.archive import planning
 from insights.archive import report as results
-from insights.archive.cuts import Cut, cut
+from insights.archive.block_boundaries import Cut, cut
 from insights.archive.kinds import ArchivedKind
 from insights.archive.planning import add, archived_before, new_blocks, plan, preview_blocks
 from insights.archive.report import damage

@@ -18,7 +18,7 @@ from console.tokens.models import ApiToken
 from failures.models import Fingerprint
 from insights.management.commands import pipeline
 from insights.models import ArchiveBlock, PipelineRun
-from insights.runs.upkeep import tend
+from insights.runs.reaper import tend
 from tests.web import cases_of_failures
 from tests.web.insight_rows import run_row
 from tests.web.pipeline import use
@@ -127,7 +127,7 @@ def test_a_run_of_the_pipeline_from_its_begin_to_its_end() -> None:
 
 
 def test_what_the_night_begins_has_no_entry(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("insights.runs.upkeep.start_waiting", lambda now: None)
+    monkeypatch.setattr("insights.runs.reaper.start_waiting", lambda now: None)
     settings.MA_PIPELINE_AT = timezone.now().time()
     run_row("failed", hours=30)
     tend(timezone.now())

@@ -85,7 +85,8 @@ def test_an_exhausted_message_starts_anew_when_it_is_given_back(run: Run, now: d
 def test_a_higher_app_says_when_messages_ended(
     run: Run, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "_endings", [lambda key, keys: {"ID:killer": now - timedelta(minutes=1)}])
+    ended = {"ID:killer": now - timedelta(minutes=1)}
+    monkeypatch.setattr(messages, "message_endings", lambda key, keys: [ended])
     store(run, now, "ID:killer", 2, 5, "kma_died")
     store(run, now, "ID:other", 1, 5, "kma_died")
     assert of(run.activation.setting) == {"ID:other": 1}

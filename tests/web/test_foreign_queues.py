@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import LaunchSetting
+from broker.management.desired_topology import Queue, base_topology
 from broker.management.topology import apply
-from broker.management.wanted import Queue, base_topology
 from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
 from console.audit.models import AuditEntry

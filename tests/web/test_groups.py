@@ -26,7 +26,7 @@ from agents.models import (
     Trigger,
 )
 from agents.reasons import MEMBER_ENDED
-from agents.schedules.ticks import tick
+from agents.schedules.tick import tick
 from agents.settings.enable import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said

@@ -14,7 +14,7 @@ from agents.heartbeat.desired import desired_state
 from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
 from agents.provisioning.provision import steps_of
 from agents.provisioning.topology import desired_topology
-from broker.management.wanted import Queue
+from broker.management.desired_topology import Queue
 from console.ui.amounts import duration
 from contract.messages import DesiredRun
 from contract.outcomes import AfterLast

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from agents.history import note
 from agents.models import Activation, Duty, LaunchSetting, Run, ScheduledGroup, Server
+from agents.state_history import note
 from console.lists import keyset
 from tests.web.factories import World
 from tests.web.launches import GROUP

@@ -18,10 +18,10 @@ from console.jobs import detached
 from console.operations.refusals import Refused
 from insights.models import FailureTrend, InsightTable, PipelineRun
 from insights.reasons import NOT_TAKEN, SIGNALLED
-from insights.runs import claim, spark, upkeep
+from insights.runs import claim, reaper, spark
 from insights.runs.folder import RunFolder
+from insights.runs.reaper import UNBEGUN, reap
 from insights.runs.start import TAKEN_WITHIN, cancel, start_waiting
-from insights.runs.upkeep import UNBEGUN, reap
 from tests.web.pipeline import asked, stand_in, until, use, worked
 from tests.web.test_failures_intake_at_once import at_once
 from tests.web.test_retention_at_once import ROOT, environ
@@ -235,7 +235,7 @@ def test_one_that_froze_inside_a_transaction_is_killed_before_the_database_is_as
 ) -> None:
     """It holds the only lock of SQLite, and on PostgreSQL that of the row: who waits for it waits for
     ever."""
-    monkeypatch.setattr(upkeep, "LOCK_MILLISECONDS", 200, raising=False)
+    monkeypatch.setattr(reaper, "LOCK_MILLISECONDS", 200, raising=False)
     with connection.cursor() as cursor:
         cursor.execute(
             "PRAGMA busy_timeout = 200" if connection.vendor == "sqlite" else "SET lock_timeout = '200ms'"

@@ -15,9 +15,9 @@ from alerts.sources.pipeline import ARCHIVE, PIPELINE
 from insights.archive import readiness as archive
 from insights.archive.readiness import readiness
 from insights.models import ArchiveBlock, FailureTrend, InsightTable, PipelineRun
-from insights.runs import upkeep
+from insights.runs import reaper
 from insights.runs.folder import RunFolder
-from insights.runs.upkeep import forget_old, is_due, tend
+from insights.runs.reaper import forget_old, is_due, tend
 from ma_site.checks.work import check_pipeline
 from tests.web.insight_rows import run_row
 from tests.web.pipeline import use
@@ -31,7 +31,7 @@ NIGHT = datetime(2026, 11, 22, 2, 30, tzinfo=UTC)
 def switched_on(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(settings, tmp_path, "well")
     settings.MA_PIPELINE_AT = time(2, 30)
-    monkeypatch.setattr(upkeep, "start_waiting", lambda now: None)
+    monkeypatch.setattr(reaper, "start_waiting", lambda now: None)
 
 
 def test_an_installation_that_never_ran_it_begins_with_its_first_night() -> None:

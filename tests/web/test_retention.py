@@ -19,10 +19,10 @@ from failures.models import FailureProtocol, RecoveredMessage
 from insights.runs import plan
 from retention import batches, worker
 from retention.models import PART_FAILED, RetentionFigure, RetentionRun
-from retention.protocols import holds, passes
+from retention.protocols import holds, setting_rule
 from retention.protocols.holds import HOLDS, Hold
-from retention.protocols.passes import apply_to_setting
 from retention.protocols.queries import fact_of, silent_span, span_of
+from retention.protocols.setting_rule import apply_to_setting
 from retention.rules import what_goes
 from retention.worker import run_retention_turn
 from tests.web import reports
@@ -36,7 +36,7 @@ AT_ONCE = timedelta(0)
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of a few rows, so that every loop goes round more than once."""
-    monkeypatch.setattr(passes, "AT_ONCE", 7)
+    monkeypatch.setattr(setting_rule, "AT_ONCE", 7)
     monkeypatch.setattr(batches, "FIRST", 3)
     monkeypatch.setattr(batches, "LEAST", 2)
     monkeypatch.setattr(batches, "MOST", 5)
@@ -235,14 +235,14 @@ def test_what_nobody_would_keep_goes_without_being_looked_at(
     setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[int] = []
-    one_by_one = passes.of_activation
+    one_by_one = setting_rule.of_activation
 
     def of_activation(pk: UUID) -> Iterator[Any]:
         for some in one_by_one(pk):
             looked_at.append(len(some))
             yield some
 
-    monkeypatch.setattr(passes, "of_activation", of_activation)
+    monkeypatch.setattr(setting_rule, "of_activation", of_activation)
     record_heartbeat("feed", NOW)
     well = activation(setting, 5, well=True)
     protocols(well, 12, 4)

@@ -22,8 +22,8 @@ from console.processes import record_heartbeat
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
 from retention import batches, worker
-from retention.ledger import Claim, LeaseLost
 from retention.models import RetentionFigure, RetentionRun
+from retention.run_ledger import Claim, LeaseLost
 from retention.worker import Part, run_retention_turn
 from tests.web import reports
 from tests.web.retention_rows import activation, protocols, run_of, take_turn

@@ -14,7 +14,7 @@ from failures.models import FailureProtocol
 from retention import preview, worker
 from retention.management.commands import apply_retention
 from retention.models import RetentionRun
-from retention.protocols import passes
+from retention.protocols import setting_rule
 from tests.web.letters import dead
 from tests.web.retention_rows import activation, of_today, protocols, recoveries, take_turn
 from tests.web.rows import make_setting
@@ -81,7 +81,7 @@ def test_a_dry_run_counts_to_a_bound_and_says_so(
     setting: LaunchSetting, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MA_RETENTION_SILENT_DAYS = 0
-    monkeypatch.setattr(passes, "AT_ONCE", 2)
+    monkeypatch.setattr(setting_rule, "AT_ONCE", 2)
     monkeypatch.setattr(preview, "MOST_PARTS", 3)
     protocols(activation(setting, 5, well=True), 7, 5)
 
@@ -142,7 +142,7 @@ def test_a_dry_run_that_could_not_look_at_all_of_it_does_not_say_that_nothing_go
     setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Old by the clock of their server, young by ours: they stay, and there are more behind them."""
-    monkeypatch.setattr(passes, "AT_ONCE", 1)
+    monkeypatch.setattr(setting_rule, "AT_ONCE", 1)
     monkeypatch.setattr(preview, "MOST_PARTS", 2)
     protocols(activation(setting, of_today(1), going_on=True), 5, 3000, received_at=timezone.now())
 

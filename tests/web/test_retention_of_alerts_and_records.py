@@ -15,7 +15,7 @@ from django.utils import timezone
 from agents.models import Pool, Server
 from alerts.models import Alert, AlertState, AlertTransition, Notice, NoticeState
 from failures.models import RecordConflict, RefusedRecord
-from retention import batches, ledger
+from retention import batches, run_ledger
 from retention.ages import limits
 from retention.models import RetentionRun
 from retention.worker import run_retention_turn
@@ -141,7 +141,7 @@ def test_a_kill_before_the_commit_leaves_all_of_a_chunk(monkeypatch: pytest.Monk
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(ledger.Claim, "count", killed)
+        patch.setattr(run_ledger.Claim, "count", killed)
         run_retention_turn(NOW, every=timedelta(0))
     assert (Alert.objects.count(), RefusedRecord.objects.count()) == (4, 4)
 

@@ -17,7 +17,7 @@ from failures.error_groups.rollup import fold_all
 from failures.intake.batch import accept_batch
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
 from retention import batches
-from retention.ages import counts
+from retention.ages import error_groups
 from retention.worker import run_retention_turn
 from tests.web import reports
 from tests.web.retention_rows import DAY, NOW, activation, protocols, recoveries
@@ -33,7 +33,7 @@ def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_ACTIVATIONS_DAYS = 100
     settings.MA_RETENTION_SILENT_DAYS = 0
     monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
-    monkeypatch.setattr(counts, "LOOKED_AT", 3)
+    monkeypatch.setattr(error_groups, "LOOKED_AT", 3)
     monkeypatch.setattr(batches, "FIRST", 2)
 
 
@@ -187,11 +187,11 @@ def test_what_comes_between_the_look_and_the_delete_is_counted(monkeypatch: pyte
         hold()
         _delta(lost.activation_uuid)
 
-    monkeypatch.setattr(counts, "hold", late)
+    monkeypatch.setattr(error_groups, "hold", late)
     assert "groups" not in apply()
     assert FailureGroup.objects.get() == lost
 
-    monkeypatch.setattr(counts, "hold", hold)
+    monkeypatch.setattr(error_groups, "hold", hold)
     FailureDelta.objects.all().delete()
     assert apply()["groups"] == 1
 
@@ -202,16 +202,16 @@ def test_a_kill_before_the_commit_leaves_all_of_it(monkeypatch: pytest.MonkeyPat
 
     for _ in range(4):
         group(uuid4())
-    from retention import ledger
+    from retention import run_ledger
 
-    count = ledger.Claim.count
+    count = run_ledger.Claim.count
 
     def killed(self: Any, what: str, *more: Any) -> None:
         count(self, what, *more)
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(ledger.Claim, "count", killed)
+        patch.setattr(run_ledger.Claim, "count", killed)
         run_retention_turn(NOW, every=timedelta(0))
     assert FailureGroup.objects.count() == 4
 

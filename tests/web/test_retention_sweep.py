@@ -18,7 +18,7 @@ from console.processes import record_heartbeat
 from failures.models import FailureProtocol, RecoveredMessage
 from retention import batches
 from retention.models import RetentionRun
-from retention.protocols import passes, row_places, sweep
+from retention.protocols import row_locations, setting_rule, sweep
 from retention.protocols.holds import HOLDS, Hold
 from retention.worker import run_retention_turn
 from tests.web.retention_rows import DAY, NOW, activation, after_the_first, house, protocols, recoveries, told
@@ -47,7 +47,7 @@ def nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     def look(activation: UUID) -> Any:
         raise AssertionError(f"{activation} is gone through one by one")
 
-    monkeypatch.setattr(passes, "of_activation", look)
+    monkeypatch.setattr(setting_rule, "of_activation", look)
 
 
 def apply(now: Any = NOW) -> RetentionRun:
@@ -175,13 +175,13 @@ def test_a_late_record_of_what_just_went_is_found_again(pool: Pool, monkeypatch:
         Activation.objects.filter(pk=well.pk).update(late_records=1, cleared=False)
 
     looked_at: list[UUID] = []
-    one_by_one = passes.of_activation
+    one_by_one = setting_rule.of_activation
 
     def of_activation(pk: UUID) -> Any:
         looked_at.append(pk)
         return one_by_one(pk)
 
-    monkeypatch.setattr(passes, "of_activation", of_activation)
+    monkeypatch.setattr(setting_rule, "of_activation", of_activation)
     after_the_first(monkeypatch, late)
 
     assert apply().deleted == 5
@@ -214,10 +214,10 @@ def test_what_stays_is_not_looked_at_for_ever(pool: Pool, monkeypatch: pytest.Mo
 def test_a_place_where_another_row_lies_by_now_is_left_alone(pool: Pool) -> None:
     made = house(pool, {"one": 3, "two": 3})
     young = protocols(made["one"], 2, 5, received_at=NOW)
-    places = row_places.find([each.pk for each in made.values()], NOW + DAY, 100).places
+    places = row_locations.find([each.pk for each in made.values()], NOW + DAY, 100).places
     assert len(places) == 8
 
-    assert row_places.delete(places, [made["one"].pk], NOW - DAY) == {made["one"].pk: 3}
+    assert row_locations.delete(places, [made["one"].pk], NOW - DAY) == {made["one"].pk: 3}
     assert set(FailureProtocol.objects.filter(setting_key="one")) == set(young)
     assert FailureProtocol.objects.filter(setting_key="two").count() == 3
 

@@ -10,9 +10,9 @@ import pytest
 from agents.models import Activation, Pool
 from console.processes import record_heartbeat
 from failures.models import FailureProtocol
-from retention import batches, ledger, worker
+from retention import batches, run_ledger, worker
 from retention.models import PART_FAILED, RetentionRun, RetentionState
-from retention.protocols import row_places, sweep
+from retention.protocols import row_locations, sweep
 from retention.worker import run_retention_turn
 from tests.web.retention_rows import NOW, after_the_first, house, told
 
@@ -60,7 +60,7 @@ def test_killed_at_a_chunk_every_row_is_counted_once(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, before: bool
 ) -> None:
     house(pool, {"one": 9, "two": 9})
-    real, seen = ledger.Claim.count_many, 0
+    real, seen = run_ledger.Claim.count_many, 0
 
     def die(self: Any, *arguments: Any) -> None:
         nonlocal seen
@@ -71,7 +71,7 @@ def test_killed_at_a_chunk_every_row_is_counted_once(
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         if before:
-            patch.setattr(ledger.Claim, "count_many", die)
+            patch.setattr(run_ledger.Claim, "count_many", die)
         else:
             after_the_first(patch, _die)
         run_retention_turn(NOW, every=AT_ONCE)
@@ -116,7 +116,7 @@ def test_where_it_fails_each_setting_is_gone_through(pool: Pool, monkeypatch: py
     def faulty(*_: Any) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(row_places, "find", faulty)
+    monkeypatch.setattr(row_locations, "find", faulty)
     run = run_retention_turn(NOW, every=AT_ONCE)
 
     assert run is not None

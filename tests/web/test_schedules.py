@@ -10,8 +10,8 @@ from agents.activations.enable import forget_old_windows
 from agents.models import Activation, Missed, Pool, Schedule, StateChange, Trigger, Window, WindowResult
 from agents.reasons import LATER_ONE_STARTED, MISSED, MISSED_MANY, NOT_ENDED, STARTED_LATE
 from agents.reconciler import tend
-from agents.schedules import ticks
-from agents.schedules.ticks import ask_for_ticks, save_schedule, tend_schedules, tick, upcoming
+from agents.schedules import tick as ticks
+from agents.schedules.tick import ask_for_ticks, save_schedule, tend_schedules, tick, upcoming
 from agents.settings.enable import enable_setting
 from console.reasons import NO_REASON, Reason
 from tests.web.launching import delayed, enabled, end, scheduled

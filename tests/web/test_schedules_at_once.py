@@ -9,7 +9,7 @@ from agents.activations.end import end_activations, set_ending
 from agents.groups.enable import advance_groups, disable_group, run_group_now
 from agents.groups.passes import advance
 from agents.models import Activation, Ending, GroupActivation, Pool, RunPhase, Server, Window
-from agents.schedules.ticks import tend_schedules, tick
+from agents.schedules.tick import tend_schedules, tick
 from console.reasons import said
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
 from tests.web.rows import NOW, make_alive

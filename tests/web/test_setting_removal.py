@@ -23,9 +23,9 @@ from agents.provisioning.topology import REMOVING, save_destination
 from agents.reconciler import tend
 from agents.settings import removal
 from agents.settings.removal import finish_removals, remove_setting
+from broker.management.desired_topology import Queue
 from broker.management.queues import find
 from broker.management.topology import apply
-from broker.management.wanted import Queue
 from broker.memory.broker import MemoryBroker
 from broker.port import Message, Outgoing
 from console import broker as broker_service

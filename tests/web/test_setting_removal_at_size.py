@@ -30,7 +30,7 @@ from broker.memory.broker import MemoryBroker
 from console import broker as broker_service
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
-from failures.protocols import referrer
+from failures.protocols import setting_removal
 from tests.web import reports
 from tests.web.retention_rows import NOW, activation, protocols, run_of
 from tests.web.rows import make_setting
@@ -59,7 +59,7 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_service, "_connection", broker.management())
     monkeypatch.setattr(broker_service, "_process", os.getpid())
     monkeypatch.setattr(removal, "AT_ONCE", SOME)
-    monkeypatch.setattr(referrer, "AT_ONCE", SOME)
+    monkeypatch.setattr(setting_removal, "AT_ONCE", SOME)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from ma_site import env
-from ma_site.database_url import Email
+from ma_site.service_urls import Email
 from tests.environment import VALUES
 
 

@@ -18,8 +18,8 @@ from console.tokens.models import ApiToken
 from deploy import config as configuration
 from deploy.processes import readiness
 from ma_site import env, health
-from ma_site.database_url import parse_database
 from ma_site.logs import drop_forbidden
+from ma_site.service_urls import parse_database
 from tests import environment
 from tests.web.rows import make_person, make_roles
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from agents import reconciler
 from agents.models import Pool, Server
 from agents.reconciler import stand_in_at_broker
-from alerts import hooks_of_agents
+from alerts import agents_hooks
 from alerts.models import AlertRule, Notice
 from console.processes import record_heartbeat
 from tests.web.listeners import listening_hook
@@ -59,7 +59,7 @@ def test_people_are_told_what_is_away_though_no_worker_runs(
     server: Server, second_server: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch, kind: str, says: str
 ) -> None:
     """All that lives is a KMA, which sends heartbeats to the site."""
-    monkeypatch.setattr(hooks_of_agents, "EVERY", timedelta(milliseconds=50))
+    monkeypatch.setattr(agents_hooks, "EVERY", timedelta(milliseconds=50))
     with listening_hook() as hook:
         target_of(pool, hook.url)
         AlertRule.objects.create(kind=kind, upper=0, lower=0, open_after_seconds=0)
@@ -68,7 +68,7 @@ def test_people_are_told_what_is_away_though_no_worker_runs(
         client = api_client(server)
 
         def told() -> bool:
-            monkeypatch.setattr(hooks_of_agents, "_next_question", 0.0)
+            monkeypatch.setattr(agents_hooks, "_next_question", 0.0)
             assert (
                 client.post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code == 200
             )

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from agents.models import Destination, LaunchSetting, Run
 from broker.management import waiting_messages
+from broker.management.desired_topology import base_topology, hold_topology, setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import base_topology, hold_topology, setting_topology
 from broker.memory.broker import MemoryBroker, MemoryConsumer
 from broker.port import Delivery, Message, Outgoing, Settle
 from console.operations.operation import perform

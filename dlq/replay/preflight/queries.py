@@ -1,7 +1,7 @@
 """Before a job on dead letters begins: what will happen, what is left out and why, what to think about first.
 
 `run_preflight` tells people, and a job is refused for the same verdict. The planning of a job leaves out by
-the same rules (`skipping`), so nobody is told what then does not happen.
+the same rules (`skips`), so nobody is told what then does not happen.
 """
 
 from dataclasses import dataclass

@@ -19,8 +19,8 @@ from insights.runs import progress
 from insights.runs.folder import JOBS, tail_of_log
 from insights.runs.loader import preview_archive
 from insights.runs.operations import CancelPipelineRun, StartPipelineRun
+from insights.runs.reaper import reap
 from insights.runs.start import start_waiting
-from insights.runs.upkeep import reap
 
 LOOK_SECONDS = 0.5
 

@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from ma_site.database_url import parse_database
 from ma_site.relocation import NotMoved, check_source, move, prepare_target, run_there
+from ma_site.service_urls import parse_database
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ import sys
 import time
 
 from broker.amqp.consumer import AmqpConsumer
-from broker.amqp.natural import decode_natural
+from broker.amqp.python_values import decode_natural
 from broker.port import Account, Delivery
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.amqp.codec import decode, encode
-from broker.amqp.natural import decode_natural
+from broker.amqp.python_values import decode_natural
 from broker.port import BodyKind, Message, MessageUndecodable
 from contract.typed import Typed, from_json, to_json
 from tests.broker.messages import NESTED, SCALARS, VALUES, everything, named

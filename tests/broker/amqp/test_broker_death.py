@@ -2,8 +2,8 @@
 
 import pytest
 
+from broker.management.desired_topology import base_topology
 from broker.management.topology import differences
-from broker.management.wanted import base_topology
 from broker.port import BrokerUnavailable, Outgoing, Settle
 from tests.broker.houses import DLA, House, eventually, text_message
 

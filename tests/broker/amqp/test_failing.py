@@ -3,8 +3,8 @@
 import time
 from dataclasses import replace
 
+from broker.management.desired_topology import Queue
 from broker.management.topology import apply
-from broker.management.wanted import Queue
 from broker.port import Outgoing, Settle
 from contract.typed import Typed
 from tests.broker.houses import DLA, House, Setting, eventually, orig_id, orig_queue, text_message

@@ -6,9 +6,9 @@ import pytest
 
 from broker.amqp.codec import encode
 from broker.amqp.consumer import AmqpConsumer
-from broker.amqp.natural import decode_natural
+from broker.amqp.python_values import decode_natural
+from broker.management.desired_topology import UNREADABLE
 from broker.management.queues import queue_figures
-from broker.management.wanted import UNREADABLE
 from broker.port import BodyKind, Settle
 from contract.typed import Typed
 from tests.broker.houses import A_MOMENT, DLA, Got, Owner, RealHouse, eventually

@@ -2,8 +2,8 @@
 
 import time
 
+from broker.management.desired_topology import setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import setting_topology
 from broker.port import Settle
 from contract.redelivery import RedeliveryPolicy
 from tests.broker.houses import DLA, House, RealHouse, Setting, eventually

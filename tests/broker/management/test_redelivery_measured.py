@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from broker.management.desired_topology import setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import setting_topology
 from broker.port import Settle
 from contract.redelivery import RedeliveryPolicy, schedule
 from tests.broker.houses import DLA, RealHouse, Setting

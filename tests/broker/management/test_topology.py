@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
+from broker.management.desired_topology import Queue, Step, base_topology, setting_topology
 from broker.management.queues import every, find, queue_figures
 from broker.management.topology import Difference, apply, differences, remove_setting
-from broker.management.wanted import Queue, Step, base_topology, setting_topology
 from broker.port import AddressUnknown, Management, ManagementFailed, Settle
 from contract.names import FEED
 from contract.redelivery import RedeliveryPolicy

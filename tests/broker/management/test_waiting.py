@@ -6,8 +6,8 @@ import time
 import pytest
 
 from broker.management import waiting_messages
+from broker.management.desired_topology import hold_topology
 from broker.management.topology import apply, differences, remove_setting
-from broker.management.wanted import hold_topology
 from broker.port import ManagementFailed, Message, Outgoing, Settle
 from contract.names import hold_queue, server_of
 from contract.typed import Typed

@@ -2,8 +2,8 @@
 
 import json
 
+from broker.management.desired_topology import base_topology, setting_topology
 from broker.management.topology import apply
-from broker.management.wanted import base_topology, setting_topology
 from broker.memory.broker import MemoryBroker
 from broker.port import Outgoing, Settle
 from contract.redelivery import RedeliveryPolicy

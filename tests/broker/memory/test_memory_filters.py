@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.management.wanted import WITHOUT_ORIGIN
+from broker.management.desired_topology import WITHOUT_ORIGIN
 from broker.memory.filters import predicate
 from broker.port import Message
 from contract.typed import Typed

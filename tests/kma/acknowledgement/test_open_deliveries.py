@@ -15,8 +15,8 @@ from broker.port import AddressUnknown, Settle
 from contract.acknowledgements import Action, make_id, verify
 from contract.messages import Answer, Mode
 from contract.typed import Typed
+from kma.agent_discovery import OfferedAgents
 from kma.host.supervisor import RunSupervisor
-from kma.offer import OfferedAgents
 from kma.sdk.encoding import encoded_message
 from kma.sdk.job import Reply
 from tests.kma.conftest import Make

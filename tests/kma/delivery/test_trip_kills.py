@@ -13,9 +13,9 @@ import pytest
 from contract.breaker import Counts
 from contract.messages import DesiredState, OfferedAgent
 from contract.records import RunState
+from kma.agent_discovery import OfferedAgents
 from kma.host.recovery import recover_all
 from kma.host.supervisor import RunSupervisor
-from kma.offer import OfferedAgents
 from kma.spool.ledger import run_key
 from tests.kma.fakes import Stage, eventually, message
 

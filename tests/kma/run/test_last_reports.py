@@ -8,8 +8,8 @@ import pytest
 
 from contract.messages import DesiredState, OfferedAgent, RunReport
 from contract.records import RunState
+from kma.agent_discovery import OfferedAgents
 from kma.host.supervisor import RunSupervisor
-from kma.offer import OfferedAgents
 from tests.kma.fakes import Stage, eventually, message
 
 pytestmark = pytest.mark.process

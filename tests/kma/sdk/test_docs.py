@@ -41,7 +41,7 @@ def test_the_agents_tests_pass_as_they_are_written(files: Path, tests: str, numb
 @pytest.mark.process
 def test_the_agent_is_offered_with_name_and_summary(files: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-m", "kma.offer", "shop_agents", "shop_report"]
+    command = [sys.executable, "-m", "kma.agent_discovery", "shop_agents", "shop_report"]
     done = subprocess.run(command, cwd=files, env=environment, capture_output=True, text=True, check=True)
     assert '"name": "shop.prices"' in done.stdout and "Prices an order and sends an invoice." in done.stdout
     assert '"name": "shop.report", "kind": "standalone"' in done.stdout

@@ -1,5 +1,5 @@
 """Which agents this server's modules offer. User code is imported in a process of its own, never in the
-container: `python -m kma.offer MODULE…` prints JSON as its last line.
+container: `python -m kma.agent_discovery MODULE…` prints JSON as its last line.
 """
 
 import importlib
@@ -34,7 +34,7 @@ def inspect_modules(modules: Sequence[str]) -> OfferedAgents:
 
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "kma.offer", *modules],
+            [sys.executable, "-m", "kma.agent_discovery", *modules],
             env=child_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

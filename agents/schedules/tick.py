@@ -13,11 +13,11 @@ from django.db.models import Q, QuerySet
 
 from agents.activations.start import start_activation
 from agents.groups.passes import start_group
-from agents.history import note
 from agents.isolation import isolated
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Window, WindowResult
-from agents.schedules.verdict import Skip, Verdict, decide_windows
+from agents.schedules.due_windows import Skip, Verdict, decide_windows
 from agents.schedules.windows import Timetable, next_windows
+from agents.state_history import note
 from console.operations.refusals import Refused
 from console.reasons import Reason
 from console.task_queue import send

@@ -147,7 +147,7 @@ class _Life:
     given_up: list[str] = field(default_factory=list)
 
 
-class Replay:
+class BackTest:
     """The breaker with one limit, fed with failures in the order in which they occurred.
 
     `quorums`: by activation, how many servers must give the setting up (1 unless told). After a trip somebody
@@ -197,7 +197,7 @@ class Replay:
 def what_if(
     failures: Iterable[Stored], m: int, *, count_once: bool = False, quorums: Mapping[UUID, int] | None = None
 ) -> Answer:
-    replay = Replay(m, count_once=count_once, quorums=quorums)
+    back_test = BackTest(m, count_once=count_once, quorums=quorums)
     for stored in failures:
-        replay.add(stored)
-    return replay.answer()
+        back_test.add(stored)
+    return back_test.answer()

@@ -12,10 +12,10 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from agents.activations.plan import plan_open_activations
-from agents.history import note, why_of
 from agents.isolation import isolated
 from agents.models import Duty, Server
 from agents.reasons import TIME_OVER, UNTIL
+from agents.state_history import note, why_of
 from console.audit.log import Record, no_record
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason

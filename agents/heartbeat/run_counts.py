@@ -12,9 +12,9 @@ from agents.activations.end import end_activations, standalone_raised
 from agents.activations.plan import plan_what_follows
 from agents.breaker.interruption import mark_interrupted
 from agents.heartbeat.run_reports import counted
-from agents.history import note
 from agents.models import Activation, ActivationState, Run, RunPhase
 from agents.reasons import LATE_RECORDS
+from agents.state_history import note
 from contract.records import Closing, RunState
 
 # -- records that come after the end of their activation -----------------------------------------------------

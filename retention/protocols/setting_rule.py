@@ -15,7 +15,7 @@ from failures.protocols.messages import left_of
 from insights.archive.planning import archived_before
 from retention.batches import Chunks, TimeIsUp
 from retention.models import RetentionFigure
-from retention.protocols import holds, row_places
+from retention.protocols import holds, row_locations
 from retention.protocols.holds import Candidate
 from retention.protocols.queries import fact_of, past, ranges_of, ranges_of_nobody, up_to
 from retention.rules import Place, Range, Rule
@@ -47,7 +47,7 @@ def of_activation(activation: UUID) -> Iterator[list[Candidate]]:
 
 
 def _walk(rows: QuerySet[FailureProtocol]) -> Iterator[list[Candidate]]:
-    ordered = rows.annotate(lies=row_places.place()).order_by("occurred_at", "pk")
+    ordered = rows.annotate(lies=row_locations.place()).order_by("occurred_at", "pk")
     after: tuple[datetime, UUID] | None = None
     while True:
         following = ordered.filter(_past(*after), occurred_at__gte=after[0]) if after else ordered
@@ -243,7 +243,7 @@ def note_cleared(activations: Iterable[Activation], holding: Container[UUID]) ->
 
 def _delete(picked: Sequence[Candidate]) -> int:
     _keep_the_truth(picked)
-    return row_places.delete_these({each.place: each.id for each in picked})
+    return row_locations.delete_these({each.place: each.id for each in picked})
 
 
 def _delete_recovered(ids: Sequence[UUID]) -> int:

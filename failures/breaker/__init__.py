@@ -1,1 +1,0 @@
-"""The rule of the breaker, applied again to failures that are stored."""
