@@ -26,7 +26,7 @@ from kma.sdk.context import StandaloneContext
 from kma.sdk.encoding import encoded_message
 from kma.sdk.job import JobSpec, Question, Reply
 from kma.sdk.message import Message
-from kma.standalone.stop_signal import StopSignal, run_once
+from kma.standalone.run_agent import StopSignal, run_once
 
 __all__ = ["ACKNOWLEDGEMENT", "Action", "Outcome", "Result", "Sent", "as_json", "run_agent", "run_standalone"]
 

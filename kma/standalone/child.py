@@ -24,7 +24,7 @@ from kma.sdk.errors import SendRefused, TemporaryUnavailable
 from kma.sdk.job import JobSpec
 from kma.spool.journal import Journal
 from kma.standalone.lease import Lease, LeaseWatchdog
-from kma.standalone.stop_signal import StopSignal, run_once
+from kma.standalone.run_agent import StopSignal, run_once
 
 SLOT = 0
 _CHUNK = 256 * 1024

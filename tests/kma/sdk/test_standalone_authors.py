@@ -15,7 +15,7 @@ from kma.handling.handler import HandlingResult
 from kma.sdk import registry
 from kma.sdk.context import StandaloneContext
 from kma.sdk.job import JobSpec
-from kma.standalone.stop_signal import StopSignal, run_once
+from kma.standalone.run_agent import StopSignal, run_once
 from kma.testing import run_agent, run_standalone
 
 
