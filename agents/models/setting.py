@@ -311,12 +311,15 @@ class LaunchSetting(models.Model):
         problems: dict[str, Any] = {}
         stored = LaunchSetting.objects.filter(pk=self.pk).first() if self.pk else None
         problems |= agent_problems(self, stored)
-        if stored is None:
-            if self.takes_messages and (taken := next(filter(None, hooks.key_taken(self.key)), None)):
-                problems["key"] = taken
-            if problems:
-                raise ValidationError(problems)
-            return
+        if stored is not None:
+            problems |= self._changes_refused(stored)
+        elif self.takes_messages and (taken := next(filter(None, hooks.key_taken(self.key)), None)):
+            problems["key"] = taken
+        if problems:
+            raise ValidationError(problems)
+
+    def _changes_refused(self, stored: "LaunchSetting") -> dict[str, Any]:
+        problems: dict[str, Any] = {}
         if self.kind != stored.kind:
             problems["kind"] = _("The kind cannot be changed. Make a new setting.")
         if self.key != stored.key:
@@ -331,8 +334,7 @@ class LaunchSetting(models.Model):
             problems["ordered"] = refused
         if self.spread != stored.spread and (refused := self._in_use(stored)):
             problems["spread"] = refused
-        if problems:
-            raise ValidationError(problems)
+        return problems
 
     def _in_use(self, stored: "LaunchSetting") -> Any:
         """Returns why nothing can change now that its runs rely on, or None."""

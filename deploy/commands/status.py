@@ -110,7 +110,7 @@ def logs(config: Config, *, name: str | None, follow: bool, lines: int) -> int:
         return 130
     except BrokenPipeError:
         # `ma logs web | head` has seen enough; nothing may complain at exit either.
-        sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - open until the process ends
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - open until the process ends
     return 0
 
 

@@ -78,7 +78,7 @@ def _is_redis(pid: int, folder: str) -> bool:
     process = Path(f"/proc/{pid}")
     try:
         ours = process.stat().st_uid == os.getuid() and process_name(pid) in UNMARKED
-        return ours and os.readlink(process / "cwd") == folder
+        return ours and str((process / "cwd").readlink()) == folder
     except OSError:  # ended meanwhile
         return False
 

@@ -151,10 +151,8 @@ class DeadLetter(models.Model):
     properties = of_content("properties")
     annotations = of_content("annotations")
 
-    @property
-    def died_here(self) -> bool:
-        """It came from a subscription, where else somebody moved it here from another dead-letter queue."""
-        return self.orig_queue == self.setting_key
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.setting_key or self.queue}"
 
     def save(self, *args: Any, **how: Any) -> None:
         """Saves with its content. Many at once: `dlq.index.store`."""
@@ -165,8 +163,10 @@ class DeadLetter(models.Model):
                 content.letter_id = self.pk
                 content.save()
 
-    def __str__(self) -> str:
-        return f"#{self.pk} {self.setting_key or self.queue}"
+    @property
+    def died_here(self) -> bool:
+        """It came from a subscription, where else somebody moved it here from another dead-letter queue."""
+        return self.orig_queue == self.setting_key
 
 
 # -- what KMAs said about messages that were replayed --------------------------------------------------------

@@ -133,6 +133,9 @@ class FailureProtocol(models.Model):
             ),
         ]
 
+    def __str__(self) -> str:
+        return f"{self.exception_type} · {self.setting_key} @ {self.server_name}"
+
     @property
     def by_hand(self) -> bool:
         """A person sent its message, which blocked an ordered subscription, to the dead letters."""
@@ -142,9 +145,6 @@ class FailureProtocol(models.Model):
     def is_erased(self) -> bool:
         """What it held of a person was erased (`retention.erasure.protocols`)."""
         return self.message_key.startswith(ERASED)
-
-    def __str__(self) -> str:
-        return f"{self.exception_type} · {self.setting_key} @ {self.server_name}"
 
     @property
     def redelivered(self) -> bool:

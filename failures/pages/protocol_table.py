@@ -1,6 +1,6 @@
 """Protocols as rows of a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -92,32 +92,39 @@ class ProtocolTable(tables.Table):
 
 def protocol_tags(protocol: FailureProtocol) -> SafeString:
     """Words that change what a failure means, as small tags."""
-    words = []
-    if protocol.by_hand:
-        words.append(_("sent to the dead letters by a person"))
-    elif protocol.outcome == Outcome.NOTED.value:
-        words.append(protocol.get_outcome_display())
-    elif protocol.temporary:
-        words.append(_("temporary"))
-    if protocol.last_attempt:
-        words.append(_("last attempt"))
-    if protocol.disposition in (Disposition.EXCEPTION.value, Disposition.DISCARDED.value):
-        words.append(protocol.get_disposition_display())
-    if protocol.given_back:
-        words.append(_("was given back before"))
-    if not protocol.durable:
-        words.append(_("non-persistent"))
-    if protocol.is_erased:
-        words.append(_("erased"))
-    if not protocol.verified:
-        words.append(_("unverified"))
-    if protocol.activation_id is None:
-        words.append(_("unknown activation"))
-    if is_ahead(protocol):
-        words.append(_("clock ahead"))
-    elif skew_of(protocol) is not None:
-        words.append(_("clock differs"))
+    words = [word for word in (_kind_of_failure(protocol), *_marks(protocol), _clock(protocol)) if word]
     return SafeString("".join(format_html(' <span class="tag">{}</span>', word) for word in words))
+
+
+def _kind_of_failure(protocol: FailureProtocol) -> str:
+    if protocol.by_hand:
+        return _("sent to the dead letters by a person")
+    if protocol.outcome == Outcome.NOTED.value:
+        return protocol.get_outcome_display()
+    return _("temporary") if protocol.temporary else ""
+
+
+def _marks(protocol: FailureProtocol) -> Iterator[str]:
+    if protocol.last_attempt:
+        yield _("last attempt")
+    if protocol.disposition in (Disposition.EXCEPTION.value, Disposition.DISCARDED.value):
+        yield protocol.get_disposition_display()
+    if protocol.given_back:
+        yield _("was given back before")
+    if not protocol.durable:
+        yield _("non-persistent")
+    if protocol.is_erased:
+        yield _("erased")
+    if not protocol.verified:
+        yield _("unverified")
+    if protocol.activation_id is None:
+        yield _("unknown activation")
+
+
+def _clock(protocol: FailureProtocol) -> str:
+    if is_ahead(protocol):
+        return _("clock ahead")
+    return _("clock differs") if skew_of(protocol) is not None else ""
 
 
 def case_link(protocol: FailureProtocol) -> SafeString:

@@ -200,16 +200,19 @@ class ChildPool:
                 if worker.process is not None:
                     question = read_question(content)
                     self.asked.append(AgentQuestion(worker.process.pid, slot, number, question))
-            else:
-                work = worker.take(slot)
-                if work is not None:
-                    worker.useful = True
-                    failed = kind == frames.FAILED
-                    seconds = worker.seconds_of(slot) if failed else 0.0
-                    if failed:
-                        worker.halted_by = slot
-                    pid = worker.process.pid if worker.process is not None else 0
-                    yield HandlingEnd(work, frames.read_handled(kind, content), pid, seconds)
+            elif (work := worker.take(slot)) is not None:
+                yield self._end_of(work, worker, kind, slot, content)
+
+    def _end_of(
+        self, work: InFlight, worker: WorkerSlot, kind: int, slot: int, content: bytes
+    ) -> HandlingEnd:
+        worker.useful = True
+        failed = kind == frames.FAILED
+        seconds = worker.seconds_of(slot) if failed else 0.0
+        if failed:
+            worker.halted_by = slot
+        pid = worker.process.pid if worker.process is not None else 0
+        return HandlingEnd(work, frames.read_handled(kind, content), pid, seconds)
 
     def reply(self, asked: AgentQuestion, reply: Reply) -> None:
         """To the process that asked, if it is still there."""

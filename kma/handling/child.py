@@ -23,7 +23,7 @@ from contract.outcomes import Outcome
 from kma.handling import frames
 from kma.handling.channel import FrameReader, QuestionChannel
 from kma.handling.failure import describe
-from kma.handling.handler import Handler, load
+from kma.handling.handler import Handler, HandlingResult, load
 from kma.handling.time_limit import may_end_this_process
 from kma.sdk.job import JobSpec
 from kma.spool.journal import Journal
@@ -120,7 +120,7 @@ class Child:
         return Handler(registered, job)
 
     def _work(self, handler: Handler, job: JobSpec) -> int:
-        begin, finish, send = self._journal.begin, self._journal.finish, self._link.sendall
+        begin, send = self._journal.begin, self._link.sendall
         retiring = halted = False
         questions = self._questions
         while (received := self._next(halted)) is not None:
@@ -135,20 +135,11 @@ class Child:
             questions.begin(slot)
             handled = handler.handle(encoded, attempt, acknowledgement)
             if os.getpid() != self._pid:
-                os._exit(
-                    0
-                )  # user code forked and came back twice: the twin must not go on with the next message
+                # User code forked and came back twice: the twin must not go on with the next message.
+                os._exit(0)
             questions.end()
             failed = handled.outcome is not Outcome.RETURNED
-            if not failed:
-                # Before the answer: an answer that the parent never reads leaves no false `kma died`.
-                finish(slot, answering=bool(handled.sends))
-            if failed or handled.sends:
-                send(frames.handled_frame(slot, handled))
-            elif time.monotonic() - self._told_at > _TELL_AFTER:
-                self._tell()
-            else:
-                self._untold = True
+            self._answer(slot, handled, failed=failed)
             retiring = (failed and job.isolate) or self._is_too_large(job)
             if retiring:
                 send(frames.frame(frames.RETIRING))
@@ -159,6 +150,17 @@ class Child:
                     return self._give_up(error)
                 halted = True
         return 0
+
+    def _answer(self, slot: int, handled: HandlingResult, *, failed: bool) -> None:
+        if not failed:
+            # Before the answer: an answer that the parent never reads leaves no false `kma died`.
+            self._journal.finish(slot, answering=bool(handled.sends))
+        if failed or handled.sends:
+            self._link.sendall(frames.handled_frame(slot, handled))
+        elif time.monotonic() - self._told_at > _TELL_AFTER:
+            self._tell()
+        else:
+            self._untold = True
 
     def _next(self, halted: bool) -> frames.Frame | None:
         """The next frame, None at the end. While `halted` messages that come before RESUME are kept for

@@ -18,7 +18,7 @@ def peak_bytes() -> int:
     """Of this process, 0 where the kernel does not say. Not `ru_maxrss`: that begins with what the parent
     held."""
     try:
-        with open("/proc/self/status", "rb") as status:
+        with Path("/proc/self/status").open("rb") as status:
             for line in status:
                 if line.startswith(b"VmHWM:"):
                     return int(line.split()[1]) * 1024

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Generator, Iterable
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -139,7 +140,7 @@ class Command(BaseCommand):
     def _write(self, pieces: Iterable[str], path: str | None) -> None:
         """Raises OSError."""
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="") as file:
+            with Path(path).open("w", encoding="utf-8", newline="") as file:
                 file.writelines(pieces)
             return
         try:

@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from datetime import UTC, datetime
+from datetime import time as day_time
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -155,7 +156,7 @@ def _performed(operation: type[Operation[PipelineRun]], run: PipelineRun, **aske
 def _instant(text: str) -> datetime:
     """A day or an instant; without a zone it is UTC. Raises ValueError, which argparse tells."""
     day = parse_date(text)
-    found = datetime(day.year, day.month, day.day) if day else parse_datetime(text)
+    found = datetime.combine(day, day_time.min, UTC) if day else parse_datetime(text)
     if found is None:
         raise ValueError(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
