@@ -42,7 +42,7 @@ def end_overdue_outcomes() -> None:
 
 
 @shared_task(name="dlq.put_words")
-def put_words() -> None:
+def index_missing_words() -> None:
     """Words of dead letters that were stored before there was an index of them, or that a rebuild has not
     reached; a while at a time."""
     end = time.monotonic() + WORDS_TURN

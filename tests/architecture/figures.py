@@ -153,13 +153,14 @@ def empty_collections(tree: ast.Module) -> int:
 
 
 def names_defined_twice(sources: Sources) -> list[tuple[str, str]]:
-    """(app, name) of classes and functions, without those that Django finds by the name `Command`."""
+    """(app, name) of classes and functions, without commands, which Django finds by the name `Command`, and
+    the `main` of programs."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     names = Counter(
         (path.parts[0], node.name)
         for path, tree in sources.trees.items()
         for node in tree.body
-        if isinstance(node, kinds) and not node.name.startswith("_") and node.name != "Command"
+        if isinstance(node, kinds) and not node.name.startswith("_") and node.name not in ("Command", "main")
     )
     return [name for name, count in names.items() if count > 1]
 

@@ -56,9 +56,9 @@ def test_one_that_nobody_drives_any_more_is_gone_on_with(
     rebuild.step(timezone.now())
     assert found(root, "parcel") == [0, 1]
 
-    from dlq.tasks import put_words
+    from dlq.tasks import index_missing_words
 
-    put_words()
+    index_missing_words()
     assert found(root, "parcel") == [0, 1, 2, 3, 4] and rebuild.open_rebuild() is None
 
 
