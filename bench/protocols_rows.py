@@ -37,14 +37,12 @@ def make_few(rows: int) -> None:
     Nothing is counted of them."""
     from django.db import transaction
 
-    from console import database
+    from console.database import bulk
 
     _places()
     with transaction.atomic():
         for first in range(1, rows + 1, 5000):
-            database.insert_rows(
-                [_protocol(each, rows) for each in range(first, min(first + 5000, rows + 1))]
-            )
+            bulk.insert_rows([_protocol(each, rows) for each in range(first, min(first + 5000, rows + 1))])
 
 
 def _protocol(each: int, rows: int) -> Any:

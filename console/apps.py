@@ -7,6 +7,6 @@ class ConsoleConfig(AppConfig):
     verbose_name = _("Console")
 
     def ready(self) -> None:
-        from console import database
+        from console.database import bulk
 
-        database.register_lookups()
+        bulk.register_lookups()

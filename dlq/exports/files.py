@@ -17,7 +17,7 @@ from broker.amqp.codec import decode
 from broker.port import Message, MessageUndecodable
 from console.audit.log import Person, record
 from console.audit.models import AuditResult
-from console.database import quick
+from console.database.statements import quick
 from console.exports import Row, Stream
 from console.lists.keyset import Found, count_up_to, pieces
 from console.operations.refusals import Refused

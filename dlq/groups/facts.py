@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from console.database import quick
+from console.database.statements import quick
 from console.ui.amounts import number
 from contract.names import DEAD_LETTER_PREFIX
 from dlq.dead_letters.masks import Masks

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection
 
-from console.database import quick
+from console.database.statements import quick
 from console.lists import keyset
 from console.ui.amounts import about, number, two_digits
 from dlq.dead_letters.queries import days

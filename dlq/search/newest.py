@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
 
-from console.database import quick
+from console.database.statements import quick
 from console.lists import keyset
 from console.lists.keyset import Found
 from console.ui.amounts import about, number

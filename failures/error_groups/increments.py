@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from console import database
+from console.database import bulk
 from contract.fingerprint import normalised
 from failures.models import FailureDelta, FailureProtocol
 
@@ -18,7 +18,7 @@ Key = tuple[str, UUID, str, str, datetime, str]
 
 def note(protocols: Iterable[FailureProtocol]) -> None:
     """Called in the transaction that stores `protocols`: both are there, or neither."""
-    database.insert_rows(deltas(protocols))
+    bulk.insert_rows(deltas(protocols))
 
 
 def deltas(protocols: Iterable[FailureProtocol]) -> list[FailureDelta]:

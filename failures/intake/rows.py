@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 from django.db import DataError, IntegrityError, transaction
 
-from console import database
+from console.database import bulk
 from contract.messages import Record
 from contract.wire import ContractError
 from failures.intake.kinds.record_kind import BatchContext
@@ -32,7 +32,7 @@ def insert_each(rows: Sequence[Row]) -> dict[UUID, str]:
         return {}
     try:
         with transaction.atomic():
-            database.insert_rows(rows)
+            bulk.insert_rows(rows)
         return {}
     except OF_A_VALUE as error:
         log.warning("records stored one by one", reason=str(error))

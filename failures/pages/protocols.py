@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_safe
 
-from console.database import estimated_rows
+from console.database.statements import estimated_rows
 from console.exports import FORMATS, file_response
 from console.lists.keyset import BEFORE, PAGE, Page, Place, place_in
 from console.operations.refusals import Refused

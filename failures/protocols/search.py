@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from console.database import quick
+from console.database.statements import quick
 from console.lists.keyset import COUNTED, Found, Place
 from failures.models import FailureProtocol
 from failures.protocols.conditions import BY_TIME, Query, Way

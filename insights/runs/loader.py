@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from console import database
+from console.database import bulk
 from insights.archive import planning
 from insights.archive import planning as anew
 from insights.archive import report as results
@@ -109,10 +109,10 @@ def _insert(model: type[models.Model], folder: Path, run: PipelineRun) -> int:
         values = {field.attname: _value(field, row[field.attname]) for field in fields}
         waiting.append(model(run_id=run.pk, **values))
         if len(waiting) == AT_ONCE:
-            database.insert_rows(waiting)
+            bulk.insert_rows(waiting)
             waiting.clear()
         count += 1
-    database.insert_rows(waiting)
+    bulk.insert_rows(waiting)
     return count
 
 

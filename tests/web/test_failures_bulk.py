@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import DataError, IntegrityError, transaction
 
-from console import database
+from console.database import bulk
 from failures.error_groups.increments import deltas
 from failures.models import FailureDelta, FailureProtocol
 from tests.web.factories import HOSTILE, World
@@ -37,7 +37,7 @@ def test_every_value_comes_back_as_the_orm_stores_it(world: World) -> None:
         "number": 2**62,
     }
     one, other = twin(world, **fields), twin(world, **fields)
-    database.insert_rows([one, twin(world)])
+    bulk.insert_rows([one, twin(world)])
     other.save(force_insert=True)
 
     by_bulk, by_orm = stored(one.pk), stored(other.pk)
@@ -50,14 +50,14 @@ def test_every_value_comes_back_as_the_orm_stores_it(world: World) -> None:
 
 def test_a_key_that_the_database_counts_up_is_left_to_it(world: World) -> None:
     before = FailureDelta.objects.count()
-    database.insert_rows(deltas(world.protocols))
+    bulk.insert_rows(deltas(world.protocols))
 
     assert FailureDelta.objects.count() > before
     assert len(set(FailureDelta.objects.values_list("pk", flat=True))) == FailureDelta.objects.count()
 
 
 def test_nothing_is_nothing() -> None:
-    database.insert_rows([])
+    bulk.insert_rows([])
 
 
 def test_what_the_database_refuses_is_an_error_of_django_and_stores_none(world: World) -> None:
@@ -66,6 +66,6 @@ def test_what_the_database_refuses_is_an_error_of_django_and_stores_none(world: 
     again.pk = world.protocols[0].pk
     for rows in ([twin(world), again], [twin(world), twin(world, number=2**70)]):
         with pytest.raises((DataError, IntegrityError, OverflowError)), transaction.atomic():
-            database.insert_rows(rows)
+            bulk.insert_rows(rows)
 
     assert FailureProtocol.objects.count() == before

@@ -13,7 +13,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.provisioning import queue_counts as figures
-from console import broker, database
+from console import broker
+from console.database import bulk
 from contract.wire import dump
 from dlq.models import ReplayJob
 from dlq.replay.preflight.rules import CODES
@@ -124,7 +125,7 @@ def test_a_batch_is_followed_through_no_more_files(client: Client) -> None:
     for _ in range(TIMES):
         body = json.dumps(dump(spool.batch(reports.protocol(of), reports.recovered(of))))
         counted = ExecutedFiles()
-        with patch.object(database, "insert_rows", counted.until(database.insert_rows, are_protocols)):
+        with patch.object(bulk, "insert_rows", counted.until(bulk.insert_rows, are_protocols)):
             counted.start()
             client.post("/api/v1/protocols/", body, content_type="application/json", headers=bearer)
         assert not counted.running

@@ -1,18 +1,13 @@
-"""Describes what depends on the database: a lookup for many values, estimates, queries for somebody who
-waits."""
+"""Many values in one statement, and many rows at once."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from django.db import connection, models, transaction
-from django.db.models import Field, Lookup, QuerySet, UUIDField
-
-# Milliseconds after which PostgreSQL gives a statement up.
-PATIENCE = 5000
+from django.db import connection, models
+from django.db.models import Field, Lookup, UUIDField
 
 
 class Among(Lookup):
@@ -43,32 +38,6 @@ class Among(Lookup):
 
 def register_lookups() -> None:
     Field.register_lookup(Among)
-
-
-def estimated_rows(rows: QuerySet[Any]) -> int | None:
-    """Returns how many PostgreSQL expects from its statistics; SQLite keeps none."""
-    if connection.vendor != "postgresql":
-        return None
-    plan = rows.order_by().explain(format="json")
-    return int(json.loads(plan)[0]["Plan"]["Plan Rows"])
-
-
-@contextmanager
-def quick() -> Iterator[None]:
-    """Bounds statements on PostgreSQL: indexes wherever there is one, for a guess that matches are everywhere
-    is dear where they are not; and an end to every statement."""
-    if connection.vendor != "postgresql":
-        yield
-        return
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL statement_timeout = "
-                f"{PATIENCE}"
-            )
-        yield
-        with connection.cursor() as cursor:
-            cursor.execute("RESET enable_seqscan; RESET jit; RESET statement_timeout")
 
 
 # -- bulk insert: COPY on PostgreSQL, one prepared INSERT on SQLite ------------------------------------------
