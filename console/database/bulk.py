@@ -1,7 +1,7 @@
 """Many values in one statement, and many rows at once."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -38,6 +38,29 @@ class Among(Lookup):
 
 def register_lookups() -> None:
     Field.register_lookup(Among)
+
+
+# -- rows as a table within a statement ----------------------------------------------------------------------
+# One parameter, or one for each column: thousands of them would take longer to put into the statement than
+# the database takes to answer it.
+
+
+# Types of columns.
+WHOLE, INSTANT = "bigint", "timestamptz"
+
+
+def values_table(name: str, columns: dict[str, str], rows: Iterable[Sequence[Any]]) -> tuple[str, list[Any]]:
+    """`name(column, …) AS (…)` for a WITH, and its parameters. `columns`: the type of each; values as the
+    database has them."""
+    table = list(rows)
+    parameters: list[Any]
+    if connection.vendor == "sqlite":
+        each = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(len(columns)))
+        source, parameters = f"{each} FROM json_each(%s)", [json.dumps(table)]
+    else:
+        source = f"* FROM unnest({', '.join(f'%s::{kind}[]' for kind in columns.values())})"
+        parameters = [[row[place] for row in table] for place in range(len(columns))]
+    return f"{name}({', '.join(columns)}) AS (SELECT {source})", parameters
 
 
 # -- bulk insert: COPY on PostgreSQL, one prepared INSERT on SQLite ------------------------------------------

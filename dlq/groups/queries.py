@@ -7,12 +7,13 @@ from typing import Any
 
 from django.db import connection
 
+from console.database.bulk import WHOLE, values_table
 from console.database.statements import quick
 from console.lists import keyset
 from console.ui.amounts import about, number, two_digits
 from dlq.dead_letters.queries import days
 from dlq.dead_letters.queries import ranges as loose
-from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, WHOLE, ValueCount, type_of, values_table
+from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, ValueCount, type_of
 from dlq.groups.rules import Kind
 
 # Windows over the numbers of the dead letters of one range, how many dead letters are read in each, and in

@@ -9,7 +9,6 @@ therefore begins with the jobs.
 `failed_again`, `dead_again`, `unknown`); what was replayed or is unconfirmed and has none of these waits.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,6 +18,7 @@ from django.db import connection
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
+from console.database.bulk import WHOLE, values_table
 from dlq.models import (
     OPEN_JOBS,
     Action,
@@ -96,7 +96,6 @@ _FIELDS = [
 ]
 _TABLE = ReplayItem._meta.db_table
 _COLUMNS = ", ".join(f'"{field.column}"' for field in _FIELDS)
-_FROM = {"sqlite": "json_each(%s) AS given", "postgresql": "unnest(%s::bigint[]) AS given(value)"}
 
 
 def write_items(
@@ -116,16 +115,16 @@ def write_items(
     marks, values = [], []
     for field in _FIELDS:
         if field.attname == "letter_id":
-            marks.append("given.value")
+            marks.append("letter")
         else:
             marks.append("%s")
             values.append(field.get_db_prep_save(getattr(same, field.attname), connection))
-    given = json.dumps(list(letters)) if connection.vendor == "sqlite" else list(letters)
+    given, parameters = values_table("given", {"letter": WHOLE}, [(letter,) for letter in letters])
     with connection.cursor() as cursor:
         cursor.execute(
-            f"INSERT INTO {_TABLE} ({_COLUMNS}) SELECT {', '.join(marks)} FROM {_FROM[connection.vendor]} "
+            f"WITH {given} INSERT INTO {_TABLE} ({_COLUMNS}) SELECT {', '.join(marks)} FROM given "
             "WHERE true ON CONFLICT DO NOTHING",
-            [*values, given],
+            [*parameters, *values],
         )
 
 

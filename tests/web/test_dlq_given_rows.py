@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from dlq.dead_letters.queries.ranges import INSTANT, QUEUE, WHOLE, type_of, values_table
+from console.database.bulk import INSTANT, WHOLE, values_table
+from dlq.dead_letters.queries.ranges import QUEUE, type_of
 from dlq.models import DeadLetter
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]

@@ -9,16 +9,8 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from dlq.dead_letters.queries.ranges import (
-    INSTANT,
-    IS_DEAD,
-    QUEUE,
-    TABLE,
-    WHOLE,
-    ValueCount,
-    queues_table,
-    values_table,
-)
+from console.database.bulk import INSTANT, WHOLE, values_table
+from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, ValueCount, queues_table
 
 # Days with dead letters that are shown, and how many days of the calendar are looked at together.
 MOST = AT_ONCE = 31

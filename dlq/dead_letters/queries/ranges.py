@@ -1,7 +1,6 @@
 """Distinct values of what is dead, by a loose index scan: one step into the index per value, however many
 dead letters."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,41 +9,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import QuerySet
 
+from console.database.bulk import WHOLE, values_table
 from dlq.models import DeadLetter, LetterState
-
-# -- rows as a table within a statement ----------------------------------------------------------------------
-# One parameter, or one for each column: thousands of them would take longer to put into the statement than
-# the database takes to answer it.
-
-
-# Types of columns.
-WHOLE, INSTANT = "bigint", "timestamptz"
-QUEUE = "varchar(300)"
-
-
-def type_of(column: str) -> str:
-    """Returns the type of a column of the dead letters."""
-    return str(DeadLetter._meta.get_field(column).db_type(connection))
-
-
-def values_table(name: str, columns: dict[str, str], rows: Iterable[Sequence[Any]]) -> tuple[str, list[Any]]:
-    """`name(column, …) AS (…)` for a WITH, and its parameters. `columns`: the type of each; values as the
-    database has them."""
-    table = list(rows)
-    parameters: list[Any]
-    if connection.vendor == "sqlite":
-        each = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(len(columns)))
-        source, parameters = f"{each} FROM json_each(%s)", [json.dumps(table)]
-    else:
-        source = f"* FROM unnest({', '.join(f'%s::{kind}[]' for kind in columns.values())})"
-        parameters = [[row[place] for row in table] for place in range(len(columns))]
-    return f"{name}({', '.join(columns)}) AS (SELECT {source})", parameters
-
-
-def queues_table(name: str, queues: Iterable[str]) -> tuple[str, list[Any]]:
-    """Returns a table of queues alone: the column `q`."""
-    return values_table(name, {"q": QUEUE}, [(queue,) for queue in queues])
-
 
 TABLE = DeadLetter._meta.db_table
 # Each has an index (queue, column) of what is dead.
@@ -53,6 +19,17 @@ COLUMNS = frozenset({"fingerprint", "exception_type", "server_name", "activation
 IS_DEAD = f"state = '{LetterState.DEAD.value}'"
 # Queries of one statement: SQLite takes no more than 500.
 AT_ONCE = 200
+QUEUE = "varchar(300)"
+
+
+def type_of(column: str) -> str:
+    """Returns the type of a column of the dead letters."""
+    return str(DeadLetter._meta.get_field(column).db_type(connection))
+
+
+def queues_table(name: str, queues: Iterable[str]) -> tuple[str, list[Any]]:
+    """Returns a table of queues alone: the column `q`."""
+    return values_table(name, {"q": QUEUE}, [(queue,) for queue in queues])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db import connection
 
-from dlq.dead_letters.queries.ranges import INSTANT, IS_DEAD, QUEUE, TABLE, WHOLE, queues_table, values_table
+from console.database.bulk import INSTANT, WHOLE, values_table
+from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, queues_table
 
 # Queues of one statement. They are its values: a statement with a part for each takes longer to plan than to
 # carry out.
