@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from datetime import datetime
+from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import Any
 
@@ -67,65 +68,77 @@ def values_table(name: str, columns: dict[str, str], rows: Iterable[Sequence[Any
 # The rows are made by us, so each value has the type of its field already; nothing is read back.
 
 
-# What the driver does not take as it is. Everything else goes as the row holds it.
-_PREPARED = (models.JSONField, models.UUIDField, models.DateTimeField)
-
-
 def insert_rows(rows: Sequence[models.Model]) -> None:
-    """Raises what the database says, as Django's errors; then the transaction is spoilt."""
-    if not rows:
-        return
-    model = type(rows[0])
-    values = _values(model)
+    """A key that the database counts up is left to it where the first row has none. Raises what the database
+    says, as Django's errors; then the transaction is spoilt."""
+    if rows:
+        columns, values = _columns(type(rows[0]), rows[0].pk is not None)
+        insert_values(rows[0]._meta.db_table, columns, map(values, rows))
+
+
+def insert_values(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """The same of values as the driver takes them."""
+    into = f"{connection.ops.quote_name(table)} ({', '.join(map(connection.ops.quote_name, columns))})"
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             # The cursor's own `copy` is the driver's: without this its errors would not be Django's.
-            with connection.wrap_database_errors, cursor.copy(_copy(model)) as copy:
+            with connection.wrap_database_errors, cursor.copy(f"COPY {into} FROM STDIN") as copy:
                 for row in rows:
-                    copy.write_row(values(row))
+                    copy.write_row(row)
         else:
-            cursor.executemany(_statement(model), [values(row) for row in rows])
+            cursor.executemany(f"INSERT INTO {into} VALUES ({', '.join(['%s'] * len(columns))})", list(rows))
+
+
+def reserve_numbers(model: type[models.Model], count: int) -> Sequence[int]:
+    """Returns so many keys that no row has or will get, ascending. Call it in the transaction that uses
+    them."""
+    table = model._meta.db_table
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            sequence = f"pg_get_serial_sequence('{table}', 'id')"
+            cursor.execute(f"SELECT nextval({sequence}) FROM generate_series(1, %s)", [count])
+            return sorted(number for (number,) in cursor.fetchall())
+        # The transaction has the only write lock (IMMEDIATE), so the numbers that follow are ours.
+        cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
+        last = next(iter(cursor.fetchall()), (0,))[0]
+        return range(last + 1, last + 1 + count)
 
 
 @cache
-def _fields(model: type[models.Model]) -> list[Any]:
-    """A key that the database counts up is left to it."""
-    return [field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)]
-
-
-@cache
-def _values(model: type[models.Model]) -> Callable[[Any], list[Any]]:
-    fields = _fields(model)
+def _columns(model: type[models.Model], numbered: bool) -> tuple[list[str], Callable[[Any], list[Any]]]:
+    """Returns the columns of its rows, and what gives the values of one."""
+    fields: list[Any] = [
+        field for field in model._meta.concrete_fields if numbered or not isinstance(field, models.AutoField)
+    ]
     get = attrgetter(*(field.attname for field in fields))
-    native = connection.vendor == "postgresql"
-    prepared = [
-        (index, field)
-        for index, field in enumerate(fields)
-        if isinstance(
-            field.target_field if field.is_relation else field, models.JSONField if native else _PREPARED
-        )
+    adapters = [
+        (place, adapter)
+        for place, field in enumerate(fields)
+        if (adapter := _adapter(field.target_field if field.is_relation else field))
     ]
 
     def values(row: Any) -> list[Any]:
         found = list(get(row))
-        for index, field in prepared:
-            found[index] = field.get_db_prep_save(found[index], connection)
+        for place, adapter in adapters:
+            if found[place] is not None:
+                found[place] = adapter(found[place])
         return found
 
-    return values
+    return [field.column for field in fields], values
 
 
-def _columns(model: type[models.Model]) -> str:
-    return ", ".join(connection.ops.quote_name(field.column) for field in _fields(model))
+def _adapter(field: Any) -> Callable[[Any], Any] | None:
+    """Makes of a value what the driver takes; None: it takes the value as it is."""
+    if isinstance(field, models.JSONField):
+        return partial(field.get_db_prep_save, connection=connection)
+    if connection.vendor == "postgresql":
+        return None
+    if isinstance(field, models.UUIDField):
+        return attrgetter("hex")
+    return _plain_instant if isinstance(field, models.DateTimeField) else None
 
 
-@cache
-def _copy(model: type[models.Model]) -> str:
-    return f"COPY {connection.ops.quote_name(model._meta.db_table)} ({_columns(model)}) FROM STDIN"
-
-
-@cache
-def _statement(model: type[models.Model]) -> str:
-    marks = ", ".join(["%s"] * len(_fields(model)))
-    table = connection.ops.quote_name(model._meta.db_table)
-    return f"INSERT INTO {table} ({_columns(model)}) VALUES ({marks})"
+@lru_cache(1024)
+def _plain_instant(at: datetime) -> str | None:
+    """Most instants of many rows are the same few."""
+    return connection.ops.adapt_datetimefield_value(at)
