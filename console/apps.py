@@ -7,6 +7,10 @@ class ConsoleConfig(AppConfig):
     verbose_name = _("Console")
 
     def ready(self) -> None:
-        from console.database import bulk
+        from django.db.models import Field
 
-        bulk.register_lookups()
+        from console.database.bulk import Among
+        from console.database.texts import register_has_part
+
+        Field.register_lookup(Among)
+        register_has_part()

@@ -12,10 +12,9 @@ class FailuresConfig(AppConfig):
             audit_codes,  # noqa: F401 - words of what entries hold
         )
         from failures.intake.spools import stored_up_to
-        from failures.protocols import conditions, setting_removal
+        from failures.protocols import setting_removal
         from failures.protocols.messages import known_attempts, unresolved
 
-        conditions.register_lookups()
         hooks.known_attempts.implement(known_attempts)
         hooks.unresolved_messages.implement(unresolved)
         hooks.stored_less.implement(stored_up_to)

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from django.db import connection, models
-from django.db.models import Field, Lookup, UUIDField
+from django.db.models import Lookup, UUIDField
 
 
 class Among(Lookup):
@@ -35,10 +35,6 @@ class Among(Lookup):
         if not isinstance(field, UUIDField):
             return list(self.rhs)
         return [field.get_db_prep_value(value, connection) for value in self.rhs]
-
-
-def register_lookups() -> None:
-    Field.register_lookup(Among)
 
 
 # -- rows as a table within a statement ----------------------------------------------------------------------

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.backends.signals import connection_created
-from django.db.models import CharField, F, Field, Q, TextField, Value
+from django.db.models import F, Field, Q, Value
 from django.db.models.functions import Coalesce
-from django.db.models.lookups import Exact, IContains
+from django.db.models.lookups import Exact
 
 from agents.models import LaunchSetting, Server
 from console.filters import SPANS
@@ -144,35 +143,3 @@ def _of_name(column: str, number: int | None) -> Way:
     if number is None or FailureProtocol.objects.filter(nameless).exists():
         starts.append(Start(nameless, exact=False))
     return Way(column, tuple(starts))
-
-
-# -- `icontains` whatever the case of any script -------------------------------------------------------------
-# SQLite's LIKE knows the case of ASCII only, PostgreSQL's of all.
-
-
-FUNCTION = "ma_has_part"
-
-
-def has_part(text: str | None, part: str) -> bool | None:
-    """`part` is folded already. None where there is no text."""
-    return None if text is None else part in str(text).casefold()
-
-
-class HasPart(IContains):
-    def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
-        if not self.rhs_is_direct_value():
-            sql, params = self.as_sql(compiler, connection)
-            return sql, list(params)
-        text, params = self.process_lhs(compiler, connection)
-        return f"{FUNCTION}({text}, %s)", [*params, str(self.rhs).casefold()]
-
-
-def _connected(connection: Any, **_signal: Any) -> None:
-    if connection.vendor == "sqlite":
-        connection.connection.create_function(FUNCTION, 2, has_part, deterministic=True)
-
-
-def register_lookups() -> None:
-    for each in (CharField, TextField):
-        each.register_lookup(HasPart)
-    connection_created.connect(_connected, dispatch_uid=FUNCTION)
