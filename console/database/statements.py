@@ -1,8 +1,9 @@
-"""Estimates, and bounds on statements for somebody who waits."""
+"""Estimates, bounds on statements, and expressions that each database says in its own words."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
@@ -36,3 +37,33 @@ def quick() -> Iterator[None]:
         yield
         with connection.cursor() as cursor:
             cursor.execute("RESET enable_seqscan; RESET jit; RESET statement_timeout")
+
+
+def oldest_transaction() -> datetime | None:
+    """Returns when the oldest one of others began that is not over on PostgreSQL. SQLite has one writer."""
+    if connection.vendor != "postgresql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        began: datetime | None = cursor.fetchone()[0]
+    return began
+
+
+# -- expressions ---------------------------------------------------------------------------------------------
+
+
+def uuid_text(column: str) -> str:
+    """Its canonical text: SQLite keeps 32 digits."""
+    if connection.vendor != "sqlite":
+        return f"CAST({column} AS text)"
+    parts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+    return " || '-' || ".join(f"substr({column}, {first}, {length})" for first, length in parts)
+
+
+def json_value(column: str, name: str, kind: str = "text") -> str:
+    if connection.vendor == "sqlite":
+        return f"json_extract({column}, '$.{name}')"
+    return f"CAST({column} ->> '{name}' AS {kind})"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 
-from insights.archive.kinds import ArchivedKind
+from insights.archive.statements import ArchivedKind
 
 BLOCK_ROWS = 250_000
 # Parts of a block that are read beside each other.

@@ -10,11 +10,11 @@ from django.db import connection, transaction
 from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 
 from agents.models import LaunchSetting
-from insights.archive import statements
+from console.database.location import jdbc_url
+from console.database.statements import oldest_transaction
 from insights.archive.block_boundaries import Cut, cut, day_of
-from insights.archive.kinds import ArchivedKind, iso
 from insights.archive.readiness import is_on
-from insights.archive.statements import KINDS
+from insights.archive.statements import KINDS, ArchivedKind, iso
 from insights.models.archive import IN_LINE, ArchiveBlock, BlockState, Recomputation
 
 # -- days that are over and have many blocks become one block ------------------------------------------------
@@ -170,7 +170,6 @@ def source() -> Plan:
     `environment` gives."""
     masks = LaunchSetting.objects.order_by().values_list("key", "masked_properties")
     return {
-        "kind": connection.vendor,
         "url_env": URL,
         "user_env": USER,
         "password_env": PASSWORD,
@@ -182,15 +181,9 @@ def source() -> Plan:
 
 
 def environment() -> Mapping[str, str]:
+    """Raises KeyUnreadable."""
     known = connection.settings_dict
-    if connection.vendor == "sqlite":
-        # Read only: a database that is away is told of instead of made anew.
-        return {URL: f"jdbc:sqlite:{known['NAME']}?open_mode=1&busy_timeout=20000", USER: "", PASSWORD: ""}
-    return {
-        URL: statements.postgresql_url(known),
-        USER: str(known["USER"]),
-        PASSWORD: str(known["PASSWORD"]),
-    }
+    return {URL: jdbc_url(known), USER: str(known["USER"]), PASSWORD: str(known["PASSWORD"])}
 
 
 def new_blocks(*, anew: bool = False) -> dict[str, list[int]]:
@@ -218,16 +211,8 @@ def preview_blocks(now: datetime) -> dict[str, int]:
 def _upper(now: datetime) -> datetime:
     """Returns up to which instant everything that was received is committed, as far as the database tells."""
     upper = now - LAG
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() "
-                "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-            )
-            oldest = cursor.fetchone()[0]
-        if oldest is not None:
-            upper = min(upper, oldest - MARGIN)
-    return upper
+    began = oldest_transaction()
+    return upper if began is None else min(upper, began - MARGIN)
 
 
 def _plan_kind(kind: ArchivedKind, upper: datetime, now: datetime) -> None:

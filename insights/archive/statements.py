@@ -1,21 +1,62 @@
-"""Describes what is archived of each kind, as the statement that reads it; and how the pipeline reaches the
-database."""
+"""Describes what is archived: each kind by the statement that reads it."""
 
-from collections.abc import Mapping
-from pathlib import Path
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db import connection
+from django.db.models import Min, QuerySet
 
 from agents.models import Activation, BreakerTrip, Run
-from console.reasons import Reason
+from console.database.statements import json_value, uuid_text
 from dlq.models import DeadLetter, Outcome, ReplayItem
 from dlq.models.replay import DELIVERING
 from failures.models import FailureProtocol, RecoveredMessage
-from insights.archive.kinds import ArchivedKind, json, json_value, uuid
-from insights.reasons import KEY_UNREADABLE
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedKind:
+    """`rows`: those that belong to it sooner or later, `received`: the field by which. `statement()`: SQL
+    that answers the columns of `pipeline.schemas`. Where rows may change after they were archived it has
+    `{first}` and `{last}`, and also answers those that were touched in that range; else the range is asked of
+    the column `received`."""
+
+    name: str
+    rows: Callable[[], QuerySet[Any]]
+    received: str
+    statement: Callable[[], str]
+
+    @property
+    def ranged(self) -> bool:
+        return "{first}" not in self.statement()
+
+    def within(self, first: datetime, last: datetime) -> QuerySet[Any]:
+        return self.rows().filter(**{f"{self.received}__gte": first, f"{self.received}__lt": last}).order_by()
+
+    def count(self, first: datetime, last: datetime) -> int:
+        """Counts what the statement answers for a range."""
+        if self.ranged:
+            return self.within(first, last).count()
+        parts = re.split(r"\{(first|last)\}", self.statement())
+        ends = {"first": first, "last": last}
+        parameters = [connection.ops.adapt_datetimefield_value(ends[name]) for name in parts[1::2]]
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT COUNT(*) FROM ({'%s'.join(parts[::2])}) counted", parameters)
+            return int(cursor.fetchone()[0])
+
+    def earliest(self, first: datetime | None = None, last: datetime | None = None) -> datetime | None:
+        rows = self.rows() if first is None or last is None else self.within(first, last)
+        found: datetime | None = rows.order_by().aggregate(first=Min(self.received))["first"]
+        return found
+
+
+def iso(at: datetime) -> str:
+    """Returns it as plans and manifests write it: the order of these texts is the order in time."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
 
 # Activations of which something came late: what is known of them and of their runs may have changed by it.
 TOUCHED = """
@@ -28,22 +69,20 @@ TOUCHED = """
 
 def protocols() -> str:
     return f"""
-        SELECT {uuid("id")} AS id, {uuid("spool")} AS spool, number, setting_key,
-               {uuid("activation_uuid")} AS activation, epoch, server_name AS server, agent, agent_version,
-               outcome,
-               exception_type, exception_text, traceback, fingerprint, place, temporary, counted,
-               last_attempt,
-               successes_before, message_key, message_key_weak, queue, destination, attempt, delivery_count,
-               body_digest, body_size, {json("properties")} AS properties, given_back, duration_seconds,
-               memory_peak_bytes, clock_skew_seconds, traceparent, occurred_at, received_at,
-               disposition, durable
+        SELECT {uuid_text("id")} AS id, {uuid_text("spool")} AS spool, number, setting_key,
+               {uuid_text("activation_uuid")} AS activation, epoch, server_name AS server, agent,
+               agent_version, outcome, exception_type, exception_text, traceback, fingerprint, place,
+               temporary, counted, last_attempt, successes_before, message_key, message_key_weak, queue,
+               destination, attempt, delivery_count, body_digest, body_size,
+               CAST(properties AS text) AS properties, given_back, duration_seconds, memory_peak_bytes,
+               clock_skew_seconds, traceparent, occurred_at, received_at, disposition, durable
         FROM failures_failureprotocol
     """
 
 
 def recovered() -> str:
     return f"""
-        SELECT {uuid("id")} AS id, setting_key, {uuid("activation_uuid")} AS activation, server_name
+        SELECT {uuid_text("id")} AS id, setting_key, {uuid_text("activation_uuid")} AS activation, server_name
         AS server,
                message_key, attempt, occurred_at, received_at
         FROM failures_recoveredmessage
@@ -52,10 +91,10 @@ def recovered() -> str:
 
 def activations() -> str:
     return f"""
-        SELECT {uuid("a.id")} AS id, s.key AS setting_key, a.state, a.trigger AS "trigger", a.well,
-               {json("a.reason")} AS reason,
+        SELECT {uuid_text("a.id")} AS id, s.key AS setting_key, a.state, a.trigger AS "trigger", a.well,
+               CAST(a.reason AS text) AS reason,
                a.started_at, a.ended_at, {json_value("a.launched_with", "breaker_m", "integer")} AS breaker_m,
-               lower({json_value("a.launched_with", "spread")}) AS mode, {json("a.launched_with")}
+               lower({json_value("a.launched_with", "spread")}) AS mode, CAST(a.launched_with AS text)
                AS launched_with
         FROM agents_activation a JOIN agents_launchsetting s ON s.id = a.setting_id
         WHERE (a.ended_at >= {{first}} AND a.ended_at < {{last}})
@@ -65,7 +104,7 @@ def activations() -> str:
 
 def runs() -> str:
     return f"""
-        SELECT {uuid("r.activation_id")} AS activation, s.key AS setting_key, v.name AS server, r.epoch,
+        SELECT {uuid_text("r.activation_id")} AS activation, s.key AS setting_key, v.name AS server, r.epoch,
         r.state,
                r.handled, r.failed, r.temporary, r.recovered, r.restarts, r.created_at, r.closed_at
         FROM agents_run r JOIN agents_activation a ON a.id = r.activation_id
@@ -78,7 +117,7 @@ def runs() -> str:
 def trips() -> str:
     """Again when a person has enabled the setting."""
     return f"""
-        SELECT t.id, s.key AS setting_key, {uuid("t.activation_id")} AS activation,
+        SELECT t.id, s.key AS setting_key, {uuid_text("t.activation_id")} AS activation,
                (SELECT v.name FROM agents_interruption i JOIN agents_server v ON v.id = i.server_id
                 WHERE i.trip_id = t.id ORDER BY i.occurred_at, i.id LIMIT 1) AS server,
                t.reason, t.exception_type, t.at, t.ended_at AS enabled_again_at, t.reopened
@@ -95,8 +134,8 @@ def letters() -> str:
     return f"""
         SELECT d.id, d.queue, d.orig_message_id, d.setting_key, d.message_key, d.fingerprint,
         d.exception_type, d.place,
-               d.server_name AS server, {uuid("d.activation_uuid")} AS activation, d.agent_version, d.size,
-               {json("c.properties")} AS properties, {body} AS body, d.delivery_count, d.chapter,
+               d.server_name AS server, {uuid_text("d.activation_uuid")} AS activation, d.agent_version,
+               d.size, CAST(c.properties AS text) AS properties, {body} AS body, d.delivery_count, d.chapter,
                d.protocol_at,
                d.seen_at
         FROM dlq_deadletter d LEFT JOIN dlq_lettercontent c ON c.letter_id = d.id
@@ -113,8 +152,8 @@ def replays() -> str:
     ago it was."""
     delivering = ", ".join(f"'{action}'" for action in DELIVERING)
     return f"""
-        SELECT i.id, {uuid("i.job_id")} AS job, j.action, i.letter_id AS letter, d.setting_key, j.target_key,
-               d.message_key, d.fingerprint, d.exception_type, d.seen_at AS died_at,
+        SELECT i.id, {uuid_text("i.job_id")} AS job, j.action, i.letter_id AS letter, d.setting_key,
+               j.target_key, d.message_key, d.fingerprint, d.exception_type, d.seen_at AS died_at,
                COALESCE(p.moved_at, p.planned_at) AS given_back_at, i.outcome, i.outcome_at
         FROM dlq_replayitem i JOIN dlq_replayjob j ON j.id = i.job_id
         JOIN dlq_deadletter d ON d.id = i.letter_id
@@ -147,52 +186,3 @@ KINDS = {
         ArchivedKind("replays", _settled_outcomes, "outcome_at", replays),
     )
 }
-
-
-# -- how the pipeline reaches the database -------------------------------------------------------------------
-
-
-# The site's database as the pipeline's JDBC driver is told of it, with the same TLS as Django's connection.
-#
-# pgjdbc takes the names that libpq has, with two differences. Its `require` verifies nothing, where libpq's
-# verifies the authority as soon as `sslrootcert` is given. And it reads a client's key as PKCS-8 in DER, or
-# PKCS-12, never as PEM.
-PKCS12 = (".p12", ".pfx")
-DER = ".pk8"
-PEM = b"-----BEGIN"
-
-
-class KeyUnreadable(Exception):
-    """The driver cannot read the client's key as it is. `why` says the command that makes one that it
-    reads."""
-
-    def __init__(self, why: Reason) -> None:
-        super().__init__(why)
-        self.why = why
-
-
-def postgresql_url(known: Mapping[str, Any]) -> str:
-    """Makes it of an entry of DATABASES. Raises KeyUnreadable."""
-    host, port = known["HOST"] or "localhost", known["PORT"] or "5432"
-    parameters = {"connectTimeout": "10", "tcpKeepAlive": "true", **tls(known.get("OPTIONS") or {})}
-    database, asked = quote(str(known["NAME"]), safe=""), urlencode(parameters, quote_via=quote)
-    return f"jdbc:postgresql://{host}:{port}/{database}?{asked}"
-
-
-def tls(options: Mapping[str, Any]) -> dict[str, str]:
-    found = {name: str(options[name]) for name in ("sslmode", "sslrootcert", "sslcert") if options.get(name)}
-    if found.get("sslmode") == "require" and "sslrootcert" in found:
-        found["sslmode"] = "verify-ca"
-    if key := options.get("sslkey"):
-        found["sslkey"] = _readable_key(Path(str(key)))
-    return found
-
-
-def _readable_key(key: Path) -> str:
-    """The key itself, or the one in DER beside it."""
-    if key.suffix in PKCS12 or not key.read_bytes().startswith(PEM):
-        return str(key)
-    converted = key.with_name(key.name + DER)
-    if converted.exists():
-        return str(converted)
-    raise KeyUnreadable(KEY_UNREADABLE(key=str(key), converted=str(converted)))

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from django.conf import settings
 
+from console.database.location import KeyUnreadable
 from console.jobs import detached
 from console.reasons import Reason
 from insights.archive import planning
 from insights.archive.readiness import submit_program
-from insights.archive.statements import KeyUnreadable
-from insights.reasons import APPLICATION_ENDED, NO_SUBMIT, TOO_LARGE, TOO_LONG
+from insights.reasons import APPLICATION_ENDED, KEY_UNREADABLE, NO_SUBMIT, TOO_LARGE, TOO_LONG
 from insights.runs.claim import Hold, RunLost
 from insights.runs.folder import RunFolder
 from insights.runs.loader import drivers
@@ -157,7 +157,7 @@ def _environment(hold: Hold) -> dict[str, str]:
     try:
         database = planning.environment()
     except KeyUnreadable as error:
-        raise RunFailed(error.why) from error
+        raise RunFailed(KEY_UNREADABLE(key=str(error.key), converted=str(error.converted))) from error
     kept = {
         name: value
         for name, value in detached.environment().items()

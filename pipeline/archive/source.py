@@ -89,11 +89,12 @@ class Source:
 
     @classmethod
     def of_plan(cls, plan: Mapping[str, Any], environ: Mapping[str, str]) -> "Source":
-        """`plan`: {"kind", "url_env", "user_env", "password_env", "statements", "masks"}; secrets are in
-        variables that it names."""
+        """`plan`: {"url_env", "user_env", "password_env", "statements", "masks"}; secrets are in variables
+        that it names."""
+        url = environ[plan["url_env"]]
         return cls(
-            kind=plan["kind"],
-            url=environ[plan["url_env"]],
+            kind=url.split(":")[1],
+            url=url,
             user=environ.get(plan.get("user_env", ""), ""),
             password=environ.get(plan.get("password_env", ""), ""),
             statements=plan["statements"],

@@ -49,7 +49,7 @@ class House:
         source = self.database.source
         self.plan: dict[str, Any] = {
             "archive": str(folder / "archive"),
-            "source": {"kind": "sqlite", "url_env": "JDBC", "statements": dict(source.statements)},
+            "source": {"url_env": "JDBC", "statements": dict(source.statements)},
             "blocks": [
                 block(1, NOON, NOON + minutes(10)), block(2, NOON + minutes(10), NOON + minutes(20),
                 splits=splits),
