@@ -28,6 +28,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from agents.models import LaunchSetting, Server
 from agents.models.parameters import UnreadableJson
 from console.audit.models import AuditEntry
+from console.database.location import database_file
 from console.processes import ProcessHeartbeat
 from contract.text import storable
 from dlq.models import DeadLetter, WordRebuild
@@ -63,7 +64,7 @@ class Table:
 
 def check_source(now: datetime) -> None:
     """Raises NotMoved."""
-    if connection.vendor != "sqlite":
+    if database_file() is None:
         raise NotMoved("The site is not on SQLite: there is nothing to move.")
     migrations = MigrationExecutor(connection)
     if migrations.migration_plan(migrations.loader.graph.leaf_nodes()):

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 
 from agents.models import LaunchSetting, Spread
+from console.database.location import database_bytes
 from console.processes import last_heartbeat
 from insights.models import PipelineRun
 from insights.runs import loader
@@ -29,7 +29,7 @@ def plan_of(run: PipelineRun, folder: RunFolder, now: datetime) -> Plan:
         "until": run.until.isoformat() if run.until else None,
         "settings": _settings(),
         "retention": _retention(),
-        "database_bytes": _database_bytes(),
+        "database_bytes": database_bytes(),
         "results": str(folder.results) if is_local(run.master) else f"{_archive_url()}/results/{run.pk}",
         "results_local": str(folder.results),
         "progress": str(folder.progress),
@@ -67,15 +67,6 @@ def _retention() -> dict[str, Any]:
         "silent_days": settings.MA_RETENTION_SILENT_DAYS or None,
         "last_run_at": last.isoformat() if last else None,
     }
-
-
-def _database_bytes() -> int | None:
-    if connection.vendor == "sqlite":
-        path = Path(connection.settings_dict["NAME"])
-        return path.stat().st_size if path.exists() else None
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_database_size(current_database())")
-        return int(cursor.fetchone()[0])
 
 
 def _write(path: Path, plan: Plan) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
-from django.db import connection
 
 from agents.models import Server
 from agents.site.components import unknown_proxy_seen
 from broker.port import AccessRefused, Account, BrokerError
 from broker.stomp.client import StompManagement
+from console.database.location import database_file, server_clock
 from ma_site.checks.finding import Finding, bad, good, register_check
 
 # Where ./ma keeps the passwords of this machine's installation.
@@ -66,10 +66,8 @@ def check_clock(now: datetime) -> Iterator[Finding]:
         f"server {server.name}": server.clock_skew_seconds
         for server in Server.objects.exclude(last_seen_at=None)
     }
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT clock_timestamp()")
-            skews["database"] = (cursor.fetchone()[0] - datetime.now(UTC)).total_seconds()
+    if at := server_clock():
+        skews["database"] = (at - datetime.now(UTC)).total_seconds()
     wrong = {name: skew for name, skew in skews.items() if abs(skew) > MOST_SECONDS}
     for name, skew in wrong.items():
         yield bad(
@@ -112,10 +110,6 @@ def problem_at(place: str | Path) -> str:
     return problem(facts.f_bavail * facts.f_frsize, facts.f_blocks * facts.f_frsize, free_files)
 
 
-def folder_of_sqlite() -> Path:
-    return Path(str(connection.settings_dict["NAME"])).absolute().parent
-
-
 def problem(free: int, total: int, free_files: int) -> str:
     """Returns what is wrong; empty: nothing, or a file system that does not say how large it is."""
     if not total:
@@ -149,8 +143,8 @@ def _places() -> dict[str, list[str]]:
     """One folder of each file system, with what stands on it."""
     data = Path(settings.MA_DATA)
     wanted = {"data folder": data, "broker": data / "broker", "spools": data / "kma", "logs": data / "log"}
-    if connection.vendor == "sqlite":
-        wanted["database"] = folder_of_sqlite()
+    if file := database_file():
+        wanted["database"] = file.absolute().parent
     if settings.MA_ARCHIVE_URL.startswith("file://"):
         wanted["archive"] = Path(unquote(urlsplit(settings.MA_ARCHIVE_URL).path))
     found: dict[int, tuple[str, list[str]]] = {}

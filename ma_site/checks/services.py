@@ -14,9 +14,10 @@ from agents.site.components import note_state, ping
 from broker.amqp.browser import AmqpBrowser
 from broker.port import AccessRefused, BrokerError
 from console.broker import management
+from console.database.location import database_file, database_version, durability_problems
 from contract.names import UNKNOWN, dead_letter_queue
 from ma_site.checks.finding import Finding, bad, good, register_check
-from ma_site.checks.host import folder_of_sqlite, problem_at
+from ma_site.checks.host import problem_at
 
 
 @register_check("redis", 30)
@@ -99,46 +100,24 @@ def check_migrations(now: datetime) -> Iterator[Finding]:
 # -- the database answers, takes writes, and keeps what it has confirmed -------------------------------------
 
 
-# Of PostgreSQL: where one of these is off, a commit may be gone after the machine failed, though its KMA was
-# told that it is stored and keeps its copy for some hours only.
-LASTING = ("fsync", "full_page_writes", "synchronous_commit")
-
-
 @register_check("database", 10)
 def check_database(now: datetime) -> Iterator[Finding]:
-    vendor = connection.vendor
     try:
-        told = _asked("PRAGMA journal_mode" if vendor == "sqlite" else "SHOW server_version")
-        passing = [] if vendor == "sqlite" else [name for name in LASTING if _asked(f"SHOW {name}") == "off"]
+        found, problems = database_version(), list(durability_problems())
         note_state("database", ComponentCondition.OK, now)
     except DatabaseError as error:
-        yield bad(f"{vendor} does not do its work: {error}", _advice(str(error)))
+        yield bad(f"{connection.display_name} does not do its work: {error}", _advice(str(error)))
         return
-    if vendor == "sqlite" and told != "wal":
-        yield bad(
-            f"SQLite is in journal mode {told}, not wal",
-            "Put the file on a local disk: WAL needs shared memory.",
-        )
-        return
-    yield good(f"{vendor} ({told}) reads and writes")
-    if passing:
-        yield bad(
-            f"PostgreSQL may lose what it has confirmed when its machine fails: {', '.join(passing)} is off",
-            "Switch it on in postgresql.conf (or for the role) and reload: KMAs soon delete what is said to "
-            "be stored.",
-        )
+    yield good(f"{found} reads and writes")
+    for problem, advice in problems:
+        yield bad(problem, advice)
 
 
 def _advice(error: str) -> str:
     """SQLite has many words for a full disk; the disk itself has one."""
-    if connection.vendor == "sqlite" and folder_of_sqlite().exists() and problem_at(folder_of_sqlite()):
+    file = database_file()
+    if file and file.parent.exists() and problem_at(file.parent):
         return "Make room on its disk: see “disk” above. The schema is not the cause."
     if "No space left" in error:
         return "Make room on the disk of PostgreSQL's machine; leave its data folder and pg_wal alone."
     return "Look at MA_DATABASE_URL; then ./ma manage migrate."
-
-
-def _asked(question: str) -> str:
-    with connection.cursor() as cursor:
-        cursor.execute(question)
-        return str(cursor.fetchone()[0])

@@ -113,7 +113,7 @@ def _database() -> Part:
 
     seconds = _timed(ask)
     state = OK if seconds < SLOW_SECONDS else DEGRADED
-    return Part(_("Database"), state, f"{connection.vendor} · {_milliseconds(seconds)}")
+    return Part(_("Database"), state, f"{connection.display_name} · {_milliseconds(seconds)}")
 
 
 def _redis() -> Part:

@@ -21,10 +21,10 @@ from agents.servers import admission
 from agents.settings.enable import disable_setting
 from broker.port import Account, BrokerUnavailable, Outgoing
 from console import broker as broker_service
+from console.database import location
 from console.reasons import said
 from console.tokens.models import ApiToken
 from failures.models import SpoolMark
-from ma_site.checks import services
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
 from ma_site.demo.orders import DECK, order
 from ma_site.management.commands import prepare
@@ -276,7 +276,7 @@ def test_the_doctor_finds_a_whole_house_in_order(
     redis_server: Any,
     settings: Any, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(services, "LASTING", ())  # the cluster of the tests waits for no disk
+    monkeypatch.setattr(location, "LASTING", ())  # the cluster of the tests waits for no disk
     settings.MA_REDIS_URL = redis_server.url
     run("provision")
     make_alive(server, second_server, now=timezone.now())
@@ -417,5 +417,5 @@ def test_the_doctor_tells_where_a_commit_may_be_lost_with_its_machine(
         return
     bad_ones = [each.detail for each in told() if not each.ok]
     assert len(bad_ones) == 1 and "fsync, full_page_writes, synchronous_commit" in bad_ones[0]
-    monkeypatch.setattr(services, "LASTING", ("track_counts",))
+    monkeypatch.setattr(location, "LASTING", ("track_counts",))
     assert [each.ok for each in told()] == [True]
