@@ -39,6 +39,14 @@ def quick() -> Iterator[None]:
             cursor.execute("RESET enable_seqscan; RESET jit; RESET statement_timeout")
 
 
+def bound_lock_waits(milliseconds: int) -> None:
+    """Waits no longer for a lock until the end of the transaction; SQLite does by the busy timeout of the
+    connection."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = {int(milliseconds)}")
+
+
 def oldest_transaction() -> datetime | None:
     """Returns when the oldest one of others began that is not over on PostgreSQL. SQLite has one writer."""
     if connection.vendor != "postgresql":

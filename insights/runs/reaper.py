@@ -9,11 +9,12 @@ from urllib.parse import unquote, urlsplit
 
 import structlog
 from django.conf import settings
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 from django.db.models import Min
 from django.utils import timezone
 
 from agents.models import Server
+from console.database.statements import bound_lock_waits
 from console.jobs import detached
 from console.jobs.job import NOBODY
 from console.operations.refusals import Refused
@@ -32,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 # For a run that nobody begins: no worker, or a process that ends before it takes it.
 UNBEGUN = 10 * TAKEN_WITHIN
-# So long the row is waited for on PostgreSQL; on SQLite it is the busy timeout of the connection.
+# So long the row is waited for.
 LOCK_MILLISECONDS = 20_000
 
 
@@ -88,9 +89,7 @@ def _end_row(run: PipelineRun, problem: Reason) -> bool:
     )
     state = PipelineState.CANCELLED if run.cancel_asked_at else PipelineState.DEAD
     with transaction.atomic():
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL lock_timeout = {int(LOCK_MILLISECONDS)}")
+        bound_lock_waits(LOCK_MILLISECONDS)
         ended = mine.update(**NOBODY, state=state, open=None, ended_at=timezone.now(), problem=problem)
         return bool(ended)
 
