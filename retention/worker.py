@@ -10,8 +10,8 @@ import structlog
 from django.db.models import Q
 
 from agents.models import LaunchSetting
+from console.database.writes import checkpoints_apart
 from console.jobs.worker import Wait, Worker, run
-from retention import batches
 from retention.ages import activations, dead_letters, error_groups, limits, replays
 from retention.batches import Chunks, TimeIsUp
 from retention.models import PART_FAILED, RetentionFigure, RetentionRun, RetentionState
@@ -57,7 +57,7 @@ class RetentionWorker(Worker[RetentionRun]):
     def step(self, job: RetentionRun) -> bool | Wait:
         now, chunks = self._now, Chunks(Claim(job), time.monotonic() + self._seconds)
         try:
-            with batches.apart():
+            with checkpoints_apart():
                 _sweep(now, chunks)
                 _settings(now, chunks)
                 _others(now, chunks)

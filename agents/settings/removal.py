@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import CASCADE, SET_NULL, ProtectedError, QuerySet
 from django.utils.translation import gettext as _
 
@@ -51,6 +51,7 @@ from broker.management.topology import remove_setting as remove_queues
 from broker.port import BrokerError, BrokerUnavailable, Management, ManagementFailed
 from console.audit.log import Record, no_record
 from console.broker import management
+from console.database.writes import let_others_write, raw_delete
 from console.operations.refusals import Refused
 from console.processes import lock
 from contract.names import dead_letter_queue, hold_queue
@@ -139,8 +140,7 @@ def _without_collector(activations: Collection[UUID]) -> int:
     StateChange.objects.filter(activation__in=activations).delete()
     for model in (BreakerTrip, Window):
         model._default_manager.filter(activation__in=activations).update(activation=None)
-    rows = Activation.objects.filter(pk__in=activations).order_by()
-    return rows._raw_delete(rows.db)
+    return raw_delete(Activation.objects.filter(pk__in=activations))
 
 
 def _keys(rows: QuerySet[Any]) -> Sequence[Any]:
@@ -292,9 +292,7 @@ def _let_all_go(setting: LaunchSetting, until: float) -> bool:
     for _step in let_go(setting):
         if time.monotonic() >= until:
             return False
-        if connection.vendor == "sqlite":
-            # One writer at a time, and those who wait look again only every few milliseconds.
-            time.sleep(0.01)
+        let_others_write()
     return True
 
 

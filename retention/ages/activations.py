@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.models import Activation, Interruption, LaunchSetting, Run, StateChange, Window
+from console.database.writes import raw_delete
 from contract.names import UNKNOWN, dead_letter_queue
 from dlq.models import DeadLetter, LetterState
 from dlq.models.letter import BIN_QUEUE
@@ -99,12 +100,12 @@ def _delete_activations(pks: Sequence[UUID]) -> int:
     _delete_runs_of(gone)
     changes = StateChange.objects.filter(activation__in=gone)
     changes.filter(what="setting").update(activation=None)
-    _raw(changes)
+    raw_delete(changes)
     Window.objects.filter(activation__in=gone).update(activation=None)
     if gone:
         hold()
     FailureGroup.objects.filter(activation_uuid__in=gone).delete()
-    return _raw(Activation.objects.filter(pk__in=gone))
+    return raw_delete(Activation.objects.filter(pk__in=gone))
 
 
 def _delete_runs(pks: Sequence[UUID]) -> int:
@@ -125,12 +126,7 @@ def _locked(pks: Sequence[UUID]) -> QuerySet[Activation, UUID]:
 def _delete_runs_of(activations: Sequence[UUID]) -> int:
     runs = Run.objects.filter(activation__in=activations)
     Interruption.objects.filter(run__in=runs).update(run=None)
-    return _raw(runs)
-
-
-def _raw(rows: QuerySet[Activation] | QuerySet[Run] | QuerySet[StateChange]) -> int:
-    # Of none it answers None.
-    return rows.order_by()._raw_delete(rows.db) or 0
+    return raw_delete(runs)
 
 
 def referred_activations(setting_key: str, activations: Collection[UUID]) -> set[UUID]:

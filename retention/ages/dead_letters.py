@@ -22,6 +22,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from console.database.writes import raw_delete, shrink
 from console.jobs import crash
 from dlq.models import (
     OPEN_FETCHES,
@@ -253,29 +254,13 @@ def _empty_contents(letters: Sequence[DeadLetter]) -> None:
     known = [
         LetterContent(letter_id=x.pk, properties=x.properties, annotations=x.annotations) for x in letters
     ]
-    _empty(contents, known, encoded=b"", body_text="")
-
-
-def _empty(rows: QuerySet[Any], known: Sequence[Any], **values: Any) -> None:
-    """`known`: what the same rows hold besides. SQLite joins the pages of rows that are deleted; one that an
-    UPDATE has made smaller keeps its page for itself: what is stored later does not fit in. So there they are
-    written anew."""
-    rewritten = connection.vendor == "sqlite"
-    if rewritten:
-        _raw_delete(rows)
-    crash.point("letter ages: contents taken out")
-    if not rewritten:
-        rows.update(**values)
-        return
-    for each in known:
-        vars(each).update(values)
-    rows.model._default_manager.bulk_create(known)
+    shrink(contents, known, encoded=b"", body_text="")
 
 
 def _delete_copies(older: datetime, now: datetime, olds: Sequence[Old]) -> Counter[str]:
     known = list(copies_before(older).filter(pk__in=[each.id for each in olds]).defer("encoded", "diff"))
     numbers = {edit.pk for edit in known}
-    _empty(LetterEdit.objects.filter(pk__in=numbers), known, encoded=b"", diff=[], body_deleted_at=now)
+    shrink(LetterEdit.objects.filter(pk__in=numbers), known, encoded=b"", diff=[], body_deleted_at=now)
     return _counted(olds, numbers)
 
 
@@ -287,17 +272,12 @@ def _delete_rows(older: datetime, olds: Sequence[Old]) -> Counter[str]:
     items = ReplayItem.objects.filter(letter__in=numbers)
     LetterEdit.objects.filter(item__in=items).delete()
     ReplayItem.objects.filter(died_as__in=numbers).update(died_as=None)
-    _raw_delete(items)
-    _raw_delete(WholeFetch.objects.filter(letter__in=numbers))
-    _raw_delete(LetterContent.objects.filter(pk__in=numbers))
+    raw_delete(items)
+    raw_delete(WholeFetch.objects.filter(letter__in=numbers))
+    raw_delete(LetterContent.objects.filter(pk__in=numbers))
     crash.point("letter ages: contents deleted")
-    _raw_delete(DeadLetter.objects.filter(pk__in=numbers))
+    raw_delete(DeadLetter.objects.filter(pk__in=numbers))
     return _counted(olds, set(numbers))
-
-
-def _raw_delete(rows: QuerySet[Any]) -> None:
-    """Deletes without the ORM's collector, which reads all that it deletes."""
-    rows.order_by()._raw_delete(rows.db)
 
 
 # -- foreseeing ----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 
 from agents.models import Activation
+from console.database.writes import raw_delete
 from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
 from failures.error_groups.rollup import hold
 from failures.models import (
@@ -108,9 +109,7 @@ def _unreferred(groups: Sequence[int], older: datetime) -> QuerySet[FailureGroup
 def _delete_groups(groups: Sequence[int], older: datetime) -> int:
     hold()
     going = list(_unreferred(groups, older).values_list("pk", flat=True))
-    rows = FailureGroup.objects.filter(pk__in=going)
-    # Of none it answers None.
-    return rows._raw_delete(rows.db) or 0
+    return raw_delete(FailureGroup.objects.filter(pk__in=going))
 
 
 def _unmet(older: datetime) -> QuerySet[Fingerprint]:
@@ -125,8 +124,7 @@ def _unmet(older: datetime) -> QuerySet[Fingerprint]:
 def _delete_kinds(kinds: Sequence[str], older: datetime) -> int:
     hold()
     going = list(_unmet(older).filter(pk__in=kinds).order_by().values_list("pk", flat=True))
-    rows = Fingerprint.objects.filter(pk__in=going)
-    return rows._raw_delete(rows.db) or 0
+    return raw_delete(Fingerprint.objects.filter(pk__in=going))
 
 
 def referred_fingerprints(fingerprints: Collection[str]) -> Collection[str]:

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from console.audit.models import AuditEntry
+from console.database.writes import raw_delete
 from dlq.models import (
     ItemState,
     LetterEdit,
@@ -86,21 +87,17 @@ def _keys(
 
 def _delete_items(keys: Sequence[int]) -> int:
     LetterEdit.objects.filter(item__in=keys).delete()
-    items = ReplayItem.objects.filter(pk__in=keys)
-    return items._raw_delete(items.db)
+    return raw_delete(ReplayItem.objects.filter(pk__in=keys))
 
 
 def _delete_slices(keys: Sequence[int]) -> int:
-    slices = ReplaySlice.objects.filter(pk__in=keys)
-    return slices._raw_delete(slices.db)
+    return raw_delete(ReplaySlice.objects.filter(pk__in=keys))
 
 
 def _delete_jobs(keys: Sequence[UUID]) -> int:
-    jobs = ReplayJob.objects.filter(pk__in=keys)
-    return jobs._raw_delete(jobs.db)
+    return raw_delete(ReplayJob.objects.filter(pk__in=keys))
 
 
 def _delete_entries(keys: Sequence[int]) -> int:
     """Past the guard of the model, which refuses every delete."""
-    entries = AuditEntry.objects.filter(pk__in=keys)
-    return entries._raw_delete(entries.db)
+    return raw_delete(AuditEntry.objects.filter(pk__in=keys))

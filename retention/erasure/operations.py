@@ -15,38 +15,17 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.utils.translation import gettext as _
 
 from console.audit.log import record
 from console.audit.models import AuditResult
+from console.database.writes import checkpoint, overwrite_deleted
 from console.jobs import crash
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter
 from dlq.search import rebuild
 from retention.erasure import archive, dead_letters, protocols
 from retention.erasure.protocols import Case, ErasureTarget
-
-# -- pages that SQLite keeps of changed and deleted rows -----------------------------------------------------
-
-
-def write_over() -> None:
-    """Makes this connection write zeros over what it deletes from here on."""
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA secure_delete = ON")
-
-
-def empty_the_log() -> None:
-    """Until then the log holds pages as they were. Where somebody reads at this moment SQLite does it
-    later."""
-    if connection.vendor != "sqlite":
-        return
-    rebuild.merge()
-    if not connection.in_atomic_block:
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
 
 ACTION = "erase"
 # Of nobody by a pool: what is erased may be of every setting.
@@ -82,13 +61,14 @@ def erase(
     if not queues.feed_is_empty():
         erased.left.add(_("letters died just now that the index does not have yet"))
     _tell("erase_begun", wanted, erased, by=by, reason=reason, operation=operation, now=now)
-    write_over()
+    overwrite_deleted()
     archive.remember_for_archive(wanted, [])
     for cases in _together(_cases(wanted, seen)):
         archive.remember_for_archive(wanted, cases)
         _erase_cases(cases, wanted, queues, now, erased)
     _erase_rest(wanted, erased, dry=False)
-    empty_the_log()
+    rebuild.merge()
+    checkpoint(emptied=True)
     _tell(ACTION, wanted, erased, by=by, reason=reason, operation=operation, now=now)
     return erased
 

@@ -111,7 +111,7 @@ def after_the_first(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
         if len(seen) == 1:
             act()
 
-    monkeypatch.setattr(batches, "_let_others_in", let_in)
+    monkeypatch.setattr(batches, "let_others_write", let_in)
 
 
 def told(run: RetentionRun) -> dict[tuple[str, str, str], int]:

@@ -45,7 +45,7 @@ LEFT = (LetterState.GONE, LetterState.GIVEN_BACK, LetterState.DISCARDED)
 @pytest.fixture(autouse=True)
 def quick(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_DEAD_LETTERS_DAYS, settings.MA_KEEP_DEAD_LETTER_BODIES_DAYS = 180, 30
-    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "let_others_write", lambda took: None)
     monkeypatch.setattr(batches, "FIRST", 2)
 
 
@@ -238,7 +238,7 @@ def test_one_that_comes_back_before_its_chunk_stays_whole(
         seen.append(took)
         DeadLetter.objects.filter(pk=rows[3].pk).update(state=LetterState.DEAD)
 
-    monkeypatch.setattr(batches, "_let_others_in", comes_back)
+    monkeypatch.setattr(batches, "let_others_write", comes_back)
     assert apply() == {("letter_bodies", "orders"): 3}
     assert seen and has_body(rows[3]) and not has_body(rows[0])
 
@@ -330,7 +330,7 @@ def test_the_page_counts_a_thousand_and_says_that_there_are_more(
     "at",
     [
         "letter ages: words forgotten",
-        "letter ages: contents taken out",
+        "shrink: rows taken out",
         "letter ages: bodies deleted",
         "letter ages: contents deleted",
     ],

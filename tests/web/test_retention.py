@@ -40,7 +40,7 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "FIRST", 3)
     monkeypatch.setattr(batches, "LEAST", 2)
     monkeypatch.setattr(batches, "MOST", 5)
-    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "let_others_write", lambda took: None)
 
 
 def apply(now: Any = NOW) -> RetentionRun:
@@ -213,7 +213,7 @@ def test_late_records_that_turn_well_into_error_stop_what_goes_on(
         seen.append(FailureProtocol.objects.count())
         Activation.objects.update(well=False)
 
-    monkeypatch.setattr(batches, "_let_others_in", turn_bad)
+    monkeypatch.setattr(batches, "let_others_write", turn_bad)
     apply()
 
     assert FailureProtocol.objects.count() == seen[0] > 0

@@ -18,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting
+from console.database.writes import SHARED_SECONDS, checkpoint, checkpoints_apart, seconds_alone
 from console.processes import record_heartbeat
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
@@ -145,7 +146,7 @@ def test_no_transaction_is_long_and_none_is_open_between_chunks(
 
     monkeypatch.setattr(batches, "MOST", 20)
     monkeypatch.setattr(batches, "FIRST", 20)
-    monkeypatch.setattr(batches, "_let_others_in", look)
+    monkeypatch.setattr(batches, "let_others_write", look)
     run_retention_turn(timezone.now())
 
     assert began == sorted(began, reverse=True)
@@ -181,12 +182,12 @@ def test_a_chunk_of_protocols_keeps_no_intake_waiting(monkeypatch: pytest.Monkey
     count_many = Claim.count_many
     monkeypatch.setattr(Claim, "count_many", while_open)
     aims: list[float] = []
-    monkeypatch.setattr(batches, "_let_others_in", lambda took: aims.append(took))
+    monkeypatch.setattr(batches, "let_others_write", lambda took: aims.append(took))
     run_retention_turn(timezone.now())
 
     assert waited and all(waited)
     assert taken == ([1, 1, 1, 1] if connection.vendor == "postgresql" else [])
-    assert batches._pace().aim == (0.1 if connection.vendor == "postgresql" else 0.025)
+    assert seconds_alone() == (0.1 if connection.vendor == "postgresql" else 0.025)
 
 
 def test_what_late_records_lock_goes_in_short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,14 +202,14 @@ def test_what_late_records_lock_goes_in_short_chunks(monkeypatch: pytest.MonkeyP
     run_retention_turn(timezone.now())
 
     assert {name for name, _ in aims} >= {"nobodys", "activations", "runs"}
-    assert dict(aims) == {name: batches.AIM_SECONDS for name, _ in aims} | {"nobodys": batches._pace().aim}
+    assert dict(aims) == {name: SHARED_SECONDS for name, _ in aims} | {"nobodys": seconds_alone()}
 
 
 def test_no_commit_of_a_chunk_moves_the_log_of_sqlite_on() -> None:
     """Else it would seem to hold its lock for as long as that takes. Others do it as before, and so does this
     one afterwards, also where a turn failed."""
     if connection.vendor == "postgresql":
-        with CaptureQueriesContext(connection) as asked, batches.apart():
+        with CaptureQueriesContext(connection) as asked, checkpoints_apart():
             pass
         assert len(asked) == 0
         return
@@ -218,9 +219,9 @@ def test_no_commit_of_a_chunk_moves_the_log_of_sqlite_on() -> None:
             return int(cursor.execute("PRAGMA wal_autocheckpoint").fetchone()[0])
 
     before = pages()
-    with pytest.raises(ZeroDivisionError), batches.apart():
+    with pytest.raises(ZeroDivisionError), checkpoints_apart():
         assert pages() == 0
-        batches.move_on()
+        checkpoint()
         raise ZeroDivisionError
     assert pages() == before > 0
 
@@ -233,8 +234,8 @@ from django.utils import timezone
 from retention import batches
 from retention.worker import run_retention_turn
 batches.FIRST = batches.MOST = 10
-batches._let_others_in = lambda took: time.sleep(0.1)
-work(timezone.now())
+batches.let_others_write = lambda took: time.sleep(0.1)
+run_retention_turn(timezone.now())
 """
 
 

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 @pytest.fixture(autouse=True)
 def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_ALERTS_DAYS, settings.MA_KEEP_REFUSED_DAYS = 100, 50
-    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "let_others_write", lambda took: None)
     monkeypatch.setattr(batches, "FIRST", 2)
 
 

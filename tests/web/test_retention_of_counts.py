@@ -32,7 +32,7 @@ OLD = NOW - 150 * DAY
 def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_ACTIVATIONS_DAYS = 100
     settings.MA_RETENTION_SILENT_DAYS = 0
-    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "let_others_write", lambda took: None)
     monkeypatch.setattr(error_groups, "LOOKED_AT", 3)
     monkeypatch.setattr(batches, "FIRST", 2)
 

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 def times(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MA_KEEP_ACTIVATIONS_DAYS, settings.MA_KEEP_RUNS_DAYS = 100, 50
     settings.MA_KEEP_REPLAYS_DAYS, settings.MA_KEEP_AUDIT_DAYS = 40, 70
-    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "let_others_write", lambda took: None)
     monkeypatch.setattr(activations, "AT_ONCE", 3)
     monkeypatch.setattr(batches, "FIRST", 2)
 

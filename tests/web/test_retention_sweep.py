@@ -33,7 +33,7 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "FIRST", 3)
     monkeypatch.setattr(batches, "LEAST", 2)
     monkeypatch.setattr(batches, "MOST", 5)
-    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "let_others_write", lambda took: None)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
     monkeypatch.setattr(batches, "FIRST", 3)
     monkeypatch.setattr(batches, "LEAST", 2)
     monkeypatch.setattr(batches, "MOST", 5)
-    monkeypatch.setattr(batches, "_let_others_in", lambda took: None)
+    monkeypatch.setattr(batches, "let_others_write", lambda took: None)
     record_heartbeat("feed", NOW)
 
 
