@@ -114,10 +114,9 @@ def _words(count: int) -> None:
     """As `dlq.search.storing` writes them: words, and one for each property with its value."""
     from django.db import connection
 
-    from dlq.search import matching
-    from dlq.search.words import pair_word
+    from dlq.search.words import TABLE, pair_word
 
-    table = matching.TABLE
+    table = TABLE
     regions = " ".join(f"when {n} then '{pair_word('region', name)}'" for n, name in enumerate(REGIONS))
     words = [
         f"(case l.id % {len(REGIONS)} {regions} end)", f"'{pair_word('tenant', '7')}'", "'order'", "l.id",

@@ -46,9 +46,9 @@ def pack() -> None:
         _run(f"VACUUM (FULL) {_tables_in_use()}")
         vacuum()  # makes the maps of its pages again
         return
-    from dlq.search import rebuild
+    from dlq.search.words import INDEX
 
-    rebuild.merge()
+    INDEX.merge()
     _run("VACUUM")
 
 

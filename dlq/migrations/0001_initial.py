@@ -7,7 +7,7 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from dlq.search.matching import create, drop
+from dlq.search.words import create_index, drop_index
 
 
 def leave_room(apps, schema_editor):
@@ -625,5 +625,5 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['asked', 'running'])), fields=('letter',), name='one_open_fetch_per_letter'),
         ),
         migrations.RunPython(leave_room, migrations.RunPython.noop),
-        migrations.RunPython(create, drop),
+        migrations.RunPython(create_index, drop_index),
     ]

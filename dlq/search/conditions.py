@@ -13,14 +13,15 @@ from django.db.models import Exists, Q
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
+from console.database.texts import Wanted
 from console.filters import SPANS
 from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.dead_letters.masks import Masks, everybodys_masks
 from dlq.dead_letters.queries import ranges
 from dlq.models import LetterState
 from dlq.models.remark import fault_of_row
-from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words
 from dlq.search.storing import masked_names_digest
+from dlq.search.words import INDEX, NoWords, wanted_pairs, wanted_words
 
 # -- conditions of a filter, used alike by pages, counts and jobs --------------------------------------------
 
@@ -101,7 +102,7 @@ def asked_for(cleaned: Mapping[str, Any], masks: Masks, *, queue: str = "", at: 
         *_words(wrong, cleaned.get("text") or ""),
     ]
     if words:
-        conditions.append(Condition(Q(HasWords(words)), wanted=tuple(words)))
+        conditions.append(Condition(Q(INDEX.condition(words)), wanted=tuple(words)))
     conditions += _unmasked(masks, cleaned)
     if wrong:
         raise ValidationError(wrong)

@@ -18,8 +18,8 @@ from console.lists import keyset
 from console.lists.keyset import Found
 from console.ui.amounts import about, number
 from dlq.models import DeadLetter, LetterState
-from dlq.search import matching
 from dlq.search.conditions import Condition, Query
+from dlq.search.words import INDEX
 
 # So many dead letters are few: each is then looked at.
 FEW = 10_000
@@ -91,7 +91,7 @@ class _Search:
     def _few(self, condition: Condition) -> list[int] | None:
         """The dead letters that match it, newest first; None where they are many, or no index tells."""
         if condition.wanted:
-            found = matching.matching_numbers(condition.wanted, above=-1, below=2**63 - 1, most=FEW + 1)
+            found = INDEX.numbers(condition.wanted, above=-1, below=2**63 - 1, most=FEW + 1)
         elif condition.by_index:
             found = list(self._places.filter(condition.q).values_list("pk", flat=True)[: FEW + 1])
         else:
@@ -151,17 +151,15 @@ class _Search:
         """Lower ends, downwards; with the dead letters that have the words, where words are asked for."""
         width = WINDOW
         while hi > bottom:
-            if words and matching.in_order():
-                batch = matching.matching_numbers(words[0].wanted, above=bottom - 1, below=hi, most=width)
+            if words and INDEX.newest_first:
+                batch = INDEX.numbers(words[0].wanted, above=bottom - 1, below=hi, most=width)
                 lo = batch[-1] if len(batch) == width else bottom
                 yield lo, batch
             else:
                 lo = self._lower(hi, width, bottom)
                 most = 2**31
                 batch_or_none = (
-                    matching.matching_numbers(words[0].wanted, above=lo - 1, below=hi, most=most)
-                    if words
-                    else None
+                    INDEX.numbers(words[0].wanted, above=lo - 1, below=hi, most=most) if words else None
                 )
                 yield lo, batch_or_none
             hi, width = lo, min(width * 2, WIDEST)
@@ -191,7 +189,7 @@ class _Search:
         """Those of `batch` that match the rest of the conditions, newest first."""
         for condition in rest:
             if condition.wanted and batch:
-                batch = matching.those_with(condition.wanted, batch)
+                batch = INDEX.those_with(condition.wanted, batch)
         q = Q(*[condition.q for condition in rest if not condition.wanted])
         found: list[int] = []
         for part in _batches(batch):

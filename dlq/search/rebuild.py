@@ -15,16 +15,15 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
 from console.jobs import crash
 from dlq.dead_letters.masks import everybodys_masks
 from dlq.models import DeadLetter, WordRebuild
-from dlq.search.matching import NO_SQLITE, SQLITE, TABLE
 from dlq.search.storing import index_words, masked_names_digest, property_texts, texts_of
-from dlq.search.words import all_words
+from dlq.search.words import INDEX, all_words
 
 # Dead letters of a piece, and about how many bytes of bodies they may have.
 PIECE, PIECE_BYTES = 200, 8 * 1024 * 1024
@@ -41,10 +40,7 @@ def begin_rebuild(now: datetime, *, again: bool = False) -> WordRebuild:
     rebuild = WordRebuild.objects.select_for_update().filter(open=True).first()
     if rebuild is not None and not again:
         return rebuild
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            for statement in (*NO_SQLITE, *SQLITE):
-                cursor.execute(statement)
+    INDEX.begin_again()
     last = DeadLetter.objects.aggregate(last=Max("pk"))["last"] or 0
     values = {"last": last, "position": 0, "letters": 0, "began_at": now}
     if rebuild is None:
@@ -61,8 +57,7 @@ def step(now: datetime) -> WordRebuild | None:
     if rebuild is None:
         return None
     letters, rebuild_to = _following(rebuild)
-    if connection.vendor == "postgresql":
-        _remove([letter.pk for letter in letters], rebuild.position, rebuild_to)
+    INDEX.forget_part([letter.pk for letter in letters], rebuild.position, rebuild_to)
     index_words(letters)
     crash.point("reindex: put")
     rebuild.letters, rebuild.position = rebuild.letters + len(letters), rebuild_to
@@ -73,9 +68,9 @@ def step(now: datetime) -> WordRebuild | None:
 
 
 def pending(letters: Iterable[DeadLetter]) -> set[int]:
-    """Those of which SQLite's index has no words yet, because a rebuild comes to them later. In a
+    """Those of which an index that began empty has no words yet, because a rebuild comes to them later. In a
     transaction."""
-    rebuild = open_rebuild() if connection.vendor == "sqlite" else None
+    rebuild = open_rebuild() if INDEX.needs_words else None
     if rebuild is None:
         return set()
     return {letter.pk for letter in letters if rebuild.position < letter.pk <= rebuild.last}
@@ -94,18 +89,6 @@ def _following(rebuild: WordRebuild) -> tuple[list[DeadLetter], int]:
     return list(locked.select_for_update(of=("self",))), rebuild.last if whole else few[-1]
 
 
-def _remove(numbers: Sequence[int], after: int, up_to: int) -> None:
-    """Their words, and words of dead letters that are gone. A dead letter that is stored at this moment comes
-    with its words: a statement sees both or neither."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM {TABLE} WHERE letter_id = ANY(%s)", [list(numbers)])
-        cursor.execute(
-            f"DELETE FROM {TABLE} AS w WHERE letter_id > %s AND letter_id <= %s "
-            "AND NOT EXISTS (SELECT 1 FROM dlq_deadletter d WHERE d.id = w.letter_id)",
-            [after, up_to],
-        )
-
-
 # -- words of dead letters out of the index of words ---------------------------------------------------------
 
 
@@ -115,50 +98,27 @@ def forget_words(letters: Sequence[DeadLetter]) -> None:
     known = [letter for letter in letters if letter.words_without]
     if not known:
         return
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"DELETE FROM {TABLE} WHERE letter_id = ANY(%s)", [[letter.pk for letter in known]]
-            )
-        return
-    _forget_on_sqlite(known)
+    if INDEX.needs_words:
+        _forget_with_words(known)
+    else:
+        INDEX.forget([(letter.pk, ()) for letter in known])
 
 
-def _forget_on_sqlite(letters: Sequence[DeadLetter]) -> None:
-    """Its index forgets a dead letter only by the very words that it was given. Where other names are masked
-    since, nobody knows these: then the index is built again, which begins with an empty one."""
-    masks, pairs_of, waiting = everybodys_masks(), property_texts, pending(letters)
+def _forget_with_words(letters: Sequence[DeadLetter]) -> None:
+    """Where other names are masked since, nobody knows the words that the index was given: then it is built
+    again."""
+    masks, waiting = everybodys_masks(), pending(letters)
     there = [letter for letter in letters if letter.pk not in waiting]
     if any(masked_names_digest(masks.names(letter)) != letter.words_without for letter in there):
         begin_rebuild(timezone.now(), again=True)
         return
-    rows = []
-    for letter in there:
-        pairs = pairs_of(letter)
-        if words := all_words(texts_of(letter, masks.names(letter), pairs), pairs):
-            rows.append((letter.pk, " ".join(words)))
-    with connection.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO {TABLE} ({TABLE}, rowid, words) VALUES ('delete', %s, %s)", rows)
-
-
-def merge() -> None:
-    """Merges parts of the index on SQLite, a bounded step at a time: only so leaves it what was forgotten."""
-    if connection.vendor != "sqlite":
-        return
-    pages = -STEP  # the first step takes all parts together
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT total_changes()")
-            before = cursor.fetchone()[0]
-            cursor.execute(f"INSERT INTO {TABLE} ({TABLE}, rank) VALUES ('merge', %s)", [pages])
-            cursor.execute("SELECT total_changes()")
-            if cursor.fetchone()[0] - before < 2:
-                return
-        pages = STEP
-
-
-# Pages of the index that one step writes.
-STEP = 500
+    rows = [(letter, property_texts(letter)) for letter in there]
+    INDEX.forget(
+        [
+            (letter.pk, all_words(texts_of(letter, masks.names(letter), pairs), pairs))
+            for letter, pairs in rows
+        ]
+    )
 
 
 def put_words(letters: Sequence[DeadLetter]) -> None:

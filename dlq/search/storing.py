@@ -4,9 +4,8 @@ pieces."""
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from hashlib import blake2b
-from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from broker.amqp.codec import decode
 from broker.port import MessageUndecodable
@@ -15,8 +14,7 @@ from dlq.dead_letters.masks import everybodys_masks
 from dlq.dead_letters.rules.json_masks import masked_body
 from dlq.dead_letters.rules.parsing import HEAD_OF_TEXT
 from dlq.models import DeadLetter, WordRebuild
-from dlq.search.matching import TABLE
-from dlq.search.words import all_words
+from dlq.search.words import INDEX, all_words
 
 # -- which words a dead letter has ---------------------------------------------------------------------------
 #
@@ -101,35 +99,15 @@ def prepare(rows: Sequence[DeadLetter]) -> list[list[str]]:
 def add_words(rows: Sequence[DeadLetter], words: Sequence[Sequence[str]]) -> None:
     """After the dead letters got their numbers, in the same transaction: a kill before its commit leaves
     neither."""
-    pairs = [(row.pk, each) for row, each in zip(rows, words, strict=True) if each]
-    if not pairs:
-        return
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            _copy(cursor, pairs)
-        else:
-            cursor.executemany(
-                f"INSERT INTO {TABLE} (rowid, words) VALUES (%s, %s)",
-                [(pk, " ".join(each)) for pk, each in pairs],
-            )
-
-
-def _copy(cursor: Any, pairs: Sequence[tuple[int, Sequence[str]]]) -> None:
-    """Words have neither quotes nor backslashes."""
-    with (
-        connection.wrap_database_errors,
-        cursor.cursor.copy(f"COPY {TABLE} (letter_id, words) FROM STDIN") as copy,
-    ):
-        for pk, words in pairs:
-            copy.write_row((pk, "'" + "' '".join(words) + "'"))
+    INDEX.add([(row.pk, each) for row, each in zip(rows, words, strict=True) if each])
 
 
 def catch_up(most: int = PIECE) -> int:
     """Words of dead letters that were stored before there was an index of words; how many. Two at a time take
     turns, or one of them finds nothing: the dead letters are locked, where the database has locks of rows.
-    While the index is built again on SQLite, the rebuild comes to them."""
+    While an index that needs words is built again, the rebuild comes to them."""
     with transaction.atomic():
-        if connection.vendor == "sqlite" and WordRebuild.objects.filter(open=True).exists():
+        if INDEX.needs_words and WordRebuild.objects.filter(open=True).exists():
             return 0
         rows = DeadLetter.objects.filter(words_without="").select_related("content").order_by("pk")
         letters = list(rows.select_for_update(skip_locked=True, of=("self",))[:most])

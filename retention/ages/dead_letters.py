@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from console.database.writes import raw_delete, shrink
@@ -39,6 +38,7 @@ from dlq.models import (
 )
 from dlq.models.replay import DELIVERING
 from dlq.search import rebuild
+from dlq.search.words import INDEX
 from insights.archive.planning import archived_before
 from retention.ages.limits import AgePreview, before, some_at_a_time
 from retention.batches import Chunks, TimeIsUp
@@ -226,8 +226,7 @@ def _locked(olds: Sequence[Old], older: datetime, **also: Any) -> list[DeadLette
         .defer("content__encoded")
         .order_by("pk")
     )
-    if connection.vendor != "sqlite":
-        # Only SQLite's index has to be told the words that it shall forget.
+    if not INDEX.needs_words:
         letters = letters.defer("content__encoded", "content__body_text")
     return list(letters.select_for_update(of=("self",)))
 

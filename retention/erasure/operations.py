@@ -23,7 +23,7 @@ from console.database.writes import checkpoint, overwrite_deleted
 from console.jobs import crash
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter
-from dlq.search import rebuild
+from dlq.search.words import INDEX
 from retention.erasure import archive, dead_letters, protocols
 from retention.erasure.protocols import Case, ErasureTarget
 
@@ -67,7 +67,7 @@ def erase(
         archive.remember_for_archive(wanted, cases)
         _erase_cases(cases, wanted, queues, now, erased)
     _erase_rest(wanted, erased, dry=False)
-    rebuild.merge()
+    INDEX.merge()
     checkpoint(emptied=True)
     _tell(ACTION, wanted, erased, by=by, reason=reason, operation=operation, now=now)
     return erased

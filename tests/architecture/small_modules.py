@@ -33,6 +33,5 @@ REASONS = {
     "dlq/replay/rules/actions.py": "the table of actions: from where to where each moves, and who may",
     "dlq/replay/rules/pacing.py": RULE,
     "dlq/replay/rules/speed.py": RULE,
-    "dlq/search/words.py": RULE,
     "ma_site/checks/finding.py": "what every check gives, and where it registers",
 }

@@ -13,7 +13,7 @@ from contract.typed import Typed
 from dlq.index.sweep import Sweep
 from dlq.index.walk import Walk, Walked, WalkIncomplete
 from dlq.models import DeadLetter, LetterContent, LetterQueue
-from dlq.search import matching
+from dlq.search import words
 from retention.worker import run_retention_turn
 from tests.dlq.processes import Processes
 from tests.dlq.stage import DLA, Stage
@@ -93,7 +93,7 @@ def test_a_letter_that_is_there_again_gets_its_body_again(stage: Stage, settings
 
 
 def numbers_with(text: str) -> list[int]:
-    return matching.matching_numbers(matching.wanted_words(text), above=-1, below=2**63 - 1, most=10)
+    return words.INDEX.numbers(words.wanted_words(text), above=-1, below=2**63 - 1, most=10)
 
 
 def test_a_walk_that_saw_less_than_the_broker_counts_marks_nothing(

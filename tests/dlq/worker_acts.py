@@ -43,7 +43,7 @@ from dlq.replay.preflight.rules import CODES
 from dlq.replay.requests import ReplayRequest, begin_replay
 from dlq.replay.rules import slices
 from dlq.replay.worker import mover, planner
-from dlq.search.matching import TABLE
+from dlq.search.words import TABLE
 from retention.erasure import operations
 from retention.erasure.protocols import ErasureTarget
 from tests.dlq.jobs import run_replay

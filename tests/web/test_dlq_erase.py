@@ -38,9 +38,9 @@ from dlq.models import (
     Taking,
     WholeFetch,
 )  # fmt: skip
-from dlq.search import matching, rebuild
-from dlq.search.matching import TABLE
+from dlq.search import rebuild, words
 from dlq.search.storing import catch_up
+from dlq.search.words import TABLE
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 from failures.protocols.messages import unresolved
@@ -258,7 +258,7 @@ def test_what_is_of_others_stays(house: None, run: Run, what: tuple[str, str]) -
         return [
             list(protocols.values()), letter.state, letter.body_text, notes,
             SavedFilter.objects.filter(name="theirs").count(),
-            matching.matching_numbers(matching.wanted_words("other"), above=-1, below=2**63 - 1, most=10),
+            words.INDEX.numbers(words.wanted_words("other"), above=-1, below=2**63 - 1, most=10),
         ]  # fmt: skip
 
     before, failing = of_others(), unresolved(run.activation)
@@ -391,11 +391,9 @@ def test_masks_that_changed_since_cost_the_index_its_words_not_its_truth(
     erase(*BY_KEY)
     while rebuild.step(timezone.now()) or catch_up():
         pass
-    found = matching.matching_numbers(matching.wanted_words("other"), above=-1, below=2**63 - 1, most=10)
+    found = words.INDEX.numbers(words.wanted_words("other"), above=-1, below=2**63 - 1, most=10)
     assert found == [DeadLetter.objects.get(message_key=OTHER).pk]
-    assert (
-        matching.matching_numbers(matching.wanted_words("müller"), above=-1, below=2**63 - 1, most=10) == []
-    )
+    assert words.INDEX.numbers(words.wanted_words("müller"), above=-1, below=2**63 - 1, most=10) == []
 
 
 def test_an_archive_takes_part(house: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.models import Activation, Server
 from dlq.models import DeadLetter
-from dlq.search.matching import TABLE
+from dlq.search.words import TABLE
 from failures.models import FailureProtocol, FingerprintHour
 from tests.web import kept_rows, reports
 from tests.web.factories import World, make_world
