@@ -18,23 +18,19 @@ class Among(Lookup):
     lookup_name = "among"
     prepare_rhs = False
 
-    def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         left, parameters = self.process_lhs(compiler, connection)
-        return f"{left} IN (SELECT value FROM json_each(%s))", [
-            *parameters,
-            json.dumps(self._values(connection)),
-        ]
+        condition, values = among(left, self.rhs, self.lhs.output_field)
+        return condition, [*parameters, values]
 
-    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
-        left, parameters = self.process_lhs(compiler, connection)
-        return f"{left} = ANY(%s)", [*parameters, self._values(connection)]
 
-    def _values(self, connection: Any) -> list[Any]:
-        """Returns them as the column holds them: SQLite has no UUIDs."""
-        field = self.lhs.output_field
-        if not isinstance(field, UUIDField):
-            return list(self.rhs)
-        return [field.get_db_prep_value(value, connection) for value in self.rhs]
+def among(column: str, values: Iterable[Any], field: Any) -> tuple[str, Any]:
+    """Returns the same as SQL with one parameter, and this."""
+    if isinstance(field, UUIDField):  # SQLite has none
+        values = [field.get_db_prep_value(value, connection) for value in values]
+    if connection.vendor == "postgresql":
+        return f"{column} = ANY(%s)", list(values)
+    return f"{column} IN (SELECT value FROM json_each(%s))", json.dumps(list(values))
 
 
 # -- rows as a table within a statement ----------------------------------------------------------------------

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.models import Activation, LaunchSetting
+from console.database.places import row_place
 from failures.models import FailureProtocol, RecoveredMessage
 from failures.protocols.messages import left_of
 from insights.archive.planning import archived_before
@@ -47,7 +48,7 @@ def of_activation(activation: UUID) -> Iterator[list[Candidate]]:
 
 
 def _walk(rows: QuerySet[FailureProtocol]) -> Iterator[list[Candidate]]:
-    ordered = rows.annotate(lies=row_locations.place()).order_by("occurred_at", "pk")
+    ordered = rows.annotate(lies=row_place(FailureProtocol)).order_by("occurred_at", "pk")
     after: tuple[datetime, UUID] | None = None
     while True:
         following = ordered.filter(_past(*after), occurred_at__gte=after[0]) if after else ordered
