@@ -414,6 +414,11 @@ def test_the_doctor_tells_where_a_commit_may_be_lost_with_its_machine(
         with connection.cursor() as cursor:
             assert cursor.execute("PRAGMA synchronous").fetchone()[0] == 2
         assert [each.ok for each in told()] == [True]
+        monkeypatch.setattr(location, "_asked", lambda question: "delete")
+        assert [(each.ok, "journal mode delete" in each.detail) for each in told()] == [
+            (True, False),
+            (False, True),
+        ]
         return
     bad_ones = [each.detail for each in told() if not each.ok]
     assert len(bad_ones) == 1 and "fsync, full_page_writes, synchronous_commit" in bad_ones[0]
