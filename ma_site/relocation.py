@@ -28,7 +28,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from agents.models import LaunchSetting, Server
 from agents.models.parameters import UnreadableJson
 from console.audit.models import AuditEntry
-from console.database.location import database_file
+from console.database.storage import database_file
 from console.processes import ProcessHeartbeat
 from contract.text import storable
 from dlq.models import DeadLetter, WordRebuild

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from django.db import transaction
 
-from console.database.writes import SHARED_SECONDS, checkpoint, let_others_write, seconds_alone
+from console.database.storage import SHARED_SECONDS, checkpoint, let_others_write, seconds_alone
 from retention.rules import Range
 from retention.run_ledger import Claim, Counted
 

@@ -10,7 +10,7 @@ import structlog
 from django.db.models import Q
 
 from agents.models import LaunchSetting
-from console.database.writes import checkpoints_apart
+from console.database.storage import checkpoints_apart
 from console.jobs.worker import Wait, Worker, run
 from retention.ages import activations, dead_letters, error_groups, limits, replays
 from retention.batches import Chunks, TimeIsUp

@@ -51,7 +51,7 @@ from broker.management.topology import remove_setting as remove_queues
 from broker.port import BrokerError, BrokerUnavailable, Management, ManagementFailed
 from console.audit.log import Record, no_record
 from console.broker import management
-from console.database.writes import let_others_write, raw_delete
+from console.database.storage import let_others_write, raw_delete
 from console.operations.refusals import Refused
 from console.processes import lock
 from contract.names import dead_letter_queue, hold_queue

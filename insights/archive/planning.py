@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 
 from agents.models import LaunchSetting
-from console.database.location import jdbc_url
 from console.database.statements import oldest_transaction
+from console.database.storage import jdbc_url
 from insights.archive.block_boundaries import Cut, cut, day_of
 from insights.archive.readiness import is_on
 from insights.archive.statements import KINDS, ArchivedKind, iso

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from agents.models import LaunchSetting, Spread
-from console.database.location import database_bytes
+from console.database.storage import database_bytes
 from console.processes import last_heartbeat
 from insights.models import PipelineRun
 from insights.runs import loader

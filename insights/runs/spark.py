@@ -15,7 +15,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from console.database.location import KeyUnreadable
+from console.database.storage import KeyUnreadable
 from console.jobs import detached
 from console.reasons import Reason
 from insights.archive import planning

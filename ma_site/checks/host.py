@@ -14,7 +14,7 @@ from agents.models import Server
 from agents.site.components import unknown_proxy_seen
 from broker.port import AccessRefused, Account, BrokerError
 from broker.stomp.client import StompManagement
-from console.database.location import database_file, server_clock
+from console.database.storage import database_file, server_clock
 from ma_site.checks.finding import Finding, bad, good, register_check
 
 # Where ./ma keeps the passwords of this machine's installation.

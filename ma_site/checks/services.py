@@ -14,7 +14,7 @@ from agents.site.components import note_state, ping
 from broker.amqp.browser import AmqpBrowser
 from broker.port import AccessRefused, BrokerError
 from console.broker import management
-from console.database.location import database_file, database_version, durability_problems
+from console.database.storage import database_file, database_version, durability_problems
 from contract.names import UNKNOWN, dead_letter_queue
 from ma_site.checks.finding import Finding, bad, good, register_check
 from ma_site.checks.host import problem_at

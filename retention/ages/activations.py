@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.models import Activation, Interruption, LaunchSetting, Run, StateChange, Window
-from console.database.writes import raw_delete
+from console.database.storage import raw_delete
 from contract.names import UNKNOWN, dead_letter_queue
 from dlq.models import DeadLetter, LetterState
 from dlq.models.letter import BIN_QUEUE

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from console.database.writes import raw_delete, shrink
+from console.database.storage import raw_delete, shrink
 from console.jobs import crash
 from dlq.models import (
     OPEN_FETCHES,

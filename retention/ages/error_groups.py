@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 
 from agents.models import Activation
-from console.database.writes import raw_delete
+from console.database.storage import raw_delete
 from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
 from failures.error_groups.rollup import hold
 from failures.models import (

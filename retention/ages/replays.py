@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from console.audit.models import AuditEntry
-from console.database.writes import raw_delete
+from console.database.storage import raw_delete
 from dlq.models import (
     ItemState,
     LetterEdit,

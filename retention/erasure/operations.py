@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from console.audit.log import record
 from console.audit.models import AuditResult
-from console.database.writes import checkpoint, overwrite_deleted
+from console.database.storage import checkpoint, overwrite_deleted
 from console.jobs import crash
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter

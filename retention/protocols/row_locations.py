@@ -1,4 +1,4 @@
-"""Old protocols by where they lie in their table (`console.database.places`)."""
+"""Old protocols by where they lie in their table (`console.database.statements`)."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import BooleanField, Case, DateTimeField, UUIDField, Value, When
 
 from console.database.bulk import among
-from console.database.places import at_places, counts_and_places, delete_where, row_place
+from console.database.statements import at_places, counts_and_places, delete_where, row_place
 from failures.models import FailureProtocol
 
 

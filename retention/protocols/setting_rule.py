@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.models import Activation, LaunchSetting
-from console.database.places import row_place
+from console.database.statements import row_place
 from failures.models import FailureProtocol, RecoveredMessage
 from failures.protocols.messages import left_of
 from insights.archive.planning import archived_before

@@ -134,7 +134,7 @@ def ask_by_jdbc(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_jdbc(source: Path, database: Database, url: str) -> str:
-    from console.database.location import jdbc_url
+    from console.database.storage import jdbc_url
 
     known = env.read(environment.values(database.folder) | {"MA_DATABASE_URL": url}).database
     command = ["java", "-cp", str(jdbc_drivers.DRIVERS[0].jar), str(source)]
@@ -159,7 +159,7 @@ def test_the_pipeline_s_driver_is_told_the_same(database: Database, ask_by_jdbc:
 def test_a_client_s_key_in_pem_is_used_by_django_and_for_jdbc_in_der_beside_it(
     database: Database, ask_by_jdbc: Path
 ) -> None:
-    from console.database.location import KeyUnreadable
+    from console.database.storage import KeyUnreadable
 
     certificate, key = database.authority.sign("client", subject=postgres_program.USER)
     hba = database.cluster.folder / "data" / "pg_hba.conf"

@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from console.database.writes import SHARED_SECONDS, checkpoint, checkpoints_apart, seconds_alone
+from console.database.storage import SHARED_SECONDS, checkpoint, checkpoints_apart, seconds_alone
 from console.processes import record_heartbeat
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol

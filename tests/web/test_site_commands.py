@@ -21,7 +21,7 @@ from agents.servers import admission
 from agents.settings.enable import disable_setting
 from broker.port import Account, BrokerUnavailable, Outgoing
 from console import broker as broker_service
-from console.database import location
+from console.database import storage
 from console.reasons import said
 from console.tokens.models import ApiToken
 from failures.models import SpoolMark
@@ -276,7 +276,7 @@ def test_the_doctor_finds_a_whole_house_in_order(
     redis_server: Any,
     settings: Any, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(location, "LASTING", ())  # the cluster of the tests waits for no disk
+    monkeypatch.setattr(storage, "LASTING", ())  # the cluster of the tests waits for no disk
     settings.MA_REDIS_URL = redis_server.url
     run("provision")
     make_alive(server, second_server, now=timezone.now())
@@ -414,7 +414,7 @@ def test_the_doctor_tells_where_a_commit_may_be_lost_with_its_machine(
         with connection.cursor() as cursor:
             assert cursor.execute("PRAGMA synchronous").fetchone()[0] == 2
         assert [each.ok for each in told()] == [True]
-        monkeypatch.setattr(location, "_asked", lambda question: "delete")
+        monkeypatch.setattr(storage, "_asked", lambda question: "delete")
         assert [(each.ok, "journal mode delete" in each.detail) for each in told()] == [
             (True, False),
             (False, True),
@@ -422,5 +422,5 @@ def test_the_doctor_tells_where_a_commit_may_be_lost_with_its_machine(
         return
     bad_ones = [each.detail for each in told() if not each.ok]
     assert len(bad_ones) == 1 and "fsync, full_page_writes, synchronous_commit" in bad_ones[0]
-    monkeypatch.setattr(location, "LASTING", ("track_counts",))
+    monkeypatch.setattr(storage, "LASTING", ("track_counts",))
     assert [each.ok for each in told()] == [True]
