@@ -111,7 +111,7 @@ def _letters(count: int) -> None:
 
 
 def _words(count: int) -> None:
-    """As `dlq.search.storing` writes them: words, and one for each property with its value."""
+    """As `dlq.search.word_index` writes them: words, and one for each property with its value."""
     from django.db import connection
 
     from dlq.search.words import TABLE, pair_word
@@ -172,6 +172,6 @@ def _instant(number: str, count: int) -> str:
 
 
 def _nothing_left_out() -> Any:
-    from dlq.search.storing import masked_names_digest
+    from dlq.search.word_index import masked_names_digest
 
     return masked_names_digest(())

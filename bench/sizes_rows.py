@@ -21,7 +21,7 @@ from broker.port import Message
 from contract.names import dead_letter_queue
 from contract.records import RecordRun
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.index import store
 from dlq.models import (
     Action,

@@ -10,7 +10,7 @@ from console import hooks
 from console.audit import text
 from dlq.exports.files import EXPORT
 from dlq.models import ItemState, Outcome, ReplayItem, Scope
-from dlq.models.waiting import WaitingKind, WaitingPart
+from dlq.models.message_action import WaitingKind, WaitingPart
 from dlq.replay.preflight.text import OPERATION_WORDS, acknowledged
 
 # Jobs that one dead letter can have been in: it is replayed once, and may have been left out or cancelled

@@ -10,7 +10,7 @@ from console.saved_filters.models import SavedFilter
 from console.saved_filters.operations import SavedFilters
 from console.saved_filters.web import SavedFilterPages
 from console.ui.page import link
-from dlq.api.letters import SeesLetters
+from dlq.api.dead_letters import SeesLetters
 from dlq.dead_letters.masks import everybodys_masks
 from dlq.models import DeadLetter
 from dlq.pages.access import sees_letters

@@ -13,10 +13,10 @@ from console import hooks
 from console.jobs.worker import Worker
 from dlq.full_body.worker import BodyFetchWorker
 from dlq.index.broker import letter_queues
-from dlq.outcomes.join import end_overdue
+from dlq.outcomes.settlement import end_overdue
 from dlq.replay.worker.step import ReplayWorker
 from dlq.search.rebuild import step
-from dlq.search.storing import catch_up
+from dlq.search.word_index import catch_up
 from dlq.subscriptions.worker import MessageActionWorker
 from dlq.trash.removal import expire
 

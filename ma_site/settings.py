@@ -246,9 +246,9 @@ SPECTACULAR_SETTINGS = {
     # Where two fields of one name have other codes each.
     "ENUM_NAME_OVERRIDES": {
         "AlertStateEnum": "alerts.models.alert.AlertState",
-        "LetterStateEnum": "dlq.models.letter.LetterState",
+        "LetterStateEnum": "dlq.models.dead_letter.LetterState",
         "OutcomeEnum": "failures.models.protocol.OUTCOME_CHOICES",
-        "WaitingPartEnum": "dlq.models.waiting.WaitingPart",
+        "WaitingPartEnum": "dlq.models.message_action.WaitingPart",
         "WarningCodeEnum": "dlq.replay.preflight.rules.CODES",
     },
     "SWAGGER_UI_DIST": "SIDECAR",

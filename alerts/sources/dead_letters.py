@@ -16,10 +16,10 @@ from alerts.rules import Thresholds
 from console.processes import seconds_since
 from console.ui.amounts import duration, number
 from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
-from dlq.dead_letters.queries.tallies import Tally, ends, tallies
+from dlq.dead_letters.queries.counts import CountedRange, count_ranges, ends
 from dlq.index.queries import FEED_QUEUE, feed_lag
 from dlq.models import DeadLetter, LetterQueue
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 
 HOUR = timedelta(hours=1)
 # What an hour is compared with at least: from nothing to three is no growth that wakes anybody.
@@ -33,8 +33,10 @@ def growing_queues(now: datetime, live: frozenset[str]) -> Iterator[Observation]
     """Deaths of the last hour against those of the hour before. Not of a queue that is followed for less than
     that: the letters that it brought seem to have died when they were first seen."""
     queues = [row.queue for row in _holding() if row.added_at <= now - HOUR]
-    last = tallies([Tally(queue, now - HOUR, ever=True) for queue in queues], MOST_COUNTED)
-    before = tallies([Tally(queue, now - 2 * HOUR, now - HOUR, ever=True) for queue in queues], MOST_COUNTED)
+    last = count_ranges([CountedRange(queue, now - HOUR, ever=True) for queue in queues], MOST_COUNTED)
+    before = count_ranges(
+        [CountedRange(queue, now - 2 * HOUR, now - HOUR, ever=True) for queue in queues], MOST_COUNTED
+    )
     whose = _settings_of(queues)
     found = []
     for queue, dead, earlier in zip(queues, last, before, strict=True):

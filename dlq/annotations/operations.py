@@ -24,7 +24,7 @@ from console.operations.refusals import Refused, WronglyAsked
 from console.operations.resource import Resource
 from contract.text import storable
 from dlq.models import KnownFault, Note, Taking
-from dlq.models.remark import Remark, active_faults, open_takings
+from dlq.models.annotation import Remark, active_faults, open_takings
 from dlq.rights import GIVE_BACK, SEE
 from dlq.search.visibility import SEE_ALL, sees_all
 

@@ -24,7 +24,7 @@ from console.rest.lists import asked_in, check_clear
 from dlq.exports.files import EXPORT
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import LARGEST, parcel_of
-from dlq.pages.letters.export import export_response, filter_in
+from dlq.pages.dead_letters.export import export_response, filter_in
 from dlq.rights import SEE
 from dlq.search.filter import LetterFilter
 from dlq.subscriptions.operations import settings_seen

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.rest.lists import asked_in
-from dlq.api.letters import SeesLetters
+from dlq.api.dead_letters import SeesLetters
 from dlq.dead_letters.masks import masks_for
 from dlq.groups.facts import GroupFacts, facts_of_groups, key_of
 from dlq.groups.queries import Group, groups_of

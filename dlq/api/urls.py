@@ -5,16 +5,17 @@ from typing import Any
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
+from dlq.api.annotations import Faults, Notes, Takings
+from dlq.api.dead_letters import Letters, OneLetter
 from dlq.api.edit import EditLetter
 from dlq.api.edit_rule import EditLetters
 from dlq.api.files import ExportLetters, Imports
-from dlq.api.foreign import ForeignQueue, ForeignQueues
+from dlq.api.foreign_queues import ForeignQueue, ForeignQueues
+from dlq.api.full_body import WholeBody, WholeLetter
 from dlq.api.groups import DeadLetterGroups
-from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
-from dlq.api.remarks import Faults, Notes, Takings
 from dlq.api.replays import ReplayItems, Replays, ReplayViewSet
-from dlq.api.waiting import (
+from dlq.api.subscriptions import (
     BlockingMessage,
     OneWaitingAction,
     StopWaiting,
@@ -22,7 +23,6 @@ from dlq.api.waiting import (
     WaitingActions,
     WaitingItems,
 )
-from dlq.api.whole import WholeBody, WholeLetter
 from dlq.saved_filters import OneSavedLetterFilter, SavedLetterFilters
 
 LISTED: dict[str, Any] = {"get": "list", "post": "create"}

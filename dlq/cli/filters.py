@@ -14,7 +14,7 @@ from django.http import QueryDict
 
 from agents.models import LaunchSetting
 from contract.names import dead_letter_queue
-from dlq.cli.ask import person_named
+from dlq.cli.rest import person_named
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.exports import files
 from dlq.models import DeadLetter, LetterState

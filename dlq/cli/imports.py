@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dlq.cli.ask import Refused, about_setting, call_api, person_named
+from dlq.cli.rest import Refused, about_setting, call_api, person_named
 from dlq.cli.terminal import safe
 
 LONGEST_PROBLEM = 300

@@ -16,8 +16,8 @@ from console.audit.log import attempt, record_refused
 from console.audit.refusals import HIDDEN
 from console.operations.operation import perform
 from dlq.cli import terminal
-from dlq.cli.ask import Refused, about_setting, as_refused, call_api, person_named
 from dlq.cli.progress import check_ended, follow
+from dlq.cli.rest import Refused, about_setting, as_refused, call_api, person_named
 from dlq.cli.terminal import safe
 from dlq.models import Action, JobState, ReplayJob
 from dlq.replay.operations import ON_REPLAYS, REPLAY_JOBS

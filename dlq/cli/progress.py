@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from dlq.cli import terminal
-from dlq.cli.ask import call_api
+from dlq.cli.rest import call_api
 from dlq.models import JobState
 
 # Seconds between two looks; so many of them make the rate.

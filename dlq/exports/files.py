@@ -25,7 +25,7 @@ from console.ui.amounts import number
 from contract.typed import to_json
 from dlq.dead_letters.masks import Masks
 from dlq.dead_letters.rules.body import body_of, visible_body
-from dlq.dead_letters.rules.parsing import typed_list
+from dlq.dead_letters.rules.parser import typed_list
 from dlq.exports.rows import EXPORTED, HEAD, with_head
 from dlq.models import DeadLetter
 from dlq.search.filter import LetterFilter, query_for_all

@@ -21,8 +21,8 @@ from dlq.dead_letters.queries.days import begin_of, instant
 from dlq.dead_letters.queries.ranges import IS_DEAD, TABLE
 from dlq.groups.queries import Group
 from dlq.models import DeadLetter, ItemState, KnownFault, LetterState, Outcome, ReplayItem, Taking
+from dlq.models.annotation import active_faults, open_takings
 from dlq.models.content import with_heads
-from dlq.models.remark import active_faults, open_takings
 from failures.models import FailureProtocol
 
 # -- versions and replays of many groups at once -------------------------------------------------------------

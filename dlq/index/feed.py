@@ -26,7 +26,7 @@ from broker.port import (
 from console.jobs import crash
 from console.processes import record_heartbeat
 from contract.names import FEED, UNKNOWN, dead_letter_queue
-from dlq.dead_letters.rules.parsing import origin_of, read_letter
+from dlq.dead_letters.rules.parser import origin_of, read_letter
 from dlq.index import queries, store, undelivered
 from dlq.index.rescue import QueueNames, copy_of, has_bad_text
 from dlq.index.store import uncollected

@@ -21,12 +21,12 @@ from django.db.models import F
 from agents.models import LaunchSetting
 from console.database.bulk import insert_rows, reserve_numbers
 from dlq.dead_letters.queries.ranges import letters_numbered
-from dlq.dead_letters.rules.parsing import raw_row
+from dlq.dead_letters.rules.parser import raw_row
 from dlq.index import causes
 from dlq.models import DeadLetter
 from dlq.models.content import content_of
-from dlq.outcomes import join
-from dlq.search.storing import add_words, prepare
+from dlq.outcomes import settlement
+from dlq.search.word_index import add_words, prepare
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +100,7 @@ def _store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
     words = prepare(new)
     insert(new)
     add_words(new, words)
-    join.settle({case_key(row) for row in new if row.message_key}, now)
+    settlement.settle({case_key(row) for row in new if row.message_key}, now)
     return new
 
 

@@ -22,13 +22,13 @@ from console.broker import management
 from console.jobs import crash
 from contract.names import DEAD_LETTER_PREFIX, ORIG_MESSAGE_ID
 from dlq.dead_letters.queries.ranges import letters_numbered
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.index import store
 from dlq.index.queries import UNKNOWN_QUEUE
 from dlq.index.store import uncollected
 from dlq.index.walk_ids import DeadLetterIdentifier, IndexedRow, Numbers, Seen
 from dlq.models import DeadLetter, ItemState, LetterContent, LetterState, ReplayItem
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 from dlq.search import rebuild
 
 # Rows that are compared with what was seen at a time.

@@ -16,7 +16,7 @@ from itertools import pairwise
 from broker.amqp.sections import read_named_values
 from broker.port import MessageUndecodable
 from contract.names import ANNOTATED_ORIG_MESSAGE_ID, ANNOTATED_ORIG_QUEUE, ORIG_MESSAGE_ID, ORIG_QUEUE
-from dlq.dead_letters.rules.parsing import name_of_queue, own_number
+from dlq.dead_letters.rules.parser import name_of_queue, own_number
 from dlq.models import DeadLetter
 
 IDS = (ORIG_MESSAGE_ID, ORIG_QUEUE), (ANNOTATED_ORIG_MESSAGE_ID, ANNOTATED_ORIG_QUEUE)

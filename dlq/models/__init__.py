@@ -1,9 +1,17 @@
 """Rows of the dlq app, one file per resource."""
 
+from dlq.models.annotation import KnownFault, Note, Taking
 from dlq.models.content import OPEN_FETCHES, EditState, FetchState, LetterContent, LetterEdit, WholeFetch
+from dlq.models.dead_letter import DeadLetter, LetterReport, LetterState
 from dlq.models.index import LetterQueue, UndeliveredMessage, WordRebuild
-from dlq.models.letter import DeadLetter, LetterReport, LetterState
-from dlq.models.remark import KnownFault, Note, Taking
+from dlq.models.message_action import (
+    MessageResult,
+    WaitingAction,
+    WaitingItem,
+    WaitingKind,
+    WaitingPart,
+    WaitingState,
+)
 from dlq.models.replay import (
     OPEN_JOBS,
     UNFINISHED_JOBS,
@@ -16,14 +24,6 @@ from dlq.models.replay import (
     ReplaySlice,
     Scope,
     SliceState,
-)
-from dlq.models.waiting import (
-    MessageResult,
-    WaitingAction,
-    WaitingItem,
-    WaitingKind,
-    WaitingPart,
-    WaitingState,
 )
 
 __all__ = [

@@ -17,7 +17,7 @@ class LetterContent(models.Model):
 
     `encoded` is the whole AMQP message, of a truncated dead letter one with only the head of its body, of an
     undecodable one the raw bytes. `body_text` is the head of the body as text; `properties` and `annotations`
-    as `dlq.dead_letters.rules.parsing` lists them. Of a body that retention deleted `encoded` and `body_text`
+    as `dlq.dead_letters.rules.parser` lists them. Of a body that retention deleted `encoded` and `body_text`
     are empty; the properties stay with the row."""
 
     letter = models.OneToOneField(

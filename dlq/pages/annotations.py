@@ -22,7 +22,7 @@ from console.ui.panels import Panel
 from dlq import rights
 from dlq.annotations.operations import Take, may_read, of_trip, why_not_annotate
 from dlq.models import DeadLetter, KnownFault, Note, Taking
-from dlq.models.remark import Remark, active_faults, open_takings
+from dlq.models.annotation import Remark, active_faults, open_takings
 
 SHOWN = 20
 CASE, GROUP, WHOLE = "case", "fingerprint", "setting"
@@ -153,7 +153,11 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
         lasts=[],
         trip=trip.pk,
     )
-    return {"title": str(_("Who works on it")), "template": "dlq/remarks.html", "context": {"remarks": panel}}
+    return {
+        "title": str(_("Who works on it")),
+        "template": "dlq/annotations.html",
+        "context": {"remarks": panel},
+    }
 
 
 def takers_of_trips(request: HttpRequest, trips: Sequence[BreakerTrip]) -> dict[int, str]:

@@ -23,7 +23,7 @@ from dlq.dead_letters.masks import masks_for
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ReplayJob, Scope
 from dlq.models.content import with_heads
 from dlq.pages.access import no_job
-from dlq.pages.preflight_form import ChosenScope, FlightForm, chosen_scope, targets_of, ticks_of
+from dlq.pages.preflight_form import ChosenScope, PreflightForm, chosen_scope, targets_of, ticks_of
 from dlq.replay import requests
 from dlq.replay.creation import second_above
 from dlq.replay.preflight import text
@@ -63,7 +63,7 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
         messages.warning(request, _("Select at least one letter first."))
         return HttpResponseRedirect(link(LISTS.get(action, "dead_letters_of"), key))
     what, foreign = _of_setting(request, setting, action, what)
-    form = FlightForm(
+    form = PreflightForm(
         request.POST if request.method == "POST" else None, action=action, setting=setting, user=request.user
     )
     try:
@@ -90,7 +90,7 @@ def _asked(
     setting: LaunchSetting,
     action: Action,
     what: ChosenScope,
-    form: FlightForm,
+    form: PreflightForm,
     foreign: Sequence[int],
 ) -> HttpResponseBase:
     """Raises Refused."""
@@ -110,7 +110,11 @@ def _asked(
 
 
 def _request_of(
-    request: HttpRequest, setting: LaunchSetting, action: Action, what: ChosenScope, form: FlightForm | None
+    request: HttpRequest,
+    setting: LaunchSetting,
+    action: Action,
+    what: ChosenScope,
+    form: PreflightForm | None,
 ) -> requests.ReplayRequest:
     target = form.cleaned_data.get("target") if form else None
     if action == Action.REDIRECT and target is None:
@@ -137,7 +141,7 @@ def _shown(
     replay_request: requests.ReplayRequest,
     what: ChosenScope,
     flight: PreflightResult,
-    form: FlightForm,
+    form: PreflightForm,
     foreign: Sequence[int],
     *,
     unticked: bool,
@@ -147,7 +151,7 @@ def _shown(
     masks = masks_for(request.user)
     return page(
         request,
-        "dlq/flight.html",
+        "dlq/preflight.html",
         title=TITLES[replay_request.action](),
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", setting.key))],

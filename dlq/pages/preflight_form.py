@@ -25,7 +25,7 @@ from dlq.search.filter import LetterFilter
 LONGEST_REASON = 2000
 
 
-class FlightForm(forms.Form):
+class PreflightForm(forms.Form):
     """`options` after it is valid. Of `shown` (what has to be typed) the page knows the number."""
 
     reason = StorableField(

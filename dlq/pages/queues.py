@@ -23,7 +23,7 @@ from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.index.queries import QueueState, feed_lag, state
 from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
-from dlq.pages.heads import list_of
+from dlq.pages.queue_header import list_of
 from dlq.queues.foreign import MANAGE
 from dlq.queues.operations import FOREIGN_QUEUES, FollowQueue
 from dlq.queues.queries import queue_rows, setting_row, trash_row, unknown_row, with_facts
@@ -48,7 +48,7 @@ def overview(request: HttpRequest) -> HttpResponseBase:
     every = sees_all(user)
     return page(
         request,
-        "dlq/overview.html",
+        "dlq/queues.html",
         title=_("Dead letters"),
         section="dead_letters",
         rows=with_facts(rows, now),
@@ -115,7 +115,7 @@ def foreign_page(request: HttpRequest) -> HttpResponseBase:
         return _named(request)
     return page(
         request,
-        "dlq/foreign.html",
+        "dlq/foreign_queues.html",
         title=_("Foreign dead-letter queues"),
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters"))],

@@ -26,7 +26,7 @@ from dlq import rights
 from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, LetterState, ReplayJob
 from dlq.models.content import with_heads
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 from dlq.pages.access import sees_letters
 from dlq.pages.preflight_form import filter_of
 from dlq.search.newest import Newest, newest
@@ -130,7 +130,7 @@ def _page(request: HttpRequest, setting: LaunchSetting | None, key: str) -> Http
     why = _("Its setting is gone.") if key and setting is None else ""
     return page(
         request,
-        "dlq/bin.html",
+        "dlq/trash.html",
         title=_("The bin"),
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters")), *([(_("The bin"), link("bin"))] if key else [])],

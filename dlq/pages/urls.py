@@ -15,10 +15,10 @@ from dlq.annotations.operations import AddNote, EndTaking, HandOver, MuteLetters
 from dlq.exports.files import EXPORT
 from dlq.full_body.operations import CancelFetch, FetchBody
 from dlq.models import Action
-from dlq.pages import groups, imports, preflight, queues, replay, trash, waiting, waiting_ask
+from dlq.pages import groups, imports, message_actions, preflight, queues, replay, subscriptions, trash
 from dlq.pages.annotations import AnnotationPage, takers_of_trips, trip_panel
+from dlq.pages.dead_letters import case, dead_letter, dead_letter_list, export, full_body
 from dlq.pages.edit import message, rule
-from dlq.pages.letters import case, export, full_body, letter, letters
 from dlq.pages.queues import setting_panel
 from dlq.queues.operations import UnfollowQueue
 from dlq.replay.creation import CODES, EDIT_OF_ONE
@@ -31,9 +31,9 @@ PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (
     ("dead-letters/bin/", trash.trash_page, "bin"),
     ("dead-letters/<str:key>/bin/", trash.trash_of_setting, "bin_of"),
     ("dead-letters/", queues.overview, "dead_letters"),
-    ("letters/", letters.all_letters, "all_dead_letters"),
+    ("letters/", dead_letter_list.all_letters, "all_dead_letters"),
     ("letters/groups/", groups.all_groups, "all_letter_groups"),
-    ("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of"),
+    ("dead-letters/<str:key>/", dead_letter_list.letter_list, "dead_letters_of"),
     ("dead-letters/<str:key>/groups/", groups.groups_of_setting, "letter_groups"),
     *(
         (f"dead-letters/<str:key>/{part}/", preflight.asking_page(action), name, CODES[action])
@@ -45,18 +45,18 @@ PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (
         )
     ),
     ("foreign-queues/", queues.foreign_page, "foreign_queues"),
-    ("letters/<int:pk>/", letter.letter_page, "letter"),
+    ("letters/<int:pk>/", dead_letter.letter_page, "letter"),
     ("letters/<int:pk>/whole/body/", full_body.whole_body, "whole_body"),
-    ("letters/<int:pk>/body/", letter.letter_body, "letter_body"),
+    ("letters/<int:pk>/body/", dead_letter.letter_body, "letter_body"),
     ("cases/", case.case_page, "case"),
     ("replays/", replay.replay_list, "replays"),
     ("replays/<uuid:pk>/", replay.replay_page, "replay"),
     ("letters/<int:pk>/edit/", message.edit_page, "edit_letter", EDIT_OF_ONE),
     ("dead-letters/<str:key>/edit/", rule.edit_letters_page, "edit_letters", CODES[Action.EDIT]),
     ("dead-letters/<str:key>/import/", imports.import_page, "import_letters"),
-    ("settings/<str:key>/waiting/", waiting.waiting_page, "waiting"),
-    ("settings/<str:key>/waiting/ask/", waiting_ask.waiting_ask_page, "waiting_ask"),
-    ("waiting-actions/<uuid:pk>/", waiting.waiting_action_page, "waiting_action"),
+    ("settings/<str:key>/waiting/", subscriptions.waiting_page, "waiting"),
+    ("settings/<str:key>/waiting/ask/", message_actions.waiting_ask_page, "waiting_ask"),
+    ("waiting-actions/<uuid:pk>/", subscriptions.waiting_action_page, "waiting_action"),
 )
 
 

@@ -18,10 +18,10 @@ from console.ui.amounts import Spark, count_or_more, number, spark
 from console.ui.labels import StateLabel
 from console.ui.page import link
 from contract.names import BIN, UNKNOWN, dead_letter_queue
-from dlq.dead_letters.queries.tallies import Tally, ends, kinds, tallies
+from dlq.dead_letters.queries.counts import CountedRange, count_ranges, ends, kinds
 from dlq.index.queries import QueueState, states
 from dlq.models import DeadLetter, ReplayJob, Taking
-from dlq.models.remark import active_faults, open_takings
+from dlq.models.annotation import active_faults, open_takings
 from dlq.models.replay import UNFINISHED_JOBS
 
 # Of more queues than FEW each is counted less far.
@@ -67,7 +67,9 @@ def facts_of_queues(queues: Sequence[str]) -> dict[str, QueueFacts]:
     edges = ends(queues)
     holding = list(edges)
     bound = COUNTED if len(holding) <= FEW else COUNTED_OF_MANY
-    counts = dict(zip(holding, tallies([Tally(queue) for queue in holding], bound + 1), strict=True))
+    counts = dict(
+        zip(holding, count_ranges([CountedRange(queue) for queue in holding], bound + 1), strict=True)
+    )
     numbers = {number for edge in edges.values() for number in edge}
     seen = dict(DeadLetter.objects.filter(pk__in=numbers).order_by().values_list("pk", "seen_at"))
     tops = _tops({queue: (newest, counts[queue]) for queue, (_oldest, newest) in edges.items()})
@@ -125,8 +127,8 @@ def deaths_by_hour(queues: Sequence[str], now: datetime) -> dict[str, list[int]]
     with _lock:
         counts = {each: _kept[each] for each in every if each[1] != this and each in _kept}
     missing = [each for each in every if each not in counts]
-    asked = [Tally(queue, hour, hour + HOUR, ever=True) for queue, hour in missing]
-    counts |= dict(zip(missing, tallies(asked, MOST), strict=True))
+    asked = [CountedRange(queue, hour, hour + HOUR, ever=True) for queue, hour in missing]
+    counts |= dict(zip(missing, count_ranges(asked, MOST), strict=True))
     with _lock:
         if len(_kept) > MOST_HOURS_KEPT:
             _kept.clear()
@@ -302,7 +304,11 @@ def with_facts(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
     kept = states([row.queue for row in rows])
     holding = [row.queue for row in rows if row.since is not None]
     new = dict(
-        zip(holding, tallies([Tally(queue, now - NEW) for queue in holding], COUNTED + 1), strict=True)
+        zip(
+            holding,
+            count_ranges([CountedRange(queue, now - NEW) for queue in holding], COUNTED + 1),
+            strict=True,
+        )
     )
     lines = deaths_by_hour(holding, now)
     return [

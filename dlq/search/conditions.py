@@ -19,8 +19,8 @@ from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.dead_letters.masks import Masks, everybodys_masks
 from dlq.dead_letters.queries import ranges
 from dlq.models import LetterState
-from dlq.models.remark import fault_of_row
-from dlq.search.storing import masked_names_digest
+from dlq.models.annotation import fault_of_row
+from dlq.search.word_index import masked_names_digest
 from dlq.search.words import INDEX, NoWords, wanted_pairs, wanted_words
 
 # -- conditions of a filter, used alike by pages, counts and jobs --------------------------------------------

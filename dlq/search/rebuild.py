@@ -22,7 +22,7 @@ from django.utils import timezone
 from console.jobs import crash
 from dlq.dead_letters.masks import everybodys_masks
 from dlq.models import DeadLetter, WordRebuild
-from dlq.search.storing import index_words, masked_names_digest, property_texts, texts_of
+from dlq.search.word_index import index_words, masked_names_digest, property_texts, texts_of
 from dlq.search.words import INDEX, all_words
 
 # Dead letters of a piece, and about how many bytes of bodies they may have.

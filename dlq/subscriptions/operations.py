@@ -20,7 +20,7 @@ from console.operations.refusals import Refused
 from console.operations.resource import Resource
 from console.ui.page import Text, link
 from dlq import rights
-from dlq.models.waiting import WaitingAction, WaitingKind
+from dlq.models.message_action import WaitingAction, WaitingKind
 from dlq.subscriptions.blocked import blocking_of, give_up_blocked
 from dlq.subscriptions.requests import Selection, request_action, stop_action
 

@@ -21,9 +21,9 @@ from broker.port import AddressUnknown, BrokerError, Browser, Management
 from console.broker import management
 from contract.names import HOLD, dead_letter_queue, hold_queue
 from dlq.dead_letters.masks import Masks, masked
-from dlq.dead_letters.rules.parsing import letter_row
-from dlq.models.waiting import MessageResult, WaitingItem, WaitingKind, WaitingPart
-from dlq.outcomes.join import deaths
+from dlq.dead_letters.rules.parser import letter_row
+from dlq.models.message_action import MessageResult, WaitingItem, WaitingKind, WaitingPart
+from dlq.outcomes.settlement import deaths
 from dlq.subscriptions.requests import queue_of
 from dlq.subscriptions.rules import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message
 from failures.models import FailureProtocol

@@ -22,7 +22,7 @@ from console.operations.operation import Act
 from console.operations.refusals import Refused, WronglyAsked
 from contract.names import hold_queue
 from contract.text import storable
-from dlq.models.waiting import (
+from dlq.models.message_action import (
     OPEN_ACTIONS,
     WaitingAction,
     WaitingItem,

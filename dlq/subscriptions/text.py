@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy
 
 from console.ui.labels import Bar, StateLabel
 from console.ui.page import Text
-from dlq.models.waiting import (
+from dlq.models.message_action import (
     OPEN_ACTIONS,
     MessageResult,
     WaitingAction,

@@ -26,10 +26,10 @@ from console.jobs.worker import Wait, Worker
 from console.processes import lock
 from console.reasons import said
 from contract.names import HOLD, dead_letter_queue, hold_queue
-from dlq.dead_letters.rules.parsing import origin_of
+from dlq.dead_letters.rules.parser import origin_of
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter
-from dlq.models.waiting import (
+from dlq.models.message_action import (
     OPEN_ACTIONS,
     MessageResult,
     WaitingAction,

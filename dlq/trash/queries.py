@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from console.audit.models import AuditResult
 from console.jobs import crash
 from dlq.index.broker import LetterQueues
 from dlq.models import DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from agents.models import Activation, Interruption, LaunchSetting, Run, StateCha
 from console.database.storage import raw_delete
 from contract.names import UNKNOWN, dead_letter_queue
 from dlq.models import DeadLetter, LetterState
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 from failures.error_groups.rollup import hold
 from failures.models import FailureGroup, FailureProtocol, RecoveredMessage
 from insights.archive.planning import archived_before

@@ -28,7 +28,7 @@ from dlq.models import (
 from dlq.models.content import OPEN_FETCHES, FetchState
 from dlq.models.replay import UNFINISHED_JOBS
 from dlq.search import rebuild
-from dlq.search.storing import property_texts
+from dlq.search.word_index import property_texts
 from dlq.trash.removal import remove_from_broker
 from retention.erasure.protocols import Case, ErasureTarget, of_cases, rekey, substitute
 

@@ -16,7 +16,7 @@ from django.test import Client
 from broker.amqp.codec import encode
 from broker.port import BodyKind, Message
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.index import store
 from dlq.models import DeadLetter
 from tests.browser.driver import Browser

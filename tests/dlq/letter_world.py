@@ -28,13 +28,13 @@ from contract.message_key import message_key
 from contract.records import ReplayOutcome
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import origin_of
+from dlq.dead_letters.rules.parser import origin_of
 from dlq.index.broker import LetterQueues
 from dlq.index.feed import Feed, Inbox
 from dlq.index.sweep import Sweep
 from dlq.index.walk import Walk
 from dlq.models import LetterReport, ReplayJob
-from dlq.outcomes import join
+from dlq.outcomes import settlement
 from tests.dlq.dying import NONE, Died, Instructions, Trouble, Wire
 from tests.web import reports
 
@@ -258,7 +258,7 @@ class World:
             result="handled" if result == "handled" else "failed",
             occurred_at=timezone.now(),
         )
-        self.reports.append(LetterReport(id=uuid4(), **join.ReplayOutcomes().columns(content)))
+        self.reports.append(LetterReport(id=uuid4(), **settlement.ReplayOutcomes().columns(content)))
 
     def _returned(self, reference: Reference) -> Returned | None:
         origin = origin_of(reference.message)
@@ -270,7 +270,7 @@ class World:
     def reports_arrive(self, chosen: Sequence[LetterReport], trouble: Trouble = NONE) -> None:
         def intake() -> None:
             with transaction.atomic():
-                join.reports_arrived(chosen, timezone.now())
+                settlement.reports_arrived(chosen, timezone.now())
 
         lived = self.process(intake, trouble)
         stored = set(LetterReport.objects.values_list("pk", flat=True))

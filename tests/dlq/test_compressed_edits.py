@@ -6,7 +6,7 @@ from broker.amqp.codec import encode
 from broker.amqp.compressed import LARGE_COMPRESSED, LARGE_SIZE
 from broker.port import BodyKind, Message
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.edit.rules.copy import message_of
 from dlq.edit.rules.values import EditRefused
 from dlq.models import DeadLetter

@@ -39,7 +39,7 @@ from dlq.models import (
     ReplayJob,
     Scope,
 )
-from dlq.outcomes.join import PATIENCE, end_overdue
+from dlq.outcomes.settlement import PATIENCE, end_overdue
 from dlq.replay import counts
 from dlq.replay.counts import LEFT, OUTCOMES
 from dlq.replay.creation import Options, create_job

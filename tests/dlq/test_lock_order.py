@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from agents.models import Run, SignInCounter
 from agents.site import sign_ins
 from dlq.models import ItemState, ReplayItem, ReplayJob, ReplaySlice
-from dlq.outcomes import join
+from dlq.outcomes import settlement
 from dlq.replay import counts
 from failures.intake.batch import accept_batch
 from tests.web import letters, reports
@@ -86,13 +86,13 @@ def report(run: Run, message: int) -> Callable[[], object]:
 def test_reports_of_two_messages_of_one_slice_that_arrive_at_once_are_both_stored(
     job: ReplayJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meeting, read = Meeting(2), join._reports
+    meeting, read = Meeting(2), settlement._reports
 
     def slowly(cases: Any) -> Any:
         meeting.wait()  # each has locked its own item
         return read(cases)
 
-    monkeypatch.setattr(join, "_reports", slowly)
+    monkeypatch.setattr(settlement, "_reports", slowly)
     assert job.setting is not None
     runs = [reports.run(job.setting, reports.server(name)) for name in ("srv-1", "srv-2")]
     said = at_once(*[report(run, message) for run, message in zip(runs, (10, 11), strict=True)])

@@ -11,7 +11,7 @@ from broker.port import BodyKind, Message, Outgoing, Settle
 from contract.message_key import MessageKey, message_key
 from contract.names import dead_letter_queue
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import origin_of
+from dlq.dead_letters.rules.parser import origin_of
 from dlq.models import DeadLetter
 from tests.broker.jms import jms_producer
 from tests.dlq.stage import Stage

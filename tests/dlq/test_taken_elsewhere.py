@@ -13,7 +13,7 @@ from broker.amqp.codec import decode
 from broker.amqp.consumer import AmqpConsumer
 from broker.port import Message, Settle
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import origin_of
+from dlq.dead_letters.rules.parser import origin_of
 from dlq.models import DeadLetter, ReplayJob
 from dlq.replay.creation import Options, create_job
 from failures.intake.batch import accept_batch

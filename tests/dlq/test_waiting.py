@@ -24,7 +24,7 @@ from contract.typed import Typed
 from dlq import tasks
 from dlq.dead_letters.masks import Masks
 from dlq.models import DeadLetter
-from dlq.models.waiting import MessageResult, WaitingAction, WaitingState
+from dlq.models.message_action import MessageResult, WaitingAction, WaitingState
 from dlq.replay.creation import create_job
 from dlq.subscriptions import requests
 from dlq.subscriptions import worker as subscriptions_worker

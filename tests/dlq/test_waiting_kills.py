@@ -39,7 +39,7 @@ from console.operations.operation import perform
 from broker.management import waiting_messages
 from broker.port import ManagementFailed
 from dlq.models import WaitingAction
-from dlq.models.waiting import OPEN_ACTIONS
+from dlq.models.message_action import OPEN_ACTIONS
 from dlq.subscriptions.requests import Selection
 from dlq.subscriptions.operations import BY_KIND
 from tests.dlq.jobs import run_waiting

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from console.jobs.worker import claim
 from dlq import tasks
-from dlq.cli.ask import call_api
+from dlq.cli.rest import call_api
 from dlq.models import JobState, ReplayJob
 from tests.dlq.jobs import replays, run_replay
 from tests.dlq.stage import Stage

@@ -10,7 +10,7 @@ from broker.port import Message, Settle
 from console.jobs.worker import run
 from console.operations.operation import perform
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import WHOLE_BODY
+from dlq.dead_letters.rules.parser import WHOLE_BODY
 from dlq.full_body import worker as full_body_worker
 from dlq.full_body.operations import CancelFetch, FetchBody
 from dlq.full_body.requests import KEPT

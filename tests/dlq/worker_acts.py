@@ -33,8 +33,8 @@ from dlq.index.feed import Feed, Inbox
 from dlq.index.queries import FEED_QUEUE
 from dlq.index.walk import index_queue, message_count
 from dlq.models import Action, DeadLetter, ItemState, LetterReport, ReplayItem, ReplayJob, ReplaySlice
-from dlq.models.letter import BIN_QUEUE, LetterResult
-from dlq.outcomes import join
+from dlq.models.dead_letter import BIN_QUEUE, LetterResult
+from dlq.outcomes import settlement
 from dlq.replay import counts as counting
 from dlq.replay import creation
 from dlq.replay.creation import Options
@@ -182,7 +182,7 @@ def handle(key: str) -> int:
                 id=uuid4(), setting_key=key, message_key=name, result=LetterResult.HANDLED, server_name="srv",
                 activation_uuid=uuid4(), attempt=1, occurred_at=timezone.now(),
             )  # fmt: skip
-        join.settle({(key, name) for name in keys}, timezone.now())
+        settlement.settle({(key, name) for name in keys}, timezone.now())
     return len(keys)
 
 
@@ -260,7 +260,7 @@ def _steal(queue: str) -> None:
 def states(job: str, hours: float = 0) -> dict[str, list[str]]:
     """Of each letter, by its message key, the state and the outcome; `hours` later."""
     if hours:
-        list(join.end_overdue(timezone.now() + timedelta(hours=hours)))
+        list(settlement.end_overdue(timezone.now() + timedelta(hours=hours)))
     row = ReplayJob.objects.get(pk=job)
     items = ReplayItem.objects.filter(job=row)
     waiting = counting.waiting_of(row.counts)

@@ -11,7 +11,7 @@ from broker.amqp.codec import decode, encode
 from broker.port import BodyKind, Message
 from contract.message_key import message_key
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.edit.rules.body_text import Form, form_of
 from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.copy import copy_for, edited, message_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from broker.amqp.codec import decode, encode
 from broker.port import BodyKind, Message
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import HEAD_OF_TEXT, WHOLE_BODY, letter_row
+from dlq.dead_letters.rules.parser import HEAD_OF_TEXT, WHOLE_BODY, letter_row
 from dlq.models import DeadLetter
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from agents.models import Pool
 from dlq.annotations.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from dlq.models import KnownFault, Note, Taking
-from dlq.models.remark import Remark
+from dlq.models.annotation import Remark
 from tests.web.operation_case import Case
 from tests.web.rows import make_setting
 

@@ -44,8 +44,8 @@ from dlq.models import (
     ReplaySlice,
     Scope,
 )
-from dlq.models.waiting import WaitingAction
-from dlq.search.storing import catch_up
+from dlq.models.message_action import WaitingAction
+from dlq.search.word_index import catch_up
 from failures.error_groups.increments import note
 from failures.error_groups.rollup import fold_all
 from failures.models import FailureProtocol, RecoveredMessage

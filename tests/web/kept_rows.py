@@ -18,7 +18,7 @@ from django.db.models import DateTimeField, Model
 from django.utils import timezone
 
 from dlq.models import DeadLetter
-from dlq.search import storing
+from dlq.search import word_index
 from failures.models import FailureProtocol
 
 Made = TypeVar("Made")
@@ -64,7 +64,7 @@ class Kept:
                     f"VALUES ({', '.join(['%s'] * len(columns))})",
                     [_moved(row, moving, passed) for row in rows],
                 )
-        storing.add_words(self.letters, self.words)
+        word_index.add_words(self.letters, self.words)
         return _Loading(self.made, passed).load()
 
 
@@ -90,7 +90,7 @@ def kept(name: str, make: Callable[[], Made]) -> Made:
     letters = [
         *DeadLetter.objects.exclude(pk__in=indexed).exclude(words_without="").select_related("content")
     ]
-    _known[name] = Kept(before, now, _dumped(made), added, letters, storing.prepare(letters))
+    _known[name] = Kept(before, now, _dumped(made), added, letters, word_index.prepare(letters))
     return made
 
 

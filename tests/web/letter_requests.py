@@ -18,7 +18,7 @@ from contract.messages import BlockedMessage
 from contract.typed import Typed
 from contract.wire import dump
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking, WholeFetch
-from dlq.models.waiting import WaitingAction
+from dlq.models.message_action import WaitingAction
 from dlq.replay.preflight.rules import CODES
 from dlq.subscriptions.blocked import mark_of
 from tests.web import letters, reports
@@ -57,7 +57,7 @@ class Rows:
         places = ("api.waiting", "pages.waiting", "pages.waiting_ask")
         self.house.answers(monkeypatch, *(f"dlq.{place}.management" for place in places))
         monkeypatch.setattr("dlq.imports.operations.AmqpPublisher", lambda _account: Publisher())
-        for module in ("dlq.pages.letters.full_body", "dlq.api.whole", "dlq.full_body.operations"):
+        for module in ("dlq.pages.dead_letters.full_body", "dlq.api.full_body", "dlq.full_body.operations"):
             monkeypatch.setattr(f"{module}.message_count", lambda _queue: 1200)
         monkeypatch.setattr(broker, "_connection", self.house.management)
         monkeypatch.setattr(broker, "_process", os.getpid())

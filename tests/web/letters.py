@@ -7,7 +7,7 @@ from agents.models import LaunchSetting
 from broker.amqp.codec import encode
 from broker.port import Message
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.index import store
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.replay import counts

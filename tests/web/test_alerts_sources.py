@@ -25,7 +25,7 @@ from console.processes import record_heartbeat
 from contract.names import dead_letter_queue
 from dlq.index.queries import FEED_QUEUE, feed_counted
 from dlq.models import DeadLetter, LetterQueue, LetterState
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 from tests.web.listeners import Hook, listening_hook
 from tests.web.rows import NOW, make_alive
 from tests.web.test_breaker_trips import give_up, started

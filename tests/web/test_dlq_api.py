@@ -11,7 +11,7 @@ from agents.models import LaunchSetting
 from broker.port import BodyKind, BrokerUnavailable
 from contract.typed import Typed
 from dlq.models import DeadLetter
-from dlq.pages.letters.case import case_of
+from dlq.pages.dead_letters.case import case_of
 from failures.intake.batch import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
@@ -35,7 +35,7 @@ class Broker:
 @pytest.fixture(autouse=True)
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
-    monkeypatch.setattr("dlq.api.letters.management", lambda: broker)
+    monkeypatch.setattr("dlq.api.dead_letters.management", lambda: broker)
     return broker
 
 
@@ -148,7 +148,7 @@ def test_one_letter_comes_whole(
 
 
 def test_a_letter_that_is_no_message_comes_as_bytes(viewer: APIClient, orders: LaunchSetting) -> None:
-    from dlq.dead_letters.rules.parsing import letter_row
+    from dlq.dead_letters.rules.parser import letter_row
     from dlq.index import store
 
     row = letter_row(b"\0garbage", letters.NODE, AT)

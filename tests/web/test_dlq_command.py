@@ -18,7 +18,7 @@ from console.audit.models import AuditEntry
 from console.exports import cell
 from contract.typed import Typed
 from dlq.cli.terminal import safe
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.exports.rows import EXPORTED, lines
 from dlq.index import store
 from dlq.models import DeadLetter

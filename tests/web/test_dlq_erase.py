@@ -39,7 +39,7 @@ from dlq.models import (
     WholeFetch,
 )  # fmt: skip
 from dlq.search import rebuild, words
-from dlq.search.storing import catch_up
+from dlq.search.word_index import catch_up
 from dlq.search.words import TABLE
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord

@@ -342,7 +342,7 @@ def test_all_waiting_messages_are_meant_only_when_that_is_said(
     orders: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_for: list[Any] = []
-    monkeypatch.setattr("dlq.cli.ask.call_api", lambda *args: asked_for.append(args[-1]))
+    monkeypatch.setattr("dlq.cli.rest.call_api", lambda *args: asked_for.append(args[-1]))
     how = ("waiting", "orders", "--do", "hold", "--part", "delayed", "--reason", "look", "--as", "operator")
     told(*how, "--all")
     told(*how, "--message", "7")

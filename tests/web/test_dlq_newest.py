@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from broker.amqp.codec import encode
 from broker.port import Message
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.index import store
 from dlq.models import DeadLetter, LetterState
 from dlq.search import newest as search

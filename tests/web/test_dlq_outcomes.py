@@ -13,7 +13,7 @@ from django.test import Client
 from agents.models import Run
 from contract.wire import dump
 from dlq.models import LetterReport, ReplayJob
-from dlq.outcomes import join
+from dlq.outcomes import settlement
 from failures.intake.batch import accept_batch
 from failures.models import SpoolMark
 from tests.web import letters, reports
@@ -121,8 +121,8 @@ def test_the_cases_of_many_items_are_asked_for_in_parts_and_all_found(
 ) -> None:
     rows = [letters.dead("orders", number, f"ID:{number}") for number in range(10, 15)]
     job = letters.given_back(run.activation.setting, *rows)
-    monkeypatch.setattr(join, "ASKED_AT_ONCE", 2)
-    found = join.cases_of(list(job.items.values_list("pk", flat=True)))
+    monkeypatch.setattr(settlement, "ASKED_AT_ONCE", 2)
+    found = settlement.cases_of(list(job.items.values_list("pk", flat=True)))
     assert found == {("orders", row.message_key) for row in rows}
 
 

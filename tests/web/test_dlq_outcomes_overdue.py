@@ -11,7 +11,7 @@ from agents.models import Run
 from dlq.api.replays import ReplaySerializer
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, ReplaySlice
 from dlq.outcomes import results
-from dlq.outcomes.join import PATIENCE, end_overdue
+from dlq.outcomes.settlement import PATIENCE, end_overdue
 from dlq.replay.rules import ladder
 from dlq.replay.worker import pacer
 from tests.web import letters, reports

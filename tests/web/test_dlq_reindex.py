@@ -14,7 +14,7 @@ from console.jobs import crash
 from dlq.models import DeadLetter
 from dlq.search import rebuild
 from dlq.search import rebuild as forgetting
-from dlq.search.storing import catch_up
+from dlq.search.word_index import catch_up
 from tests.web.reports import setting as make_orders
 from tests.web.test_dlq_words_lost import EMPTY, found, letter, manage, run_sql
 

@@ -14,7 +14,7 @@ from console.operations.operation import perform
 from console.operations.refusals import NotAllowed, Refused, WronglyAsked
 from dlq.annotations.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
-from dlq.models.remark import fault_of_row, open_takings
+from dlq.models.annotation import fault_of_row, open_takings
 from tests.web import letters, reports
 from tests.web.rows import NOW, api_client, make_person
 from tests.web.teams import teammate

@@ -26,7 +26,7 @@ from console.jobs.worker import (
 from console.reasons import NO_REASON, said
 from console.tasks import run_job, start_jobs
 from dlq.models import ReplayJob
-from dlq.models.waiting import WaitingAction
+from dlq.models.message_action import WaitingAction
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 Step = Callable[[ReplayJob], bool | Wait]

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from broker.amqp.codec import decode, encode
 from broker.port import Message
 from contract.typed import Typed
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.index import store
 from dlq.models import DeadLetter, LetterContent
 from dlq.models.content import with_heads

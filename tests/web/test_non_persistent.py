@@ -5,7 +5,7 @@ from django.conf import settings
 
 from agents.models import Run
 from contract.records import Content
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol
 from tests.web import reports

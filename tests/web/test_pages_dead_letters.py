@@ -43,9 +43,9 @@ def test_without_the_broker_the_index_counts_and_says_so(world: World) -> None:
 def test_the_list_goes_on_by_key_and_never_counts_a_whole_table(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.pages.letters.letters.PAGE", 8)
+    monkeypatch.setattr("dlq.pages.dead_letters.dead_letter_list.PAGE", 8)
     monkeypatch.setattr(keyset, "COUNTED", 10)
-    monkeypatch.setattr("dlq.pages.letters.letters.page_of.__defaults__", (8,))
+    monkeypatch.setattr("dlq.pages.dead_letters.dead_letter_list.page_of.__defaults__", (8,))
     client, path, seen = signed_in(world, "viewer"), f"/dead-letters/{KEY}/?state=every", []
     while path:
         page = looked_at(client, path)

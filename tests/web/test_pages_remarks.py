@@ -10,7 +10,7 @@ from agents.models import BreakerTrip
 from console.operations.operation import perform
 from dlq.annotations.operations import MuteLetters, Take
 from dlq.models import DeadLetter, KnownFault, Note, Taking
-from dlq.models.remark import active_faults, open_takings
+from dlq.models.annotation import active_faults, open_takings
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 from tests.web.rows import NOW

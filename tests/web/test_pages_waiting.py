@@ -14,7 +14,7 @@ from broker.port import BrokerUnavailable
 from console.audit.models import AuditEntry
 from contract.typed import Typed
 from dlq.models import DeadLetter
-from dlq.models.waiting import WaitingAction, WaitingState
+from dlq.models.message_action import WaitingAction, WaitingState
 from tests.web import letters, reports
 from tests.web.pages import Elements, looked_at
 from tests.web.teams import teammate
@@ -29,7 +29,7 @@ SEES = ("agents.view_launchsetting", "dlq.view_deadletter", "failures.view_failu
 def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[WaitingHouse]:
     figures.forget()
     house = WaitingHouse(reports.setting())
-    house.answers(monkeypatch, "dlq.pages.waiting.management", "dlq.pages.waiting_ask.management")
+    house.answers(monkeypatch, "dlq.pages.subscriptions.management", "dlq.pages.message_actions.management")
     yield house
     house.close()
 
@@ -149,7 +149,7 @@ def test_selected_messages_are_held_after_a_question_and_the_page_tells_of_each(
 def test_all_above_a_thousand_is_typed_and_no_more_is_done_than_was_confirmed(
     house: WaitingHouse, operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.pages.waiting_ask.TYPED_ABOVE", 3)
+    monkeypatch.setattr("dlq.pages.message_actions.TYPED_ABOVE", 3)
     house.publish(*(f"w{n}" for n in range(4)))
     assert "Type 4 to confirm" in looked_at(operator, f"{ASK}?part=waiting&kind=to_dlq&all=1").text
     house.publish("later")

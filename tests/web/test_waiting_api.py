@@ -11,7 +11,7 @@ from agents.models import Pool
 from broker.port import BrokerUnavailable
 from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.models.waiting import WaitingAction
+from dlq.models.message_action import WaitingAction
 from tests.web import reports
 from tests.web.teams import teammate
 from tests.web.waiting import WaitingHouse, failed
@@ -23,7 +23,7 @@ WAITING, ACTIONS = "/api/v1/settings/orders/waiting/", "/api/v1/waiting-actions/
 @pytest.fixture
 def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[WaitingHouse]:
     house = WaitingHouse(reports.setting())
-    house.answers(monkeypatch, "dlq.api.waiting.management")
+    house.answers(monkeypatch, "dlq.api.subscriptions.management")
     yield house
     house.close()
 

@@ -16,7 +16,7 @@ from console.operations.operation import perform
 from console.operations.refusals import NotAllowed, Refused
 from contract.typed import Typed
 from dlq.dead_letters.masks import Masks
-from dlq.models.waiting import WaitingAction
+from dlq.models.message_action import WaitingAction
 from dlq.subscriptions.operations import MESSAGES, CancelAction, GiveUpBlocked
 from dlq.subscriptions.queries import Heads, MessagePage, ask_broker, bodies_of, message_page
 from tests.web import reports

@@ -27,7 +27,7 @@ def letter(setting: LaunchSetting) -> DeadLetter:
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker counts."""
-    for module in ("dlq.pages.letters.full_body", "dlq.api.whole", "dlq.full_body.operations"):
+    for module in ("dlq.pages.dead_letters.full_body", "dlq.api.full_body", "dlq.full_body.operations"):
         monkeypatch.setattr(f"{module}.message_count", lambda queue: 1200)
 
 

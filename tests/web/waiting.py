@@ -18,7 +18,7 @@ from contract.names import connection_name, hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq.index.broker import LetterQueues
-from dlq.models.waiting import WaitingAction
+from dlq.models.message_action import WaitingAction
 from dlq.subscriptions.operations import BY_KIND
 from dlq.subscriptions.requests import Selection, listed_messages
 from failures.intake.batch import accept_batch

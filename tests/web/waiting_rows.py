@@ -6,7 +6,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 
 from agents.models import LaunchSetting
-from dlq.models.waiting import MessageResult, WaitingAction, WaitingItem, WaitingState
+from dlq.models.message_action import MessageResult, WaitingAction, WaitingItem, WaitingState
 
 
 def make_action(setting: LaunchSetting, by: User, now: datetime, hostile: str) -> WaitingAction:

@@ -15,7 +15,7 @@ from contract.text import storable
 from contract.typed import Typed, text_of
 from dlq.dead_letters.rules.body import hexadecimal, indented_json, indented_xml
 from dlq.dead_letters.rules.json_masks import HIDDEN, looks_like_json, masked_body
-from dlq.dead_letters.rules.parsing import body_size
+from dlq.dead_letters.rules.parser import body_size
 from dlq.edit.rules.body_text import BODY, text_of_body
 
 # -- texts for people in which masked fields of JSON are not told --------------------------------------------

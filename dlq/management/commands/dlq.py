@@ -1,5 +1,5 @@
 """manage.py dlq: dead letters for scripts and for the night. Listing and exporting; the rest is in
-dlq.commands."""
+dlq.cli."""
 
 import json
 import os
@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
 from console.exports import FORMATS, Row, plain
-from dlq.cli import ask, filters, imports, jobs, terminal
-from dlq.cli.ask import Refused
+from dlq.cli import filters, imports, jobs, rest, terminal
+from dlq.cli.rest import Refused
 from dlq.dead_letters.masks import Masks
 from dlq.exports import files
 from dlq.exports import rows as export
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         show.add_argument("--json", action="store_true")
         filters.add_filter_arguments(show)
         jobs.add_job_commands(actions)
-        ask.add_query_commands(actions)
+        rest.add_query_commands(actions)
         imports.add_import_command(actions)
         _export_arguments(
             actions.add_parser(

@@ -25,7 +25,7 @@ from dlq.models import Action, Scope
 from dlq.pages.access import no_job
 from dlq.pages.edit.form import RuleRow, operations_in, rows_in, with_empty
 from dlq.pages.edit.form import rows_of as form_rows
-from dlq.pages.preflight_form import ChosenScope, FlightForm, chosen_scope, ticks_of
+from dlq.pages.preflight_form import ChosenScope, PreflightForm, chosen_scope, ticks_of
 from dlq.replay import requests
 from dlq.replay.creation import second_above
 from dlq.replay.preflight import text
@@ -126,7 +126,7 @@ def _check(
     request: HttpRequest,
     desk: RuleContext,
     rule: Rule,
-    form: FlightForm | None = None,
+    form: PreflightForm | None = None,
     flight: PreflightResult | None = None,
 ) -> HttpResponseBase:
     """Raises Refused. `form` and `flight`: those that a confirmation was not enough for."""
@@ -154,14 +154,14 @@ def _check(
         ticks=ticks_of(flight, request.POST.getlist("acknowledge")),
         unticked=unticked,
         second=second_above(Action.EDIT, flight.at_most),
-        form=form or FlightForm(None, action=Action.EDIT, setting=desk.setting, user=request.user),
+        form=form or PreflightForm(None, action=Action.EDIT, setting=desk.setting, user=request.user),
     )
 
 
 def _confirm(request: HttpRequest, desk: RuleContext, rule: Rule) -> HttpResponseBase:
     """Raises Refused."""
     now = timezone.now()
-    form = FlightForm(request.POST, action=Action.EDIT, setting=desk.setting, user=request.user)
+    form = PreflightForm(request.POST, action=Action.EDIT, setting=desk.setting, user=request.user)
     acknowledged = tuple(request.POST.getlist("acknowledge"))
     valid = form.is_valid()
     wish = replace(desk.replay_request, acknowledged=acknowledged)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from dlq.models import Action, DeadLetter, EditState, ItemState, KnownFault, LetterState, ReplayItem
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 
 # -- originals in the trash whose edited copy was replayed ---------------------------------------------------
 # Restored and replayed, the message would be processed twice.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from contract.names import dead_letter_queue
 from dlq import rights
 from dlq.models import Action, LetterState
-from dlq.models.letter import BIN_QUEUE
+from dlq.models.dead_letter import BIN_QUEUE
 
 # What puts dead letters into the subscription of a setting, where an agent gets them.
 TO_A_SUBSCRIPTION = (Action.GIVE_BACK, Action.REDIRECT)

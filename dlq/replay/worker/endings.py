@@ -18,7 +18,7 @@ from console.audit.models import AuditResult
 from console.jobs import crash
 from console.reasons import NO_REASON, Reason
 from contract.names import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE
-from dlq.dead_letters.rules.parsing import letter_row
+from dlq.dead_letters.rules.parser import letter_row
 from dlq.hooks import hooks_of
 from dlq.index.broker import LetterQueues
 from dlq.index.walk import Walk
@@ -34,9 +34,9 @@ from dlq.models import (
     SliceState,
 )
 from dlq.models.replay import DELIVERING
-from dlq.outcomes import join, results
-from dlq.outcomes.join import Case
+from dlq.outcomes import results, settlement
 from dlq.outcomes.rules import Report
+from dlq.outcomes.settlement import Case
 from dlq.reasons import STAYED, WHY_STOPPED
 from dlq.replay import counts
 from dlq.replay.counts import WORKABLE, planned_of, walking
@@ -62,7 +62,7 @@ def check_target(job: ReplayJob, queues: LetterQueues) -> None:
     """Confirms what lies there. Call it after the walk that indexes another dead-letter queue. Raises
     BrokerError."""
     items = ReplayItem.objects.filter(job=job, state=ItemState.UNCONFIRMED)
-    cases = sorted(join.cases_of(list(items.values_list("pk", flat=True))))
+    cases = sorted(settlement.cases_of(list(items.values_list("pk", flat=True))))
     if not cases:
         return
     crash.point("looking")
@@ -78,7 +78,7 @@ def _confirm(cases: Sequence[Case], seen: dict[Case, list[Report]], actions: Seq
     found = sorted(case for case in cases if case in seen)
     for start in range(0, len(found), AT_ONCE):
         with transaction.atomic():
-            join.settle(set(found[start : start + AT_ONCE]), timezone.now(), seen=seen, actions=actions)
+            settlement.settle(set(found[start : start + AT_ONCE]), timezone.now(), seen=seen, actions=actions)
             crash.point("confirming")
 
 

@@ -28,7 +28,7 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
-from dlq.outcomes import join, results
+from dlq.outcomes import results, settlement
 from dlq.reasons import HELD
 from dlq.replay import counts
 from dlq.replay.counts import walking
@@ -161,19 +161,19 @@ def _judge(
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
     if not unclear:
         results.conclude(job, piece.pk, now)
-    join.settle(join.cases_of([*verdict.gone, *late]), now, locked=locked)
+    settlement.settle(settlement.cases_of([*verdict.gone, *late]), now, locked=locked)
     return len(verdict.held)
 
 
 def _lock(job: ReplayJob, piece: ReplaySlice, items: QuerySet[ReplayItem] | None = None) -> frozenset[UUID]:
     """The job, and others that had the same messages: what is found out of these items and of late dead
     letters is joined with what is known of theirs."""
-    cases: set[join.Case] = (
-        set() if items is None else join.cases_of(list(items.values_list("pk", flat=True)))
+    cases: set[settlement.Case] = (
+        set() if items is None else settlement.cases_of(list(items.values_list("pk", flat=True)))
     )
     if piece.by_range:
-        cases |= join.cases_of_letters(job, _died_in_range(job, piece))
-    return join.lock_cases(cases, job)
+        cases |= settlement.cases_of_letters(job, _died_in_range(job, piece))
+    return settlement.lock_cases(cases, job)
 
 
 def _split(
@@ -295,4 +295,4 @@ def _look_again(
         counts.add_counts(job.pk, {ItemState.PLANNED: number, ItemState.GIVEN_BACK: -number})
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
     results.conclude(job, piece.pk, now)
-    join.settle(join.cases_of(late), now, locked=locked)
+    settlement.settle(settlement.cases_of(late), now, locked=locked)

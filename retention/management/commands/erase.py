@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from broker.port import BrokerError
 from console.audit.log import record_refused
-from dlq.cli.ask import person_named
+from dlq.cli.rest import person_named
 from dlq.index.broker import letter_queues
 from retention.erasure.operations import ACTION, ERASE, Erased, erase, would_erase
 from retention.erasure.protocols import ErasureTarget

@@ -19,7 +19,7 @@ QUERIES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CountedRange:
     """Dead letters in `queue` that are dead, or in any state (`ever`), seen from `since` on and before
     `until`."""
 
@@ -33,11 +33,11 @@ class Tally:
         return self.since is not None, self.until is not None, self.ever
 
 
-def tallies(wanted: Sequence[Tally], most: int) -> list[int]:
+def count_ranges(wanted: Sequence[CountedRange], most: int) -> list[int]:
     """One count each, at most `most`; each reads one range of an index."""
     counts = [0] * len(wanted)
-    for shape in {tally.shape for tally in wanted}:
-        alike = [(place, tally) for place, tally in enumerate(wanted) if tally.shape == shape]
+    for shape in {each.shape for each in wanted}:
+        alike = [(place, each) for place, each in enumerate(wanted) if each.shape == shape]
         for first in range(0, len(alike), AT_ONCE):
             for place, count in _counted(alike[first : first + AT_ONCE], shape, most):
                 counts[place] = int(count)
@@ -45,7 +45,7 @@ def tallies(wanted: Sequence[Tally], most: int) -> list[int]:
 
 
 def _counted(
-    alike: Sequence[tuple[int, Tally]], shape: tuple[bool, bool, bool], most: int
+    alike: Sequence[tuple[int, CountedRange]], shape: tuple[bool, bool, bool], most: int
 ) -> Iterator[tuple[Any, ...]]:
     since, until, ever = shape
     which = [
@@ -56,8 +56,8 @@ def _counted(
     ]
     adapt = connection.ops.adapt_datetimefield_value
     rows = [
-        (place, tally.queue, tally.since and adapt(tally.since), tally.until and adapt(tally.until))
-        for place, tally in alike
+        (place, each.queue, each.since and adapt(each.since), each.until and adapt(each.until))
+        for place, each in alike
     ]
     columns = {"place": WHOLE, "q": QUEUE, "since": INSTANT, "until": INSTANT}
     given, parameters = values_table("wanted", columns, rows)

@@ -25,7 +25,7 @@ from dlq.models import (
     Outcome,
     ReplayItem,
 )
-from dlq.models.waiting import MessageResult, WaitingItem, WaitingKind
+from dlq.models.message_action import MessageResult, WaitingItem, WaitingKind
 from dlq.replay.counts import LEFT
 from dlq.replay.preflight.text import reason
 from dlq.replay.text import is_back

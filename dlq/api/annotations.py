@@ -32,8 +32,8 @@ from dlq.annotations.operations import (
     readable,
 )
 from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
-from dlq.models.letter import BIN_QUEUE
-from dlq.models.remark import active_faults
+from dlq.models.annotation import active_faults
+from dlq.models.dead_letter import BIN_QUEUE
 
 ABOUT = ("setting", "fingerprint", "message_key")
 WHO = ("id", *ABOUT, "by_name", "at")

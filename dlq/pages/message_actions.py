@@ -21,8 +21,8 @@ from console.operations.operation import check_allowed, perform
 from console.operations.refusals import BrokerAway, NotAllowed, Refused
 from console.ui.amounts import number
 from console.ui.page import link, page
-from dlq.models.waiting import WaitingPart
-from dlq.pages.waiting import waiting_url
+from dlq.models.message_action import WaitingPart
+from dlq.pages.subscriptions import waiting_url
 from dlq.replay.preflight.rules import TYPED_ABOVE
 from dlq.subscriptions.operations import BY_KIND, KEPT_REASON, MESSAGES, OnMessages
 from dlq.subscriptions.queries import place_counts
@@ -32,7 +32,7 @@ from dlq.subscriptions.text import PARTS
 LONGEST_NUMBER = 19
 
 
-class AskForm(forms.Form):
+class MessageActionForm(forms.Form):
     """`asked`: how many the page that asked told of; more than these are not touched."""
 
     asked = forms.IntegerField(min_value=0, max_value=2**31 - 1, widget=forms.HiddenInput())
@@ -72,7 +72,7 @@ def _asked(request: HttpRequest, key: str, kind: str, chosen: Selection) -> Http
         check_allowed(operation, setting, request.user)
     elif why := operation.permission.why_not(request.user, setting):
         raise NotAllowed(why)
-    form = AskForm(request.POST if posted else None, kind)
+    form = MessageActionForm(request.POST if posted else None, kind)
     try:
         if form.is_valid():
             reason, most = form.cleaned_data["reason"], form.cleaned_data["asked"]
@@ -121,14 +121,14 @@ def _shown(
     setting: LaunchSetting,
     operation: OnMessages,
     chosen: Selection,
-    form: AskForm,
+    form: MessageActionForm,
     count: int,
 ) -> HttpResponseBase:
     back = waiting_url(setting.key, chosen.part)
     every = chosen.numbers is None
     return page(
         request,
-        "dlq/waiting_ask.html",
+        "dlq/message_action_confirm.html",
         title=operation.asks,
         section="settings",
         crumbs=[*MESSAGES.crumbs(setting)[:-1], (MESSAGES.title, back)],

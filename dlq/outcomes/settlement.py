@@ -25,7 +25,7 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
-from dlq.models.letter import LetterResult
+from dlq.models.dead_letter import LetterResult
 from dlq.models.replay import DELIVERING
 from dlq.outcomes import results
 from dlq.outcomes.rules import Death, MessageOutcome, Replayed, Report, outcomes_by_item

@@ -21,10 +21,10 @@ from dlq.dead_letters.masks import masks_for
 from dlq.models import DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem
 from dlq.models.replay import DELIVERING
 from dlq.pages.access import check_queue, sees_letters
-from dlq.pages.heads import SEE_PROTOCOLS
-from dlq.pages.letters import events
-from dlq.pages.letters import events as answer_events
-from dlq.pages.letters.events import Event
+from dlq.pages.dead_letters import events
+from dlq.pages.dead_letters import events as answer_events
+from dlq.pages.dead_letters.events import Event
+from dlq.pages.queue_header import SEE_PROTOCOLS
 from failures.models import FailureProtocol, RecoveredMessage
 
 BOUND = 200

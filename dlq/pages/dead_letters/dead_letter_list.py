@@ -26,10 +26,10 @@ from dlq import rights
 from dlq.dead_letters.masks import masks_for
 from dlq.groups.rules import filter_query
 from dlq.models import DeadLetter, LetterState
+from dlq.models.annotation import fault_of_row
 from dlq.models.content import with_heads
-from dlq.models.remark import fault_of_row
 from dlq.pages.access import sees_letters
-from dlq.pages.heads import head_of_all, queue_head, tabs
+from dlq.pages.queue_header import head_of_all, queue_head, tabs
 from dlq.replay.text import LETTERS
 from dlq.saved_filters import bar_of
 from dlq.search.filter import LetterFilter
@@ -213,7 +213,7 @@ def _page(request: HttpRequest, key: str, head: dict[str, Any], listed: "Listed"
     offered = setting is not None and listed.is_of_dead and listed.filters.is_valid()
     return page(
         request,
-        "dlq/letters.html",
+        "dlq/dead_letters.html",
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         key=key,

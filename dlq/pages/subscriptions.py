@@ -23,7 +23,7 @@ from console.operations.operation import Operation
 from console.ui.page import Text, link, page
 from contract.names import dead_letter_queue
 from dlq.dead_letters.masks import Masks, masks_for
-from dlq.models.waiting import (
+from dlq.models.message_action import (
     OPEN_ACTIONS,
     MessageResult,
     WaitingAction,
@@ -31,7 +31,7 @@ from dlq.models.waiting import (
     WaitingKind,
     WaitingPart,
 )
-from dlq.pages.heads import SEE_PROTOCOLS, case_url
+from dlq.pages.queue_header import SEE_PROTOCOLS, case_url
 from dlq.search.visibility import letters_for
 from dlq.subscriptions.blocked import blocking_of
 from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction, GiveUpBlocked
@@ -79,7 +79,7 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     refusal = GiveUpBlocked.permission.why_not(user, setting)
     return page(
         request,
-        "dlq/waiting.html",
+        "dlq/subscription.html",
         title=_("Waiting messages of %(key)s") % {"key": key},
         section="settings",
         crumbs=MESSAGES.crumbs(setting)[:-1],
@@ -176,7 +176,7 @@ def waiting_action_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     sees, letters = request.user.has_perm(SEE_PROTOCOLS), _letters(request, action, listed.rows)
     return page(
         request,
-        "dlq/waiting_action.html",
+        "dlq/message_action.html",
         title=f"{label}: {action.setting_key}",
         section="settings",
         crumbs=_crumbs(action),

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from console.audit.log import LONGEST_REASON
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.models.waiting import MessageResult, WaitingAction, WaitingItem, WaitingKind, WaitingPart
+from dlq.models.message_action import MessageResult, WaitingAction, WaitingItem, WaitingKind, WaitingPart
 from dlq.subscriptions.queries import PARTS, PER_PAGE, MessagePage, MessageRow
 from dlq.subscriptions.requests import LARGEST_SELECTION, action_counts
 

@@ -12,7 +12,7 @@ from broker.port import MessageUndecodable
 from contract.typed import Typed, from_json, text_of
 from dlq.dead_letters.masks import everybodys_masks
 from dlq.dead_letters.rules.json_masks import masked_body
-from dlq.dead_letters.rules.parsing import HEAD_OF_TEXT
+from dlq.dead_letters.rules.parser import HEAD_OF_TEXT
 from dlq.models import DeadLetter, WordRebuild
 from dlq.search.words import INDEX, all_words
 

@@ -18,7 +18,7 @@ from console.operations.operation import check_allowed, perform
 from console.operations.rest import as_problems
 from console.rest.lists import ByKey, asked_in
 from contract.messages import BlockedMessage
-from dlq.api.waiting_bodies import (
+from dlq.api.subscription_serializers import (
     WaitingActionSerializer,
     WaitingAskSerializer,
     WaitingItemSerializer,
@@ -26,7 +26,7 @@ from dlq.api.waiting_bodies import (
     page_data,
 )
 from dlq.dead_letters.masks import masks_for
-from dlq.models.waiting import WaitingAction, WaitingItem, WaitingPart, WaitingState
+from dlq.models.message_action import WaitingAction, WaitingItem, WaitingPart, WaitingState
 from dlq.subscriptions.blocked import blocking_of, mark_of
 from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction, GiveUpBlocked
 from dlq.subscriptions.queries import PARTS, ask_broker, bodies_of, heads_for, message_page

@@ -24,9 +24,9 @@ from dlq.dead_letters.rules.body import Body, BodyFormat, body_of, cut, hexadeci
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 from dlq.pages.access import letter_or_404, sees_letters
 from dlq.pages.annotations import panel_of_letter
-from dlq.pages.heads import case_url, list_of
-from dlq.pages.letters.case import Case, case_of
-from dlq.pages.letters.full_body import body_file, full_body_panel
+from dlq.pages.dead_letters.case import Case, case_of
+from dlq.pages.dead_letters.full_body import body_file, full_body_panel
+from dlq.pages.queue_header import case_url, list_of
 from dlq.replay.operations import title as title_of_job
 from dlq.replay.text import BODY_DELETED, LETTERS
 from dlq.search.visibility import found, letters_for, queues_for
@@ -133,7 +133,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     )
     return page(
         request,
-        "dlq/letter.html",
+        "dlq/dead_letter.html",
         title=_("Letter %(n)s") % {"n": letter.pk},
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters")), (letter.queue, list_of(letter.queue))],
