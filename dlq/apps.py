@@ -16,7 +16,7 @@ class DlqConfig(AppConfig):
         from dlq.edit import worker as editing
         from dlq.index.causes import protocols_arrived
         from dlq.outcomes.settlement import ReplayOutcomes, deaths, handled_well
-        from dlq.queues.foreign import key_problem
+        from dlq.queues.operations import key_problem
         from failures.hooks import (
             handled_after_return,
             message_endings,

@@ -8,7 +8,7 @@ from django.utils.translation import pgettext_lazy
 
 from console import hooks
 from console.audit import text
-from dlq.exports.files import EXPORT
+from dlq.exports import EXPORT
 from dlq.models import ItemState, Outcome, ReplayItem, Scope
 from dlq.models.message_action import WaitingKind, WaitingPart
 from dlq.replay.preflight.text import OPERATION_WORDS, acknowledged

@@ -5,6 +5,7 @@ by `agents.pools.rights`: `may(user, SEE, setting)`, `settings_for(user, GIVE_BA
 from django.utils.translation import gettext_lazy as _
 
 from agents.pools.rights import add_action
+from dlq.models import Action
 
 SEE = "see_letters"
 SEE_MASKED = "see_masked"
@@ -16,6 +17,16 @@ WAITING = "handle_waiting"
 IMPORT = "import_letters"
 # In every pool.
 GIVE_BACK_EVERYWHERE = "dlq.give_back"
+
+
+# Beside the right to see the dead letters. Who may discard may take it back.
+OF_ACTIONS: dict[str, str] = {
+    Action.GIVE_BACK: GIVE_BACK,
+    Action.REDIRECT: REDIRECT,
+    Action.DISCARD: DISCARD,
+    Action.PUT_BACK: DISCARD,
+    Action.EDIT: EDIT,
+}
 
 
 def register_rights() -> None:

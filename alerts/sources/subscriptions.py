@@ -18,7 +18,7 @@ from alerts.kinds import AlertKind, Observation
 from alerts.models import Severity
 from alerts.rules import Thresholds
 from console.ui.amounts import duration, number
-from dlq.subscriptions.blocked import blocked_settings
+from dlq.subscriptions.operations import blocked_settings
 
 MOST = 2000
 MOST_NAMED = 8

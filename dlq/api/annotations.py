@@ -18,7 +18,7 @@ from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems
 from console.rest.lists import ByKey, asked_in
 from contract.names import dead_letter_queue
-from dlq.annotations.operations import (
+from dlq.annotations import (
     LONGEST,
     LONGEST_TICKET,
     AddNote,

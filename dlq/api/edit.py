@@ -1,8 +1,9 @@
-"""/api/v1/dead-letters/<pk>/edit/: one dead letter is edited and its copy given back. Who may is asked for
-its setting."""
+"""/api/v1/dead-letters/<pk>/edit/ and /api/v1/dead-letters/edit/: one dead letter, or many by a rule, are
+edited and their copies given back. Who may is asked for the setting."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -14,17 +15,21 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.audit.refusals import Audited
-from console.operations.rest import as_problems
+from console.operations.rest import as_problems, forbidding
 from console.rest.errors import ApiProblem, Conflict
+from dlq.api import preflight as wishes
+from dlq.api.preflight import FlightSerializer, flight_json
 from dlq.api.replays import ReplaySerializer
-from dlq.edit.operations import draft, edit_letter, edit_request
+from dlq.edit.operations import Trial, draft, edit_letter, edit_request, rule_for, ruled, try_rule
 from dlq.edit.rules.body_text import LARGEST_BODY
+from dlq.edit.rules.bulk_rule import MOST_OPERATIONS
 from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.values import TYPES, EditRefused
-from dlq.models import DeadLetter
+from dlq.models import Action, DeadLetter
 from dlq.replay import requests
-from dlq.replay.creation import EDIT_OF_ONE
+from dlq.replay.creation import CODES, EDIT_OF_ONE
 from dlq.replay.preflight.text import sentence
+from dlq.replay.requests import attempted, check_request, run
 from dlq.search.visibility import letters_for
 
 # Of the dead letter, not of what was asked.
@@ -112,3 +117,84 @@ def as_edit_problems(of: str) -> Iterator[None]:
     except EditRefused as refused:
         kind = Conflict if refused.code in CANNOT else ApiProblem
         raise kind(refused.reason, code=refused.code, where=refused.what or "letter") from refused
+
+
+# -- many dead letters, by a rule ----------------------------------------------------------------------------
+
+
+RULE_LIMIT = 2 * 1024 * 1024
+
+
+class RuleSerializer(wishes.AskSerializer):
+    """`rule` is a list of operations: `{"op": "set_property", "name", "type", "value"}`, `{"op":
+    "remove_property", "name"}`, `{"op": "set_json", "pointer", "value"}`, `{"op": "remove_json", "pointer"}`.
+    With `dry_run` nothing is stored: the answer tells what the rule does to some of the dead letters."""
+
+    action = None  # type: ignore[assignment]  # DRF: takes an inherited field away
+    target = None  # type: ignore[assignment]  # the same
+    rule = serializers.ListField(child=serializers.DictField(), min_length=1, max_length=MOST_OPERATIONS)
+    dry_run = serializers.BooleanField(required=False, default=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return super().validate({**attrs, "action": Action.EDIT})
+
+
+class LeftOutSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    reason = serializers.CharField()
+    count = serializers.IntegerField()
+    letters = serializers.ListField(child=serializers.IntegerField(), help_text="Some of them.")
+
+
+class TriedSerializer(serializers.Serializer[Any]):
+    letter = serializers.IntegerField()
+    changes = serializers.JSONField(help_text='A list of {"what", "before", "after"}.')
+
+
+class TrialSerializer(serializers.Serializer[Any]):
+    seen = serializers.IntegerField(help_text="The newest letters, on which the rule was tried.")
+    fits = serializers.IntegerField()
+    more = serializers.BooleanField(help_text="There are letters on which it was not tried.")
+    letters = TriedSerializer(many=True)
+    left_out = LeftOutSerializer(many=True)
+    preflight = FlightSerializer()
+
+
+class EditLetters(Audited, APIView):
+    """Needs the right to edit dead letters of the setting."""
+
+    body_limit = RULE_LIMIT
+    audit_action = CODES[Action.EDIT]
+    action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
+
+    @extend_schema(
+        operation_id="dead_letters_edit",
+        request=RuleSerializer,
+        responses={200: OpenApiResponse(TrialSerializer, description="dry_run"), 201: ReplaySerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Answers the planned job, or what the rule would change (`dry_run`). A dead letter that the rule
+        does not fit as a whole is left out and stays."""
+        ask = RuleSerializer(data=request.data)
+        ask.is_valid(raise_exception=True)
+        asked = ask.validated_data
+        wish, by, now = wishes.request_of(asked), request.user, timezone.now()
+        with as_edit_problems("letters"), forbidding("setting"):
+            flight = check_request(wish, by=by, now=now)
+            rule = rule_for(asked["rule"], wish.setting, by)
+            if asked["dry_run"]:
+                trial = try_rule(rule, wish.rows(by), by, now)
+                return Response(trial_json(trial) | {"preflight": flight_json(flight)})
+            with attempted(wanted := ruled(wish, rule), by):
+                job = run(wanted, flight, by=by, now=now)
+        return Response(ReplaySerializer(job).data, status=status.HTTP_201_CREATED)
+
+
+def trial_json(trial: Trial) -> dict[str, Any]:
+    return {
+        "seen": trial.seen,
+        "fits": trial.fits,
+        "more": trial.more,
+        "letters": [asdict(each) for each in trial.shown],
+        "left_out": [asdict(each) for each in trial.left_out.values()],
+    }

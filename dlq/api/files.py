@@ -21,7 +21,7 @@ from console.operations.refusals import Refused
 from console.operations.rest import as_problems
 from console.rest.errors import Conflict
 from console.rest.lists import asked_in, check_clear
-from dlq.exports.files import EXPORT
+from dlq.exports import EXPORT
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import LARGEST, parcel_of
 from dlq.pages.dead_letters.export import export_response, filter_in

@@ -13,8 +13,7 @@ from console.operations.operation import perform
 from console.operations.rest import as_problems
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.models import LetterQueue
-from dlq.queues.foreign import LONGEST_NAME, LONGEST_NOTE
-from dlq.queues.operations import FOREIGN_QUEUES, FollowQueue, UnfollowQueue
+from dlq.queues.operations import FOREIGN_QUEUES, LONGEST_NAME, LONGEST_NOTE, FollowQueue, UnfollowQueue
 from dlq.search.visibility import SEE_ALL
 
 

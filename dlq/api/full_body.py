@@ -18,8 +18,7 @@ from console.operations.operation import Done, Operation, perform
 from console.operations.rest import as_problems
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.subscriptions import ANYBODY
-from dlq.full_body.operations import BODIES, CancelFetch, DownloadBody, FetchBody
-from dlq.full_body.requests import cost_of, latest
+from dlq.full_body.operations import BODIES, CancelFetch, DownloadBody, FetchBody, cost_of, latest
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
 from dlq.pages.dead_letters.full_body import body_file
 

@@ -27,8 +27,15 @@ from dlq.api.subscription_serializers import (
 )
 from dlq.dead_letters.masks import masks_for
 from dlq.models.message_action import WaitingAction, WaitingItem, WaitingPart, WaitingState
-from dlq.subscriptions.blocked import blocking_of, mark_of
-from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction, GiveUpBlocked
+from dlq.subscriptions.operations import (
+    BY_KIND,
+    MESSAGE_ACTIONS,
+    MESSAGES,
+    CancelAction,
+    GiveUpBlocked,
+    blocking_of,
+    mark_of,
+)
 from dlq.subscriptions.queries import PARTS, ask_broker, bodies_of, heads_for, message_page
 from dlq.subscriptions.requests import Selection
 

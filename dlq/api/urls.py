@@ -7,8 +7,7 @@ from rest_framework.routers import SimpleRouter
 
 from dlq.api.annotations import Faults, Notes, Takings
 from dlq.api.dead_letters import Letters, OneLetter
-from dlq.api.edit import EditLetter
-from dlq.api.edit_rule import EditLetters
+from dlq.api.edit import EditLetter, EditLetters
 from dlq.api.files import ExportLetters, Imports
 from dlq.api.foreign_queues import ForeignQueue, ForeignQueues
 from dlq.api.full_body import WholeBody, WholeLetter

@@ -14,9 +14,9 @@ from django.http import QueryDict
 
 from agents.models import LaunchSetting
 from contract.names import dead_letter_queue
+from dlq import exports
 from dlq.cli.rest import person_named
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
-from dlq.exports import files
 from dlq.models import DeadLetter, LetterState
 from dlq.search.filter import LetterFilter
 from dlq.search.newest import newest
@@ -64,7 +64,7 @@ class CliSelection:
     key: str
     person: User | None
     masks: Masks
-    step: files.Step
+    step: exports.Step
 
     def numbers(self, before: int | None, most: int) -> list[int]:
         """Newest first; a step looks only for so long."""
@@ -124,11 +124,11 @@ def said(options: dict[str, Any]) -> QueryDict:
     return data
 
 
-def _step(filters: LetterFilter, person: User | None) -> files.Step:
+def _step(filters: LetterFilter, person: User | None) -> exports.Step:
     if person is not None:
-        return files.of_filter(filters, person)
+        return exports.of_filter(filters, person)
     if not filters.asked.conditions:  # an index of queues and states has their order
-        return files.of_rows(DeadLetter.objects.filter(filters.asked.places))
+        return exports.of_rows(DeadLetter.objects.filter(filters.asked.places))
     return lambda before, size: newest(DeadLetter.objects.all(), filters.asked, before=before, size=size)
 
 

@@ -40,7 +40,7 @@ def _spelled(character: str, several: bool) -> str:
 
 
 def dead_letter_line(row: Row) -> str:
-    """One dead letter in one line; `row` has dlq.exports.rows.LISTED."""
+    """One dead letter in one line; `row` has dlq.exports.LISTED."""
     died_of = row["exception_type"] or row["problem"] or "no protocol"
     seen = row["seen_at"].strftime("%Y-%m-%d %H:%M:%S")
     queue, key = safe(row["queue"], KEY_SHOWN), safe(row["message_key"] or "no key", KEY_SHOWN)
@@ -48,7 +48,7 @@ def dead_letter_line(row: Row) -> str:
 
 
 def dead_letter_lines(letter: Row) -> Iterator[str]:
-    """One dead letter; `letter` has dlq.exports.rows.EXPORTED, HEAD and `protocols`."""
+    """One dead letter; `letter` has dlq.exports.EXPORTED, HEAD and `protocols`."""
     weak = " (weak)" if letter["message_key_weak"] else ""
     yield f"letter     {letter['id']}, {letter['state']}, death {letter['chapter']} of its message"
     yield f"queue      {safe(letter['queue'], SENTENCE_SHOWN)}, dead since {iso_instant(letter['seen_at'])}"

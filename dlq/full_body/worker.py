@@ -15,7 +15,7 @@ from console.jobs import crash
 from console.jobs.worker import Worker
 from console.reasons import NO_REASON, Reason
 from dlq.dead_letters.rules.parser import letter_row
-from dlq.full_body.requests import KEPT
+from dlq.full_body.operations import KEPT
 from dlq.index.broker import LetterQueues
 from dlq.index.walk import identifier_of, message_count
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterQueue, WholeFetch

@@ -30,7 +30,7 @@ from dlq.edit.rules.values import (
     typed_value,
     written,
 )
-from dlq.exports.files import TEXTS
+from dlq.exports import TEXTS
 
 # Lines of one import, and bytes of all of them. The broker knows the last 20,000 duplicate ids of an address.
 MOST, LARGEST = 1000, 16 * 1024 * 1024

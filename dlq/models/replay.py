@@ -1,6 +1,7 @@
 """Giving dead letters back: a job, its slices (one broker move each), and one item per dead letter."""
 
 import uuid
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import models
@@ -8,6 +9,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from console.jobs.job import Job
+from contract.names import dead_letter_queue
+from dlq.models.dead_letter import BIN_QUEUE, LetterState
 
 
 class Action(models.TextChoices):
@@ -310,3 +313,38 @@ class ReplayItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id}: {self.letter_id}"
+
+
+# -- from which queue to which one each action moves ---------------------------------------------------------
+
+
+# What puts dead letters into the subscription of a setting, where an agent gets them.
+TO_A_SUBSCRIPTION = (Action.GIVE_BACK, Action.REDIRECT)
+# What puts dead letters into another dead-letter queue, where they get rows of their own.
+TO_A_DEAD_LETTER_QUEUE = (Action.DISCARD, Action.PUT_BACK, Action.EDIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`afterwards` is the state of a dead letter that left `source`."""
+
+    source: str
+    target: str
+    afterwards: LetterState
+
+
+def route(action: str, key: str, target_key: str = "") -> Route:
+    """Returns the route of the dead letters of setting `key`; `target_key` is asked for by a redirect only.
+    Of an edited dead letter the copy is replayed, what moves is the original."""
+    own = dead_letter_queue(key)
+    if action == Action.PUT_BACK:
+        return Route(BIN_QUEUE, own, LetterState.GONE)
+    if action == Action.DISCARD:
+        return Route(own, BIN_QUEUE, LetterState.DISCARDED)
+    if action == Action.EDIT:
+        return Route(own, BIN_QUEUE, LetterState.GIVEN_BACK)
+    return Route(own, target_key if action == Action.REDIRECT else key, LetterState.GIVEN_BACK)
+
+
+def afterwards(action: str) -> LetterState:
+    return route(action, "").afterwards

@@ -25,9 +25,9 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
+from dlq.models.replay import afterwards
 from dlq.replay import counts as counting
 from dlq.replay.rules import slices
-from dlq.replay.rules.actions import afterwards
 from dlq.replay.rules.slices import Mover
 
 # A dead letter that another look at the queue saw missing meanwhile left it all the same by this move.

@@ -20,7 +20,7 @@ from console.operations.web import FormPage
 from console.ui.page import Text
 from console.ui.panels import Panel
 from dlq import rights
-from dlq.annotations.operations import Take, may_read, of_trip, why_not_annotate
+from dlq.annotations import Take, may_read, of_trip, why_not_annotate
 from dlq.models import DeadLetter, KnownFault, Note, Taking
 from dlq.models.annotation import Remark, active_faults, open_takings
 

@@ -15,7 +15,7 @@ from console.operations.inputs import OPEN_ENDED
 from console.ui.page import Text, link, page
 from contract.names import dead_letter_queue
 from dlq import rights
-from dlq.annotations.operations import why_not_annotate
+from dlq.annotations import why_not_annotate
 from dlq.dead_letters.masks import masks_for
 from dlq.groups.facts import GroupFacts, facts_of_groups, key_of
 from dlq.groups.queries import Group, Groups, groups_of

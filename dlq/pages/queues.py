@@ -24,8 +24,7 @@ from dlq import rights
 from dlq.index.queries import QueueState, feed_lag, state
 from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
 from dlq.pages.queue_header import list_of
-from dlq.queues.foreign import MANAGE
-from dlq.queues.operations import FOREIGN_QUEUES, FollowQueue
+from dlq.queues.operations import FOREIGN_QUEUES, MANAGE, FollowQueue
 from dlq.queues.queries import queue_rows, setting_row, trash_row, unknown_row, with_facts
 from dlq.replay.text import JOBS
 from dlq.search.visibility import SEE_ALL, sees_all

@@ -33,8 +33,14 @@ from dlq.models.message_action import (
 )
 from dlq.pages.queue_header import SEE_PROTOCOLS, case_url
 from dlq.search.visibility import letters_for
-from dlq.subscriptions.blocked import blocking_of
-from dlq.subscriptions.operations import BY_KIND, MESSAGE_ACTIONS, MESSAGES, CancelAction, GiveUpBlocked
+from dlq.subscriptions.operations import (
+    BY_KIND,
+    MESSAGE_ACTIONS,
+    MESSAGES,
+    CancelAction,
+    GiveUpBlocked,
+    blocking_of,
+)
 from dlq.subscriptions.queries import (
     IN_DELIVERY,
     PER_PAGE,

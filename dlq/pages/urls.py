@@ -11,8 +11,8 @@ from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, View, add_page, add_tab
 from dlq import rights, saved_filters
-from dlq.annotations.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
-from dlq.exports.files import EXPORT
+from dlq.annotations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
+from dlq.exports import EXPORT
 from dlq.full_body.operations import CancelFetch, FetchBody
 from dlq.models import Action
 from dlq.pages import groups, imports, message_actions, preflight, queues, replay, subscriptions, trash

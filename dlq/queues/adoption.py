@@ -28,7 +28,7 @@ from contract.names import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE, UNKNOWN, dead_lette
 from contract.text import storable
 from dlq.index.walk import WalkIncomplete, message_count
 from dlq.models import LetterQueue
-from dlq.queues.foreign import check_foreign_queue
+from dlq.queues.operations import check_foreign_queue
 
 UNKNOWN_QUEUE = dead_letter_queue(UNKNOWN)
 ADOPT = "foreign_queue.adopt"

@@ -18,9 +18,8 @@ from console.jobs.worker import start
 from console.operations.refusals import Refused, WronglyAsked
 from contract.text import storable
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState, LetterState, ReplayJob, Scope
-from dlq.models.replay import DELIVERING
+from dlq.models.replay import DELIVERING, route
 from dlq.replay.preflight.rules import PreflightResult
-from dlq.replay.rules.actions import route
 from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen
 from dlq.search.filter import query_for_all
 

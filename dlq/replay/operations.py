@@ -28,7 +28,6 @@ from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, Action, JobState, ReplayJob
 from dlq.reasons import REFUSED_BY
 from dlq.replay.counts import STOPPING
 from dlq.replay.creation import about_job, details_of
-from dlq.replay.rules.actions import RIGHTS
 
 SEE_REPLAYS = "dlq.view_replayjob"
 SEES_REPLAYS = ModelPermission(SEE_REPLAYS, _("Can view replay"))
@@ -85,7 +84,7 @@ class _OfItsAction:
             return why
         if job.setting is None:
             return GIVES_BACK.why_not(user, job)
-        return why_not(user, RIGHTS[job.action], job.setting)
+        return why_not(user, rights.OF_ACTIONS[job.action], job.setting)
 
 
 @dataclass(frozen=True, slots=True)

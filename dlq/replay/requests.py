@@ -2,7 +2,7 @@
 line.
 
 Who may, what would happen, what has to be acknowledged first; then `dlq.replay.creation.create_job` writes it
-down.
+down. The planning of a job leaves out by the same rules as its pre-flight (`dlq.replay.scopes`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,22 +11,146 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import structlog
+from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from agents.models import LaunchSetting
+from agents.models import LaunchSetting, OfferedAgent
+from agents.models.server import lost_before
 from agents.pools.rights import why_not
+from agents.provisioning.queue_counts import Figures, asked_now, broker_away_since, figures_of, message_count
+from broker.management.queues import find
+from broker.port import BrokerError
 from console.audit.log import Person, attempt
+from console.broker import management, with_timeout
 from console.operations.refusals import NotAllowed, Refused, WronglyAsked
 from console.ui.amounts import number
+from contract.names import BIN, dead_letter_queue
 from dlq import rights
 from dlq.models import Action, DeadLetter, ReplayJob, Scope
+from dlq.models.replay import route
+from dlq.replay import scopes
 from dlq.replay.creation import LARGEST_SELECTION, Options, Store, check_question, code_of, create_job
-from dlq.replay.preflight import queries, skips
-from dlq.replay.preflight.rules import PreflightResult
+from dlq.replay.preflight.rules import PreflightResult, ReplayTarget, judge
 from dlq.replay.preflight.text import reason, sentence
-from dlq.replay.rules.actions import RIGHTS, route
-from dlq.replay.scopes import LISTED, SHOWN_IDS, matching, source_rows
+from dlq.replay.scopes import LISTED, SHOWN_IDS, Letter, matching, policy_for, read, source_rows, with_past
+
+# -- facts for a pre-flight: at most COUNTED dead letters, one setting, the broker's figures -----------------
+
+
+log = structlog.get_logger(__name__)
+
+COUNTED = 10_000
+
+
+def letters_of(rows: QuerySet[DeadLetter]) -> tuple[list[Letter], bool]:
+    """The newest COUNTED dead letters of a scope, and whether there are more."""
+    found = read(rows.order_by("-pk")[: COUNTED + 1])
+    return found[:COUNTED], len(found) > COUNTED
+
+
+def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetime) -> ReplayTarget:
+    """Returns where dead letters go: into the subscription of `target`, or (`discard`, `put back`) into a
+    dead-letter queue."""
+    if action == Action.DISCARD:
+        return ReplayTarget(dead_letter_queue(BIN))
+    if action == Action.PUT_BACK:
+        return ReplayTarget(queue)
+    if target is None:
+        return ReplayTarget(queue, exists=False)
+    # A count of some seconds ago may be of before it was switched off.
+    figures = figures_of(target) if target.enabled else asked_now(target)
+    offers = OfferedAgent.objects.filter(
+        name=target.agent, server__pools=target.pool_id, server__last_seen_at__gt=lost_before(now)
+    )
+    versions = list(offers.values_list("version", flat=True))
+    return ReplayTarget(
+        queue=target.key,
+        setting_key=target.key,
+        exists=target.takes_messages and not _missing(target, figures),
+        enabled=target.enabled,
+        tripped=not target.enabled and target.trips.filter(ended_at=None).exists(),
+        consumers=None if figures.stale else figures.consumers,
+        servers=len(versions),
+        versions=frozenset(filter(None, versions)),
+        ordered=target.ordered,
+        newer=_newer(figures),
+    )
+
+
+def _newer(figures: Figures) -> int | None:
+    if figures.waiting is None:
+        return None
+    return figures.waiting + (figures.delayed or 0) + (figures.in_delivery or 0)
+
+
+def _missing(target: LaunchSetting, figures: Figures) -> bool:
+    """Returns whether the broker says that the subscription is not there. One that does not answer says
+    nothing."""
+    if not figures.problem:
+        return False
+    try:
+        return with_timeout(lambda: find(management(), "listQueues", target.key)) is None
+    except BrokerError as error:
+        log.info("nobody knows whether a subscription is there", setting=target.key, reason=str(error))
+        return False
+
+
+def index_count(rows: QuerySet[DeadLetter]) -> int:
+    """Counts above COUNTED no further than somebody asks: whether there are too many for one person."""
+    bound: int = settings.MA_SECOND_PERSON_ABOVE + 1
+    return rows.order_by()[:bound].count() if bound > COUNTED else COUNTED
+
+
+def exact_count(queue: str) -> int | None:
+    """The broker's count of a dead-letter queue."""
+    return message_count(queue)
+
+
+def node_id() -> str:
+    """Returns the id of the broker that is asked; empty while it does not answer."""
+    try:
+        return str(with_timeout(lambda: management().attribute("broker", "NodeID")))
+    except BrokerError:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightRequest:
+    """Holds what a person wants to do: `rows` are the dead letters of the scope, as the job would take them.
+    `target` is the setting that gets them: None for what goes into a dead-letter queue, `target_queue`
+    then."""
+
+    setting_key: str
+    action: str
+    scope: str
+    rows: QuerySet[DeadLetter]
+    source_queue: str
+    target: LaunchSetting | None = None
+    target_queue: str = ""
+    ladder: bool = False
+
+
+def run_preflight(asked: PreflightRequest, now: datetime) -> PreflightResult:
+    """Checks at most 10,000 dead letters, whatever the scope holds. Never raises because the broker is
+    away."""
+    one = asked.scope == Scope.ONE
+    letters, more = letters_of(asked.rows)
+    place = place_of(asked.action, asked.target, asked.target_queue, now)
+    node = "" if broker_away_since() else node_id()
+    policy = with_past(letters, policy_for(asked.setting_key, asked.action, now=now, one=one, node_id=node))
+    why = [(letter, policy.why_not(letter)) for letter in letters]
+    return judge(why, policy, place, total=_total(asked) if more else None, ladder=asked.ladder)
+
+
+def _total(asked: PreflightRequest) -> int:
+    """Asks the broker for all of a queue, the index for a filter."""
+    whole = asked.scope == Scope.ALL and asked.action != Action.PUT_BACK
+    return (exact_count(asked.source_queue) if whole else None) or index_count(asked.rows)
+
+
+# -- what a person asks for ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +183,7 @@ def listed_scope(letters: Sequence[int]) -> Scope:
 
 def check_rights(by: Any, replay_request: ReplayRequest) -> None:
     """Raises NotAllowed; nothing about the dead letters was looked at."""
-    right = RIGHTS[replay_request.action]
+    right = rights.OF_ACTIONS[replay_request.action]
     why = why_not(by, rights.SEE, replay_request.setting) or why_not(by, right, replay_request.setting)
     if not why and replay_request.target is not None:
         why = why_not(by, right, replay_request.target)
@@ -99,7 +223,7 @@ def _judged(replay_request: ReplayRequest, by: Person, now: datetime) -> Preflig
         Action.GIVE_BACK: replay_request.setting,
         Action.EDIT: replay_request.setting,
     }
-    asked = queries.PreflightRequest(
+    asked = PreflightRequest(
         setting_key=replay_request.setting.key,
         action=replay_request.action,
         scope=replay_request.scope,
@@ -109,7 +233,7 @@ def _judged(replay_request: ReplayRequest, by: Person, now: datetime) -> Preflig
         target_queue=way.target,
         ladder=replay_request.options.ladder,
     )
-    return queries.run_preflight(asked, now)
+    return run_preflight(asked, now)
 
 
 @contextmanager
@@ -191,7 +315,7 @@ def _check_going(replay_request: ReplayRequest, flight: PreflightResult) -> None
         return
     if not flight.seen:
         raise Refused("nothing_to_give_back", _("There is no dead letter of this setting that could go."))
-    taken = flight.skipped.keys() & {skips.OUTSTANDING, skips.GONE}
+    taken = flight.skipped.keys() & {scopes.OUTSTANDING, scopes.GONE}
     why = "; ".join(f"{reason(code)}: {number(count)}" for code, count in flight.skipped.items())
     raise Refused(
         "outstanding" if taken else "nothing_to_give_back",

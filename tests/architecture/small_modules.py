@@ -30,8 +30,6 @@ REASONS = {
     "console/tokens/api.py": "the route of the tokens",
     "console/tokens/operations.py": VERBS,
     "dlq/index/rules.py": RULE,
-    "dlq/replay/rules/actions.py": "the table of actions: from where to where each moves, and who may",
-    "dlq/replay/rules/pacing.py": RULE,
     "dlq/replay/rules/speed.py": RULE,
     "ma_site/checks/finding.py": "what every check gives, and where it registers",
 }

@@ -12,9 +12,8 @@ from broker.amqp.publisher import AmqpPublisher
 from broker.port import BodyKind, Message, Settle
 from console.operations.operation import perform
 from contract.typed import Typed
+from dlq import exports
 from dlq.dead_letters.masks import masks_for
-from dlq.exports import files
-from dlq.exports import rows as export
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import parcel_of
 from dlq.models import DeadLetter
@@ -53,7 +52,7 @@ def test_letters_come_back_from_their_file_as_new_messages_of_one_setting(stage:
     rows = DeadLetter.objects.filter(queue=f"DLQ.{key}")
     stage.consume(key, 2, Settle.REJECT)
     stage.follow(lambda: rows.count() == 2)
-    lines = export.lines(files.rows(files.of_rows(rows), masks_for(person), bodies=True), "jsonl")
+    lines = exports.lines(exports.rows(exports.of_rows(rows), masks_for(person), bodies=True), "jsonl")
     parcel = parcel_of("".join(lines).encode())
     publisher = AmqpPublisher(stage.account("ops", "amqp"))
     try:

@@ -39,12 +39,12 @@ from dlq.models import (
     ReplayJob,
     Scope,
 )
+from dlq.models.replay import TO_A_SUBSCRIPTION
 from dlq.outcomes.settlement import PATIENCE, end_overdue
 from dlq.replay import counts
 from dlq.replay.counts import LEFT, OUTCOMES
 from dlq.replay.creation import Options, create_job
 from dlq.replay.operations import ApproveReplay, CancelReplay, PauseReplay, RefuseReplay, ResumeReplay
-from dlq.replay.rules.actions import TO_A_SUBSCRIPTION
 from dlq.replay.scopes import LISTED
 from tests.dlq.dying import NONE, Threads, Trouble
 from tests.dlq.jobs import run_replay

@@ -123,7 +123,7 @@ def scene(stage: Stage, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Scene
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
     for name in (
-        "dlq.replay.preflight.queries",
+        "dlq.replay.requests",
         "agents.provisioning.queue_counts",
         "agents.provisioning.queue_counts",
     ):

@@ -144,7 +144,7 @@ class Scene:
 @pytest.fixture
 def here(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
-    for name in ("dlq.replay.preflight.queries", "agents.provisioning.queue_counts"):
+    for name in ("dlq.replay.requests", "agents.provisioning.queue_counts"):
         monkeypatch.setattr(f"{name}.management", lambda: stage.management)
     monkeypatch.setattr("console.task_queue._send", lambda *_: None)
 

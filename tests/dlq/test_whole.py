@@ -12,8 +12,7 @@ from console.operations.operation import perform
 from contract.typed import Typed
 from dlq.dead_letters.rules.parser import WHOLE_BODY
 from dlq.full_body import worker as full_body_worker
-from dlq.full_body.operations import CancelFetch, FetchBody
-from dlq.full_body.requests import KEPT
+from dlq.full_body.operations import KEPT, CancelFetch, FetchBody
 from dlq.full_body.worker import BodyFetchWorker
 from dlq.models import DeadLetter, FetchState, WholeFetch
 from dlq.reasons import NOT_THERE, TRIED

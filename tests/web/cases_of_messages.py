@@ -19,7 +19,6 @@ from contract.wire import dump
 from dlq.full_body.operations import CancelFetch, DownloadBody, FetchBody
 from dlq.models import DeadLetter, LetterQueue, WaitingAction, WholeFetch
 from dlq.queues.operations import FollowQueue, UnfollowQueue
-from dlq.subscriptions.blocked import mark_of
 from dlq.subscriptions.operations import (
     CancelAction,
     DeadLetterNow,
@@ -27,6 +26,7 @@ from dlq.subscriptions.operations import (
     HoldMessages,
     ReleaseMessages,
     RetryNow,
+    mark_of,
 )
 from dlq.subscriptions.requests import Selection
 from tests.web import letters

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from agents.models import Pool
-from dlq.annotations.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
+from dlq.annotations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from dlq.models import KnownFault, Note, Taking
 from dlq.models.annotation import Remark
 from tests.web.operation_case import Case

@@ -20,7 +20,7 @@ from contract.wire import dump
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking, WholeFetch
 from dlq.models.message_action import WaitingAction
 from dlq.replay.preflight.rules import CODES
-from dlq.subscriptions.blocked import mark_of
+from dlq.subscriptions.operations import mark_of
 from tests.web import letters, reports
 from tests.web.unsafe_routes import PASSWORD, Ask
 from tests.web.waiting import DLA, HOURS, WaitingHouse

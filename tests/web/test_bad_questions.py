@@ -65,7 +65,7 @@ def test_a_question_for_everything_costs_as_much_as_one_for_little(
     world: World, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of it is listed in the request: a worker does that, piece by piece."""
-    monkeypatch.setattr("dlq.replay.preflight.queries.COUNTED", 20)
+    monkeypatch.setattr("dlq.replay.requests.COUNTED", 20)
     path = f"{BACK}?match=1&exception=Timeout"
     letters(world, 5, exception_type="Timeout", fingerprint="v1:t")
     few = _queries(client, path)

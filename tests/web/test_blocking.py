@@ -19,7 +19,7 @@ from console.audit.models import AuditEntry, AuditResult
 from console.reasons import Reason
 from contract.messages import BlockedMessage, GiveUpRequest
 from contract.wire import dump
-from dlq.subscriptions.blocked import blocking_of, mark_of
+from dlq.subscriptions.operations import blocking_of, mark_of
 from tests.web import reports
 from tests.web.rows import NOW, api_client, make_alive, make_setting
 

@@ -19,7 +19,7 @@ from console.exports import cell
 from contract.typed import Typed
 from dlq.cli.terminal import safe
 from dlq.dead_letters.rules.parser import letter_row
-from dlq.exports.rows import EXPORTED, lines
+from dlq.exports import EXPORTED, lines
 from dlq.index import store
 from dlq.models import DeadLetter
 from failures.intake.batch import accept_batch

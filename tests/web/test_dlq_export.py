@@ -18,7 +18,7 @@ from agents.models import LaunchSetting
 from console import exports
 from console.audit.models import AuditEntry
 from contract.typed import Typed
-from dlq.exports.files import EXPORT
+from dlq.exports import EXPORT
 from dlq.models import DeadLetter
 from tests.web import letters, reports
 
@@ -114,7 +114,7 @@ def test_whole_letters_have_their_properties_as_far_as_one_may_see_them(
 
 
 def test_it_comes_in_pieces(client: Client, some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlq.exports.files.PIECE", 2)
+    monkeypatch.setattr("dlq.exports.PIECE", 2)
     monkeypatch.setattr("console.exports.JOINED", 1)
     answer = client.get("/letters/export/?file=jsonl")
     pieces = [piece for piece in answer.streaming_content if piece]  # type: ignore[attr-defined]
@@ -124,7 +124,7 @@ def test_it_comes_in_pieces(client: Client, some: list[DeadLetter], monkeypatch:
 def test_too_many_are_left_to_the_command_line(
     client: Client, some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.exports.files.MOST", 2)
+    monkeypatch.setattr("dlq.exports.MOST", 2)
     answer = client.get("/dead-letters/orders/export/?prop=n%3D3", follow=True)
     assert "./ma manage dlq export" in answer.content.decode() and "prop" in answer.redirect_chain[0][0]
     entry = AuditEntry.objects.get()
@@ -171,7 +171,7 @@ def test_over_rest(some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> N
     assert [json.loads(line)["id"] for line in lines] == [some[0].pk]
     wrong = client.get("/api/v1/dead-letters/export/?nope=1")
     assert (wrong.status_code, wrong.json()["error"]) == (409, "bad_filter")
-    monkeypatch.setattr("dlq.exports.files.MOST", 2)
+    monkeypatch.setattr("dlq.exports.MOST", 2)
     assert client.get("/api/v1/dead-letters/export/").json()["error"] == "too_many"
     outsider = APIClient()
     bearer = reports.bearer_of(reports.person("outsider"))["Authorization"]

@@ -18,9 +18,8 @@ from broker.port import AddressUnknown, BodyKind, BrokerUnavailable, Message, Ou
 from console.audit.models import AuditEntry
 from console.operations.refusals import WronglyAsked
 from contract.typed import Typed
+from dlq import exports
 from dlq.dead_letters.masks import Masks
-from dlq.exports import files
-from dlq.exports import rows as export
 from dlq.imports import rules
 from dlq.models import DeadLetter
 from tests.web import letters, reports
@@ -110,8 +109,8 @@ def test_what_was_exported_is_imported_as_it_was(orders: LaunchSetting, message:
         "nothing": Typed("null", None), "char": Typed("char", "x"), "_AMQ_X": Typed("string", "broker"),
     }  # fmt: skip
     letters.dead("orders", 10, "ID:10", properties=properties, **message)
-    rows = files.rows(files.of_rows(DeadLetter.objects.all()), Masks(), bodies=True)
-    parcel = rules.parcel_of("".join(export.lines(rows, "jsonl")).encode())
+    rows = exports.rows(exports.of_rows(DeadLetter.objects.all()), Masks(), bodies=True)
+    parcel = rules.parcel_of("".join(exports.lines(rows, "jsonl")).encode())
     (made,) = parcel.messages
     kept = {name: item for name, item in properties.items() if name != "_AMQ_X"}
     assert made == Message(properties=kept, **({"body": Typed("string", "{}")} | message))

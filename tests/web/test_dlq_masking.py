@@ -15,7 +15,7 @@ from contract.typed import Typed
 from dlq.dead_letters.masks import MASK, Masks, masks_for
 from dlq.dead_letters.rules.json_masks import masked_head
 from dlq.dead_letters.rules.parser import raw_row
-from dlq.exports.files import record_export
+from dlq.exports import record_export
 from dlq.index import store
 from dlq.models import DeadLetter
 from dlq.replay.creation import create_job

@@ -12,7 +12,7 @@ from agents.models import BreakerTrip, LaunchSetting
 from console.audit.models import AuditEntry
 from console.operations.operation import perform
 from console.operations.refusals import NotAllowed, Refused, WronglyAsked
-from dlq.annotations.operations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
+from dlq.annotations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
 from dlq.models.annotation import fault_of_row, open_takings
 from tests.web import letters, reports

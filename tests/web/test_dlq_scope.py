@@ -21,9 +21,9 @@ from dlq.reasons import FAILING
 from dlq.replay.creation import Options, create_job
 from dlq.replay.preflight.rules import CODES
 from dlq.replay.requests import ReplayRequest, begin_replay
-from dlq.replay.rules.pacing import rate_allows
 from dlq.replay.scopes import frozen
 from dlq.replay.worker import endings
+from dlq.replay.worker.pacer import rate_allows
 from dlq.replay.worker.step import ReplayWorker
 from dlq.search.filter import LetterFilter
 from tests.dlq.jobs import run_replay

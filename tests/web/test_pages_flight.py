@@ -9,7 +9,8 @@ from django.test import Client
 
 from console.audit.models import AuditEntry
 from dlq.models import Action, DeadLetter, KnownFault, LetterState, ReplayJob, Scope
-from dlq.replay.preflight import queries, rules
+from dlq.replay import requests
+from dlq.replay.preflight import rules
 from tests.web.factories import World, make_letter
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 
@@ -189,7 +190,7 @@ def test_above_the_limit_of_the_site_it_waits_for_another_person(
 def test_what_is_more_than_was_looked_at_may_be_more_than_one_person_may_move(
     world: World, client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlq.replay.preflight.queries.COUNTED", 20)
+    monkeypatch.setattr("dlq.replay.requests.COUNTED", 20)
     settings.MA_SECOND_PERSON_ABOVE = 25
     path = f"{BACK}?match=1&exception=Timeout"
     letters(world, 25, exception_type="Timeout", fingerprint="v1:t")
@@ -220,13 +221,13 @@ def test_one_letter_and_a_list_lead_to_every_action(world: World, client: Client
 def test_a_confirmation_is_judged_once(world: World, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     letters(world, 3)
     page = looked_at(client, f"{BACK}?all=1")
-    judged, fly = list[str](), queries.run_preflight
+    judged, fly = list[str](), requests.run_preflight
 
-    def counted(asked: queries.PreflightRequest, now: datetime) -> rules.PreflightResult:
+    def counted(asked: requests.PreflightRequest, now: datetime) -> rules.PreflightResult:
         judged.append(asked.scope)
         return fly(asked, now)
 
-    monkeypatch.setattr(queries, "run_preflight", counted)
+    monkeypatch.setattr(requests, "run_preflight", counted)
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
     assert judged == [Scope.ALL] and [job.total for job in jobs()] == [3]
 

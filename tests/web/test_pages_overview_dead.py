@@ -15,7 +15,7 @@ from agents.provisioning.queue_counts import QueueFigures
 from broker.port import ManagementFailed
 from console.operations.operation import perform
 from console.ui.amounts import HEIGHT, spark
-from dlq.annotations.operations import MuteLetters, Take
+from dlq.annotations import MuteLetters, Take
 from dlq.models import DeadLetter, KnownFault, LetterQueue, LetterState, Taking
 from dlq.queues import queries as hours
 from dlq.queues import queries as queues_queries

@@ -8,7 +8,7 @@ from django.test import Client
 
 from agents.models import BreakerTrip
 from console.operations.operation import perform
-from dlq.annotations.operations import MuteLetters, Take
+from dlq.annotations import MuteLetters, Take
 from dlq.models import DeadLetter, KnownFault, Note, Taking
 from dlq.models.annotation import active_faults, open_takings
 from tests.web.factories import World

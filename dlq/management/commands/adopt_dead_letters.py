@@ -17,7 +17,7 @@ from contract.names import dead_letter_queue
 from dlq.cli.terminal import safe
 from dlq.index.walk import WalkIncomplete
 from dlq.queues.adoption import ADOPT, AdoptionPlan, OriginShare, adopt, plan_adoption
-from dlq.queues.foreign import MANAGE
+from dlq.queues.operations import MANAGE
 
 NAME_SHOWN = 120
 # Dead letters between two words about how far it is.

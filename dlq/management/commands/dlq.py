@@ -12,12 +12,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
 from console.exports import FORMATS, Row, plain
-from dlq.cli import filters, imports, jobs, rest, terminal
+from dlq import exports
+from dlq.cli import filters, jobs, rest, terminal
 from dlq.cli.rest import Refused
 from dlq.dead_letters.masks import Masks
-from dlq.exports import files
-from dlq.exports import rows as export
-from dlq.exports.files import record_export
+from dlq.exports import record_export
 from dlq.models import DeadLetter
 from dlq.search.visibility import letters_for
 from failures.models import FailureProtocol
@@ -54,7 +53,7 @@ class Command(BaseCommand):
         filters.add_filter_arguments(show)
         jobs.add_job_commands(actions)
         rest.add_query_commands(actions)
-        imports.add_import_command(actions)
+        rest.add_import_command(actions)
         _export_arguments(
             actions.add_parser(
                 "export",
@@ -81,7 +80,7 @@ class Command(BaseCommand):
         if not 1 <= limit <= LONGEST_LIST:
             raise CommandError(f"--limit goes from 1 to {LONGEST_LIST}.")
         found = filters.selection_of(options).numbers(None if before is None else _id(before), limit + 1)
-        rows = list(DeadLetter.objects.filter(pk__in=found[:limit]).order_by("-pk").values(*export.LISTED))
+        rows = list(DeadLetter.objects.filter(pk__in=found[:limit]).order_by("-pk").values(*exports.LISTED))
         if options["json"]:
             self._print([plain(row) for row in rows])
         else:
@@ -91,7 +90,7 @@ class Command(BaseCommand):
 
     def _show(self, options: dict[str, Any]) -> None:
         pk, masks = self._one(options)
-        letter = files.export_head(DeadLetter.objects.filter(pk=pk), masks)
+        letter = exports.export_head(DeadLetter.objects.filter(pk=pk), masks)
         if letter is None:
             raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         shown = {**letter, "protocols": _protocols(letter)}
@@ -125,12 +124,12 @@ class Command(BaseCommand):
 
         def counted() -> Generator[Row, None, None]:
             nonlocal count
-            for row in files.rows(some.step, some.masks, bodies=bodies):
+            for row in exports.rows(some.step, some.masks, bodies=bodies):
                 count += 1
                 yield row
 
         try:
-            self._write(export.lines(counted(), options["format"]), options["output"])
+            self._write(exports.lines(counted(), options["format"]), options["output"])
         except OSError as error:
             raise CommandError(
                 f"The export is not whole, {count} letters: {error.strerror or error}"

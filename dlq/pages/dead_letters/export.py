@@ -19,10 +19,9 @@ from console.exports import FORMATS, begin_of, file_response
 from console.operations.refusals import Refused
 from console.ui.page import link
 from contract.names import dead_letter_queue
+from dlq import exports
 from dlq.dead_letters.masks import masks_for
-from dlq.exports import files
-from dlq.exports import rows as export
-from dlq.exports.files import EXPORT, audit_target, checked_count, stream_of
+from dlq.exports import EXPORT, audit_target, checked_count, stream_of
 from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.preflight_form import filter_of
 from dlq.search.visibility import found
@@ -61,8 +60,8 @@ def export_response(user: Any, *, key: str, query: str, form: str, bodies: bool)
             text = _("That filter is not understood; nothing was chosen by it.")
             raise Refused("bad_filter", f"{text} {filters.problem}")
         about["count"] = checked_count(letters.filter(queue=queue) if queue else letters, bodies=bodies)
-        rows = files.rows(files.of_filter(filters, user), masks_for(user), bodies=bodies)
-        stream = stream_of(export.lines(rows, form), by=user, about=about, begin=begin_of(form))
+        rows = exports.rows(exports.of_filter(filters, user), masks_for(user), bodies=bodies)
+        stream = stream_of(exports.lines(rows, form), by=user, about=about, begin=begin_of(form))
     return file_response(stream, form, f"dead-letters-{key or 'all'}")
 
 

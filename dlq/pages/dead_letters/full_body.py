@@ -10,8 +10,7 @@ from django.views.decorators.http import require_safe
 
 from agents.provisioning.queue_counts import message_count
 from console.operations.operation import perform
-from dlq.full_body.operations import BODIES, DownloadBody
-from dlq.full_body.requests import Cost, cost_of, latest, refusal
+from dlq.full_body.operations import BODIES, Cost, DownloadBody, cost_of, latest, refusal
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
 
 

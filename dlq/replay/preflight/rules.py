@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dlq.models import Action
 from dlq.models.replay import DELIVERING
-from dlq.replay.preflight.skips import COPY_SENT, MUTED, NO_SUBSCRIPTION, OFTEN, Letter, Policy
+from dlq.replay.scopes import COPY_SENT, MUTED, NO_SUBSCRIPTION, OFTEN, Letter, Policy
 
 # Stable words: what has to be acknowledged before a job begins.
 DISABLED = "disabled"

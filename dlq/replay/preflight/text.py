@@ -8,7 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from console.ui.amounts import number
-from dlq.replay.preflight import rules, skips
+from dlq.replay import scopes
+from dlq.replay.preflight import rules
 from dlq.replay.preflight.rules import Warning
 
 # -- why a rule leaves dead letters out, and what it does, for people ----------------------------------------
@@ -45,16 +46,16 @@ def reason(code: str) -> str:
     """Returns why dead letters are left out, could not be moved, or came into a job later
     (`ReplayItem.why`)."""
     words = {
-        skips.GONE: _("not in the queue any more"),
-        skips.HELD: _("in delivery to another consumer"),
-        skips.OUTSTANDING: _("another job is moving them at this moment"),
-        skips.MUTED: _("known, being worked on (muted)"),
-        skips.OFTEN: _("given back more than %(n)s times without success")
+        scopes.GONE: _("not in the queue any more"),
+        scopes.HELD: _("in delivery to another consumer"),
+        scopes.OUTSTANDING: _("another job is moving them at this moment"),
+        scopes.MUTED: _("known, being worked on (muted)"),
+        scopes.OFTEN: _("given back more than %(n)s times without success")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)},
-        skips.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
-        skips.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
-        skips.OTHER_BROKER: _("they died at another broker"),
-        skips.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
+        scopes.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
+        scopes.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
+        scopes.OTHER_BROKER: _("they died at another broker"),
+        scopes.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
         "stuck": _("the broker left it in its queue at each try"),
         "refused": _("the broker refused the move"),
         "late": _("dead-lettered while the job was moving its neighbours"),
@@ -129,12 +130,12 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     rules.SAME_VERSION: _same_version,
     rules.ORDERED: _ordered,
     rules.LADDER: _ladder,
-    skips.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
-    skips.OFTEN: lambda _w: (
+    scopes.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
+    scopes.OFTEN: lambda _w: (
         _("It was given back more than %(n)s times without success.")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
     ),
-    skips.COPY_SENT: lambda _w: _(
+    scopes.COPY_SENT: lambda _w: _(
         "This is the original of an edited letter, and its copy was given back already. Put back and given "
         "back once "
         "more, the message would be handled twice."
@@ -153,7 +154,7 @@ def tick(warning: Warning) -> str:
         rules.SAME_VERSION: _("Yes, try them again all the same"),
         rules.ORDERED: _("Yes, out of their order"),
         rules.LADDER: _("Yes, all at once without a ladder"),
-        skips.COPY_SENT: _("Yes, put the original back all the same"),
+        scopes.COPY_SENT: _("Yes, put the original back all the same"),
     }
     return words.get(warning.code, _("Yes, give it back all the same"))
 

@@ -33,7 +33,7 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
-from dlq.models.replay import DELIVERING
+from dlq.models.replay import DELIVERING, TO_A_DEAD_LETTER_QUEUE, TO_A_SUBSCRIPTION
 from dlq.outcomes import results, settlement
 from dlq.outcomes.rules import Report
 from dlq.outcomes.settlement import Case
@@ -41,7 +41,6 @@ from dlq.reasons import STAYED, WHY_STOPPED
 from dlq.replay import counts
 from dlq.replay.counts import WORKABLE, planned_of, walking
 from dlq.replay.creation import audit
-from dlq.replay.rules.actions import TO_A_DEAD_LETTER_QUEUE, TO_A_SUBSCRIPTION
 from dlq.replay.worker import agreement
 from dlq.replay.worker.pacer import target_of
 

@@ -1,10 +1,10 @@
-"""Describes whether the next slice of a job may move now: the facts of its rows for the pure rules of pacing
-and the ladder."""
+"""Describes whether the next slice of a job may move now: the facts of its rows, and the rules of rate and
+run window for them. Those of the ladder are in `dlq.replay.rules.ladder`."""
 
-import time
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta, tzinfo
 from enum import Enum
+from time import sleep
 from typing import Any
 
 from django.db import transaction
@@ -21,8 +21,61 @@ from dlq.models.replay import DELIVERING
 from dlq.replay import counts
 from dlq.replay.counts import CONSUMERS_OPEN
 from dlq.replay.creation import audit
-from dlq.replay.rules import ladder, pacing
+from dlq.replay.rules import ladder
 from dlq.replay.rules.ladder import Decision, Outcomes, Streak, Surroundings
+
+# -- rate and run window, pure: when the next slice may move -------------------------------------------------
+
+
+# A day with a change of the clocks has up to 25 hours; the search for an opening looks a little further.
+_MINUTES_AHEAD = 27 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Local times of day in `zone`: from (inclusive) until (exclusive). It may span midnight."""
+
+    opens: time
+    closes: time
+    zone: tzinfo
+
+    def holds(self, now: datetime) -> bool:
+        at = now.astimezone(self.zone).time()
+        if self.opens <= self.closes:
+            return self.opens <= at < self.closes
+        return at >= self.opens or at < self.closes
+
+
+def window_allows(now: datetime, window: Window | None) -> datetime:
+    """`now` inside of the window, else when it opens next.
+
+    It looks minute by minute: where the clocks are put forward an opening that does not exist is the end of
+    the gap, where they are put back the window is open each time that its local times come."""
+    if window is None or window.holds(now):
+        return now
+    minute = now.replace(second=0, microsecond=0)
+    for ahead in range(1, _MINUTES_AHEAD):
+        at = minute + timedelta(minutes=ahead)
+        if window.holds(at):
+            return at
+    return minute + timedelta(minutes=_MINUTES_AHEAD)  # a window inside of a gap: it opens another day
+
+
+def rate_allows(now: datetime, last_at: datetime | None, last_size: int, per_second: float) -> datetime:
+    """Returns when the slice after one of `last_size` dead letters at `last_at` may move. What was missed is
+    not made up for: a job that waited does not burst afterwards."""
+    if not per_second or last_at is None:
+        return now
+    return max(now, last_at + timedelta(seconds=last_size / per_second))
+
+
+def largest_slice(per_second: float, largest: int) -> int:
+    """Returns the size; no slice of a slow job holds more than a second's dead letters."""
+    return max(1, min(largest, int(per_second))) if per_second else largest
+
+
+# -- the facts of its rows -----------------------------------------------------------------------------------
+
 
 # A shorter wait is slept, a longer one gives the worker to others.
 SLEPT = timedelta(seconds=1.5)
@@ -48,7 +101,7 @@ class Pacer:
         self._last = job.slices.exclude(moved_at=None).order_by("-moved_at").first()
         self._window = None
         if job.window_from is not None and job.window_until is not None:
-            self._window = pacing.Window(job.window_from, job.window_until, timezone.get_default_timezone())
+            self._window = Window(job.window_from, job.window_until, timezone.get_default_timezone())
 
     def moved(self, piece: ReplaySlice, now: datetime) -> None:
         piece.moved_at = now
@@ -60,7 +113,7 @@ class Pacer:
             climbed = self._climb(piece, now)
             if climbed.why or climbed.stop:
                 return climbed
-        opens = pacing.window_allows(now, self._window)
+        opens = window_allows(now, self._window)
         if opens > now:
             return PaceDecision(opens, WINDOW)
         allowed = self.rate_allows(now)
@@ -68,7 +121,7 @@ class Pacer:
 
     def rate_allows(self, now: datetime) -> datetime:
         last = self._last
-        return pacing.rate_allows(
+        return rate_allows(
             now, last.moved_at if last else None, last.size if last else 0, self._job.per_second
         )
 
@@ -183,7 +236,7 @@ def has_unsettled_slice(job: ReplayJob, before: int) -> bool:
 
 
 def sleep_until(allowed: datetime) -> None:
-    time.sleep(max(0.0, (allowed - timezone.now()).total_seconds()))
+    sleep(max(0.0, (allowed - timezone.now()).total_seconds()))
 
 
 # -- gate: replays of a disabled setting wait for its open consumers -----------------------------------------

@@ -16,13 +16,12 @@ from django.db.models import Max, Min, QuerySet, Sum
 from django.utils import timezone
 
 from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayJob, ReplaySlice, Scope
-from dlq.replay import counts
+from dlq.replay import counts, scopes
 from dlq.replay.counts import write_items
-from dlq.replay.preflight import skips
 from dlq.replay.rules import ladder, slices
-from dlq.replay.rules.pacing import largest_slice
 from dlq.replay.rules.slices import Candidate
 from dlq.replay.scopes import LISTED, frozen
+from dlq.replay.worker.pacer import largest_slice
 
 # Dead letters of a piece. One of ids is sorted as a whole, so that more of its dead letters lie side by side,
 # and fills its moves: each reads the queue from its head, however few it names.
@@ -38,7 +37,7 @@ class Planner:
     ) -> None:
         self._job, self._node_id, self._present, self._alone = job, node_id, present, alone
         one = job.scope == Scope.ONE
-        self._policy = skips.policy_for(
+        self._policy = scopes.policy_for(
             job.setting_key, job.action, now=timezone.now(), one=one, node_id=node_id
         )
 
@@ -68,20 +67,20 @@ class Planner:
 
     def _leave_out(self, job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
         items = job.items.filter(letter__in=letters, state=ItemState.PLANNED)
-        number = items.update(state=ItemState.SKIPPED, why=skips.OTHER_BROKER, state_at=now)
-        left_out = {skips.OTHER_BROKER: number}
+        number = items.update(state=ItemState.SKIPPED, why=scopes.OTHER_BROKER, state_at=now)
+        left_out = {scopes.OTHER_BROKER: number}
         counts.add_counts(job.pk, {ItemState.PLANNED: -number, ItemState.SKIPPED: number}, left_out)
 
     # -- a scope that is no list -----------------------------------------------------------------------------
 
     def _found(self, job: ReplayJob, now: datetime) -> bool:
         rows, size = self._next_rows(job)
-        letters = skips.read(rows[:size])
+        letters = scopes.read(rows[:size])
         skipped: Counter[str] = Counter()
         if job.planned_to is None:
             skipped += self._of_no_use(job)
         going: list[Candidate] = []
-        for letter, why in skips.judged(letters, self._policy):
+        for letter, why in scopes.judged(letters, self._policy):
             if why:
                 skipped[why] += 1
             else:
@@ -116,7 +115,7 @@ class Planner:
         # By an index, where the scope's own order would read every dead letter of the queue.
         any_at_all = DeadLetter.objects.filter(queue=job.source_queue, **none).exists()
         without = rows.filter(**none).count() if any_at_all else 0
-        return Counter({skips.OTHER_BROKER: others, skips.NO_ID: without})
+        return Counter({scopes.OTHER_BROKER: others, scopes.NO_ID: without})
 
     # -- slices ----------------------------------------------------------------------------------------------
 
@@ -189,7 +188,7 @@ class Planner:
         if not held:
             piece.delete()
         elif held < piece.size:
-            taken = {skips.OUTSTANDING: piece.size - held}
+            taken = {scopes.OUTSTANDING: piece.size - held}
             ReplaySlice.objects.filter(pk=piece.pk).update(size=held, by_range=False)
             counts.add_counts(job.pk, {ItemState.SKIPPED: piece.size - held}, taken)
         return held
@@ -208,7 +207,7 @@ class Planner:
         return [letter for letter in letters if letter.number in self._present]
 
     def _write_missing(self, job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
-        state, why = ItemState.NOT_FOUND, skips.GONE
+        state, why = ItemState.NOT_FOUND, scopes.GONE
         if job.scope in LISTED:
             planned = job.items.filter(letter__in=letters, state=ItemState.PLANNED)
             number = planned.update(state=state, why=why, state_at=now)

@@ -1,5 +1,5 @@
-"""Dead letters for an export, newest first: what a filter finds for a person, in pieces, masked for that
-person.
+"""Dead letters as CSV or JSON lines, newest first: what a filter finds for a person, in pieces, masked for
+that person.
 
 However many there are, memory holds one piece, and no statement and no transaction is longer than one piece
 takes.
@@ -18,7 +18,7 @@ from broker.port import Message, MessageUndecodable
 from console.audit.log import Person, record
 from console.audit.models import AuditResult
 from console.database.statements import quick
-from console.exports import Row, Stream
+from console.exports import Row, Stream, cell, csv_line, json_line
 from console.lists.keyset import Found, count_up_to, pieces
 from console.operations.refusals import Refused
 from console.ui.amounts import number
@@ -26,10 +26,66 @@ from contract.typed import to_json
 from dlq.dead_letters.masks import Masks
 from dlq.dead_letters.rules.body import body_of, visible_body
 from dlq.dead_letters.rules.parser import typed_list
-from dlq.exports.rows import EXPORTED, HEAD, with_head
 from dlq.models import DeadLetter
 from dlq.search.filter import LetterFilter, query_for_all
 from dlq.search.visibility import newest_found
+
+# -- rows, pure: what a file of dead letters holds, and how --------------------------------------------------
+
+
+# What lists show of a dead letter; short, and nothing of its content.
+LISTED = (
+    "id", "setting_key", "queue", "state", "seen_at", "chapter", "delivery_count", "exception_type",
+    "fingerprint",
+    "message_key", "message_key_weak", "size", "problem",
+)  # fmt: skip
+EXPORTED = (
+    *LISTED, "exception_text", "place", "state_at", "protocol_at", "address", "orig_queue", "orig_message_id",
+    "node_id", "message_id", "correlation_id", "reply_to", "content_type", "body_kind", "jms_kind", "durable",
+    "priority", "created_at_producer", "truncated", "body_deleted_at",
+)  # fmt: skip
+HEAD = "body_text"
+
+
+def with_head(row: Row) -> dict[str, Any]:
+    """`row` has EXPORTED and HEAD."""
+    return {**row, HEAD: row[HEAD] if row["body_kind"] else ""}
+
+
+def lines(rows: Iterable[Row], form: str) -> Iterator[str]:
+    """The file in pieces, each ends with its line end; of CSV the first names the columns. One row in memory
+    at a time.
+
+    Rows are those of `dlq.exports`, all of the same kind.
+    """
+    return _csv(rows) if form == "csv" else map(json_line, rows)
+
+
+def _csv(rows: Iterable[Row]) -> Iterator[str]:
+    header: list[str] = []
+    for row in rows:
+        flat = _flat(row)
+        if not header:
+            header = list(flat)
+            yield csv_line(header)
+        yield csv_line([cell(value) for value in flat.values()])
+    if not header:
+        yield csv_line([*EXPORTED, HEAD])
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """A body in two columns: which form it has (text, base64, masked), and the text of it."""
+    if "body" not in row:
+        return dict(row)
+    ((form, text),) = (row["body"] or {"": ""}).items()
+    return {name: value for name, value in row.items() if name != "message"} | {
+        "body_form": form,
+        "body": text,
+    }
+
+
+# -- what a filter finds for a person, in pieces, masked -----------------------------------------------------
+
 
 # Dead letters of one piece; whole ones have up to 1 MB each.
 PIECE, WHOLE_PIECE = 500, 10
@@ -56,7 +112,7 @@ def of_rows(letters: QuerySet[DeadLetter]) -> Step:
 
 
 def rows(step: Step, masks: Masks, *, bodies: bool) -> Iterator[Row]:
-    """Yields rows for `dlq.exports.rows.lines`: heads of bodies, or (`bodies`) whole dead letters with
+    """Yields rows for `dlq.exports.lines`: heads of bodies, or (`bodies`) whole dead letters with
     `body`, and with `message`, from which an import makes the message again."""
     size = WHOLE_PIECE if bodies else PIECE
     for numbers in filter(None, pieces(step, size)):

@@ -3,6 +3,9 @@ on what.
 
 The object of what adds one is the row as it would be: it says what it is about, and the audit names every
 one by that.
+
+All of it is about a case (a message key), a fingerprint, or a setting whole, never about one row of the
+index: it outlives replays, purges and rebuilds.
 """
 
 from typing import Any, TypeVar
