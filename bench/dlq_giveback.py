@@ -65,14 +65,15 @@ def _give_back(setting: Any, every: int | None) -> float:
     from console.tasks import run_job
     from dlq.models import Action, DeadLetter, ReplayJob, Scope
     from dlq.replay.creation import create_job
+    from dlq.replay.requests import ReplayRequest
 
     person = User.objects.get_or_create(username="bench")[0]
     rows = DeadLetter.objects.filter(setting_key=setting.key).order_by("pk")
-    chosen = list(rows.values_list("pk", flat=True))[::every] if every else None
+    chosen = list(rows.values_list("pk", flat=True))[::every] if every else []
     scope = Scope.SELECTION if every else Scope.ALL
-    how: dict[str, Any] = {"action": Action.GIVE_BACK, "scope": scope, "letters": chosen, "by": person}
+    asked = ReplayRequest(setting, Action.GIVE_BACK, scope, letters=chosen)
     with patch("console.jobs.worker.send"):  # no Redis here: this process is the worker
-        job = create_job(setting, now=timezone.now(), **how)
+        job = create_job(asked, by=person, now=timezone.now())
     began = time.monotonic()
     while not ReplayJob.objects.filter(pk=job.pk).exclude(finished_at=None).exists():
         run_job("dlq.replayjob", str(job.pk))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bench import Bound, Line
 from bench.dlq import DLA, Here
@@ -75,12 +74,13 @@ def _give_back(setting: object) -> None:
     from console.jobs import worker
     from console.tasks import run_job
     from dlq.models import OPEN_JOBS, ReplayJob
-    from dlq.replay import creation
+    from dlq.replay.creation import create_job
+    from dlq.replay.requests import ReplayRequest
 
     setattr(worker, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
     by = User.objects.create_user("bench-heap")
-    how: dict[str, Any] = {"by": by, "reason": "bench", "now": timezone.now()}
-    job = creation.create_job(setting, action="give_back", scope="all", **how)  # type: ignore[arg-type]  # a LaunchSetting
+    asked = ReplayRequest(setting, "give_back", "all", reason="bench")  # type: ignore[arg-type]  # a LaunchSetting
+    job = create_job(asked, by=by, now=timezone.now())
     while ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS).exists():
         run_job("dlq.replayjob", str(job.pk))
         time.sleep(0.2)

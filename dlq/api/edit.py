@@ -26,10 +26,9 @@ from dlq.edit.rules.bulk_rule import MOST_OPERATIONS
 from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.values import TYPES, EditRefused
 from dlq.models import Action, DeadLetter
-from dlq.replay import requests
-from dlq.replay.creation import CODES, EDIT_OF_ONE
+from dlq.replay.creation import CODES, EDIT_OF_ONE, attempted, run
 from dlq.replay.preflight.text import sentence
-from dlq.replay.requests import attempted, check_request, run
+from dlq.replay.requests import check_request
 from dlq.search.visibility import letters_for
 
 # Of the dead letter, not of what was asked.
@@ -100,7 +99,7 @@ class EditLetter(Audited, APIView):
 
 
 def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str, Any]:
-    flight = requests.check_request(edit_request(letter), by=request.user, now=timezone.now())
+    flight = check_request(edit_request(letter), by=request.user, now=timezone.now())
     return {
         "changes": draft(letter, changes, request.user).changes,
         "going": flight.going,

@@ -17,10 +17,16 @@ from rest_framework.views import APIView
 from agents.models import LaunchSetting
 from console.operations.rest import as_problems, forbidding
 from dlq.models import Action, Scope
-from dlq.replay.creation import LARGEST_SELECTION, MOST_PER_SECOND, Options
 from dlq.replay.preflight.rules import CODES, PreflightResult
 from dlq.replay.preflight.text import reason, sentence
-from dlq.replay.requests import ReplayRequest, check_request, listed_scope
+from dlq.replay.requests import (
+    LARGEST_SELECTION,
+    MOST_PER_SECOND,
+    Options,
+    ReplayRequest,
+    check_request,
+    listed_scope,
+)
 from dlq.search.filter import LetterFilter
 
 # -- request bodies: an action on dead letters of one setting ------------------------------------------------

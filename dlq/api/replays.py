@@ -20,9 +20,8 @@ from dlq.api.preflight import AskSerializer, as_replay_problems, request_of
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.models import Action, ItemState, ReplayItem, ReplayJob
 from dlq.replay.counts import OUTCOMES, is_walking, reason_to_wait, waiting
-from dlq.replay.creation import CODES
+from dlq.replay.creation import CODES, begin_replay
 from dlq.replay.operations import ON_REPLAYS, jobs_for
-from dlq.replay.requests import begin_replay
 from dlq.search.filter import redacted_query
 
 # Asked in the view: a pool may grant what no permission does.

@@ -21,7 +21,8 @@ from dlq.edit.rules.copy import edited, encoded_copy, message_of
 from dlq.edit.rules.diff import Change, changes_between, hides_text
 from dlq.edit.rules.values import EditRefused
 from dlq.models import Action, DeadLetter, LetterEdit, LetterState, ReplayJob, Scope
-from dlq.replay.requests import ReplayRequest, begin_replay
+from dlq.replay.creation import begin_replay
+from dlq.replay.requests import ReplayRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,11 @@ from console.ui.amounts import number
 from console.ui.page import Text, View, link, page
 from contract.names import dead_letter_queue
 from dlq.dead_letters.masks import masks_for
-from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ReplayJob, Scope
+from dlq.models import Action, DeadLetter, Scope
 from dlq.models.content import with_heads
 from dlq.pages.access import no_job
 from dlq.pages.preflight_form import ChosenScope, PreflightForm, chosen_scope, targets_of, ticks_of
-from dlq.replay import requests
-from dlq.replay.creation import second_above
+from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult
 from dlq.replay.scopes import LISTED, source_rows
@@ -97,14 +96,14 @@ def _asked(
     by, now, posted = request.user, timezone.now(), request.method == "POST"
     valid = posted and form.is_valid()
     replay_request = _request_of(request, setting, action, what, form if valid else None)
-    with requests.attempted(replay_request, by) if posted else nullcontext():
+    with creation.attempted(replay_request, by) if posted else nullcontext():
         flight = requests.check_request(replay_request, by=by, now=now)
         missing = flight.missing(replay_request.acknowledged)
         if valid and flight.typed:
             form.check_typed(flight.going)
         if valid and form.is_valid() and not missing:
             return HttpResponseRedirect(
-                link("replay", requests.run(replay_request, flight, by=by, now=now).pk)
+                link("replay", creation.run(replay_request, flight, by=by, now=now).pk)
             )
     return _shown(request, replay_request, what, flight, form, foreign, unticked=bool(posted and missing))
 
@@ -166,11 +165,11 @@ def _shown(
         skipped=_left_out(flight, foreign),
         ticks=ticks_of(flight, replay_request.acknowledged),
         unticked=unticked,
-        second=second_above(replay_request.action, flight.at_most),
+        second=creation.second_above(replay_request.action, flight.at_most),
         form=form,
         filters=found(what.query, request.user)[0].words if what.query else [],
         figures=figures_of(setting),
-        running=_running(setting) if what.scope == Scope.ALL else None,
+        running=creation.running_of_all(setting) if what.scope == Scope.ALL else None,
         back=_list(setting, replay_request.action, what),
         letters=[(letter, masks.head_of_body(letter)) for letter in letters],
     )
@@ -188,11 +187,6 @@ def _left_out(flight: PreflightResult, foreign: Sequence[int]) -> list[SkippedRo
 
 def _letters(ids: Sequence[int]) -> list[DeadLetter]:
     return list(with_heads(DeadLetter.objects.filter(pk__in=ids)).order_by("-pk"))
-
-
-def _running(setting: LaunchSetting) -> ReplayJob | None:
-    jobs = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS)
-    return jobs.first()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,9 @@ from console.ui.amounts import number
 from dlq import rights
 from dlq.models import Action, Scope
 from dlq.models.replay import DELIVERING
-from dlq.replay.creation import LARGEST_SELECTION, MOST_PER_SECOND, Options
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult
-from dlq.replay.requests import listed_scope
+from dlq.replay.requests import LARGEST_SELECTION, MOST_PER_SECOND, Options, listed_scope
 from dlq.search.filter import LetterFilter
 
 LONGEST_REASON = 2000

@@ -1,8 +1,9 @@
-"""Asking for dead letters to be moved: the scope is frozen in one transaction, a worker does the rest."""
+"""Makes a job of what a person asks for: the scope is frozen in one transaction, a worker does the rest."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -12,63 +13,20 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from console.audit.log import Person, record
+from console.audit.log import Person, attempt, record
 from console.audit.models import AuditResult
 from console.jobs.worker import start
 from console.operations.refusals import Refused, WronglyAsked
+from console.ui.amounts import number
 from contract.text import storable
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState, LetterState, ReplayJob, Scope
-from dlq.models.replay import DELIVERING, route
+from dlq.models.replay import TO_A_SUBSCRIPTION
 from dlq.replay.preflight.rules import PreflightResult
-from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen
+from dlq.replay.preflight.text import reason, sentence
+from dlq.replay.requests import ReplayRequest, check_question, check_request
+from dlq.replay.scopes import GONE, LISTED, OUTSTANDING, SHOWN_IDS, freeze_list, frozen
 from dlq.search.filter import query_for_all
 
-# -- how a job goes about its dead letters: how fast, when, and whether step by step -------------------------
-
-
-LEAST_PER_SECOND, MOST_PER_SECOND = 0.001, 1_000_000.0
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """`per_second` 0: as fast as the broker. `window_from` and `window_until`: local times of day, both or
-    neither; the window may span midnight. `ladder`: 1, 5, 25, … dead letters, and it stops by itself when
-    more than `ladder_percent` of a step fail again. `edit_rule` is what an edit does to each dead letter."""
-
-    per_second: float = 0.0
-    window_from: time | None = None
-    window_until: time | None = None
-    ladder: bool = False
-    ladder_percent: int = 10
-    edit_rule: dict[str, Any] = field(default_factory=dict)
-
-    def problem(self) -> str:
-        """Returns what is wrong with them, for people; empty: nothing."""
-        # What is no number is neither.
-        if not (self.per_second == 0 or LEAST_PER_SECOND <= self.per_second <= MOST_PER_SECOND):
-            return _("Letters a second: 0 (as fast as possible), or a number from 0.001 to 1,000,000.")
-        if (self.window_from is None) != (self.window_until is None):
-            return _("Give both ends of the run window, or none.")
-        if self.window_from is not None and self.window_from == self.window_until:
-            return _("The run window has no length.")
-        if not 0 <= self.ladder_percent <= 100:
-            return _("The ladder stops above a percentage from 0 to 100.")
-        return ""
-
-    def columns(self) -> dict[str, Any]:
-        """Those of a ReplayJob."""
-        return {
-            "per_second": self.per_second,
-            "window_from": self.window_from,
-            "window_until": self.window_until,
-            "ladder": self.ladder,
-            "ladder_percent": self.ladder_percent,
-            "edit_rule": self.edit_rule,
-        }
-
-
-# Ids in one request of a person; a filter has no such bound.
-LARGEST_SELECTION = 5000
 # What a second person may have to approve.
 APPROVED = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.EDIT)
 # Of the audit; a refused attempt has the same.
@@ -84,92 +42,106 @@ EDIT_OF_ONE = "dead_letter.edit"  # by hand, without a rule
 Store = Callable[[ReplayJob], None]
 
 
-def code_of(action: str, options: Options) -> str:
-    return EDIT_OF_ONE if action == Action.EDIT and not options.edit_rule else CODES[Action(action)]
+def _code_of(asked: ReplayRequest) -> str:
+    by_hand = asked.action == Action.EDIT and not asked.options.edit_rule
+    return EDIT_OF_ONE if by_hand else CODES[Action(asked.action)]
+
+
+@contextmanager
+def attempted(asked: ReplayRequest, by: Person) -> Iterator[None]:
+    """Outside of every transaction, around `check_request` and `run`: what is refused leaves one entry in the
+    audit."""
+    only = asked.letters[0] if asked.scope == Scope.ONE and asked.letters else None
+    key = asked.setting.key
+    with attempt(_code_of(asked), by=by, target=f"setting:{key}", setting_key=key, letter=only):
+        yield
+
+
+def begin_replay(asked: ReplayRequest, *, by: Person, now: datetime, store: Store | None = None) -> ReplayJob:
+    """Checks it, and begins it. Raises NotAllowed, Refused, after the entry of the audit."""
+    with attempted(asked, by):
+        return run(asked, check_request(asked, by=by, now=now), by=by, now=now, store=store)
+
+
+def run(
+    asked: ReplayRequest, flight: PreflightResult, *, by: Person, now: datetime, store: Store | None = None
+) -> ReplayJob:
+    """The job of what was just checked. Raises Refused: `reason_needed`, `unacknowledged` (`warnings`: their
+    codes), and what `create_job` refuses."""
+    if asked.action == Action.DISCARD and not asked.reason.strip():
+        text = _("Say why: discarded letters are removed for good one day.")
+        raise WronglyAsked("reason_needed", text)
+    _check_going(flight)
+    if warnings := flight.missing(asked.acknowledged):
+        raise Refused(
+            "unacknowledged",
+            " ".join(sentence(warning) for warning in warnings),
+            _("Look at what would happen, then acknowledge: %(codes)s.")
+            % {"codes": ", ".join(warning.code for warning in warnings)},
+            warnings=[warning.code for warning in warnings],
+        )
+    return create_job(asked, by=by, now=now, judged=flight, store=store)
+
+
+def _check_going(flight: PreflightResult) -> None:
+    if flight.going:
+        return
+    if not flight.seen:
+        raise Refused("nothing_to_give_back", _("There is no dead letter of this setting that could go."))
+    taken = flight.skipped.keys() & {OUTSTANDING, GONE}
+    why = "; ".join(f"{reason(code)}: {number(count)}" for code, count in flight.skipped.items())
+    raise Refused(
+        "outstanding" if taken else "nothing_to_give_back",
+        _("None of these letters can go: %(why)s.") % {"why": why},
+        letters=sorted(pk for some in flight.examples.values() for pk in some)[:SHOWN_IDS],
+        skipped=flight.skipped,
+    )
 
 
 def create_job(
-    setting: LaunchSetting,
+    asked: ReplayRequest,
     *,
-    action: str,
-    scope: str,
     by: Person,
     now: datetime,
-    letters: Iterable[int] | None = None,
-    query: str = "",
-    reason: str = "",
-    target: LaunchSetting | None = None,
-    options: Options | None = None,
-    acknowledged: Sequence[str] = (),
     judged: PreflightResult | None = None,
     store: Store | None = None,
-    detail: Mapping[str, Any] | None = None,
 ) -> ReplayJob:
-    """A job on dead letters of `setting`: `letters` for the scopes one and selection (those that cannot go
-    are left out, each with why), `query` for group and matching, `target` for a redirect. Raises
+    """A job on dead letters of a setting; of a list those that cannot go are left out, each with why. Raises
     Refused.
 
     Whether this person may, and whether every warning was acknowledged, is asked before: here it is only
     written down. `judged` says how many dead letters it will be; None: as many as there are. `store` is
-    called in the transaction of the job, `detail` goes into its audit.
+    called in the transaction of the job.
     """
-    wanted = options or Options()
-    check_question(setting, action, scope, wanted, target)
-    ids = sorted(set(letters or ()))
-    if scope in LISTED and not ids:
+    check_question(asked)
+    ids = sorted(set(asked.letters)) if asked.scope in LISTED else []
+    if asked.scope in LISTED and not ids:
         raise Refused("nothing_to_give_back", _("No letter is named."))
     try:
         with transaction.atomic():
-            job = _create(setting, action, scope, wanted, by, now, query, reason, target, acknowledged)
+            job = _create(asked, by, now)
             _ask_a_second_person(job, _freeze(job, ids, now, judged))
-            _record_created(job, by, now, ids, code_of(action, wanted), detail or {})
+            detail = {"acknowledged": job.acknowledged, **asked.detail}
+            detail |= {"letters": ids[:SHOWN_IDS]} if ids else {}
+            counts = {"letters": job.total}
+            audit(job, _code_of(asked), by=by, now=now, reason=job.reason, detail=detail, counts=counts)
             if store is not None:
                 store(job)
     except IntegrityError as error:
-        raise _running_already(setting) from error
+        raise _running_already(asked.setting) from error
     if job.state == JobState.PLANNED:
         transaction.on_commit(lambda: start(job), robust=True)
     return job
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
-
-
-def check_question(
-    setting: LaunchSetting, action: str, scope: str, options: Options, target: LaunchSetting | None
-) -> None:
-    """Refuses what no state of the dead letters would allow; the pre-flight asks the same. Raises Refused."""
-    if action not in Action.values or scope not in Scope.values:
-        raise WronglyAsked("not_understood", _("There is no such action or scope."))
-    if problem := options.problem():
-        raise WronglyAsked("bad_options", problem)
-    if options.ladder and action not in DELIVERING:
-        raise WronglyAsked(
-            "bad_options", _("A ladder needs letters of which agents say what becomes of them.")
-        )
-    if action != Action.REDIRECT:
-        return
-    if target is None or target.pk == setting.pk:
-        raise WronglyAsked("no_target", _("Name another setting that gets the letters."))
-    if target.destination_id is None or target.destination_id != setting.destination_id:
-        raise Refused(
-            "other_destination", _("Letters are redirected to a setting of the same destination only.")
-        )
-
-
-def _not_all(letters: Sequence[int]) -> Refused:
-    return Refused(
-        "outstanding",
-        _("Some letters are given back already, or are gone."),
-        _("Look at the list again and leave them out."),
-        letters=list(letters),
-    )
+def running_of_all(setting: LaunchSetting) -> ReplayJob | None:
+    """The unfinished job on all dead letters of the setting, of which there is one at most."""
+    jobs = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS)
+    return jobs.first()
 
 
 def _running_already(setting: LaunchSetting) -> Refused:
-    running = ReplayJob.objects.filter(
-        setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS
-    ).first()
+    running = running_of_all(setting)
     return Refused(
         "already_running",
         _("All letters of this setting are being given back already."),
@@ -181,37 +153,24 @@ def _running_already(setting: LaunchSetting) -> Refused:
 # -- the rows ------------------------------------------------------------------------------------------------
 
 
-def _create(
-    setting: LaunchSetting,
-    action: str,
-    scope: str,
-    options: Options,
-    by: Person,
-    now: datetime,
-    query: str,
-    reason: str,
-    target: LaunchSetting | None,
-    acknowledged: Sequence[str],
-) -> ReplayJob:
-    way = route(action, setting.key, target.key if target else "")
-    gets = {Action.REDIRECT: target.key if target else "", Action.GIVE_BACK: setting.key}.get(
-        Action(action), ""
-    )
+def _create(asked: ReplayRequest, by: Person, now: datetime) -> ReplayJob:
+    way, receiver = asked.route, asked.receiver
+    gets = receiver.key if receiver is not None and asked.action in TO_A_SUBSCRIPTION else ""
     return ReplayJob.objects.create(
-        setting=setting,
-        setting_key=setting.key,
-        action=action,
+        setting=asked.setting,
+        setting_key=asked.setting.key,
+        action=asked.action,
         source_queue=way.source,
         target_queue=way.target,
         target_key=gets,
-        scope=scope,
-        query=query,
-        reason=storable(reason),
+        scope=asked.scope,
+        query=asked.query,
+        reason=storable(asked.reason),
         by=by if isinstance(by, User) else None,
         state=JobState.PLANNED,
         created_at=now,
-        acknowledged=sorted(set(acknowledged)),
-        **options.columns(),
+        acknowledged=sorted(set(asked.acknowledged)),
+        **asdict(asked.options),
     )
 
 
@@ -225,7 +184,12 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Preflight
         most = job.total = int(job.counts.get(ItemState.PLANNED, 0))
         if not job.total:
             shown = list(job.items.order_by("letter").values_list("letter", flat=True)[:SHOWN_IDS])
-            raise _not_all(shown)
+            raise Refused(
+                "outstanding",
+                _("Some letters are given back already, or are gone."),
+                _("Look at the list again and leave them out."),
+                letters=shown,
+            )
     elif judged is not None:
         job.total, most = judged.going, judged.at_most
     else:
@@ -248,13 +212,7 @@ def _ask_a_second_person(job: ReplayJob, most: int) -> None:
         job.save(update_fields=["state", "needs_second"])
 
 
-def _record_created(
-    job: ReplayJob, by: Person, now: datetime, ids: Sequence[int], code: str, more: Mapping[str, Any]
-) -> None:
-    detail: dict[str, Any] = {"acknowledged": job.acknowledged, **more}
-    if ids:
-        detail["letters"] = list(ids[:SHOWN_IDS])
-    audit(job, code, by=by, now=now, reason=job.reason, detail=detail, counts={"letters": job.total})
+# -- entries of the audit about a job ------------------------------------------------------------------------
 
 
 def audit(

@@ -2,7 +2,7 @@
 and while it is planned; the rows of the scope, frozen."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,9 +12,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from agents.models import LaunchSetting
 from console.operations.refusals import Refused, WronglyAsked
-from contract.names import dead_letter_queue
 from dlq.models import (
     Action,
     DeadLetter,
@@ -30,6 +28,8 @@ from dlq.models.dead_letter import BIN_QUEUE
 from dlq.models.replay import route
 from dlq.replay import counts
 from dlq.replay.counts import write_items
+from dlq.search.filter import LetterFilter
+from dlq.search.visibility import found
 
 # -- originals in the trash whose edited copy was replayed ---------------------------------------------------
 # Restored and replayed, the message would be processed twice.
@@ -44,19 +44,24 @@ KEYS_AT_ONCE = 400
 Case = tuple[str, str, str]
 
 
-class TrashedMessage(NamedTuple):
-    """Holds what is asked of a dead letter that lies in the trash."""
+class Letter(NamedTuple):
+    """Holds what is read of each dead letter of a scope; small, for there may be 10,000 of them in memory."""
 
     pk: int
-    node_id: str
+    state: str
     number: int
+    node_id: str
     setting_key: str
+    fingerprint: str
     message_key: str
+    chapter: int
+    agent_version: str
+    outstanding: bool
 
 
-def with_copies(letters: Iterable[TrashedMessage]) -> frozenset[int]:
+def with_copies(letters: Iterable[Letter]) -> frozenset[int]:
     """Those of the dead letters, by their rows, whose copy is on its way or was handled already."""
-    cases: dict[Case, list[TrashedMessage]] = defaultdict(list)
+    cases: dict[Case, list[Letter]] = defaultdict(list)
     for letter in letters:
         if letter.message_key:
             cases[letter.node_id, letter.setting_key, letter.message_key].append(letter)
@@ -67,7 +72,7 @@ def with_copies(letters: Iterable[TrashedMessage]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _of_messages(keys: list[str], cases: dict[Case, list[TrashedMessage]]) -> set[int]:
+def _of_messages(keys: list[str], cases: dict[Case, list[Letter]]) -> set[int]:
     into_bin = ReplayItem.objects.filter(letter__message_key__in=keys, job__target_queue=BIN_QUEUE)
     edited = _numbers(
         into_bin.filter(job__action=Action.EDIT, edit__state__in=(EditState.SENT, EditState.DONE))
@@ -86,7 +91,7 @@ def _of_messages(keys: list[str], cases: dict[Case, list[TrashedMessage]]) -> se
     return found
 
 
-def _last(numbers: list[int], letter: TrashedMessage) -> int:
+def _last(numbers: list[int], letter: Letter) -> int:
     return max((number for number in numbers if number < letter.number), default=-1)
 
 
@@ -114,21 +119,6 @@ REASONS = (GONE, OUTSTANDING, MUTED, OFTEN, COPY_SENT, NO_ID, OTHER_BROKER, NO_S
 
 # What brings a dead letter before its agent again. A fault that is known would only fail again.
 RETURNING = (Action.GIVE_BACK, Action.EDIT)
-
-
-class Letter(NamedTuple):
-    """Holds what is read of each dead letter of a scope; small, for there may be 10,000 of them in memory."""
-
-    pk: int
-    state: str
-    number: int
-    node_id: str
-    setting_key: str
-    fingerprint: str
-    message_key: str
-    chapter: int
-    agent_version: str
-    outstanding: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +201,7 @@ def with_past(letters: Iterable[Letter], policy: Policy) -> Policy:
     copy."""
     if policy.action != Action.PUT_BACK:
         return replace(policy, returns=_returns(letters, policy))
-    lying = (
-        TrashedMessage(each.pk, each.node_id, each.number, each.setting_key, each.message_key)
-        for each in letters
-    )
-    return replace(policy, copied=with_copies(lying))
+    return replace(policy, copied=with_copies(letters))
 
 
 def judged(letters: Sequence[Letter], policy: Policy) -> list[tuple[Letter, str]]:
@@ -255,18 +241,6 @@ SHOWN_IDS = 20
 LISTED = (Scope.ONE, Scope.SELECTION)
 
 
-def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
-    """Dead letters of the setting's queue that can be replayed: dead, not on their way, with an id to move
-    them by."""
-    # Asked dead letter by dead letter: a page that counts up to a bound never reads every item there ever
-    # was.
-    outstanding = ReplayItem.objects.filter(letter=OuterRef("pk"), released_as="")
-    letters = DeadLetter.objects.filter(
-        queue=dead_letter_queue(setting.key), state=LetterState.DEAD, orig_message_id__gte=0
-    )
-    return letters.filter(~Exists(outstanding))
-
-
 def source_rows(action: str, key: str) -> QuerySet[DeadLetter]:
     """Every dead letter, in any state, of the queue that the action takes dead letters of this setting
     from."""
@@ -288,10 +262,6 @@ def matching(
     letters = source_rows(action, key).filter(state=LetterState.DEAD)
     if scope == Scope.ALL:
         return letters
-    # They ask for what is outstanding, as this package does.
-    from dlq.search.filter import LetterFilter
-    from dlq.search.visibility import found
-
     if names := sorted(LetterFilter.page_own.intersection(QueryDict(query))):
         # On a page they choose the dead letters, or the part of a list that is shown; as a filter they would
         # find all.
@@ -327,17 +297,23 @@ def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
     counts.recount(job.pk)
 
 
-def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
-    found = read(source_rows(job.action, job.setting_key).filter(pk__in=ids))
-    if foreign := sorted(set(ids) - {letter.pk for letter in found}):
+def check_of_setting(letters: Iterable[int], known: Set[int]) -> None:
+    """A list names dead letters of one setting only: who names others has looked at something else. Raises
+    Refused."""
+    if foreign := sorted(set(letters) - known):
         raise Refused(
             "not_of_setting",
             _("Some letters are not dead letters of this setting."),
             _("Choose from the dead letters of one setting."),
             letters=foreign[:SHOWN_IDS],
         )
+
+
+def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
+    here = read(source_rows(job.action, job.setting_key).filter(pk__in=ids))
+    check_of_setting(ids, {letter.pk for letter in here})
     policy = policy_for(job.setting_key, job.action, now=now, one=job.scope == Scope.ONE)
-    why = {letter.pk: reason for letter, reason in judged(found, policy)}
+    why = {letter.pk: reason for letter, reason in judged(here, policy)}
     _write(job, {pk: reason for pk, reason in why.items() if not reason}, now)
     taken = set(job.items.filter(letter__in=ids).values_list("letter", flat=True))
     _write(job, {pk: reason or OUTSTANDING for pk, reason in why.items() if pk not in taken}, now)

@@ -1,14 +1,20 @@
 """Carrying out jobs as a worker does."""
 
+from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.utils import timezone
 
+from agents.models import LaunchSetting
+from console.audit.log import Person
 from console.jobs.job import Job
 from console.jobs.worker import Worker, claim, held
 from console.tasks import run_job
 from dlq.index.broker import LetterQueues
+from dlq.models import ReplayJob
+from dlq.replay.creation import create_job
+from dlq.replay.requests import ReplayRequest
 from dlq.replay.worker.step import ReplayWorker
 from dlq.subscriptions.worker import MessageActionWorker
 
@@ -38,3 +44,8 @@ def carry_out(worker: Worker[J], job: J) -> J:
     while (found := held(worker, mine, timezone.now())) is not None and worker.step(found) is True:
         mine = found
     return mine
+
+
+def begun(setting: LaunchSetting, *, by: Person, now: datetime, **asked: Any) -> ReplayJob:
+    """A job of what nobody looked at before."""
+    return create_job(ReplayRequest(setting, **asked), by=by, now=now)

@@ -17,10 +17,11 @@ from dlq.edit.operations import edit_letter
 from dlq.edit.rules.bulk_rule import rule_of
 from dlq.edit.rules.changes import Changes
 from dlq.models import DeadLetter, EditState, LetterEdit, ReplayJob, ReplaySlice
-from dlq.replay.creation import Options, create_job
 from dlq.replay.preflight.rules import CODES
+from dlq.replay.requests import Options
 from failures.intake.batch import accept_batch
 from kma.delivery.message_identity import identify
+from tests.dlq.jobs import begun
 from tests.dlq.stage import Stage
 from tests.services import ArtemisService, throw_away_folder
 from tests.web import reports
@@ -79,7 +80,7 @@ class Scene:
             "now": timezone.now(),
             "options": Options(edit_rule=rule.to_json()),
         }
-        job = create_job(self.setting, action="edit", scope="selection", letters=ids, **how)
+        job = begun(self.setting, action="edit", scope="selection", letters=ids, **how)
         return job, sliced(job)
 
     def send(self, job: ReplayJob, piece: ReplaySlice) -> None:

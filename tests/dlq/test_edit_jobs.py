@@ -24,7 +24,8 @@ from agents.models import Destination, LaunchSetting, Pool
 from console.broker import management
 from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher
-from dlq.replay.requests import ReplayRequest, begin_replay
+from dlq.replay.creation import begin_replay
+from dlq.replay.requests import ReplayRequest
 from dlq.edit.operations import rule_for, ruled
 from dlq.index.feed import Feed, Inbox
 from dlq.models import DeadLetter

@@ -7,12 +7,12 @@ from django.utils import timezone
 
 from broker.port import Settle
 from dlq.models import DeadLetter, ReplayJob
-from dlq.replay.creation import Options, create_job
+from dlq.replay.requests import Options
 from kma.sdk.message import Message
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent
 from tests.broker.jms.test_foreign_clients import KINDS, LARGE, SMALL, body_of
-from tests.dlq.jobs import carry_out, replays
+from tests.dlq.jobs import begun, carry_out, replays
 from tests.dlq.stage import Stage
 from tests.web import reports
 
@@ -50,7 +50,7 @@ def test_letters_of_every_kind_and_size_come_again_as_they_were(stage: Stage, pr
     stage.follow(lambda: letters.count() == len(sent))
 
     options, by = Options(), reports.person(f"operator-{key}")
-    job = create_job(setting, action="give_back", scope="all", by=by, now=timezone.now(), options=options)
+    job = begun(setting, action="give_back", scope="all", by=by, now=timezone.now(), options=options)
     while job.finished_at is None:
         ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
         carry_out(replays(stage.queues), job)

@@ -43,11 +43,11 @@ from dlq.models.replay import TO_A_SUBSCRIPTION
 from dlq.outcomes.settlement import PATIENCE, end_overdue
 from dlq.replay import counts
 from dlq.replay.counts import LEFT, OUTCOMES
-from dlq.replay.creation import Options, create_job
 from dlq.replay.operations import ApproveReplay, CancelReplay, PauseReplay, RefuseReplay, ResumeReplay
+from dlq.replay.requests import Options
 from dlq.replay.scopes import LISTED
 from tests.dlq.dying import NONE, Threads, Trouble
-from tests.dlq.jobs import run_replay
+from tests.dlq.jobs import begun, run_replay
 from tests.dlq.letter_world import BIN, KEYS, LOOKED_AFTER, Death, World
 
 HISTORIES = int(os.environ.get("MA_TEST_HISTORIES", "40"))
@@ -172,14 +172,14 @@ class History:
         scope = self.chance.choice((Scope.ALL, Scope.SELECTION, Scope.ONE, Scope.MATCHING, Scope.GROUP))
         options = Options(per_second=self.chance.choice((0, 0, 5000)), ladder=self.chance.random() < 0.2)
         lying = DeadLetter.objects.filter(queue=BIN if action == Action.PUT_BACK else f"DLQ.{key}")
-        letters = self._some(list(lying.values_list("pk", flat=True))) if scope in LISTED else None
+        letters = self._some(list(lying.values_list("pk", flat=True))) if scope in LISTED else []
         letters = letters[:1] if scope == Scope.ONE and letters else letters
         query = f"text={self.chance.choice(WORDS)}" if scope in FILTERED else ""
         other = next(each for each in KEYS if each != key)
         target = self.world.settings[other] if action == Action.REDIRECT else None
         setting = self.world.settings[key]
         self._ask(
-            lambda: create_job(
+            lambda: begun(
                 setting, action=action, scope=scope, letters=letters, query=query, target=target,
                 options=options,
                 by=self.world.asker, now=timezone.now(),

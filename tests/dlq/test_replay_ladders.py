@@ -12,9 +12,9 @@ from console.audit.models import AuditEntry
 from console.operations.operation import perform
 from dlq import tasks
 from dlq.models import JobState, ReplayJob
-from dlq.replay.creation import Options, create_job
 from dlq.replay.operations import ApproveReplay
-from tests.dlq.jobs import run_replay
+from dlq.replay.requests import Options
+from tests.dlq.jobs import begun, run_replay
 from tests.dlq.letter_world import KEYS, World
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def dead(world: World, count: int) -> None:
 
 def all_of(world: World, options: Options) -> ReplayJob:
     how: dict[str, Any] = {"action": "give_back", "scope": "all", "by": world.asker, "now": timezone.now()}
-    return create_job(world.settings[KEY], options=options, **how)
+    return begun(world.settings[KEY], options=options, **how)
 
 
 def turn(world: World, job: ReplayJob) -> ReplayJob:

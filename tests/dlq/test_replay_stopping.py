@@ -23,8 +23,9 @@ from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
 from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
+from dlq.replay.creation import begin_replay
 from dlq.replay.preflight.rules import CODES
-from dlq.replay.requests import ReplayRequest, begin_replay
+from dlq.replay.requests import ReplayRequest
 from tests.dlq.jobs import run_replay
 from tests.dlq.stage import Stage
 from tests.web.reports import bearer_of

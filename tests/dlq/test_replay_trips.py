@@ -23,9 +23,9 @@ from contract.typed import Typed
 from dlq import tasks
 from dlq.models import Action, DeadLetter, JobState, ReplayJob, Scope
 from dlq.reasons import TRIPPED
-from dlq.replay.creation import Options
+from dlq.replay.creation import begin_replay
 from dlq.replay.preflight.rules import CODES
-from dlq.replay.requests import ReplayRequest, begin_replay
+from dlq.replay.requests import Options, ReplayRequest
 from dlq.replay.rules import ladder
 from failures.intake.batch import accept_batch
 from kma.delivery.message_identity import identify

@@ -20,10 +20,9 @@ from dlq import tasks
 from dlq.index.broker import LetterQueues
 from dlq.index.walk import WalkIncomplete
 from dlq.models import DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, Scope, SliceState
-from dlq.replay.creation import create_job
 from dlq.replay.rules import slices
 from failures.intake.batch import accept_batch
-from tests.dlq.jobs import carry_out, replays, run_replay, taken
+from tests.dlq.jobs import begun, carry_out, replays, run_replay, taken
 from tests.dlq.stage import Stage
 from tests.web import reports
 
@@ -69,7 +68,7 @@ class Scene:
 
     def _job(self, scope: Scope, **how: Any) -> ReplayJob:
         now = timezone.now()
-        return create_job(self.setting, action="give_back", scope=scope, by=self.person, now=now, **how)
+        return begun(self.setting, action="give_back", scope=scope, by=self.person, now=now, **how)
 
     def run(self, job: ReplayJob, queues: LetterQueues | None = None) -> ReplayJob:
         carry_out(replays(queues or self.stage.queues), job)

@@ -15,8 +15,7 @@ from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq import tasks
 from dlq.models import Action, DeadLetter, ItemState, JobState, ReplayItem, ReplayJob, Scope
-from dlq.replay.creation import create_job
-from tests.dlq.jobs import run_replay
+from tests.dlq.jobs import begun, run_replay
 from tests.dlq.stage import Stage
 from tests.web.rows import make_setting
 
@@ -61,7 +60,7 @@ class Scene:
         self.stage.consume(self.key, count, Settle.REJECT)
 
     def ask(self, letters: list[int], action: Action = Action.GIVE_BACK) -> ReplayJob:
-        return create_job(
+        return begun(
             self.setting, action=action, scope=Scope.SELECTION, letters=letters, by=self.by,
             now=timezone.now(),
         )  # fmt: skip

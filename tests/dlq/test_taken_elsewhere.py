@@ -15,9 +15,9 @@ from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq.dead_letters.rules.parser import origin_of
 from dlq.models import DeadLetter, ReplayJob
-from dlq.replay.creation import Options, create_job
+from dlq.replay.requests import Options
 from failures.intake.batch import accept_batch
-from tests.dlq.jobs import carry_out, replays, taken
+from tests.dlq.jobs import begun, carry_out, replays, taken
 from tests.dlq.stage import DLA, Seen, Stage
 from tests.web import reports
 
@@ -48,7 +48,7 @@ class Scene:
         self.stage.follow(lambda: rows.count() == count)
 
     def ask(self, **options: Any) -> ReplayJob:
-        return create_job(
+        return begun(
             self.setting, action="give_back", scope="all", by=self.person, now=timezone.now(),
             options=Options(**options),
         )  # fmt: skip

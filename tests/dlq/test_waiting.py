@@ -25,14 +25,13 @@ from dlq import tasks
 from dlq.dead_letters.masks import Masks
 from dlq.models import DeadLetter
 from dlq.models.message_action import MessageResult, WaitingAction, WaitingState
-from dlq.replay.creation import create_job
 from dlq.subscriptions import requests
 from dlq.subscriptions import worker as subscriptions_worker
 from dlq.subscriptions.operations import BY_KIND, CancelAction
 from dlq.subscriptions.queries import Heads
 from dlq.subscriptions.requests import Selection, listed_messages
 from tests.broker.houses import eventually
-from tests.dlq.jobs import actions, carry_out, replays, run_waiting, taken
+from tests.dlq.jobs import actions, begun, carry_out, replays, run_waiting, taken
 from tests.dlq.stage import Seen, Stage
 from tests.web import reports
 
@@ -257,7 +256,7 @@ def test_what_was_sent_to_the_dead_letters_is_given_back_like_any_other(
         mine.release()
         assert scene.run(action).counts == {"done": 1}
     how: dict[str, Any] = {"by": scene.person, "reason": "mended", "now": timezone.now()}
-    job = create_job(scene.setting, action="give_back", scope="all", **how)
+    job = begun(scene.setting, action="give_back", scope="all", **how)
     carry_out(replays(stage.queues), job)
     figures = scene.figures()
     assert (stage.count(f"DLQ.{scene.key}"), figures.messages, figures.scheduled) == (0, 2, 0)

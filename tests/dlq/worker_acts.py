@@ -36,17 +36,16 @@ from dlq.models import Action, DeadLetter, ItemState, LetterReport, ReplayItem, 
 from dlq.models.dead_letter import BIN_QUEUE, LetterResult
 from dlq.outcomes import settlement
 from dlq.replay import counts as counting
-from dlq.replay import creation
-from dlq.replay.creation import Options
+from dlq.replay.creation import begin_replay
 from dlq.replay.operations import ON_REPLAYS
 from dlq.replay.preflight.rules import CODES
-from dlq.replay.requests import ReplayRequest, begin_replay
+from dlq.replay.requests import Options, ReplayRequest
 from dlq.replay.rules import slices
 from dlq.replay.worker import mover, planner
 from dlq.search.words import TABLE
 from retention.erasure import operations
 from retention.erasure.protocols import ErasureTarget
-from tests.dlq.jobs import run_replay
+from tests.dlq.jobs import begun, run_replay
 from tests.dlq.stage import Seen
 
 DLA = "MA.DLA"
@@ -85,8 +84,8 @@ def ask(key: str, action: str, scope: str, letters: list[int] | None = None, **o
     _small()
     rule: dict[str, Any] = {"edit_rule": RULE} if action == "edit" else {}
     how = Options(**options, **rule)
-    job = creation.create_job(
-        LaunchSetting.objects.get(key=key), action=action, scope=scope, letters=letters, options=how,
+    job = begun(
+        LaunchSetting.objects.get(key=key), action=action, scope=scope, letters=letters or (), options=how,
         by=User.objects.get(username="operator"), now=timezone.now(),
     )  # fmt: skip
     return str(job.pk)

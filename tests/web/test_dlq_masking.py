@@ -18,7 +18,7 @@ from dlq.dead_letters.rules.parser import raw_row
 from dlq.exports import record_export
 from dlq.index import store
 from dlq.models import DeadLetter
-from dlq.replay.creation import create_job
+from tests.dlq.jobs import begun
 from tests.web import letters, reports
 from tests.web.rows import make_roles
 
@@ -258,7 +258,7 @@ def test_what_the_trusted_look_for_is_not_told_to_others(operator: User, trusted
     setting = orders("card")
     letter()
     query = f"prop=region%3Dnorth&prop=card%3D{SECRET}"
-    job = create_job(setting, action="discard", scope="matching", by=trusted, now=reports.AT, query=query)
+    job = begun(setting, action="discard", scope="matching", by=trusted, now=reports.AT, query=query)
     record_export(trusted, key="orders", file="csv", bodies=False, query=query)
     path = f"/replays/{job.pk}/"
     assert SECRET in page(trusted, path) and SECRET in rest(trusted, f"replays/{job.pk}/")["query"]

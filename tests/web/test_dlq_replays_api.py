@@ -12,9 +12,10 @@ from agents.models import LaunchSetting, Pool, PoolGrant
 from console.audit.models import AuditEntry
 from console.operations.refusals import Refused
 from dlq.models import DeadLetter, ReplayItem, ReplayJob
-from dlq.replay.creation import LARGEST_SELECTION, create_job
 from dlq.replay.preflight.rules import CODES
+from dlq.replay.requests import LARGEST_SELECTION
 from failures.intake.batch import accept_batch
+from tests.dlq.jobs import begun
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 from tests.web.test_failures_intake_at_once import at_once
@@ -296,7 +297,7 @@ def test_two_operators_at_once_give_a_letter_back_once() -> None:
     def ask() -> str:
         try:
             how: dict[str, Any] = {"letters": [row.pk], "by": operator, "now": AT}
-            create_job(orders, action="give_back", scope="one", **how)
+            begun(orders, action="give_back", scope="one", **how)
         except Refused as refused:
             return refused.code
         return "begun"

@@ -18,15 +18,15 @@ from console.reasons import said
 from console.tasks import start_jobs
 from dlq.models import Action, DeadLetter, JobState, KnownFault, ReplayJob, Scope
 from dlq.reasons import FAILING
-from dlq.replay.creation import Options, create_job
+from dlq.replay.creation import begin_replay
 from dlq.replay.preflight.rules import CODES
-from dlq.replay.requests import ReplayRequest, begin_replay
+from dlq.replay.requests import Options, ReplayRequest
 from dlq.replay.scopes import frozen
 from dlq.replay.worker import endings
 from dlq.replay.worker.pacer import rate_allows
 from dlq.replay.worker.step import ReplayWorker
 from dlq.search.filter import LetterFilter
-from tests.dlq.jobs import run_replay
+from tests.dlq.jobs import begun, run_replay
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
@@ -44,7 +44,7 @@ def root() -> User:
 
 def asked(setting: LaunchSetting, by: User, query: str, **how: Any) -> ReplayJob:
     wish = {"action": Action.GIVE_BACK, "scope": Scope.MATCHING, "now": timezone.now(), **how}
-    return create_job(setting, by=by, query=query, **wish)
+    return begun(setting, by=by, query=query, **wish)
 
 
 @pytest.mark.parametrize("name", sorted(LetterFilter.page_own))

@@ -223,9 +223,9 @@ def test_a_confirmation_is_judged_once(world: World, client: Client, monkeypatch
     page = looked_at(client, f"{BACK}?all=1")
     judged, fly = list[str](), requests.run_preflight
 
-    def counted(asked: requests.PreflightRequest, now: datetime) -> rules.PreflightResult:
+    def counted(asked: requests.ReplayRequest, by: Any, now: datetime) -> rules.PreflightResult:
         judged.append(asked.scope)
-        return fly(asked, now)
+        return fly(asked, by, now)
 
     monkeypatch.setattr(requests, "run_preflight", counted)
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})

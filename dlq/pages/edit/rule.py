@@ -26,8 +26,7 @@ from dlq.pages.access import no_job
 from dlq.pages.edit.form import RuleRow, operations_in, rows_in, with_empty
 from dlq.pages.edit.form import rows_of as form_rows
 from dlq.pages.preflight_form import ChosenScope, PreflightForm, chosen_scope, ticks_of
-from dlq.replay import requests
-from dlq.replay.creation import second_above
+from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult
 from dlq.replay.preflight.text import OPERATION_WORDS
@@ -153,7 +152,7 @@ def _check(
         foreign=desk.foreign,
         ticks=ticks_of(flight, request.POST.getlist("acknowledge")),
         unticked=unticked,
-        second=second_above(Action.EDIT, flight.at_most),
+        second=creation.second_above(Action.EDIT, flight.at_most),
         form=form or PreflightForm(None, action=Action.EDIT, setting=desk.setting, user=request.user),
     )
 
@@ -168,12 +167,12 @@ def _confirm(request: HttpRequest, desk: RuleContext, rule: Rule) -> HttpRespons
     if valid:
         wish = replace(wish, options=form.options, reason=form.cleaned_data["reason"])
     wish, by = ruled(wish, rule), request.user
-    with requests.attempted(wish, by):
+    with creation.attempted(wish, by):
         flight = requests.check_request(wish, by=by, now=now)
         if valid and flight.typed:
             form.check_typed(flight.going)
         if form.is_valid() and not flight.missing(acknowledged):
-            job = requests.run(wish, flight, by=by, now=now)
+            job = creation.run(wish, flight, by=by, now=now)
             return HttpResponseRedirect(link("replay", job.pk))
     return _check(request, desk, rule, form, flight)
 

@@ -69,11 +69,6 @@ def rate_allows(now: datetime, last_at: datetime | None, last_size: int, per_sec
     return max(now, last_at + timedelta(seconds=last_size / per_second))
 
 
-def largest_slice(per_second: float, largest: int) -> int:
-    """Returns the size; no slice of a slow job holds more than a second's dead letters."""
-    return max(1, min(largest, int(per_second))) if per_second else largest
-
-
 # -- the facts of its rows -----------------------------------------------------------------------------------
 
 

@@ -21,7 +21,6 @@ from dlq.replay.counts import write_items
 from dlq.replay.rules import ladder, slices
 from dlq.replay.rules.slices import Candidate
 from dlq.replay.scopes import LISTED, frozen
-from dlq.replay.worker.pacer import largest_slice
 
 # Dead letters of a piece. One of ids is sorted as a whole, so that more of its dead letters lie side by side,
 # and fills its moves: each reads the queue from its head, however few it names.
@@ -124,7 +123,7 @@ class Planner:
     ) -> Iterator[tuple[Sequence[Candidate], bool]]:
         """Slices with whether they are ranges: the scope holds every dead letter that is known between their
         ends."""
-        largest = 1 if self._alone else largest_slice(job.per_second, slices.RANGE_SLICE)
+        largest = 1 if self._alone else _largest(job.per_second)
         # As fast as it can be: then what is no range is gathered into few moves, in the order of ids all the
         # same.
         gathers = not self._alone and not job.ladder and largest == slices.RANGE_SLICE
@@ -237,6 +236,11 @@ def step_now(job: ReplayJob) -> tuple[int, int]:
     it."""
     planned = job.slices.aggregate(letters=Sum("size"))["letters"] or 0
     return ladder.position_in_ladder(planned)
+
+
+def _largest(per_second: float) -> int:
+    """No slice of a slow job holds more than a second's dead letters."""
+    return max(1, min(slices.RANGE_SLICE, int(per_second))) if per_second else slices.RANGE_SLICE
 
 
 def _left_in_step(job: ReplayJob) -> Iterator[int]:

@@ -16,7 +16,8 @@ from console.jobs.worker import Wait, Worker
 from console.operations.refusals import Refused
 from console.reasons import Reason, said
 from dlq.index.broker import LetterQueues
-from dlq.models import OPEN_JOBS, JobState, ReplayJob
+from dlq.models import OPEN_JOBS, JobState, ReplayJob, SliceState
+from dlq.outcomes import results
 from dlq.replay.counts import WINDING_UP, WORKABLE
 from dlq.replay.scopes import LISTED
 from dlq.replay.worker import agreement, endings, pacer, verifier
@@ -46,7 +47,7 @@ class ReplayWorker(Worker[ReplayJob]):
     def step(self, job: ReplayJob) -> bool | Wait:
         queues = self._queues()
         try:
-            if verifier.recover(job):
+            if _recover(job):
                 return True
             return _wind_up(job, queues) if job.state in WINDING_UP else _go_on(job, queues)
         except AddressUnknown as error:
@@ -56,6 +57,26 @@ class ReplayWorker(Worker[ReplayJob]):
             endings.fail_remaining(job, said(str(error)), timezone.now())
             endings.finish(job, timezone.now())
             return False
+
+
+def _recover(job: ReplayJob) -> bool:
+    """Tells the slices of which a dead worker began the move and did not write down what left; whether there
+    was one to tell.
+
+    It had at most two. The answer for the first one was committed with the begin of the second. Of the second
+    it knew nothing: that one is moved once more, which moves nothing twice. A job that is over moves nothing
+    any more: a walk tells."""
+    moving = job.slices.filter(state=SliceState.PLANNED, count_before__isnull=False)
+    begun = list(moving.order_by("number"))
+    for piece in begun[:-1]:
+        if piece.moved == piece.size:
+            results.all_left(job, piece, timezone.now())
+        else:
+            verifier.to_be_walked(job, piece, None, None)
+    if begun and job.state not in OPEN_JOBS:
+        verifier.to_be_walked(job, begun[-1], None, None)
+        return True
+    return len(begun) > 1
 
 
 def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool | Wait:

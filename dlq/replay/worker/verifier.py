@@ -70,30 +70,6 @@ def to_be_walked(
             results.left(job, list(went.values_list("pk", flat=True)), timezone.now())
 
 
-def on_the_way(job: ReplayJob) -> list[ReplaySlice]:
-    """Slices of which a worker began the move and did not live to write down what left."""
-    begun = job.slices.filter(state=SliceState.PLANNED, count_before__isnull=False)
-    return list(begun.order_by("number"))
-
-
-def recover(job: ReplayJob) -> bool:
-    """Tells the slices that a dead worker left on the way; whether there was one to tell.
-
-    It had at most two. The answer for the first one was committed with the begin of the second. Of the second
-    it knew nothing: that one is moved once more, which moves nothing twice. A job that is over moves nothing
-    any more: a walk tells."""
-    begun = on_the_way(job)
-    for piece in begun[:-1]:
-        if piece.moved == piece.size:
-            results.all_left(job, piece, timezone.now())
-        else:
-            to_be_walked(job, piece, None, None)
-    if begun and job.state not in OPEN_JOBS:
-        to_be_walked(job, begun[-1], None, None)
-        return True
-    return len(begun) > 1
-
-
 def figures_before(piece: ReplaySlice) -> Figures:
     """Returns the figures before the first try of a slice of which nobody knows what it moved."""
     return Figures(count=piece.count_before or 0, added=piece.added_before or 0)
