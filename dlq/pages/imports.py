@@ -1,8 +1,6 @@
 """Importing messages into the subscription of one setting, for tests: a file, what is in it, then it is
 sent."""
 
-from typing import Any
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -13,17 +11,17 @@ from django.views.decorators.http import require_http_methods
 from agents.models import LaunchSetting
 from agents.provisioning.queue_counts import asked_now
 from broker.port import Message
+from console.audit.log import LONGEST_REASON
 from console.audit.refusals import audited
 from console.operations.operation import check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused, WronglyAsked
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
-from contract.names import dead_letter_queue
 from dlq.edit.rules.body_text import text_of_body
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import MOST, ImportFile, parcel_of
-from dlq.pages.preflight_form import LONGEST_REASON
+from dlq.pages.queue_header import crumbs_of
 from dlq.subscriptions.operations import settings_seen
 
 # Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command
@@ -80,7 +78,7 @@ def _form(
         "dlq/import.html",
         title=_("Import messages into %(key)s") % {"key": setting.key},
         section="dead_letters",
-        crumbs=_crumbs(setting),
+        crumbs=crumbs_of(setting.key),
         setting=setting,
         text=text,
         most=number(MOST),
@@ -98,7 +96,7 @@ def _check(
         "dlq/import_check.html",
         title=_("Send these messages to %(key)s?") % {"key": setting.key},
         section="dead_letters",
-        crumbs=[*_crumbs(setting), (_("Import"), link("import_letters", setting.key))],
+        crumbs=[*crumbs_of(setting.key), (_("Import"), link("import_letters", setting.key))],
         setting=setting,
         text=text,
         count=len(parcel.messages),
@@ -148,8 +146,3 @@ def _send(request: HttpRequest, setting: LaunchSetting, text: str, parcel: Impor
         return _check(request, setting, text, parcel)
     messages.success(request, str(done.message))
     return HttpResponseRedirect(link("setting", setting.key))
-
-
-def _crumbs(setting: LaunchSetting) -> list[Any]:
-    queue = dead_letter_queue(setting.key)
-    return [(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", setting.key))]

@@ -61,6 +61,11 @@ def tabs(key: str, here: Kind | None, query: str = "") -> list[tuple[Text, str, 
     return [*found, (_("Single letters"), single_letters(key) + (f"?{query}" if query else ""), here is None)]
 
 
+def crumbs_of(key: str) -> list[tuple[Text, str]]:
+    """The way to a page about dead letters of one setting."""
+    return [(_("Dead letters"), link("dead_letters")), (dead_letter_queue(key), link("dead_letters_of", key))]
+
+
 def single_letters(key: str) -> str:
     return link("dead_letters_of", key) if key else link("all_dead_letters")
 

@@ -28,7 +28,7 @@ from dlq.models import Action, DeadLetter, LetterState, ReplayJob
 from dlq.models.content import with_heads
 from dlq.models.dead_letter import BIN_QUEUE
 from dlq.pages.access import sees_letters
-from dlq.pages.preflight_form import filter_of
+from dlq.pages.preflight import filter_of
 from dlq.search.newest import Newest, newest
 from dlq.search.visibility import found, letters_for
 from dlq.trash.queries import trash_entries

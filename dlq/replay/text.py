@@ -1,6 +1,7 @@
 """Describes what is said of a replay: its bars, why it waits, how it goes about its dead letters."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count
@@ -60,6 +61,59 @@ OUTCOMES: dict[str, StateLabel] = {
     Outcome.FAILED_AGAIN: StateLabel(Outcome.FAILED_AGAIN.label, "warn", "warn"),
     Outcome.DEAD_AGAIN: StateLabel(Outcome.DEAD_AGAIN.label, "bad", "letter"),
     Outcome.UNKNOWN: StateLabel(Outcome.UNKNOWN.label, "warn", "warn"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ActionWords:
+    """Says what an action does. `title` asks before it; `button` is the action alone, as the word before a
+    number of dead letters; `after` is what becomes of them."""
+
+    title: Text
+    button: Text
+    icon: str
+    tone: str
+    after: Text
+
+
+ACTIONS: dict[str, ActionWords] = {
+    Action.GIVE_BACK: ActionWords(
+        _("Give dead letters back?"),
+        _("Give back"),
+        "back",
+        "primary",
+        _(
+            "The agent handles them like new messages, with all attempts before them. If the cause is still "
+            "there, they fail again and come back here. This cannot be undone."
+        ),
+    ),
+    Action.REDIRECT: ActionWords(
+        _("Redirect dead letters?"),
+        _("Redirect"),
+        "back",
+        "primary",
+        _(
+            "The other setting's agent handles them like new messages. This cannot be undone; what fails "
+            "there dies there."
+        ),
+    ),
+    Action.DISCARD: ActionWords(
+        _("Discard dead letters?"),
+        _("Discard"),
+        "trash",
+        "danger",
+        _("They lie in the bin and can be put back until they expire there; then they are removed for good."),
+    ),
+    Action.PUT_BACK: ActionWords(
+        _("Put discarded letters back?"),
+        _("Put back"),
+        "back",
+        "primary",
+        _(
+            "They are dead letters of the setting again, as before they were discarded. Nothing is handled "
+            "by it."
+        ),
+    ),
 }
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -22,7 +23,7 @@ from dlq import rights
 from dlq.dead_letters.masks import MASK, masks_for
 from dlq.dead_letters.rules.body import Body, BodyFormat, body_of, cut, hexadecimal, render_body, visible_body
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
-from dlq.pages.access import letter_or_404, sees_letters
+from dlq.pages.access import sees_letters
 from dlq.pages.annotations import panel_of_letter
 from dlq.pages.dead_letters.case import Case, case_of
 from dlq.pages.dead_letters.full_body import body_file, full_body_panel
@@ -122,7 +123,7 @@ LOOKS = {BodyFormat.JSON: "JSON", BodyFormat.XML: "XML"}
 @require_safe
 @sees_letters
 def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
-    letter = letter_or_404(request.user, pk, DeadLetter.objects.select_related("setting"))
+    letter = get_object_or_404(letters_for(request.user).select_related("setting"), pk=pk)
     message, whole, problem = _read(letter)
     masks, kind = masks_for(request.user), (letter.fingerprint, letter.setting_key)
     body = visible_body(whole, letter, masks) if whole else None
@@ -242,7 +243,7 @@ def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The bytes of the body as a file: never shown by the browser, whatever they are. Of what is no message
     these are all of its bytes, masked properties among them, of JSON with masked fields these: not for
     everybody."""
-    letter = letter_or_404(request.user, pk)
+    letter = get_object_or_404(letters_for(request.user), pk=pk)
     _message, body, _problem = _read(letter)
     masks = masks_for(request.user)
     if letter.body_deleted_at:

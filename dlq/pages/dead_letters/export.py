@@ -23,7 +23,7 @@ from dlq import exports
 from dlq.dead_letters.masks import masks_for
 from dlq.exports import EXPORT, audit_target, checked_count, stream_of
 from dlq.pages.access import check_queue, sees_letters
-from dlq.pages.preflight_form import filter_of
+from dlq.pages.preflight import filter_of
 from dlq.search.visibility import found
 
 # Parameters of the address that are of the file, not of the filter.

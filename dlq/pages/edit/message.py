@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from broker.port import Message
+from console.audit.log import LONGEST_REASON
 from console.operations.refusals import Refused
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.page import link, page
@@ -20,9 +21,8 @@ from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.copy import message_of
 from dlq.edit.rules.values import TYPES, EditRefused
 from dlq.models import DeadLetter
-from dlq.pages.access import say
 from dlq.pages.edit.form import changes_in, form_for
-from dlq.pages.preflight_form import LONGEST_REASON, ticks_of
+from dlq.pages.preflight import ticks_of
 from dlq.replay import requests
 from dlq.search.visibility import letters_for
 
@@ -146,7 +146,7 @@ def _confirm(request: HttpRequest, desk: EditContext, changes: Changes) -> HttpR
 
 
 def _refused(request: HttpRequest, desk: EditContext, refused: Refused) -> HttpResponseBase:
-    say(request, refused)
+    messages.error(request, refused.sentence)
     return HttpResponseRedirect(link("letter", desk.letter.pk))
 
 

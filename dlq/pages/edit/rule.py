@@ -17,7 +17,6 @@ from console.operations.refusals import Refused
 from console.rest.body_limits import FILE, takes_up_to
 from console.ui.amounts import number
 from console.ui.page import link, page
-from contract.names import dead_letter_queue
 from dlq.edit.operations import rule_for, ruled, try_rule
 from dlq.edit.rules.bulk_rule import Rule
 from dlq.edit.rules.values import TYPES, EditRefused
@@ -25,7 +24,8 @@ from dlq.models import Action, Scope
 from dlq.pages.access import no_job
 from dlq.pages.edit.form import RuleRow, operations_in, rows_in, with_empty
 from dlq.pages.edit.form import rows_of as form_rows
-from dlq.pages.preflight_form import ChosenScope, PreflightForm, chosen_scope, ticks_of
+from dlq.pages.preflight import ChosenScope, PreflightForm, chosen_scope, ticks_of
+from dlq.pages.queue_header import crumbs_of
 from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult
@@ -60,7 +60,7 @@ class RuleContext:
 @takes_up_to(FILE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    """What the address names is in `dlq.pages.preflight_form`. `step` of a POST: `look` at what the rule of
+    """What the address names is in `dlq.pages.preflight`. `step` of a POST: `look` at what the rule of
     the form does, `again` to the form, `confirm` what was looked at."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
     requests.check_rights(request.user, ReplayRequest(setting, Action.EDIT, Scope.ALL))
@@ -110,7 +110,7 @@ def _form(request: HttpRequest, desk: RuleContext, rows: list[RuleRow], problem:
         "dlq/edit_rule.html",
         title=_("Edit dead letters by a rule"),
         section="dead_letters",
-        crumbs=_crumbs(desk),
+        crumbs=crumbs_of(desk.setting.key),
         setting=desk.setting,
         scope=desk.what,
         back=desk.back,
@@ -138,7 +138,7 @@ def _check(
         "dlq/edit_rule_check.html",
         title=_("Edit these letters and give them back?"),
         section="dead_letters",
-        crumbs=_crumbs(desk),
+        crumbs=crumbs_of(desk.setting.key),
         setting=desk.setting,
         scope=desk.what,
         back=desk.back,
@@ -175,8 +175,3 @@ def _confirm(request: HttpRequest, desk: RuleContext, rule: Rule) -> HttpRespons
             job = creation.run(wish, flight, by=by, now=now)
             return HttpResponseRedirect(link("replay", job.pk))
     return _check(request, desk, rule, form, flight)
-
-
-def _crumbs(desk: RuleContext) -> list[Any]:
-    queue = dead_letter_queue(desk.setting.key)
-    return [(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", desk.setting.key))]
