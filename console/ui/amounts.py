@@ -28,6 +28,11 @@ def number(value: int | float, decimals: int = 0) -> str:
     return str(number_format(rounded, digits, use_l10n=True, force_grouping=True))
 
 
+def is_typed(text: str, wanted: int) -> bool:
+    """Returns whether it is this number, however somebody grouped its digits."""
+    return "".join(filter(str.isdecimal, text)) == str(wanted)
+
+
 def two_digits(estimate: int) -> int:
     """More would be a lie."""
     return round(estimate, -max(0, len(str(estimate)) - 2))

@@ -30,7 +30,7 @@ from dlq.dead_letters.rules.body import body_of, visible_body
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
 from dlq.models.content import with_heads
 from dlq.search.filter import LetterFilter
-from dlq.search.visibility import found, letters_for, newest_found, queues_for
+from dlq.search.visibility import found, letters_for, newest_found, sees_queue
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
 
@@ -140,8 +140,7 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
             "results": self.get_serializer(letters, many=True).data,
         }
         queues = filters.asked.queues or ()
-        mine = queues_for(request.user)
-        if len(queues) == 1 and (mine is None or queues[0] in mine):
+        if len(queues) == 1 and sees_queue(request.user, queues[0]):
             answer |= figures_of(queues[0])
         return Response(answer)
 
@@ -231,8 +230,8 @@ def _base64(content: bytes) -> dict[str, Any]:
 def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:
     """A dead letter without a key has only itself; so has one that says that it is of a setting which this
     person may not see."""
-    mine = queues_for(context["request"].user)
-    has_key = bool(letter.message_key) and (mine is None or dead_letter_queue(letter.setting_key) in mine)
+    whose = dead_letter_queue(letter.setting_key)
+    has_key = bool(letter.message_key) and sees_queue(context["request"].user, whose)
     same = {"setting_key": letter.setting_key, "message_key": letter.message_key}
     protocols = FailureProtocol.objects.filter(**same).defer("traceback", "properties")
     chapters = DeadLetter.objects.filter(**same) if has_key else DeadLetter.objects.filter(pk=letter.pk)

@@ -15,9 +15,18 @@ from agents.models import LaunchSetting
 from console.audit.log import attempt, record_refused
 from console.audit.refusals import HIDDEN
 from console.operations.operation import perform
+from console.ui.amounts import is_typed
 from dlq.cli import terminal
 from dlq.cli.progress import check_ended, follow
-from dlq.cli.rest import Refused, about_setting, as_refused, call_api, person_named
+from dlq.cli.rest import (
+    Refused,
+    about_setting,
+    add_person_arguments,
+    as_refused,
+    call_api,
+    person_named,
+    print_json,
+)
 from dlq.cli.terminal import safe
 from dlq.models import Action, JobState, ReplayJob
 from dlq.replay.operations import ON_REPLAYS, REPLAY_JOBS
@@ -63,14 +72,7 @@ def _scope_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--group", action="store_true", help="the filter is that of a group (./ma manage dlq groups)"
     )
-    _person_arguments(parser)
-
-
-def _person_arguments(parser: CommandParser) -> None:
-    parser.add_argument(
-        "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
-    )
-    parser.add_argument("--json", action="store_true")
+    add_person_arguments(parser)
 
 
 def _begin_arguments(parser: CommandParser, action: str) -> None:
@@ -104,26 +106,26 @@ def _job_arguments(actions: Any) -> None:
     for name in ("setting", "state", "action"):
         jobs.add_argument(f"--{name}", dest=f"of_{name}")
     jobs.add_argument("--limit", type=int, default=20, metavar="N")
-    _person_arguments(jobs)
+    add_person_arguments(jobs)
     jobs.set_defaults(run=_jobs)
     one = actions.add_parser("job", help="one job; with --letters each of its letters, as JSON lines")
     one.add_argument("id", help=ID_HELP)
     one.add_argument("--letters", action="store_true")
-    _person_arguments(one)
+    add_person_arguments(one)
     one.set_defaults(run=_job)
     followed = actions.add_parser("follow", help="tells how far a job is until it is over")
     followed.add_argument("id", help=ID_HELP)
     followed.add_argument(
         "--outcomes", action="store_true", help="until it is known what became of every letter"
     )
-    _person_arguments(followed)
+    add_person_arguments(followed)
     followed.set_defaults(run=_follow)
     for operation in ON_REPLAYS:
         parser = actions.add_parser(operation.verb(), help=f"{operation.verb()} a job")
         parser.add_argument("id", help=ID_HELP)
         for name, each in operation.inputs.items():
             each.add_argument(parser, name)
-        _person_arguments(parser)
+        add_person_arguments(parser)
         parser.set_defaults(run=_act, operation=operation)
 
 
@@ -164,7 +166,7 @@ def _preflight(command: BaseCommand, options: dict[str, Any]) -> None:
     with about_setting(_missing(asked)):
         answer = call_api(person, "POST", "preflight/", asked)
     if options["json"]:
-        _print(command, answer)
+        print_json(command, answer)
     else:
         command.stdout.write("\n".join(terminal.flight(answer)))
 
@@ -180,7 +182,7 @@ def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
     if options["wait"]:
         job = follow(person, job["id"], command.stderr)
     if options["json"]:
-        _print(command, job)
+        print_json(command, job)
     else:
         command.stdout.write(f"replay {job['id']} {terminal.progress(job)}")
     if job["state"] != JobState.AWAITING or options["wait"]:
@@ -224,12 +226,9 @@ def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirme
         return
     if going <= TYPED_ABOVE or confirmed == going:
         return
-    if confirmed is None and sys.stdin.isatty():
-        digits = "".join(
-            filter(str.isdecimal, input(f"{going:,} letters will go. Type the number to confirm: "))
-        )
-        if digits == str(going):
-            return
+    asks = f"{going:,} letters will go. Type the number to confirm: "
+    if confirmed is None and sys.stdin.isatty() and is_typed(input(asks), going):
+        return
     raise CommandError(f"{going} letters would go: say --confirm {going}. Nothing was begun.")
 
 
@@ -238,7 +237,7 @@ def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
     rows = call_api(person, "GET", "replays/", page_size=options["limit"], **filters)["results"]
     if options["json"]:
-        _print(command, rows)
+        print_json(command, rows)
     else:
         command.stdout.write("".join(f"{terminal.job(row)}\n" for row in rows), ending="")
 
@@ -269,7 +268,7 @@ def _job(command: BaseCommand, options: dict[str, Any]) -> None:
         return
     answer = call_api(person, "GET", f"replays/{job}/")
     if options["json"]:
-        _print(command, answer)
+        print_json(command, answer)
     else:
         command.stdout.write("\n".join(terminal.job_lines(answer)))
 
@@ -294,7 +293,7 @@ def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
     answer = follow(person, _full_id(person, options["id"]), command.stderr, outcomes=options["outcomes"])
     if options["json"]:
-        _print(command, answer)
+        print_json(command, answer)
     check_ended(answer)
 
 
@@ -306,7 +305,7 @@ def _act(command: BaseCommand, options: dict[str, Any]) -> None:
         perform(operation, _seen(person, operation.code, job), person, **given)
     answer = call_api(person, "GET", f"replays/{job}/")
     if options["json"]:
-        _print(command, answer)
+        print_json(command, answer)
     else:
         command.stdout.write(f"replay {answer['id']} {terminal.progress(answer)}")
 
@@ -320,7 +319,3 @@ def _seen(person: User, code: str, job: str) -> ReplayJob:
         record_refused(code, why=HIDDEN, **about)
         raise ReplayJob.DoesNotExist
     return found
-
-
-def _print(command: BaseCommand, value: Any) -> None:
-    command.stdout.write(json.dumps(value, indent=2, ensure_ascii=False))

@@ -144,7 +144,7 @@ def add_query_commands(actions: Any) -> None:
     groups.add_argument("--setting", metavar="KEY", help="else of every setting that the person may see")
     groups.add_argument("--by", choices=list(KINDS), default="fingerprint")
     groups.add_argument("--limit", type=int, default=50, metavar="N")
-    _person(groups)
+    add_person_arguments(groups)
     groups.set_defaults(run=_groups)
 
     waiting = actions.add_parser(
@@ -156,7 +156,7 @@ def add_query_commands(actions: Any) -> None:
     waiting.add_argument("--message", type=int, action="append", metavar="N", help="this one; again for more")
     waiting.add_argument("--all", action="store_true", help="all of the part")
     waiting.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
-    _person(waiting)
+    add_person_arguments(waiting)
     waiting.set_defaults(run=_waiting)
 
     for name, text in (
@@ -172,7 +172,7 @@ def add_query_commands(actions: Any) -> None:
             "--changes", required=True, metavar="FILE", help=f"JSON like {FORMS[name]}; - is stdin"
         )
         edit.add_argument("--dry-run", action="store_true", help="tell what would change")
-        _person(edit)
+        add_person_arguments(edit)
         edit.set_defaults(run=_edit)
 
     anything = actions.add_parser("ask", help="any address of the REST interface below /api/v1/")
@@ -180,11 +180,11 @@ def add_query_commands(actions: Any) -> None:
     anything.add_argument("path", help="such as known-faults/ or dead-letters/7/")
     anything.add_argument("--data", metavar="FILE", help="the JSON to send; - is the standard input")
     anything.add_argument("--query", action="append", default=[], metavar="NAME=VALUE", help="again for more")
-    _person(anything)
+    add_person_arguments(anything)
     anything.set_defaults(run=_anything)
 
 
-def _person(parser: CommandParser) -> None:
+def add_person_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
     )
@@ -197,7 +197,7 @@ def _groups(command: BaseCommand, options: dict[str, Any]) -> None:
     with about_setting(options["setting"]):
         told = call_api(person, "GET", "dead-letter-groups/", **asked)
     if options["json"]:
-        _print(command, told)
+        print_json(command, told)
         return
     for group in told["groups"]:
         command.stdout.write(terminal.group(group))
@@ -208,7 +208,7 @@ def _groups(command: BaseCommand, options: dict[str, Any]) -> None:
 def _waiting(command: BaseCommand, options: dict[str, Any]) -> None:
     person, path = person_named(options["person"]), f"settings/{options['key']}/waiting/"
     with about_setting(options["key"]):
-        _print(command, _asked_of_waiting(person, path, options))
+        print_json(command, _asked_of_waiting(person, path, options))
 
 
 def _asked_of_waiting(person: User, path: str, options: dict[str, Any]) -> Any:
@@ -230,7 +230,7 @@ def _edit(command: BaseCommand, options: dict[str, Any]) -> None:
     path = f"dead-letters/{options['id']}/edit/" if "id" in options else "dead-letters/edit/"
     if options["dry_run"]:
         data["dry_run"] = True
-    _print(command, call_api(person_named(options["person"]), "POST", path, data))
+    print_json(command, call_api(person_named(options["person"]), "POST", path, data))
 
 
 def _anything(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -239,7 +239,7 @@ def _anything(command: BaseCommand, options: dict[str, Any]) -> None:
         name, _equals, value = each.partition("=")
         query.setdefault(name, []).append(value)
     data = _read(options["data"]) if options["data"] else None
-    _print(
+    print_json(
         command,
         call_api(
             person_named(options["person"]), options["method"], options["path"].lstrip("/"), data, **query
@@ -254,7 +254,7 @@ def _read(path: str, form: str = "") -> Any:
         raise CommandError(f"{path} is no JSON: {error}. {form}".rstrip()) from error
 
 
-def _print(command: BaseCommand, value: Any) -> None:
+def print_json(command: BaseCommand, value: Any) -> None:
     command.stdout.write(json.dumps(value, indent=2, ensure_ascii=False))
 
 
@@ -273,13 +273,10 @@ def add_import_command(actions: Any) -> None:
         "file", metavar="FILE", help="of export --format jsonl --bodies, or written by hand; - is stdin"
     )
     parser.add_argument("--setting", required=True, metavar="KEY")
-    parser.add_argument(
-        "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
-    )
+    add_person_arguments(parser)
     parser.add_argument("--send", action="store_true", help="else nothing is sent")
     parser.add_argument("--again", action="store_true", help="although the same lines were imported before")
     parser.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
-    parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_import)
 
 
@@ -299,7 +296,7 @@ def _import(command: BaseCommand, options: dict[str, Any]) -> None:
             command.stderr.write(safe(str(problem), LONGEST_PROBLEM))
         raise
     if options["json"]:
-        command.stdout.write(json.dumps(answer, indent=2))
+        print_json(command, answer)
         return
     done = "sent" if answer["sent"] else "would be sent; nothing was: say --send"
     before = (

@@ -7,7 +7,7 @@ Bounded questions, some for all the groups of one page.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 from django.db import connection
@@ -17,7 +17,7 @@ from console.database.statements import quick
 from console.ui.amounts import number
 from contract.names import DEAD_LETTER_PREFIX
 from dlq.dead_letters.masks import Masks
-from dlq.dead_letters.queries.days import begin_of, instant
+from dlq.dead_letters.queries.days import ends_of, instant
 from dlq.dead_letters.queries.ranges import IS_DEAD, TABLE
 from dlq.groups.queries import Group
 from dlq.models import DeadLetter, ItemState, KnownFault, LetterState, Outcome, ReplayItem, Taking
@@ -110,7 +110,7 @@ def _dead(group: Group, queue: str) -> tuple[str, list[Any]]:
     """Returns which dead letters of the queue are of the group, for an index; and the values."""
     where, values = f"queue = %s AND {IS_DEAD}", [queue]
     if not group.kind.column:
-        ends = begin_of(group.value), begin_of(group.value + timedelta(days=1))
+        ends = ends_of(group.value)
         adapt = connection.ops.adapt_datetimefield_value
         return f"{where} AND seen_at >= %s AND seen_at < %s", [*values, *map(adapt, ends)]
     field: Any = DeadLetter._meta.get_field(group.kind.column)

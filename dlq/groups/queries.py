@@ -217,7 +217,8 @@ def _exactly(kind: Kind, counted: Sequence[ValueCount], sizes: dict[int, int]) -
         wanted = [(each.queue, each.value) for each in some]
         counts = loose.count_each(wanted, kind.column, up_to=keyset.COUNTED + 1)
     else:
-        counts = days.count_each_of_day([(each.queue, each.value) for each in some], up_to=keyset.COUNTED + 1)
+        spans = [CountedRange(each.queue, *days.ends_of(each.value)) for each in some]
+        counts = count_ranges(spans, keyset.COUNTED + 1)
     found = dict(zip(chosen, counts, strict=True))
     sizes |= {
         place: max(sizes[place], keyset.COUNTED) for place, count in found.items() if count > keyset.COUNTED

@@ -11,12 +11,10 @@ from broker.management.dead_letters import NAMED, move_dead_letters, move_id_ran
 from broker.management.queues import find
 from broker.port import AddressUnknown, Browser, Management, ManagementFailed
 from console.broker import management
-from contract.names import FEED, dead_letter_queue
-from dlq.index.walk import WalkIncomplete, numbers_in_delivery
+from dlq.index.queries import FEED_QUEUE
+from dlq.index.walk import checked_walk, numbers_in_delivery
 from dlq.index.walk_ids import number_of
 from dlq.replay.rules.slices import Figures
-
-FEED_QUEUE = dead_letter_queue(FEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +25,6 @@ class LetterQueues:
 
     def node_id(self) -> str:
         return str(self.management.attribute("broker", "NodeID"))
-
-    def count(self, key: str) -> int:
-        """The broker's exact count of the setting's dead letters. Raises AddressUnknown: there is no such
-        queue."""
-        return self._number(dead_letter_queue(key), "MessageCount")
 
     def figures(self, queue: str) -> Figures:
         """Nearly of one moment: a dead letter that dies between the two questions is in the count only.
@@ -54,22 +47,11 @@ class LetterQueues:
                 raise AddressUnknown(f"the broker has no queue {queue}") from error
             raise
 
-    def walk(self, key: str) -> frozenset[int]:
-        """The ids of all dead letters in the dead-letter queue of a setting. Raises WalkIncomplete,
-        BrokerError."""
-        return frozenset(self.numbers(dead_letter_queue(key)))
-
     def numbers(self, queue: str) -> Iterator[int]:
         """The ids of all dead letters of a queue, one after the other. Raises WalkIncomplete at the end,
         BrokerError."""
-
-        before, seen = self._number(queue, "MessageCount"), 0
-        for piece in self.browser.walk(self.dla, queue):
-            seen += len(piece)
+        for piece in checked_walk(queue, self.dla, self.management, self.browser):
             yield from (number for number in map(number_of, piece) if number is not None)
-        counted = min(before, self._number(queue, "MessageCount"))
-        if seen < counted:
-            raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters", seen, counted)
 
     def in_delivery(self, queue: str) -> frozenset[int]:
         """The ids of dead letters that consumers hold unsettled; none where these are too many to be listed.

@@ -25,9 +25,10 @@ from broker.port import (
 )
 from console.jobs import crash
 from console.processes import record_heartbeat
-from contract.names import FEED, UNKNOWN, dead_letter_queue
+from contract.names import dead_letter_queue
 from dlq.dead_letters.rules.parser import origin_of, read_letter
 from dlq.index import queries, store, undelivered
+from dlq.index.queries import FEED_QUEUE, UNKNOWN_QUEUE
 from dlq.index.rescue import QueueNames, copy_of, has_bad_text
 from dlq.index.store import uncollected
 from dlq.models import DeadLetter
@@ -45,7 +46,6 @@ MOST_UNREAD = 200_000
 # Seconds between two signs of life, and before a step that failed is tried again.
 SIGN_EVERY = 5.0
 PAUSE = 2.0
-FEED_QUEUE, UNKNOWN_QUEUE = dead_letter_queue(FEED), dead_letter_queue(UNKNOWN)
 
 
 class Inbox:

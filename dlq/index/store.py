@@ -47,7 +47,6 @@ def insert(rows: Sequence[DeadLetter]) -> None:
         each._state.adding, each._state.db = False, connection.alias
 
 
-Case = tuple[str, str]
 Death = tuple[str, str, int]
 
 

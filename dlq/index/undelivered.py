@@ -27,7 +27,6 @@ from console.jobs import crash
 from contract.names import (
     BROKER_ID,
     BYTES_IN_STREAM,
-    FEED,
     MALFORMED_BODY,
     NOT_CONVERTIBLE,
     ORIG_MESSAGE_ID,
@@ -35,6 +34,7 @@ from contract.names import (
     dead_letter_queue,
 )
 from contract.typed import Typed
+from dlq.index.queries import FEED_QUEUE
 from dlq.models import DeadLetter, UndeliveredMessage
 
 log = structlog.get_logger(__name__)
@@ -42,7 +42,6 @@ log = structlog.get_logger(__name__)
 # Queues that are asked at a time, and messages of one that are taken out: a few milliseconds each.
 MOST_QUEUES, MOST_MESSAGES = 20, 50
 MOST_TOLD = 100
-FEED_QUEUE = dead_letter_queue(FEED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,16 +255,22 @@ def message_count(asked: Management, queue: str) -> int:
         raise
 
 
-def walk(queue: str, address: str = "") -> Walk:
-    """A walk that begins now, at the broker of the settings. Raises AddressUnknown, BrokerError."""
-    browser = AmqpBrowser(settings.MA_BROKER_AMQP)
-    return Walk(queue, address or settings.MA_DLA_ADDRESS, management(), browser, timezone.now())
+def checked_walk(queue: str, address: str, asked: Management, browser: Browser) -> Iterator[list[bytes]]:
+    """The messages of the queue, in pieces. Raises WalkIncomplete at the end, BrokerError."""
+    before, seen = message_count(asked, queue), 0
+    for piece in browser.walk(address, queue):
+        seen += len(piece)
+        yield piece
+    counted = min(before, message_count(asked, queue))
+    if seen < counted:
+        raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters", seen, counted)
 
 
 def index_queue(queue: str, address: str = "") -> Walked:
     """Brings the index to what lies in the queue, however long that takes. Raises WalkIncomplete,
     BrokerError."""
-    one = walk(queue, address)
+    browser = AmqpBrowser(settings.MA_BROKER_AMQP)
+    one = Walk(queue, address or settings.MA_DLA_ADDRESS, management(), browser, timezone.now())
     try:
         while one.step(timezone.now()):
             pass

@@ -69,11 +69,11 @@ def keep_content(letter: Any, content: LetterContent) -> LetterContent:
     return content
 
 
-def with_heads(letters: models.QuerySet[Any]) -> models.QuerySet[Any]:
-    """Returns them for lists: each with its `body_text`, and with nothing else of its content."""
-    return letters.select_related("content").defer(
-        "content__encoded", "content__properties", "content__annotations"
-    )
+def with_heads(rows: models.QuerySet[Any], content: str = "content") -> models.QuerySet[Any]:
+    """Returns them for lists: each dead letter with its `body_text`, and with nothing else of its content,
+    which `content` leads to."""
+    heavy = (f"{content}__{name}" for name in ("encoded", "properties", "annotations"))
+    return rows.select_related(content).defer(*heavy)
 
 
 # -- fetching the whole of a dead letter of which the index keeps only the head ------------------------------

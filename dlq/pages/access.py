@@ -12,7 +12,7 @@ from agents.pools.rights import may_anywhere
 from console.operations.refusals import Refused
 from console.ui.page import View, link
 from dlq.rights import SEE
-from dlq.search.visibility import queues_for
+from dlq.search.visibility import sees_queue
 
 
 def sees_letters(view: View) -> View:
@@ -30,8 +30,7 @@ def sees_letters(view: View) -> View:
 
 def check_queue(user: Any, queue: str) -> None:
     """Raises Http404 for a queue in which this person may see nothing."""
-    mine = queues_for(user)
-    if mine is not None and queue not in mine:
+    if not sees_queue(user, queue):
         raise Http404
 
 

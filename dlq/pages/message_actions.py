@@ -19,7 +19,7 @@ from console.audit.refusals import audited
 from console.broker import management, with_timeout
 from console.operations.operation import check_allowed, perform
 from console.operations.refusals import BrokerAway, NotAllowed, Refused
-from console.ui.amounts import number
+from console.ui.amounts import is_typed, number
 from console.ui.page import link, page
 from dlq.models.message_action import WaitingPart
 from dlq.pages.subscriptions import waiting_url
@@ -46,8 +46,7 @@ class MessageActionForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         asked = cleaned.get("asked") or 0
-        digits = "".join(letter for letter in cleaned.get("confirm", "") if letter.isdecimal())
-        if asked > TYPED_ABOVE and digits != str(asked):
+        if asked > TYPED_ABOVE and not is_typed(cleaned.get("confirm", ""), asked):
             self.add_error("confirm", gettext("Type the number %(n)s.") % {"n": number(asked)})
         return cleaned
 

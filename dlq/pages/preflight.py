@@ -9,7 +9,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -22,7 +22,7 @@ from agents.provisioning.queue_counts import figures_of
 from console.audit.log import LONGEST_REASON
 from console.operations.inputs import StorableField
 from console.operations.refusals import Refused
-from console.ui.amounts import number
+from console.ui.amounts import is_typed, number
 from console.ui.page import View, link, page
 from dlq import rights
 from dlq.dead_letters.masks import masks_for
@@ -104,8 +104,7 @@ class PreflightForm(forms.Form):
 
     def check_typed(self, going: int) -> None:
         """Adds an error where the number was not typed as it is shown."""
-        digits = "".join(letter for letter in self.cleaned_data.get("confirm", "") if letter.isdecimal())
-        if digits != str(going):
+        if not is_typed(self.cleaned_data.get("confirm", ""), going):
             self.add_error("confirm", gettext("Type the number %(n)s.") % {"n": number(going)})
 
     @property
@@ -172,7 +171,7 @@ def chosen_scope(request: HttpRequest) -> ChosenScope | None:
     if data.get("all") == "1":
         return ChosenScope(Scope.ALL)
     if data.get("match") == "1" or data.get("group") == "1":
-        query = data.get("query", "") if request.method == "POST" else filter_of(data)
+        query = data.get("query", "") if request.method == "POST" else LetterFilter.part_of(data).urlencode()
         return ChosenScope(Scope.GROUP if data.get("group") == "1" else Scope.MATCHING, query=query)
     ids = parse_numbers([*data.getlist("letter"), *data.get("letters", "").split(",")])
     return ChosenScope(listed_scope(ids), tuple(ids)) if ids else None
@@ -182,10 +181,6 @@ def parse_numbers(texts: list[str]) -> list[int]:
     """One more than are taken at most: then there are too many."""
     found = {int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) < 19}
     return sorted(found)[: LARGEST_SELECTION + 1]
-
-
-def filter_of(query: QueryDict) -> str:
-    return LetterFilter.part_of(query).urlencode()
 
 
 # -- the page ------------------------------------------------------------------------------------------------
@@ -214,8 +209,8 @@ def asking_page(action: Action) -> View:
 
 
 def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
-    """Looks, and begins with a POST. What the address names is in `dlq.pages.preflight`; without
-    anything there is nothing to confirm: back to the list."""
+    """Looks, and begins with a POST. What the address names says `chosen_scope`; without anything there is
+    nothing to confirm: back to the list."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
     what = chosen_scope(request)
     if what is None:

@@ -33,6 +33,7 @@ from dlq.models import (
     ReplayJob,
     ReplaySlice,
 )
+from dlq.models.content import with_heads
 from dlq.models.replay import DELIVERING, OPEN_JOBS
 from dlq.replay import text as words
 from dlq.replay.counts import CONSUMERS_OPEN, LEFT, STOPPING, WORKABLE, is_walking, planned_of, reason_to_wait
@@ -230,10 +231,7 @@ def _a_second(goes: MoveRate | None) -> str:
 
 def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
     items = planned_of(job) if show == PLANNED else ReplayItem.objects.filter(job=job)
-    items = items.select_related("letter__content", "died_as")
-    items = items.defer(
-        "letter__content__encoded", "letter__content__properties", "letter__content__annotations"
-    )
+    items = with_heads(items.select_related("died_as"), "letter__content")
     return items.filter(SHOWS[show]) if show in SHOWS else items
 
 

@@ -28,7 +28,7 @@ from dlq.models import Action, DeadLetter, LetterState, ReplayJob
 from dlq.models.content import with_heads
 from dlq.models.dead_letter import BIN_QUEUE
 from dlq.pages.access import sees_letters
-from dlq.pages.preflight import filter_of
+from dlq.search.filter import LetterFilter
 from dlq.search.newest import Newest, newest
 from dlq.search.visibility import found, letters_for
 from dlq.trash.queries import trash_entries
@@ -126,7 +126,7 @@ def _page(request: HttpRequest, setting: LaunchSetting | None, key: str) -> Http
     some = _newest(request, filters, key) if filters.is_valid() else Newest()
     rows = _rows_of(request, some.places)
     listed = page_of(request, rows, lambda row: row.letter.pk, stopped_at=some.stopped_at)
-    query = filter_of(request.GET)
+    query = LetterFilter.part_of(request.GET).urlencode()
     why = _("Its setting is gone.") if key and setting is None else ""
     return page(
         request,

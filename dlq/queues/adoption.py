@@ -18,19 +18,19 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from broker.amqp.sections import read_named_values
 from broker.management.dead_letters import move_of_queue
 from broker.management.queues import every
-from broker.port import Browser, Management, MessageUndecodable
+from broker.port import Browser, Management
 from console.audit.log import record
 from console.jobs import crash
-from contract.names import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE, UNKNOWN, dead_letter_queue
+from contract.names import dead_letter_queue
 from contract.text import storable
-from dlq.index.walk import WalkIncomplete, message_count
+from dlq.dead_letters.rules.parser import origin_queue_of
+from dlq.index.queries import UNKNOWN_QUEUE
+from dlq.index.walk import checked_walk
 from dlq.models import LetterQueue
 from dlq.queues.operations import check_foreign_queue
 
-UNKNOWN_QUEUE = dead_letter_queue(UNKNOWN)
 ADOPT = "foreign_queue.adopt"
 # Names of origins that are told apart; dead letters may claim any.
 MOST_ORIGINS = 10_000
@@ -70,26 +70,14 @@ def plan_adoption(
     """Reads the queue from head to end, changing nothing; `on_seen` is given how many dead letters were read
     so far. Raises Refused, WalkIncomplete, BrokerError."""
     address = settings.MA_DLA_ADDRESS if source == UNKNOWN_QUEUE else check_foreign_queue(source, asked)
-    before, seen, origins = message_count(asked, source), 0, Counter[str]()
-    for piece in browser.walk(address, source):
+    seen, origins = 0, Counter[str]()
+    for piece in checked_walk(source, address, asked, browser):
         for encoded in piece:
             origin = origin_queue_of(encoded)
             origins[origin if origin in origins or len(origins) < MOST_ORIGINS else ""] += 1
         seen += len(piece)
         on_seen(seen)
-    if seen < (counted := min(before, message_count(asked, source))):
-        raise WalkIncomplete(f"a walk of {source} saw {seen} of {counted} letters")
     return AdoptionPlan(source, address, list(_shares(origins, asked)))
-
-
-def origin_queue_of(encoded: bytes) -> str:
-    """Returns where it died, as the broker noted; empty where nobody says."""
-    try:
-        found = read_named_values(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
-    except MessageUndecodable:
-        return ""
-    name = found.get(ORIG_QUEUE, found.get(ANNOTATED_ORIG_QUEUE))
-    return name if isinstance(name, str) else ""
 
 
 def _shares(origins: Counter[str], asked: Management) -> Iterator[OriginShare]:

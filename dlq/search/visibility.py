@@ -45,6 +45,11 @@ def queues_for(user: Any) -> tuple[str, ...] | None:
     return (*map(dead_letter_queue, keys), dead_letter_queue(BIN))
 
 
+def sees_queue(user: Any, queue: str) -> bool:
+    mine = queues_for(user)
+    return mine is None or queue in mine
+
+
 def dead_queues_for(user: Any) -> list[str]:
     """Names of the queues that ever held a dead letter and in which this person may see all of them. Without
     the trash: what lies there is another matter."""

@@ -246,8 +246,8 @@ def _found(
         return [
             (message, None) for message in sorted(map(waiting_message, rows), key=lambda each: each.number)
         ]
-    queue = hold_queue(key) if part == WaitingPart.HELD else key
-    return [(waiting_message(row), None) for row in waiting_messages.first_waiting(broker, queue)]
+    rows = waiting_messages.first_waiting(broker, queue_of(key, part))
+    return [(waiting_message(row), None) for row in rows]
 
 
 def _line(setting: LaunchSetting, message: WaitingMessage, held: Held | None, masks: Masks) -> MessageRow:

@@ -14,7 +14,6 @@ from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, ValueCount, q
 
 # Days with dead letters that are shown, and how many days of the calendar are looked at together.
 MOST = AT_ONCE = 31
-_ON_THE_DAY = f"queue = wanted.q AND {IS_DEAD} AND seen_at >= wanted.since AND seen_at < wanted.until"
 
 
 def by_day(queues: Sequence[str], *, up_to: int) -> tuple[list[ValueCount], bool]:
@@ -38,21 +37,9 @@ def begin_of(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time()))
 
 
-def count_each_of_day(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
-    """Returns how many dead letters each of these queues has of this day, up to `up_to`."""
-    some = f"SELECT 1 FROM {TABLE} WHERE {_ON_THE_DAY} LIMIT {int(up_to)}"
-    return _of_each(wanted, f"SELECT count(*) FROM ({some}) AS few")
-
-
-def _of_each(wanted: Sequence[tuple[str, date]], question: str) -> list[Any]:
-    if not wanted:
-        return []
-    rows = [(place, queue, *_ends(day)) for place, (queue, day) in enumerate(wanted)]
-    columns = {"place": WHOLE, "q": QUEUE, "since": INSTANT, "until": INSTANT}
-    given, parameters = values_table("wanted", columns, rows)
-    with connection.cursor() as cursor:
-        cursor.execute(f"WITH {given} SELECT place, ({question}) FROM wanted ORDER BY place", parameters)
-        return [answer for _place, answer in cursor.fetchall()]
+def ends_of(day: date) -> tuple[datetime, datetime]:
+    """Its begin, and that of the next one."""
+    return begin_of(day), begin_of(day + timedelta(days=1))
 
 
 def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
@@ -98,12 +85,21 @@ def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Va
 
 def _last(wanted: Sequence[tuple[str, date]]) -> list[int]:
     """The number of the last dead letter of each queue on this day."""
-    question = f"SELECT id FROM {TABLE} WHERE {_ON_THE_DAY} ORDER BY seen_at DESC LIMIT 1"
-    return [number or 0 for number in _of_each(wanted, question)]
+    if not wanted:
+        return []
+    rows = [(place, queue, *_ends(day)) for place, (queue, day) in enumerate(wanted)]
+    columns = {"place": WHOLE, "q": QUEUE, "since": INSTANT, "until": INSTANT}
+    given, parameters = values_table("wanted", columns, rows)
+    here = f"queue = wanted.q AND {IS_DEAD} AND seen_at >= wanted.since AND seen_at < wanted.until"
+    question = f"SELECT id FROM {TABLE} WHERE {here} ORDER BY seen_at DESC LIMIT 1"
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH {given} SELECT place, ({question}) FROM wanted ORDER BY place", parameters)
+        return [number or 0 for _place, number in cursor.fetchall()]
 
 
 def _ends(day: date) -> tuple[Any, Any]:
-    return _adapted(begin_of(day)), _adapted(begin_of(day + timedelta(days=1)))
+    since, until = ends_of(day)
+    return _adapted(since), _adapted(until)
 
 
 def _adapted(at: datetime | None) -> Any:

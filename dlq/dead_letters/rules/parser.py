@@ -11,6 +11,7 @@ from django.db.models.base import ModelState
 
 from broker.amqp.codec import decode, encode
 from broker.amqp.compressed import is_cut
+from broker.amqp.sections import read_named_values
 from broker.port import BodyKind, Message, MessageUndecodable
 from contract.message_key import message_key
 from contract.names import (
@@ -151,6 +152,16 @@ def origin_of(message: Message) -> Origin:
         queue=_text(found(ORIG_QUEUE, ANNOTATED_ORIG_QUEUE)),
         message_id=number if isinstance(number, int) and 0 <= number < 2**63 else None,
     )
+
+
+def origin_queue_of(encoded: bytes) -> str:
+    """Returns where it died, as the broker noted; empty where nobody says."""
+    try:
+        found = read_named_values(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
+    except MessageUndecodable:
+        return ""
+    name = found.get(ORIG_QUEUE, found.get(ANNOTATED_ORIG_QUEUE))
+    return name if isinstance(name, str) else ""
 
 
 def expiry_of(message: Message, now: datetime) -> datetime | None:

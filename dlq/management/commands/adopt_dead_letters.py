@@ -14,6 +14,7 @@ from console.audit.log import account_of, record_refused
 from console.broker import management
 from console.operations.refusals import Refused
 from contract.names import dead_letter_queue
+from dlq.cli.rest import person_named
 from dlq.cli.terminal import safe
 from dlq.index.walk import WalkIncomplete
 from dlq.queues.adoption import ADOPT, AdoptionPlan, OriginShare, adopt, plan_adoption
@@ -65,9 +66,7 @@ class Command(BaseCommand):
         """Who has this terminal may move messages anyway; the audit then names the account of the system."""
         if name is None:
             return None
-        person = User.objects.filter(username=name, is_active=True).first()
-        if person is None:
-            raise CommandError(f"There is no active user {name!r}.")
+        person = person_named(name)
         if not person.has_perm(MANAGE):
             record_refused(ADOPT, by=person, target=f"queue:{queue}", why="permission denied")
             raise CommandError(f"{name} may not do that; it needs the permission {MANAGE}.")

@@ -1,7 +1,6 @@
 """manage.py dlq: dead letters for scripts and for the night. Listing and exporting; the rest is in
 dlq.cli."""
 
-import json
 import os
 import sys
 from collections.abc import Generator, Iterable
@@ -14,7 +13,7 @@ from django.db import OperationalError
 from console.exports import FORMATS, Row, plain
 from dlq import exports
 from dlq.cli import filters, jobs, rest, terminal
-from dlq.cli.rest import Refused
+from dlq.cli.rest import Refused, print_json
 from dlq.dead_letters.masks import Masks
 from dlq.exports import record_export
 from dlq.models import DeadLetter
@@ -70,7 +69,7 @@ class Command(BaseCommand):
                 actions[options["command"]](options)
         except Refused as refused:
             if options.get("json"):
-                self._print(refused.told)
+                print_json(self, refused.told)
             raise
         except OperationalError as error:
             raise CommandError(f"The database does not do it: {' '.join(str(error).split())}") from error
@@ -82,7 +81,7 @@ class Command(BaseCommand):
         found = filters.selection_of(options).numbers(None if before is None else _id(before), limit + 1)
         rows = list(DeadLetter.objects.filter(pk__in=found[:limit]).order_by("-pk").values(*exports.LISTED))
         if options["json"]:
-            self._print([plain(row) for row in rows])
+            print_json(self, [plain(row) for row in rows])
         else:
             self.stdout.write("".join(f"{terminal.dead_letter_line(row)}\n" for row in rows), ending="")
         if len(found) > limit:
@@ -95,7 +94,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         shown = {**letter, "protocols": _protocols(letter)}
         if options["json"]:
-            self._print(plain(shown) | {"protocols": [plain(row) for row in shown["protocols"]]})
+            print_json(self, plain(shown) | {"protocols": [plain(row) for row in shown["protocols"]]})
         else:
             self.stdout.write("\n".join(terminal.dead_letter_lines(shown)))
 
@@ -150,9 +149,6 @@ class Command(BaseCommand):
             # Or Python would complain once more when it flushes at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise
-
-    def _print(self, value: Any) -> None:
-        self.stdout.write(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 # -- arguments -----------------------------------------------------------------------------------------------

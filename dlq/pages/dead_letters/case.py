@@ -22,7 +22,6 @@ from dlq.models import DeadLetter, ItemState, KnownFault, LetterEdit, LetterRepo
 from dlq.models.replay import DELIVERING
 from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.dead_letters import events
-from dlq.pages.dead_letters import events as answer_events
 from dlq.pages.dead_letters.events import Event
 from dlq.pages.queue_header import SEE_PROTOCOLS
 from failures.models import FailureProtocol, RecoveredMessage
@@ -82,7 +81,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         *remarks,
         *map(events.tried, tried),
         *events.waiting_events_of(key, setting_key, letters),
-        *(answer_events.answer_events_of(key, setting_key) if key else ()),
+        *(events.answer_events_of(key, setting_key) if key else ()),
     ]
     return Case(
         events=sorted(found, key=lambda event: event.at),

@@ -30,7 +30,7 @@ from dlq.pages.dead_letters.full_body import body_file, full_body_panel
 from dlq.pages.queue_header import case_url, list_of
 from dlq.replay.operations import title as title_of_job
 from dlq.replay.text import BODY_DELETED, LETTERS
-from dlq.search.visibility import found, letters_for, queues_for
+from dlq.search.visibility import found, letters_for, sees_queue
 from dlq.trash.queries import PutBack, put_back_of
 from failures.error_groups.splits import known_in
 
@@ -178,8 +178,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
 def _case(request: HttpRequest, letter: DeadLetter) -> Case:
     """A dead letter may say that it is of another setting than its queue's: of that one only what this person
     may see."""
-    mine = queues_for(request.user)
-    seen = mine is None or dead_letter_queue(letter.setting_key) in mine
+    seen = sees_queue(request.user, dead_letter_queue(letter.setting_key))
     return case_of(letter.message_key if seen else "", letter.setting_key, request.user, letter)
 
 

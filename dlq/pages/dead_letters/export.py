@@ -23,7 +23,7 @@ from dlq import exports
 from dlq.dead_letters.masks import masks_for
 from dlq.exports import EXPORT, audit_target, checked_count, stream_of
 from dlq.pages.access import check_queue, sees_letters
-from dlq.pages.preflight import filter_of
+from dlq.search.filter import LetterFilter
 from dlq.search.visibility import found
 
 # Parameters of the address that are of the file, not of the filter.
@@ -69,4 +69,4 @@ def filter_in(query: QueryDict) -> str:
     kept = query.copy()
     for name in (FILE, BODIES):
         kept.pop(name, None)
-    return filter_of(kept)
+    return LetterFilter.part_of(kept).urlencode()

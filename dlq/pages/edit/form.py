@@ -4,6 +4,7 @@ A row of a property is `p-<n>-name`, `p-<n>-type`, `p-<n>-value`, and `p-<n>-rem
 is left as it was shown is no change, so nothing is lost that a form cannot carry.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ from dlq.edit.rules.values import (
 # Rows that are shown; a page of 5,000 inputs helps nobody. More can be named in an empty row.
 MOST_ROWS = 200
 EMPTY_ROWS = 4
+# Steps of a page beside the form itself.
+LOOK, CONFIRM = "look", "confirm"
 SHOWN = 200
 
 
@@ -129,6 +132,14 @@ def _locked(message: Message, masked: frozenset[str]) -> list[tuple[str, str]]:
         (name, HIDDEN if name in masked else text_of(message.properties[name])[:SHOWN])
         for name in names[:MOST_ROWS]
     ]
+
+
+def frozen_in(request: HttpRequest, name: str) -> Any:
+    """Reads what a page before this one carried as JSON. Raises EditRefused."""
+    try:
+        return json.loads(request.POST.get(name, ""))
+    except (ValueError, RecursionError) as error:
+        raise EditRefused("unreadable", _("The changes are not understood.")) from error
 
 
 def changes_in(request: HttpRequest, message: Message, jms_kind: int | None) -> Changes:

@@ -21,12 +21,10 @@ from dlq.edit.rules.changes import Changes, changes_of
 from dlq.edit.rules.copy import message_of
 from dlq.edit.rules.values import TYPES, EditRefused
 from dlq.models import DeadLetter
-from dlq.pages.edit.form import changes_in, form_for
+from dlq.pages.edit.form import CONFIRM, LOOK, changes_in, form_for, frozen_in
 from dlq.pages.preflight import ticks_of
 from dlq.replay import requests
 from dlq.search.visibility import letters_for
-
-LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +68,7 @@ def _changes(request: HttpRequest, desk: EditContext) -> Changes:
         return Changes()
     if request.POST.get("step") == LOOK:
         return changes_in(request, desk.message, desk.letter.jms_kind)
-    try:
-        return changes_of(json.loads(request.POST.get("changes", "")))
-    except (ValueError, RecursionError) as error:
-        raise EditRefused("unreadable", _("The changes are not understood.")) from error
+    return changes_of(frozen_in(request, "changes"))
 
 
 def _form(request: HttpRequest, desk: EditContext, changes: Changes, problem: str) -> HttpResponseBase:

@@ -3,7 +3,6 @@ stored before."""
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
@@ -22,7 +21,7 @@ from dlq.edit.rules.bulk_rule import Rule
 from dlq.edit.rules.values import TYPES, EditRefused
 from dlq.models import Action, Scope
 from dlq.pages.access import no_job
-from dlq.pages.edit.form import RuleRow, operations_in, rows_in, with_empty
+from dlq.pages.edit.form import CONFIRM, LOOK, RuleRow, frozen_in, operations_in, rows_in, with_empty
 from dlq.pages.edit.form import rows_of as form_rows
 from dlq.pages.preflight import ChosenScope, PreflightForm, chosen_scope, ticks_of
 from dlq.pages.queue_header import crumbs_of
@@ -32,8 +31,6 @@ from dlq.replay.preflight.rules import PreflightResult
 from dlq.replay.preflight.text import OPERATION_WORDS
 from dlq.replay.requests import ReplayRequest
 from dlq.replay.scopes import LISTED, source_rows
-
-LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class RuleContext:
 @takes_up_to(FILE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    """What the address names is in `dlq.pages.preflight`. `step` of a POST: `look` at what the rule of
+    """What the address names says `chosen_scope`. `step` of a POST: `look` at what the rule of
     the form does, `again` to the form, `confirm` what was looked at."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
     requests.check_rights(request.user, ReplayRequest(setting, Action.EDIT, Scope.ALL))
@@ -75,7 +72,7 @@ def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
             rows = rows_in(request.POST)
             return _check(request, desk, rule_for(operations_in(request.POST), setting, request.user))
         if request.method == "POST":
-            rule = rule_for(_frozen(request), setting, request.user)
+            rule = rule_for(frozen_in(request, "rule"), setting, request.user)
             rows = form_rows(rule.to_json()["operations"])
             if request.POST.get("step") == CONFIRM:
                 return _confirm(request, desk, rule)
@@ -94,14 +91,6 @@ def _desk(setting: LaunchSetting, what: ChosenScope) -> RuleContext:
     return RuleContext(
         setting, ChosenScope(requests.listed_scope(known), known), len(what.letters) - len(known)
     )
-
-
-def _frozen(request: HttpRequest) -> Any:
-    """Raises EditRefused."""
-    try:
-        return json.loads(request.POST.get("rule", ""))
-    except (ValueError, RecursionError) as error:
-        raise EditRefused("unreadable", _("The changes are not understood.")) from error
 
 
 def _form(request: HttpRequest, desk: RuleContext, rows: list[RuleRow], problem: str) -> HttpResponseBase:

@@ -213,13 +213,6 @@ def is_being_indexed(job: ReplayJob) -> bool:
         return any(job.pk in jobs for jobs in _under_way.values())
 
 
-def forget_walks() -> None:
-    """Resets the state for tests, as in a process that has just started."""
-    with _lock:
-        _walks.clear()
-        _indexed.clear()
-
-
 def _keep(queue: str, walk: SharedWalk) -> None:
     # Sorted before others read it: two threads would sort it at once.
     iter(walk.numbers)

@@ -11,14 +11,12 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from broker.amqp.sections import read_named_values
 from broker.management.dead_letters import SLICE
-from broker.port import BrokerError, ManagementFailed, MessageUndecodable
+from broker.port import BrokerError, ManagementFailed
 from console.audit.models import AuditResult
 from console.jobs import crash
 from console.reasons import NO_REASON, Reason
-from contract.names import ANNOTATED_ORIG_QUEUE, ORIG_QUEUE
-from dlq.dead_letters.rules.parser import letter_row
+from dlq.dead_letters.rules.parser import letter_row, origin_queue_of
 from dlq.hooks import hooks_of
 from dlq.index.broker import LetterQueues
 from dlq.index.walk import Walk
@@ -103,20 +101,12 @@ def _waiting(job: ReplayJob, queues: LetterQueues) -> Iterator[bytes]:
         with walking(job, job.target_queue) as renew:
             seen = 0
             for piece in queues.browser.walk(setting.destination.name, job.target_queue):
-                yield from (encoded for encoded in piece if _came_from(encoded) == job.source_queue)
+                yield from (encoded for encoded in piece if origin_queue_of(encoded) == job.source_queue)
                 seen += len(piece)
                 renew(seen)
     except BrokerError:
         # It is a help, no more: the job ends without it.
         return
-
-
-def _came_from(encoded: bytes) -> object:
-    try:
-        found = read_named_values(encoded, (ORIG_QUEUE,), (ANNOTATED_ORIG_QUEUE,))
-    except MessageUndecodable:
-        return None
-    return found.get(ORIG_QUEUE, found.get(ANNOTATED_ORIG_QUEUE))
 
 
 def _in_dead_letter_queue(job: ReplayJob, cases: Sequence[Case]) -> dict[Case, list[Report]]:
