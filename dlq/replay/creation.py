@@ -21,10 +21,10 @@ from console.ui.amounts import number
 from contract.text import storable
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState, LetterState, ReplayJob, Scope
 from dlq.models.replay import TO_A_SUBSCRIPTION
-from dlq.replay.preflight.rules import PreflightResult
+from dlq.replay.preflight.rules import GONE, OUTSTANDING, PreflightResult
 from dlq.replay.preflight.text import reason, sentence
 from dlq.replay.requests import ReplayRequest, check_question, check_request
-from dlq.replay.scopes import GONE, LISTED, OUTSTANDING, SHOWN_IDS, freeze_list, frozen
+from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen
 from dlq.search.filter import query_for_all
 
 # What a second person may have to approve.

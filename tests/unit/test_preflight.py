@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlq.models import Action, LetterState
-from dlq.replay.preflight.rules import CODES, PreflightResult, ReplayTarget, Warning, judge
-from dlq.replay.scopes import Letter, Policy
+from dlq.replay.preflight.rules import CODES, Letter, Policy, PreflightResult, ReplayTarget, Warning, judge
 
 GOOD = Letter(1, LetterState.DEAD, 10, "node-1", "orders", "v1:a", "ID:1", 1, "1.0", False)
 PLACE = ReplayTarget("orders", "orders", consumers=1, servers=1, versions=frozenset({"1.1"}))

@@ -4,12 +4,22 @@ first. Pure."""
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from dlq.models import Action
+from dlq.models import Action, LetterState
 from dlq.models.replay import DELIVERING
-from dlq.replay.scopes import COPY_SENT, MUTED, NO_SUBSCRIPTION, OFTEN, Letter, Policy
 
-# Stable words: what has to be acknowledged before a job begins.
+# Stable words, as in `ReplayJob.skipped` and `ReplayItem.why`.
+GONE = "gone"
+HELD = "held"
+OUTSTANDING = "outstanding"
+MUTED = "muted"
+OFTEN = "given_back_often"
+COPY_SENT = "edited_copy_sent"
+NO_ID = "no_id"
+OTHER_BROKER = "other_broker"
+NO_SUBSCRIPTION = "no_subscription"
+# What has to be acknowledged before a job begins.
 DISABLED = "disabled"
 TRIPPED = "tripped"
 STOPPING = "stopping"
@@ -37,6 +47,78 @@ MANY = 25
 # Above this the number is typed.
 TYPED_ABOVE = 1000
 EXAMPLES = 20
+
+
+# -- which dead letters of a scope are left out, and why -----------------------------------------------------
+
+
+# What brings a dead letter before its agent again. A fault that is known would only fail again.
+RETURNING = (Action.GIVE_BACK, Action.EDIT)
+
+
+class Letter(NamedTuple):
+    """Holds what is read of each dead letter of a scope; small, for there may be 10,000 of them in memory."""
+
+    pk: int
+    state: str
+    number: int
+    node_id: str
+    setting_key: str
+    fingerprint: str
+    message_key: str
+    chapter: int
+    agent_version: str
+    outstanding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`node_id`: the broker that is asked, empty while nobody knows. `muted_*`: faults that are known now.
+    `returns`: how often messages were replayed without success, of those that may have been too often.
+    `copied`: dead letters in the trash whose edited copy was replayed."""
+
+    action: str
+    one: bool = False
+    node_id: str = ""
+    often: int = 5
+    muted_fingerprints: frozenset[str] = frozenset()
+    muted_messages: frozenset[str] = frozenset()
+    muted_all: bool = False
+    returns: dict[tuple[str, str], int] = field(default_factory=dict)
+    copied: frozenset[int] = frozenset()
+
+    def why_not(self, letter: Letter) -> str:
+        """Returns why this dead letter is left out; empty: it goes. What a person names alone goes although
+        it is muted, was replayed often or has a copy: that is a warning then."""
+        if letter.state != LetterState.DEAD:
+            return GONE
+        if letter.number < 0:
+            return NO_ID
+        if self.node_id and letter.node_id != self.node_id:
+            return OTHER_BROKER
+        if letter.outstanding:
+            return OUTSTANDING
+        return "" if self.one else self.doubt(letter)
+
+    def doubt(self, letter: Letter) -> str:
+        """Returns why somebody should think twice before this dead letter comes before its agent again."""
+        if self.action == Action.PUT_BACK and letter.pk in self.copied:
+            return COPY_SENT
+        if self.action in RETURNING and self._muted(letter):
+            return MUTED
+        returned = self.returns.get((letter.setting_key, letter.message_key), 0)
+        return OFTEN if self.action == Action.GIVE_BACK and returned > self.often else ""
+
+    def _muted(self, letter: Letter) -> bool:
+        by_message = bool(letter.message_key) and letter.message_key in self.muted_messages
+        return (
+            self.muted_all
+            or by_message
+            or (letter.fingerprint in self.muted_fingerprints and letter.fingerprint != "")
+        )
+
+
+# -- what would happen with the others -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

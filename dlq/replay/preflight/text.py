@@ -8,7 +8,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from console.ui.amounts import number
-from dlq.replay import scopes
 from dlq.replay.preflight import rules
 from dlq.replay.preflight.rules import Warning
 
@@ -46,16 +45,16 @@ def reason(code: str) -> str:
     """Returns why dead letters are left out, could not be moved, or came into a job later
     (`ReplayItem.why`)."""
     words = {
-        scopes.GONE: _("not in the queue any more"),
-        scopes.HELD: _("in delivery to another consumer"),
-        scopes.OUTSTANDING: _("another job is moving them at this moment"),
-        scopes.MUTED: _("known, being worked on (muted)"),
-        scopes.OFTEN: _("given back more than %(n)s times without success")
+        rules.GONE: _("not in the queue any more"),
+        rules.HELD: _("in delivery to another consumer"),
+        rules.OUTSTANDING: _("another job is moving them at this moment"),
+        rules.MUTED: _("known, being worked on (muted)"),
+        rules.OFTEN: _("given back more than %(n)s times without success")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)},
-        scopes.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
-        scopes.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
-        scopes.OTHER_BROKER: _("they died at another broker"),
-        scopes.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
+        rules.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
+        rules.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
+        rules.OTHER_BROKER: _("they died at another broker"),
+        rules.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
         "stuck": _("the broker left it in its queue at each try"),
         "refused": _("the broker refused the move"),
         "late": _("dead-lettered while the job was moving its neighbours"),
@@ -130,12 +129,12 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     rules.SAME_VERSION: _same_version,
     rules.ORDERED: _ordered,
     rules.LADDER: _ladder,
-    scopes.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
-    scopes.OFTEN: lambda _w: (
+    rules.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
+    rules.OFTEN: lambda _w: (
         _("It was given back more than %(n)s times without success.")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
     ),
-    scopes.COPY_SENT: lambda _w: _(
+    rules.COPY_SENT: lambda _w: _(
         "This is the original of an edited letter, and its copy was given back already. Put back and given "
         "back once "
         "more, the message would be handled twice."
@@ -154,7 +153,7 @@ def tick(warning: Warning) -> str:
         rules.SAME_VERSION: _("Yes, try them again all the same"),
         rules.ORDERED: _("Yes, out of their order"),
         rules.LADDER: _("Yes, all at once without a ladder"),
-        scopes.COPY_SENT: _("Yes, put the original back all the same"),
+        rules.COPY_SENT: _("Yes, put the original back all the same"),
     }
     return words.get(warning.code, _("Yes, give it back all the same"))
 

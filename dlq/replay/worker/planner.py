@@ -18,6 +18,7 @@ from django.utils import timezone
 from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayJob, ReplaySlice, Scope
 from dlq.replay import counts, scopes
 from dlq.replay.counts import write_items
+from dlq.replay.preflight import rules
 from dlq.replay.rules import ladder, slices
 from dlq.replay.rules.slices import Candidate
 from dlq.replay.scopes import LISTED, frozen
@@ -66,8 +67,8 @@ class Planner:
 
     def _leave_out(self, job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
         items = job.items.filter(letter__in=letters, state=ItemState.PLANNED)
-        number = items.update(state=ItemState.SKIPPED, why=scopes.OTHER_BROKER, state_at=now)
-        left_out = {scopes.OTHER_BROKER: number}
+        number = items.update(state=ItemState.SKIPPED, why=rules.OTHER_BROKER, state_at=now)
+        left_out = {rules.OTHER_BROKER: number}
         counts.add_counts(job.pk, {ItemState.PLANNED: -number, ItemState.SKIPPED: number}, left_out)
 
     # -- a scope that is no list -----------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class Planner:
         # By an index, where the scope's own order would read every dead letter of the queue.
         any_at_all = DeadLetter.objects.filter(queue=job.source_queue, **none).exists()
         without = rows.filter(**none).count() if any_at_all else 0
-        return Counter({scopes.OTHER_BROKER: others, scopes.NO_ID: without})
+        return Counter({rules.OTHER_BROKER: others, rules.NO_ID: without})
 
     # -- slices ----------------------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class Planner:
         if not held:
             piece.delete()
         elif held < piece.size:
-            taken = {scopes.OUTSTANDING: piece.size - held}
+            taken = {rules.OUTSTANDING: piece.size - held}
             ReplaySlice.objects.filter(pk=piece.pk).update(size=held, by_range=False)
             counts.add_counts(job.pk, {ItemState.SKIPPED: piece.size - held}, taken)
         return held
@@ -206,7 +207,7 @@ class Planner:
         return [letter for letter in letters if letter.number in self._present]
 
     def _write_missing(self, job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
-        state, why = ItemState.NOT_FOUND, scopes.GONE
+        state, why = ItemState.NOT_FOUND, rules.GONE
         if job.scope in LISTED:
             planned = job.items.filter(letter__in=letters, state=ItemState.PLANNED)
             number = planned.update(state=state, why=why, state_at=now)

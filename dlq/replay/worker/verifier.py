@@ -30,8 +30,9 @@ from dlq.models import (
 )
 from dlq.outcomes import results, settlement
 from dlq.reasons import HELD
-from dlq.replay import counts, scopes
+from dlq.replay import counts
 from dlq.replay.counts import walking
+from dlq.replay.preflight import rules
 from dlq.replay.rules import slices
 from dlq.replay.rules.slices import Figures
 from dlq.replay.worker import agreement
@@ -131,7 +132,7 @@ def _judge(
     results.unconfirmed(job, verdict.gone, now)
     if not verdict.held:
         held, others = _split(items, verdict.stuck, found.held)
-        results.stuck(job, held, now, scopes.HELD)
+        results.stuck(job, held, now, rules.HELD)
         results.stuck(job, others, now)
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
     if not unclear:
