@@ -13,7 +13,7 @@ from console.ui.page import link
 from dlq.api.dead_letters import SeesLetters
 from dlq.dead_letters.masks import everybodys_masks
 from dlq.models import DeadLetter
-from dlq.pages.access import sees_letters
+from dlq.pages.page_head import sees_letters
 from dlq.search.filter import LetterFilter
 from dlq.search.visibility import found
 

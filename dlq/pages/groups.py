@@ -20,8 +20,7 @@ from dlq.dead_letters.masks import masks_for
 from dlq.groups.facts import GroupFacts, facts_of_groups, key_of
 from dlq.groups.queries import Group, Groups, groups_of
 from dlq.groups.rules import kind_named, narrowed
-from dlq.pages.access import sees_letters
-from dlq.pages.queue_header import head_of_all, queue_head, single_letters, tabs
+from dlq.pages.page_head import head_of_all, queue_head, sees_letters, single_letters, tabs
 from dlq.search.visibility import dead_queues_for, sees_all
 from failures.error_groups.known_errors import known_of
 from failures.models import KnownError

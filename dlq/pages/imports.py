@@ -21,7 +21,7 @@ from console.ui.page import link, page
 from dlq.edit.rules.body_text import text_of_body
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import MOST, ImportFile, parcel_of
-from dlq.pages.queue_header import crumbs_of
+from dlq.pages.page_head import crumbs_of
 from dlq.subscriptions.operations import settings_seen
 
 # Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command

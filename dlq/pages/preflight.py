@@ -29,8 +29,7 @@ from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, Scope
 from dlq.models.content import with_heads
 from dlq.models.replay import DELIVERING
-from dlq.pages.access import no_job
-from dlq.pages.queue_header import crumbs_of
+from dlq.pages.page_head import crumbs_of, no_job
 from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult

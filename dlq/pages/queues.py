@@ -23,7 +23,7 @@ from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.index.queries import QueueState, feed_lag, state
 from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
-from dlq.pages.queue_header import list_of
+from dlq.pages.page_head import list_of
 from dlq.queues.operations import FOREIGN_QUEUES, MANAGE, FollowQueue
 from dlq.queues.queries import queue_rows, setting_row, trash_row, unknown_row, with_facts
 from dlq.replay.text import JOBS

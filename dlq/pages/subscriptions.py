@@ -31,7 +31,7 @@ from dlq.models.message_action import (
     WaitingKind,
     WaitingPart,
 )
-from dlq.pages.queue_header import SEE_PROTOCOLS, case_url
+from dlq.pages.page_head import SEE_PROTOCOLS, case_url
 from dlq.search.visibility import letters_for
 from dlq.subscriptions.operations import (
     BY_KIND,

@@ -27,7 +27,7 @@ from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, LetterState, ReplayJob
 from dlq.models.content import with_heads
 from dlq.models.dead_letter import BIN_QUEUE
-from dlq.pages.access import sees_letters
+from dlq.pages.page_head import sees_letters
 from dlq.search.filter import LetterFilter
 from dlq.search.newest import Newest, newest
 from dlq.search.visibility import found, letters_for

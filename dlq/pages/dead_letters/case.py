@@ -20,10 +20,9 @@ from contract.text import head_and_tail
 from dlq.dead_letters.masks import masks_for
 from dlq.models import DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem
 from dlq.models.replay import DELIVERING
-from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.dead_letters import events
 from dlq.pages.dead_letters.events import Event
-from dlq.pages.queue_header import SEE_PROTOCOLS
+from dlq.pages.page_head import SEE_PROTOCOLS, check_queue, sees_letters
 from failures.models import FailureProtocol, RecoveredMessage
 
 BOUND = 200

@@ -23,11 +23,10 @@ from dlq import rights
 from dlq.dead_letters.masks import MASK, masks_for
 from dlq.dead_letters.rules.body import Body, BodyFormat, body_of, cut, hexadecimal, render_body, visible_body
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
-from dlq.pages.access import sees_letters
 from dlq.pages.annotations import panel_of_letter
 from dlq.pages.dead_letters.case import Case, case_of
 from dlq.pages.dead_letters.full_body import body_file, full_body_panel
-from dlq.pages.queue_header import case_url, list_of
+from dlq.pages.page_head import case_url, list_of, sees_letters
 from dlq.replay.operations import title as title_of_job
 from dlq.replay.text import BODY_DELETED, LETTERS
 from dlq.search.visibility import found, letters_for, sees_queue

@@ -28,8 +28,7 @@ from dlq.groups.rules import filter_query
 from dlq.models import DeadLetter, LetterState
 from dlq.models.annotation import fault_of_row
 from dlq.models.content import with_heads
-from dlq.pages.access import sees_letters
-from dlq.pages.queue_header import head_of_all, queue_head, tabs
+from dlq.pages.page_head import head_of_all, queue_head, sees_letters, tabs
 from dlq.replay.text import LETTERS
 from dlq.saved_filters import bar_of
 from dlq.search.filter import LetterFilter

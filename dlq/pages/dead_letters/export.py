@@ -22,7 +22,7 @@ from contract.names import dead_letter_queue
 from dlq import exports
 from dlq.dead_letters.masks import masks_for
 from dlq.exports import EXPORT, audit_target, checked_count, stream_of
-from dlq.pages.access import check_queue, sees_letters
+from dlq.pages.page_head import check_queue, sees_letters
 from dlq.search.filter import LetterFilter
 from dlq.search.visibility import found
 

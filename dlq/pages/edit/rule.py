@@ -20,11 +20,10 @@ from dlq.edit.operations import rule_for, ruled, try_rule
 from dlq.edit.rules.bulk_rule import Rule
 from dlq.edit.rules.values import TYPES, EditRefused
 from dlq.models import Action, Scope
-from dlq.pages.access import no_job
 from dlq.pages.edit.form import CONFIRM, LOOK, RuleRow, frozen_in, operations_in, rows_in, with_empty
 from dlq.pages.edit.form import rows_of as form_rows
+from dlq.pages.page_head import crumbs_of, no_job
 from dlq.pages.preflight import ChosenScope, PreflightForm, chosen_scope, ticks_of
-from dlq.pages.queue_header import crumbs_of
 from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult

@@ -1,23 +1,60 @@
-"""Describes what stands above dead letters, in groups or one by one: how many, says who, what can be done;
-and where lists of them and case files are."""
+"""Describes what the pages of dead letters begin with. Who gets to them: with the permission to all, with a
+right in a pool to those of the pool. What stands above: how many, says who, what can be done."""
 
+from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.pools.rights import may
+from agents.pools.rights import may, may_anywhere
 from agents.provisioning.queue_counts import figures_of, message_count
 from console.lists.keyset import counted
-from console.ui.page import Text, link
+from console.operations.refusals import Refused
+from console.ui.page import Text, View, link
 from contract.names import BIN, DEAD_LETTER_PREFIX, UNKNOWN, dead_letter_queue
 from dlq.groups.rules import KINDS, Kind
 from dlq.models import LetterState
-from dlq.pages.access import check_queue
-from dlq.rights import GIVE_BACK
-from dlq.search.visibility import letters_for
+from dlq.rights import GIVE_BACK, SEE
+from dlq.search.visibility import letters_for, sees_queue
+
+# -- who gets to the pages -----------------------------------------------------------------------------------
+
+
+def sees_letters(view: View) -> View:
+    """403 for who may see none at all. Being staff is checked by the site; which dead letters, by the
+    view."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not may_anywhere(request.user, SEE):
+            raise PermissionDenied
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def check_queue(user: Any, queue: str) -> None:
+    """Raises Http404 for a queue in which this person may see nothing."""
+    if not sees_queue(user, queue):
+        raise Http404
+
+
+# -- what a service refused, told on the next page that the person sees --------------------------------------
+
+
+def no_job(request: HttpRequest, refused: Refused, back: str) -> HttpResponseRedirect:
+    """Leads to the job that is in the way, else to `back`."""
+    messages.error(request, refused.sentence)
+    running = refused.more.get("replay")
+    return HttpResponseRedirect(link("replay", running) if running else back)
+
+
+# -- what stands above dead letters, and where lists and case files are --------------------------------------
 
 
 def queue_head(request: HttpRequest, key: str) -> dict[str, Any]:
