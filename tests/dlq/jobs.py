@@ -46,6 +46,6 @@ def carry_out(worker: Worker[J], job: J) -> J:
     return mine
 
 
-def begun(setting: LaunchSetting, *, by: Person, now: datetime, **asked: Any) -> ReplayJob:
+def begun(setting: LaunchSetting, *, by: Person, now: datetime | None = None, **asked: Any) -> ReplayJob:
     """A job of what nobody looked at before."""
-    return create_job(ReplayRequest(setting, **asked), by=by, now=now)
+    return create_job(ReplayRequest(setting, **asked), by=by, now=now or timezone.now())

@@ -75,12 +75,10 @@ class Scene:
 
     def by_rule(self, rule: Any = SUM) -> tuple[ReplayJob, ReplaySlice]:
         ids = [letter.pk for letter in self.letters]
-        how: dict[str, Any] = {
-            "by": self.person,
-            "now": timezone.now(),
-            "options": Options(edit_rule=rule.to_json()),
-        }
-        job = begun(self.setting, action="edit", scope="selection", letters=ids, **how)
+        options = Options(edit_rule=rule.to_json())
+        job = begun(
+            self.setting, action="edit", scope="selection", letters=ids, by=self.person, options=options
+        )
         return job, sliced(job)
 
     def send(self, job: ReplayJob, piece: ReplaySlice) -> None:

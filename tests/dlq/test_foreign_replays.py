@@ -3,11 +3,9 @@
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from broker.port import Settle
 from dlq.models import DeadLetter, ReplayJob
-from dlq.replay.requests import Options
 from kma.sdk.message import Message
 from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent
@@ -49,8 +47,7 @@ def test_letters_of_every_kind_and_size_come_again_as_they_were(stage: Stage, pr
     letters = DeadLetter.objects.filter(setting_key=key)
     stage.follow(lambda: letters.count() == len(sent))
 
-    options, by = Options(), reports.person(f"operator-{key}")
-    job = begun(setting, action="give_back", scope="all", by=by, now=timezone.now(), options=options)
+    job = begun(setting, action="give_back", scope="all", by=reports.person(f"operator-{key}"))
     while job.finished_at is None:
         ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
         carry_out(replays(stage.queues), job)

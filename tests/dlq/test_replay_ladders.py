@@ -39,8 +39,7 @@ def dead(world: World, count: int) -> None:
 
 
 def all_of(world: World, options: Options) -> ReplayJob:
-    how: dict[str, Any] = {"action": "give_back", "scope": "all", "by": world.asker, "now": timezone.now()}
-    return begun(world.settings[KEY], options=options, **how)
+    return begun(world.settings[KEY], action="give_back", scope="all", by=world.asker, options=options)
 
 
 def turn(world: World, job: ReplayJob) -> ReplayJob:

@@ -67,8 +67,7 @@ class Scene:
         return self._job(scope, letters=[row.pk for row in letters])
 
     def _job(self, scope: Scope, **how: Any) -> ReplayJob:
-        now = timezone.now()
-        return begun(self.setting, action="give_back", scope=scope, by=self.person, now=now, **how)
+        return begun(self.setting, action="give_back", scope=scope, by=self.person, **how)
 
     def run(self, job: ReplayJob, queues: LetterQueues | None = None) -> ReplayJob:
         carry_out(replays(queues or self.stage.queues), job)

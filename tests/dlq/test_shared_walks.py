@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool
 from broker.port import Message, Settle
@@ -60,10 +59,7 @@ class Scene:
         self.stage.consume(self.key, count, Settle.REJECT)
 
     def ask(self, letters: list[int], action: Action = Action.GIVE_BACK) -> ReplayJob:
-        return begun(
-            self.setting, action=action, scope=Scope.SELECTION, letters=letters, by=self.by,
-            now=timezone.now(),
-        )  # fmt: skip
+        return begun(self.setting, action=action, scope=Scope.SELECTION, letters=letters, by=self.by)
 
     def work(self, job: ReplayJob) -> ReplayJob:
         end = time.monotonic() + 60

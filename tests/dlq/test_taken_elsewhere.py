@@ -48,10 +48,8 @@ class Scene:
         self.stage.follow(lambda: rows.count() == count)
 
     def ask(self, **options: Any) -> ReplayJob:
-        return begun(
-            self.setting, action="give_back", scope="all", by=self.person, now=timezone.now(),
-            options=Options(**options),
-        )  # fmt: skip
+        how = Options(**options)
+        return begun(self.setting, action="give_back", scope="all", by=self.person, options=how)
 
     def work(self, job: ReplayJob) -> ReplayJob:
         """A worker, as often as beat would send one, until the job is over."""

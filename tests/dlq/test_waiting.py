@@ -255,8 +255,7 @@ def test_what_was_sent_to_the_dead_letters_is_given_back_like_any_other(
         stage.follow(partial(_are_there, letters, dead + 1))
         mine.release()
         assert scene.run(action).counts == {"done": 1}
-    how: dict[str, Any] = {"by": scene.person, "reason": "mended", "now": timezone.now()}
-    job = begun(scene.setting, action="give_back", scope="all", **how)
+    job = begun(scene.setting, action="give_back", scope="all", by=scene.person, reason="mended")
     carry_out(replays(stage.queues), job)
     figures = scene.figures()
     assert (stage.count(f"DLQ.{scene.key}"), figures.messages, figures.scheduled) == (0, 2, 0)
