@@ -47,11 +47,6 @@ EXPORTED = (
 HEAD = "body_text"
 
 
-def with_head(row: Row) -> dict[str, Any]:
-    """`row` has EXPORTED and HEAD."""
-    return {**row, HEAD: row[HEAD] if row["body_kind"] else ""}
-
-
 def lines(rows: Iterable[Row], form: str) -> Iterator[str]:
     """The file in pieces, each ends with its line end; of CSV the first names the columns. One row in memory
     at a time.
@@ -134,7 +129,7 @@ def export_head(letters: QuerySet[DeadLetter], masks: Masks) -> Row | None:
 
 
 def _head(letter: DeadLetter, masks: Masks) -> Row:
-    return with_head({**_columns(letter), HEAD: masks.head_of_body(letter)})
+    return {**_columns(letter), HEAD: masks.head_of_body(letter) if letter.body_kind else ""}
 
 
 def _columns(letter: DeadLetter) -> dict[str, Any]:

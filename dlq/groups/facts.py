@@ -167,7 +167,8 @@ def key_of(queue: str) -> str:
 def facts_of_groups(groups: Sequence[Group], masks: Masks) -> list[GroupFacts]:
     """Returns them in the order of the groups."""
     with quick():
-        firsts = _instants({group.first for group in groups})
+        rows = DeadLetter.objects.filter(pk__in={group.first for group in groups}).order_by()
+        firsts = dict(rows.values_list("pk", "seen_at"))
         letters = _letters(group.last for group in groups)
         texts = _texts([letters[group.last] for group in groups if group.last in letters])
         faults, takings = _remarks(groups)
@@ -185,10 +186,6 @@ def facts_of_groups(groups: Sequence[Group], masks: Masks) -> list[GroupFacts]:
             )
             for place, group in enumerate(groups)
         ]
-
-
-def _instants(numbers: set[int]) -> dict[int, datetime]:
-    return dict(DeadLetter.objects.filter(pk__in=numbers).order_by().values_list("pk", "seen_at"))
 
 
 def _letters(numbers: Iterable[int]) -> dict[int, DeadLetter]:

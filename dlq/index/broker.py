@@ -8,11 +8,10 @@ from django.conf import settings
 
 from broker.amqp.browser import AmqpBrowser
 from broker.management.dead_letters import NAMED, move_dead_letters, move_id_range
-from broker.management.queues import find
-from broker.port import AddressUnknown, Browser, Management, ManagementFailed
+from broker.port import Browser, Management
 from console.broker import management
 from dlq.index.queries import FEED_QUEUE
-from dlq.index.walk import checked_walk, numbers_in_delivery
+from dlq.index.walk import checked_walk, message_count, numbers_in_delivery, queue_numbers
 from dlq.index.walk_ids import number_of
 from dlq.replay.rules.slices import Figures
 
@@ -29,23 +28,13 @@ class LetterQueues:
     def figures(self, queue: str) -> Figures:
         """Nearly of one moment: a dead letter that dies between the two questions is in the count only.
         Raises AddressUnknown: there is no such queue."""
-        added, count, consumers = self._numbers(queue, "MessagesAdded", "MessageCount", "ConsumerCount")
+        names = ("MessagesAdded", "MessageCount", "ConsumerCount")
+        added, count, consumers = queue_numbers(self.management, queue, *names)
         return Figures(count=count, added=added, consumers=consumers)
 
     def feed_is_empty(self) -> bool:
         """Returns whether the index knows of every death so far."""
-        return self._number(FEED_QUEUE, "MessageCount") == 0
-
-    def _number(self, queue: str, attribute: str) -> int:
-        return self._numbers(queue, attribute)[0]
-
-    def _numbers(self, queue: str, *attributes: str) -> list[int]:
-        try:
-            return [int(value) for value in self.management.attributes(f"queue.{queue}", *attributes)]
-        except ManagementFailed as error:
-            if find(self.management, "listQueues", queue) is None:
-                raise AddressUnknown(f"the broker has no queue {queue}") from error
-            raise
+        return message_count(self.management, FEED_QUEUE) == 0
 
     def numbers(self, queue: str) -> Iterator[int]:
         """The ids of all dead letters of a queue, one after the other. Raises WalkIncomplete at the end,

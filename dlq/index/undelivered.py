@@ -204,15 +204,8 @@ def _head_of_feed(management: Management) -> Head | None:
 def take_out(management: Management) -> Sequence[UndeliveredMessage]:
     """Those that wait in a subscription without a consumer, for good. Raises BrokerError."""
     waiting = UndeliveredMessage.objects.filter(taken_out_at=None)
-    return [
-        row
-        for queue in _queues(waiting.values_list("queue", flat=True))
-        for row in _take_out(management, queue)
-    ]
-
-
-def _queues(names: Iterable[str]) -> list[str]:
-    return sorted(set(names))[:MOST_QUEUES]
+    queues = sorted(set(waiting.values_list("queue", flat=True)))[:MOST_QUEUES]
+    return [row for queue in queues for row in _take_out(management, queue)]
 
 
 def _take_out(management: Management, queue: str) -> list[UndeliveredMessage]:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from broker.amqp.browser import AmqpBrowser
@@ -119,7 +119,9 @@ class Walk:
     def _return(self, letters: dict[int, Seen], now: datetime) -> None:
         """They lie here: those that were thought gone are dead again, each with its body. Rows are locked
         before it is looked which have none: retention has deleted it by then, or sees that they are dead."""
-        rows = self._rows(letters).filter(state__in=(LetterState.GONE, LetterState.DEAD))
+        rows = letters_numbered(self._node_id, self.queue, letters).filter(
+            state__in=(LetterState.GONE, LetterState.DEAD)
+        )
         locked = list(rows.order_by("pk").select_for_update().values_list("pk", "orig_message_id"))
         numbers = [pk for pk, _number in locked]
         gone = DeadLetter.objects.filter(pk__in=numbers, state=LetterState.GONE)
@@ -144,9 +146,6 @@ class Walk:
         row.queue = self.queue
         row.setting_key = row.orig_queue if self._foreign else key_in(self.queue, row.orig_queue)
         return row
-
-    def _rows(self, numbers: Iterable[int]) -> QuerySet[DeadLetter]:
-        return letters_numbered(self._node_id, self.queue, numbers)
 
     def _check_whole(self) -> None:
         counted = min(self._before, message_count(self._management, self.queue))
@@ -247,8 +246,13 @@ def key_in(queue: str, orig_queue: str) -> str:
 
 def message_count(asked: Management, queue: str) -> int:
     """The broker's exact count. Raises AddressUnknown: there is no such queue."""
+    return queue_numbers(asked, queue, "MessageCount")[0]
+
+
+def queue_numbers(asked: Management, queue: str, *names: str) -> list[int]:
+    """Attributes of a queue that are numbers. Raises AddressUnknown: there is no such queue."""
     try:
-        return int(asked.attribute(f"queue.{queue}", "MessageCount"))
+        return [int(value) for value in asked.attributes(f"queue.{queue}", *names)]
     except ManagementFailed as error:
         if find(asked, "listQueues", queue) is None:
             raise AddressUnknown(f"the broker has no queue {queue}") from error

@@ -22,7 +22,6 @@ from dlq.models import (
     Outcome,
     ReplayItem,
     ReplayJob,
-    ReplaySlice,
     SliceState,
 )
 from dlq.models.dead_letter import LetterResult
@@ -143,16 +142,11 @@ def _confirm(items: Sequence[ReplayItem], now: datetime) -> None:
     for _, arrived in sorted(by_job.items()):
         job = arrived[0].job
         results.confirmed(job, [item.pk for item in arrived], now)
-        for piece in sorted(
-            {item.slice.pk: item.slice for item in arrived if item.slice}.values(), key=_number
-        ):
+        pieces = {int(item.slice.pk): item.slice for item in arrived if item.slice}
+        for _, piece in sorted(pieces.items()):
             # What a move answered last is in the number of a slice before its dead letters are marked.
             if piece.state != SliceState.MOVED and not (piece.by_range and job.finished_at is None):
                 results.conclude(job, piece.pk, now)
-
-
-def _number(piece: ReplaySlice) -> int:
-    return int(piece.pk)
 
 
 def lock_cases(cases: Collection[Case], *more: ReplayJob) -> frozenset[UUID]:

@@ -301,7 +301,7 @@ def _shown(
     unticked: bool,
 ) -> HttpResponseBase:
     setting, words = replay_request.setting, ACTIONS[replay_request.action]
-    letters = _letters(flight.first)
+    letters = with_heads(DeadLetter.objects.filter(pk__in=flight.first)).order_by("-pk")
     masks = masks_for(request.user)
     return page(
         request,
@@ -338,7 +338,3 @@ def _left_out(flight: PreflightResult, foreign: Sequence[int]) -> list[SkippedRo
     if foreign:
         left.append(SkippedRow(number(len(foreign)), gettext("no dead letters of this setting"), foreign))
     return left
-
-
-def _letters(ids: Sequence[int]) -> list[DeadLetter]:
-    return list(with_heads(DeadLetter.objects.filter(pk__in=ids)).order_by("-pk"))

@@ -1,7 +1,5 @@
 """Registers the pages and panels of this app."""
 
-from typing import Any
-
 from django.utils.translation import gettext_lazy as _
 
 from agents.hooks import trip_takers
@@ -61,7 +59,15 @@ PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (
 
 
 def register() -> None:
-    add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, allowed=_may_see))
+    add_tab(
+        Tab(
+            "dead_letters",
+            _("Dead letters"),
+            "admin:dead_letters",
+            50,
+            allowed=lambda user: may_anywhere(user, rights.SEE),
+        )
+    )
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, SEE_REPLAYS))
     for page in PAGES:
         add_audited_page(*page)
@@ -75,7 +81,3 @@ def register() -> None:
     panels.register_panel("setting", 20, setting_panel)
     panels.register_panel("trip", 20, trip_panel)
     trip_takers.implement(takers_of_trips)
-
-
-def _may_see(user: Any) -> bool:
-    return may_anywhere(user, rights.SEE)

@@ -86,7 +86,9 @@ def _in_subscription(job: ReplayJob, queues: LetterQueues) -> dict[Case, list[Re
     for encoded in _waiting(job, queues):
         row = letter_row(encoded, "", now)
         if row.message_key:
-            seen[job.target_key or job.setting_key, row.message_key].append(_report(row.orig_message_id, now))
+            seen[job.target_key or job.setting_key, row.message_key].append(
+                Report(row.orig_message_id, None, now)
+            )
     return seen
 
 
@@ -116,12 +118,8 @@ def _in_dead_letter_queue(job: ReplayJob, cases: Sequence[Case]) -> dict[Case, l
     )
     seen: dict[Case, list[Report]] = defaultdict(list)
     for row in rows.only("setting_key", "message_key", "orig_message_id", "seen_at"):
-        seen[row.setting_key, row.message_key].append(_report(row.orig_message_id, row.seen_at))
+        seen[row.setting_key, row.message_key].append(Report(row.orig_message_id, None, row.seen_at))
     return seen
-
-
-def _report(letter_id: int, at: datetime) -> Report:
-    return Report(letter_id, None, at)
 
 
 # How long a job whose dead letters are moved waits for others that move to the same queue, so that one walk

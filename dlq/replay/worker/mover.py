@@ -179,7 +179,9 @@ class Moves:
         self._plan_ahead(piece)
         done = on_its_way.result()
         crash.point("moved")
-        return self._tell(piece, before if first else verifier.figures_before(piece), done, first)
+        if not first:  # of which nobody knows what it moved
+            before = Figures(count=piece.count_before or 0, added=piece.added_before or 0)
+        return self._tell(piece, before, done, first)
 
     def _begin(self, piece: ReplaySlice, before: Figures, now: datetime, *, by_range: bool) -> bool:
         """Begins a slice: from the commit on its dead letters may have left. A try before it that was not

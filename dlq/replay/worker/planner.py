@@ -129,7 +129,9 @@ class Planner:
         # same.
         gathers = not self._alone and not job.ladder and largest == slices.RANGE_SLICE
         apart: list[Candidate] = []
-        for chunk in slices.chunks(letters, largest, self._rooms(job)):
+        # On a ladder no slice reaches into the next step.
+        rooms = _left_in_step(job) if job.ladder else None
+        for chunk in slices.chunks(letters, largest, rooms):
             if self._by_ids(job):
                 yield from ((piece, False) for piece in slices.by_ids(chunk))
             elif self._whole(job, chunk):
@@ -146,10 +148,6 @@ class Planner:
         """A list that was planned by a walk names its dead letters too: a range would need one more walk at
         the end, for what died meanwhile."""
         return self._alone or job.action == Action.EDIT or (self._present is not None and job.scope in LISTED)
-
-    def _rooms(self, job: ReplayJob) -> Iterator[int] | None:
-        """On a ladder no slice reaches into the next step."""
-        return _left_in_step(job) if job.ladder else None
 
     def _whole(self, job: ReplayJob, chunk: Sequence[Candidate]) -> bool:
         first, last = chunk[0].number, chunk[-1].number

@@ -34,7 +34,6 @@ from dlq.replay import counts
 from dlq.replay.counts import walking
 from dlq.replay.preflight import rules
 from dlq.replay.rules import slices
-from dlq.replay.rules.slices import Figures
 from dlq.replay.worker import agreement
 
 # How long dead letters that another consumer has in delivery are waited for: it may take them, or let go of
@@ -69,11 +68,6 @@ def to_be_walked(
         )
         if went is not None:
             results.left(job, list(went.values_list("pk", flat=True)), timezone.now())
-
-
-def figures_before(piece: ReplaySlice) -> Figures:
-    """Returns the figures before the first try of a slice of which nobody knows what it moved."""
-    return Figures(count=piece.count_before or 0, added=piece.added_before or 0)
 
 
 def again(piece: ReplaySlice) -> None:
@@ -148,7 +142,7 @@ def _lock(job: ReplayJob, piece: ReplaySlice, items: QuerySet[ReplayItem] | None
         set() if items is None else settlement.cases_of(list(items.values_list("pk", flat=True)))
     )
     if piece.by_range:
-        cases |= settlement.cases_of_letters(job, _died_in_range(job, piece))
+        cases |= settlement.cases_of_letters(job, _died_between(job, piece.first_number, piece.last_number))
     return settlement.lock_cases(cases, job)
 
 
@@ -163,7 +157,11 @@ def _split(
 def strangers(job: ReplayJob, piece: ReplaySlice, present: slices.Present, now: datetime) -> list[int]:
     """Dead letters that died after the planning with ids inside of a range, and that are gone: its move took
     them along, or others did. They get an item that says so. Call it in a transaction; the items."""
-    rows = list(_died_in_range(job, piece).exclude(replays__job=job).values_list("pk", "orig_message_id"))
+    rows = list(
+        _died_between(job, piece.first_number, piece.last_number)
+        .exclude(replays__job=job)
+        .values_list("pk", "orig_message_id")
+    )
     taken = [pk for pk, number in rows if number not in present]
     made = [ReplayItem(job=job, letter_id=pk, slice=piece, state_at=now, why="late") for pk in taken]
     ReplayItem.objects.bulk_create(made, ignore_conflicts=True)
@@ -175,73 +173,57 @@ def strangers(job: ReplayJob, piece: ReplaySlice, present: slices.Present, now: 
     return items
 
 
-def _died_in_range(job: ReplayJob, piece: ReplaySlice) -> QuerySet[DeadLetter]:
+def _died_between(job: ReplayJob, first: int | None, last: int | None) -> QuerySet[DeadLetter]:
+    """Dead letters that died since the planning with ids between the two."""
     return DeadLetter.objects.filter(
         queue=job.source_queue,
         state__in=results.LEAVING,
         pk__gt=job.letters_up_to or 0,
-        orig_message_id__range=(piece.first_number, piece.last_number),
+        orig_message_id__range=(first, last),
     )
 
 
 # -- ranges, at the end --------------------------------------------------------------------------------------
 
 
-def has_ranges(job: ReplayJob) -> bool:
-    """Returns whether ranges were moved of which nobody looked yet whether late dead letters lay in them."""
-    return job.slices.filter(state=SliceState.CHECKED, by_range=True).exists()
-
-
-def feed_took_too_long(job: ReplayJob, now: datetime) -> bool:
-    last = job.slices.aggregate(last=Max("moved_at"))["last"]
-    return last is None or now - last > FEED_PATIENCE
-
-
-def late_in_ranges(job: ReplayJob) -> bool:
-    """Returns whether dead letters died since the planning with ids inside of a range that was moved. One may
-    have gone in place of a dead letter of the scope: the figures would not show it."""
-    ranges = job.slices.filter(state=SliceState.CHECKED, by_range=True)
-    ends = ranges.aggregate(first=Min("first_number"), last=Max("last_number"))
-    if ends["first"] is None:
-        return False
-    late = DeadLetter.objects.filter(
-        queue=job.source_queue,
-        state__in=results.LEAVING,
-        pk__gt=job.letters_up_to or 0,
-        orig_message_id__range=(ends["first"], ends["last"]),
-    )
-    return late.exists()
+def _ranges(job: ReplayJob) -> QuerySet[ReplaySlice]:
+    """Those that were moved, and of which nobody looked yet whether late dead letters lay in them."""
+    ranges: QuerySet[ReplaySlice] = job.slices.filter(state=SliceState.CHECKED, by_range=True)
+    return ranges
 
 
 def ranges_reported(job: ReplayJob, queues: LetterQueues) -> bool | None:
     """Returns whether what the ranges took along is known: looked at now where it has to be. None: not before
     the feed has brought what died meanwhile."""
-    if not has_ranges(job):
+    ends = _ranges(job).aggregate(first=Min("first_number"), last=Max("last_number"))
+    if ends["first"] is None:
         return True
     behind = not queues.feed_is_empty()
-    if behind and not feed_took_too_long(job, timezone.now()):
+    moved_at = job.slices.aggregate(last=Max("moved_at"))["last"]
+    if behind and moved_at is not None and timezone.now() - moved_at <= FEED_PATIENCE:
         return None
-    if behind or late_in_ranges(job):
-        walk_ranges(job, queues, complete=not behind)
+    # One may have gone in place of a dead letter of the scope: the figures would not show it.
+    if behind or _died_between(job, ends["first"], ends["last"]).exists():
+        _walk_ranges(job, queues, complete=not behind)
         return False
-    open_ = job.slices.filter(state=SliceState.CHECKED, by_range=True, items__state=ItemState.UNCONFIRMED)
-    for piece in open_.distinct().order_by("number").iterator(100):
+    for piece in (
+        _ranges(job).filter(items__state=ItemState.UNCONFIRMED).distinct().order_by("number").iterator(100)
+    ):
         with transaction.atomic():
             counts.lock([job.pk])
             results.conclude(job, piece.pk, timezone.now())
     # What dies from now on was not there when they moved: nothing of them is asked again.
-    job.slices.filter(state=SliceState.CHECKED, by_range=True).update(by_range=False)
+    _ranges(job).update(by_range=False)
     return True
 
 
-def walk_ranges(job: ReplayJob, queues: LetterQueues, *, complete: bool) -> None:
+def _walk_ranges(job: ReplayJob, queues: LetterQueues, *, complete: bool) -> None:
     """Looks for dead letters of the scope that stayed because a late one went instead; they are moved again,
     by ids. `complete`: the index knows of every late dead letter."""
     present = _present(job, queues)
-    if present is None:
-        return
-    for piece in job.slices.filter(state=SliceState.CHECKED, by_range=True).order_by("number").iterator(100):
-        _look_again(job, piece, present, timezone.now(), complete=complete)
+    if present is not None:
+        for piece in _ranges(job).order_by("number").iterator(100):
+            _look_again(job, piece, present, timezone.now(), complete=complete)
 
 
 @transaction.atomic
