@@ -27,11 +27,11 @@ from console.operations.refusals import Refused, WronglyAsked
 from console.operations.resource import Resource
 from contract.text import storable
 from dlq.models import KnownFault, Note, Taking
-from dlq.models.annotation import Remark, active_faults, open_takings
+from dlq.models.annotation import Annotation, active_faults, open_takings
 from dlq.rights import GIVE_BACK, SEE
 from dlq.search.visibility import SEE_ALL, sees_all
 
-AnyRemark = TypeVar("AnyRemark", bound=Remark)
+AnyAnnotation = TypeVar("AnyAnnotation", bound=Annotation)
 LONGEST = 4000
 LONGEST_TICKET = 200
 LONGEST_PERSON = 150
@@ -57,17 +57,17 @@ def _why_not(user: Any, action: str, setting_key: str) -> str:
 
 
 class MayAnnotate:
-    def why_not(self, user: Any, remark: Remark) -> str:
-        return why_not_annotate(user, remark.setting_key)
+    def why_not(self, user: Any, annotation: Annotation) -> str:
+        return why_not_annotate(user, annotation.setting_key)
 
 
-def readable(rows: QuerySet[AnyRemark], user: Any) -> QuerySet[AnyRemark]:
+def readable(rows: QuerySet[AnyAnnotation], user: Any) -> QuerySet[AnyAnnotation]:
     if sees_all(user):
         return rows
     return rows.filter(setting_key__in=settings_for(user, SEE).values("key"))
 
 
-def visible(rows: QuerySet[AnyRemark], user: Any) -> QuerySet[AnyRemark]:
+def visible(rows: QuerySet[AnyAnnotation], user: Any) -> QuerySet[AnyAnnotation]:
     """The same. Raises PermissionDenied for who may see no dead letters at all."""
     if not may_anywhere(user, SEE):
         raise PermissionDenied
@@ -80,17 +80,17 @@ def of_trip(number: int) -> dict[str, Any]:
     return {"setting_key": trip.setting.key, "trip": trip.pk}
 
 
-class _Annotations(Resource[AnyRemark]):
+class _Annotations(Resource[AnyAnnotation]):
     """They stand on the pages of what they are about."""
 
     def __post_init__(self) -> None:
         """Names no object that an entry of the audit could lead to."""
 
-    def target(self, remark: AnyRemark) -> str:
-        return remark.target
+    def target(self, annotation: AnyAnnotation) -> str:
+        return annotation.target
 
 
-def _annotations(name: str, model: type[AnyRemark]) -> _Annotations[AnyRemark]:
+def _annotations(name: str, model: type[AnyAnnotation]) -> _Annotations[AnyAnnotation]:
     rows = model._default_manager.all
     return _Annotations(
         name=name,
@@ -100,7 +100,7 @@ def _annotations(name: str, model: type[AnyRemark]) -> _Annotations[AnyRemark]:
         view="",
         list_page="dead_letters",
         title=_("Dead letters"),
-        setting_key=lambda remark: remark.setting_key,
+        setting_key=lambda annotation: annotation.setting_key,
         visible=lambda user: visible(rows(), user),
     )
 
@@ -110,7 +110,7 @@ FAULTS = _annotations("known_fault", KnownFault)
 TAKINGS = _annotations("taking", Taking)
 
 
-class _OfAnnotation(Operation[AnyRemark]):
+class _OfAnnotation(Operation[AnyAnnotation]):
     permission, immediate = MayAnnotate(), True
 
 
@@ -253,14 +253,14 @@ class EndTaking(_OfTaking):
         return Done(_("Nobody has it now."))
 
 
-def _sign(remark: Remark, act: Act) -> None:
+def _sign(annotation: Annotation, act: Act) -> None:
     """Sets whose it is. Raises WronglyAsked where it is about nothing, or about two things."""
-    if not remark.setting_key or (remark.fingerprint and remark.message_key):
+    if not annotation.setting_key or (annotation.fingerprint and annotation.message_key):
         raise WronglyAsked(
             "nothing_named", gettext("Name a setting and, of it, one fingerprint or one message key.")
         )
-    remark.by, remark.at = act.by, act.now
-    remark.by_name = act.by.get_username() if act.by is not None else ""
+    annotation.by, annotation.at = act.by, act.now
+    annotation.by_name = act.by.get_username() if act.by is not None else ""
 
 
 def _cleaned(text: str) -> str:

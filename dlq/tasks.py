@@ -23,8 +23,8 @@ from dlq.trash.removal import expire
 log = structlog.get_logger(__name__)
 
 # Seconds that one task works before it lets others have the worker.
-WORDS_TURN = BIN_TURN = 5.0
-OUTCOMES_TURN = 20.0
+WORDS_SECONDS = TRASH_SECONDS = 5.0
+OUTCOMES_SECONDS = 20.0
 
 
 @hooks.job_workers.implement
@@ -35,7 +35,7 @@ def workers() -> Sequence[Worker[Any]]:
 @shared_task(name="dlq.end_overdue_outcomes")
 def end_overdue_outcomes() -> None:
     """Dead letters of which nothing was heard for an hour; a while at a time."""
-    end = time.monotonic() + OUTCOMES_TURN
+    end = time.monotonic() + OUTCOMES_SECONDS
     for _ in end_overdue(timezone.now()):
         if time.monotonic() >= end:
             break
@@ -45,7 +45,7 @@ def end_overdue_outcomes() -> None:
 def index_missing_words() -> None:
     """Words of dead letters that were stored before there was an index of them, or that a rebuild has not
     reached; a while at a time."""
-    end = time.monotonic() + WORDS_TURN
+    end = time.monotonic() + WORDS_SECONDS
     while (step(timezone.now()) or catch_up()) and time.monotonic() < end:
         pass
 
@@ -54,7 +54,7 @@ def index_missing_words() -> None:
 def purge_trash() -> None:
     """Removes for good what lay in the trash long enough; a while at a time, and as long again others have
     the broker."""
-    queues, end = letter_queues(), time.monotonic() + BIN_TURN
+    queues, end = letter_queues(), time.monotonic() + TRASH_SECONDS
     try:
         began = time.monotonic()
         while expire(queues, timezone.now()) and (ended := time.monotonic()) < end:

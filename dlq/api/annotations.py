@@ -22,7 +22,7 @@ from dlq.annotations import (
     LONGEST,
     LONGEST_TICKET,
     AddNote,
-    AnyRemark,
+    AnyAnnotation,
     EndTaking,
     HandOver,
     MuteLetters,
@@ -53,8 +53,8 @@ class OpenQuery(RemarkQuery):
 
 def _have_letters(key: str) -> bool:
     """Says so of a setting that is gone, for example."""
-    in_the_bin = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, setting_key=key)
-    return DeadLetter.objects.filter(queue=dead_letter_queue(key)).exists() or in_the_bin.exists()
+    in_trash = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, setting_key=key)
+    return DeadLetter.objects.filter(queue=dead_letter_queue(key)).exists() or in_trash.exists()
 
 
 class AboutSerializer(serializers.Serializer[Any]):
@@ -145,7 +145,7 @@ class TakingSerializer(serializers.ModelSerializer[Taking]):
         fields = (*WHO, "trip", "text", "ended_at", "handed_to")
 
 
-class _Remarks(ByKey, OperationsMixin, mixins.ListModelMixin, GenericViewSet[AnyRemark]):
+class _Annotations(ByKey, OperationsMixin, mixins.ListModelMixin, GenericViewSet[AnyAnnotation]):
     """`ask` says what a new one is about."""
 
     # Asked for the setting: a pool may grant what no permission does.
@@ -153,7 +153,7 @@ class _Remarks(ByKey, OperationsMixin, mixins.ListModelMixin, GenericViewSet[Any
     ask: ClassVar[type[AboutSerializer]]
     query: ClassVar[type[RemarkQuery]] = OpenQuery
 
-    def get_queryset(self) -> QuerySet[AnyRemark]:
+    def get_queryset(self) -> QuerySet[AnyAnnotation]:
         rows = readable(super().get_queryset(), self.request.user)
         if self.action != "list":
             return rows
@@ -162,7 +162,7 @@ class _Remarks(ByKey, OperationsMixin, mixins.ListModelMixin, GenericViewSet[Any
         rows = rows.filter(**wanted)
         return rows if is_open is None else self.only(rows, is_open)
 
-    def only(self, rows: QuerySet[AnyRemark], is_open: bool) -> QuerySet[AnyRemark]:
+    def only(self, rows: QuerySet[AnyAnnotation], is_open: bool) -> QuerySet[AnyAnnotation]:
         return rows.filter(ended_at__isnull=is_open)
 
     def create(self, request: Request) -> Response:
@@ -170,9 +170,9 @@ class _Remarks(ByKey, OperationsMixin, mixins.ListModelMixin, GenericViewSet[Any
         ask.is_valid(raise_exception=True)
         operation = self.addition
         assert operation is not None
-        remark = operation.on.rows().model(**ask.columns())
+        annotation = operation.on.rows().model(**ask.columns())
         with as_problems("about"):
-            made = perform(operation, remark, request.user, **ask.inputs()).made
+            made = perform(operation, annotation, request.user, **ask.inputs()).made
         return Response(self.get_serializer(made).data, status=status.HTTP_201_CREATED)
 
 
@@ -186,14 +186,14 @@ def _described(
 
 
 @_described(RemarkQuery, NoteAsk, NoteSerializer)
-class Notes(_Remarks[Note]):
+class Notes(_Annotations[Note]):
     queryset = Note.objects.all()
     serializer_class = NoteSerializer
     ask, query, addition = NoteAsk, RemarkQuery, AddNote
 
 
 @_described(OpenQuery, FaultAsk, FaultSerializer)
-class Faults(_Remarks[KnownFault]):
+class Faults(_Annotations[KnownFault]):
     """With `open=true` those that mute dead letters at this moment. A new one mutes its dead letters: lists
     can leave them out, and giving back skips them. 409 when it is known already."""
 
@@ -208,7 +208,7 @@ class Faults(_Remarks[KnownFault]):
 
 
 @_described(OpenQuery, TakingAsk, TakingSerializer)
-class Takings(_Remarks[Taking]):
+class Takings(_Annotations[Taking]):
     """A new one is refused with 409 when somebody has it already."""
 
     queryset = Taking.objects.select_related("handed_to")

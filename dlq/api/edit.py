@@ -17,8 +17,7 @@ from rest_framework.views import APIView
 from console.audit.refusals import Audited
 from console.operations.rest import as_problems, forbidding
 from console.rest.errors import ApiProblem, Conflict
-from dlq.api import preflight as wishes
-from dlq.api.preflight import FlightSerializer, flight_json
+from dlq.api.preflight import AskSerializer, FlightSerializer, request_of, verdict_json
 from dlq.api.replays import ReplaySerializer
 from dlq.edit.operations import Trial, draft, edit_letter, edit_request, rule_for, ruled, try_rule
 from dlq.edit.rules.body_text import LARGEST_BODY
@@ -99,11 +98,11 @@ class EditLetter(Audited, APIView):
 
 
 def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str, Any]:
-    flight = check_request(edit_request(letter), by=request.user, now=timezone.now())
+    verdict = check_request(edit_request(letter), by=request.user, now=timezone.now())
     return {
         "changes": draft(letter, changes, request.user).changes,
-        "going": flight.going,
-        "warnings": [{"code": each.code, "text": sentence(each)} for each in flight.warnings],
+        "going": verdict.going,
+        "warnings": [{"code": each.code, "text": sentence(each)} for each in verdict.warnings],
     }
 
 
@@ -124,7 +123,7 @@ def as_edit_problems(of: str) -> Iterator[None]:
 RULE_LIMIT = 2 * 1024 * 1024
 
 
-class RuleSerializer(wishes.AskSerializer):
+class RuleSerializer(AskSerializer):
     """`rule` is a list of operations: `{"op": "set_property", "name", "type", "value"}`, `{"op":
     "remove_property", "name"}`, `{"op": "set_json", "pointer", "value"}`, `{"op": "remove_json", "pointer"}`.
     With `dry_run` nothing is stored: the answer tells what the rule does to some of the dead letters."""
@@ -177,15 +176,15 @@ class EditLetters(Audited, APIView):
         ask = RuleSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data
-        wish, by, now = wishes.request_of(asked), request.user, timezone.now()
+        wanted, by, now = request_of(asked), request.user, timezone.now()
         with as_edit_problems("letters"), forbidding("setting"):
-            flight = check_request(wish, by=by, now=now)
-            rule = rule_for(asked["rule"], wish.setting, by)
+            verdict = check_request(wanted, by=by, now=now)
+            rule = rule_for(asked["rule"], wanted.setting, by)
             if asked["dry_run"]:
-                trial = try_rule(rule, wish.rows(by), by, now)
-                return Response(trial_json(trial) | {"preflight": flight_json(flight)})
-            with attempted(wanted := ruled(wish, rule), by):
-                job = run(wanted, flight, by=by, now=now)
+                trial = try_rule(rule, wanted.rows(by), by, now)
+                return Response(trial_json(trial) | {"preflight": verdict_json(verdict)})
+            with attempted(edit := ruled(wanted, rule), by):
+                job = run(edit, verdict, by=by, now=now)
         return Response(ReplaySerializer(job).data, status=status.HTTP_201_CREATED)
 
 

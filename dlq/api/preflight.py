@@ -170,17 +170,17 @@ class FlightSerializer(serializers.Serializer[Any]):
     typed = serializers.BooleanField(help_text="So many that a page asks for the number.")
 
 
-def flight_json(flight: PreflightResult) -> dict[str, Any]:
+def verdict_json(verdict: PreflightResult) -> dict[str, Any]:
     return {
-        "going": flight.going,
-        "total": flight.total,
-        "about": flight.about,
-        "seen": flight.seen,
-        "skipped": flight.skipped,
-        "reasons": {code: reason(code) for code in flight.skipped},
-        "examples": {code: list(letters) for code, letters in flight.examples.items()},
-        "warnings": [asdict(warning) | {"text": sentence(warning)} for warning in flight.warnings],
-        "typed": flight.typed,
+        "going": verdict.going,
+        "total": verdict.total,
+        "about": verdict.about,
+        "seen": verdict.seen,
+        "skipped": verdict.skipped,
+        "reasons": {code: reason(code) for code in verdict.skipped},
+        "examples": {code: list(letters) for code, letters in verdict.examples.items()},
+        "warnings": [asdict(warning) | {"text": sentence(warning)} for warning in verdict.warnings],
+        "typed": verdict.typed,
     }
 
 
@@ -196,5 +196,5 @@ class Preflight(APIView):
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         with as_replay_problems():
-            flight = check_request(request_of(ask.validated_data), by=request.user, now=timezone.now())
-        return Response(flight_json(flight))
+            verdict = check_request(request_of(ask.validated_data), by=request.user, now=timezone.now())
+        return Response(verdict_json(verdict))

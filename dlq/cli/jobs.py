@@ -45,13 +45,13 @@ ACTIONS = {
 
 
 def add_job_commands(actions: Any) -> None:
-    flight = actions.add_parser("preflight", help="what would happen; changes nothing")
-    flight.add_argument(
+    preflight = actions.add_parser("preflight", help="what would happen; changes nothing")
+    preflight.add_argument(
         "--action", choices=[str(action) for action, _help in ACTIONS.values()], default="give_back"
     )
-    _scope_arguments(flight)
-    flight.add_argument("--target", metavar="KEY", help="redirect: the setting that gets them")
-    flight.set_defaults(run=_preflight)
+    _scope_arguments(preflight)
+    preflight.add_argument("--target", metavar="KEY", help="redirect: the setting that gets them")
+    preflight.set_defaults(run=_preflight)
     for name, (action, text) in ACTIONS.items():
         parser = actions.add_parser(name, help=text)
         _begin_arguments(parser, action)
@@ -168,7 +168,7 @@ def _preflight(command: BaseCommand, options: dict[str, Any]) -> None:
     if options["json"]:
         print_json(command, answer)
     else:
-        command.stdout.write("\n".join(terminal.flight(answer)))
+        command.stdout.write("\n".join(terminal.verdict(answer)))
 
 
 def _begin(command: BaseCommand, options: dict[str, Any]) -> None:

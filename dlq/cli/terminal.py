@@ -138,7 +138,7 @@ def walk_line(row: Row) -> str:
     return f"{safe(row['queue'], SENTENCE_SHOWN)}: {row['seen']} messages seen"
 
 
-def flight(answer: Row) -> Iterator[str]:
+def verdict(answer: Row) -> Iterator[str]:
     """A pre-flight as in the REST interface."""
     about = "about " if answer["about"] else ""
     yield f"will go    {about}{answer['going']} of {answer['total']}"

@@ -40,7 +40,7 @@ class BodyFetchWorker(Worker[WholeFetch]):
         return {"state": FetchState.RUNNING, "tries": job.tries + 1, "seen": 0}
 
     def step(self, job: WholeFetch) -> bool:
-        found, problem = _look(job, job.letter, self._queues()) if job.tries <= TRIES else (None, TRIED())
+        found, problem = _search(job, job.letter, self._queues()) if job.tries <= TRIES else (None, TRIED())
         crash.point("whole: read, not stored")
         state = FetchState.FAILED if found is None else FetchState.DONE
         if found is not None or problem:
@@ -52,14 +52,14 @@ class BodyFetchWorker(Worker[WholeFetch]):
         old.update(state=FetchState.DROPPED, encoded=None)
 
 
-def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[bytes | None, Reason]:
+def _search(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[bytes | None, Reason]:
     """The bytes, or why there are none; neither: it was cancelled. Raises BrokerError."""
     node_id = str(queues.management.attribute("broker", "NodeID"))
     if node_id != letter.node_id:
         return None, OTHER_BROKER()
     row = LetterQueue.objects.filter(queue=letter.queue).first()
     address = (row.address if row else "") or settings.MA_DLA_ADDRESS
-    telling = identifier_of(
+    identifier = identifier_of(
         letter.queue, address, node_id, lambda encoded: letter_row(encoded, node_id, fetch.at)
     )
     before, seen = message_count(queues.management, letter.queue), 0
@@ -67,7 +67,7 @@ def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[
     pieces = queues.browser.walk(address, letter.queue)
     try:
         for piece in pieces:
-            letters, _known = telling.of(piece)
+            letters, _known = identifier.of(piece)
             if one := letters.get(letter.orig_message_id):
                 return (one.encoded, NO_REASON) if len(one.encoded) <= LARGEST else (None, TOO_LARGE())
             seen += len(piece)

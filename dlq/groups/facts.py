@@ -171,7 +171,7 @@ def facts_of_groups(groups: Sequence[Group], masks: Masks) -> list[GroupFacts]:
         firsts = dict(rows.values_list("pk", "seen_at"))
         letters = _letters(group.last for group in groups)
         texts = _texts([letters[group.last] for group in groups if group.last in letters])
-        faults, takings = _remarks(groups)
+        faults, takings = _annotations(groups)
         versions, replays = versions_of(groups), replays_of(groups)
         return [
             GroupFacts(
@@ -216,7 +216,7 @@ def _of_last(last: DeadLetter | None, texts: dict[tuple[str, str], str], masks: 
     }
 
 
-def _remarks(groups: Sequence[Group]) -> tuple[list[KnownFault], list[Taking]]:
+def _annotations(groups: Sequence[Group]) -> tuple[list[KnownFault], list[Taking]]:
     keys = {key_of(part.queue) for group in groups for part in group.parts}
     named = {"", *(group.value for group in groups if group.kind.name == "fingerprint")}
     about: dict[str, Any] = {"setting_key__in": keys, "fingerprint__in": named, "message_key": ""}
@@ -224,7 +224,7 @@ def _remarks(groups: Sequence[Group]) -> tuple[list[KnownFault], list[Taking]]:
     return list(faults), list(open_takings().filter(trip=None, **about))
 
 
-def _is_about(remark: KnownFault | Taking, group: Group) -> bool:
-    if remark.fingerprint and (group.kind.name != "fingerprint" or remark.fingerprint != group.value):
+def _is_about(annotation: KnownFault | Taking, group: Group) -> bool:
+    if annotation.fingerprint and (group.kind.name != "fingerprint" or annotation.fingerprint != group.value):
         return False
-    return remark.setting_key in {key_of(part.queue) for part in group.parts}
+    return annotation.setting_key in {key_of(part.queue) for part in group.parts}

@@ -44,7 +44,7 @@ FIRST_WINDOW, WINDOW, WINDOW_BYTES = 100, 2000, 32 * 1024 * 1024
 # Dead letters in the feed above which it is only drained: see `Feed._lies_where_a_walk_finds_it`.
 MOST_UNREAD = 200_000
 # Seconds between two signs of life, and before a step that failed is tried again.
-SIGN_EVERY = 5.0
+HEARTBEAT_EVERY = 5.0
 PAUSE = 2.0
 
 
@@ -99,7 +99,7 @@ class Feed:
         self._node_id = ""
         self._node_of_opening = 0
         self._pending: list[Delivery] = []
-        self._next_sign = 0.0
+        self._next_heartbeat = 0.0
         self._window = FIRST_WINDOW
         self._draining = False
         self._forgot_at_opening = 0
@@ -120,7 +120,7 @@ class Feed:
         and waits a moment. Raises what `require_own` raises."""
         self._pending = self._pending or self._take(timeout)
         try:
-            self._give_sign()
+            self._give_heartbeat()
             if self._require_own is not None:
                 self._require_own(timezone.now(), at_once=bool(self._pending))
             if not self._pending:
@@ -158,15 +158,15 @@ class Feed:
             self._window = window
             self._consumer.grant(window)
 
-    def _give_sign(self) -> None:
-        if time.monotonic() >= self._next_sign:
+    def _give_heartbeat(self) -> None:
+        if time.monotonic() >= self._next_heartbeat:
             now = timezone.now()
             record_heartbeat("feed", now)
-            self._next_sign = time.monotonic() + SIGN_EVERY
-            self._look_at_backlog(now)
-            self._look_at_undelivered(now)
+            self._next_heartbeat = time.monotonic() + HEARTBEAT_EVERY
+            self._check_backlog(now)
+            self._check_undelivered(now)
 
-    def _look_at_undelivered(self, now: datetime) -> None:
+    def _check_undelivered(self, now: datetime) -> None:
         try:
             if self._forgot_at_opening != self._inbox.openings:
                 opening = self._inbox.openings
@@ -176,7 +176,7 @@ class Feed:
         except BrokerError as error:
             log.info("undeliverable messages stay in their queues for now", reason=str(error))
 
-    def _look_at_backlog(self, now: datetime) -> None:
+    def _check_backlog(self, now: datetime) -> None:
         """Too many: that all queues are to be walked is written down before the first dead letter is passed
         over."""
         opening = self._inbox.openings

@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 # Seconds: between two looks at the counts; between two notes of how far a walk is; after which a walk that
 # could not go on (the feed had dead letters) is given up, for the broker ends a link that takes nothing; and
 # before a walk that changed nothing, or failed, is begun again.
-LOOK_EVERY, NOTE_EVERY, STALLED, AGAIN = 10.0, 2.0, 5.0, 60.0
+COMPARED_EVERY, NOTE_EVERY, STALLED, AGAIN = 10.0, 2.0, 5.0, 60.0
 # … and between two notes that the counts still hold.
 STILL_EVERY = 60.0
 # Counting rows may take this part of the time: a count that took 0.2 s is done again after 10 s at the
@@ -65,7 +65,7 @@ class Sweep:
         self._not_before: dict[str, float] = {}
         self._still: list[str] = []
         self._next_still = 0.0
-        self._next_look = self._next_note = self._stepped = self._began = 0.0
+        self._next_comparison = self._next_note = self._stepped = self._began = 0.0
         self._walk: Walk | Gone | None = None
 
     def step(self, now: datetime, idle: bool) -> bool:
@@ -74,10 +74,10 @@ class Sweep:
         try:
             if self._walk is not None:
                 return self._go_on(self._walk, now, idle)
-            if time.monotonic() < self._next_look:
+            if time.monotonic() < self._next_comparison:
                 return False
-            self._next_look = time.monotonic() + LOOK_EVERY
-            return self._look(now, idle)
+            self._next_comparison = time.monotonic() + COMPARED_EVERY
+            return self._compare(now, idle)
         except (BrokerError, OperationalError, InterfaceError) as error:
             log.warning("sweep waits", reason=str(error))
             self._give_up(said(str(error)))
@@ -89,7 +89,7 @@ class Sweep:
 
     # -- looking ---------------------------------------------------------------------------------------------
 
-    def _look(self, now: datetime, idle: bool) -> bool:
+    def _compare(self, now: datetime, idle: bool) -> bool:
         rows = {row.queue: row for row in LetterQueue.objects.exclude(queue=FEED_QUEUE)}
         foreign = {row.queue for row in rows.values() if row.foreign}
         found = {row["name"]: row for row in every(self._management, "listQueues")}
@@ -214,7 +214,7 @@ class Sweep:
         seconds = time.monotonic() - self._began
         self._not_before[walk.queue] = time.monotonic() + max(AGAIN, 20 * seconds)
         self._counted.pop(walk.queue, None)
-        self._next_look = 0.0
+        self._next_comparison = 0.0
         done = walk.done
         log.info("walk ended", queue=walk.queue, seconds=round(seconds, 1), seen=done.seen, new=done.added,
                  back=done.returned, gone=done.gone)  # fmt: skip
@@ -237,7 +237,7 @@ class Sweep:
             return
         walk, self._walk = self._walk, None
         log.info("walk given up", queue=walk.queue, reason=str(problem) or "the feed has letters")
-        self._not_before[walk.queue] = time.monotonic() + (AGAIN if problem else LOOK_EVERY)
+        self._not_before[walk.queue] = time.monotonic() + (AGAIN if problem else COMPARED_EVERY)
         with suppress(BrokerError):
             walk.close()
         with suppress(OperationalError, InterfaceError):

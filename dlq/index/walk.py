@@ -68,7 +68,7 @@ class Walk:
         self._node_id = str(asked.attribute("broker", "NodeID"))
         self._before = message_count(asked, queue)
         self._foreign = address != settings.MA_DLA_ADDRESS
-        self._telling = identifier_of(queue, address, self._node_id, self._row)
+        self._identifier = identifier_of(queue, address, self._node_id, self._row)
         self._pieces: Iterator[list[bytes]] = browser.walk(address, queue)
         self._numbers = Numbers()
         self._finishing: Iterator[Sequence[Row]] | None = None
@@ -102,7 +102,7 @@ class Walk:
     @uncollected
     def _take(self, piece: Sequence[bytes], now: datetime) -> None:
         self._seen += len(piece)
-        letters, known = self._telling.of(piece)
+        letters, known = self._identifier.of(piece)
         self._numbers.add(letters)
         unknown = [
             self._unknown(number, seen, now) for number, seen in letters.items() if number not in known

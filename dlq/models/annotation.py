@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 
-class Remark(models.Model):
+class Annotation(models.Model):
     """Holds what it is about: `setting_key` and, of it, the case `message_key` or the group `fingerprint`;
     both empty: all of the setting."""
 
@@ -46,7 +46,7 @@ class Remark(models.Model):
         return f"setting:{self.setting_key}{part}"
 
 
-class Note(Remark):
+class Note(Annotation):
     text = models.TextField(_("note"))
 
     class Meta:
@@ -63,7 +63,7 @@ class Note(Remark):
         return f"{self.setting_key}: {self.text[:40]}"
 
 
-class KnownFault(Remark):
+class KnownFault(Annotation):
     """ "Known, being worked on": muted in lists and left out of what is replayed until `until` (None: until
     somebody ends it)."""
 
@@ -92,7 +92,7 @@ class KnownFault(Remark):
         return f"{self.setting_key}: {self.ticket or self.text[:40]}"
 
 
-class Taking(Remark):
+class Taking(Annotation):
     """Somebody works on it. Handing over ends one and begins another with the same words."""
 
     trip = models.BigIntegerField(_("trip"), null=True)

@@ -22,7 +22,7 @@ from console.ui.panels import Panel
 from dlq import rights
 from dlq.annotations import Take, may_read, of_trip, why_not_annotate
 from dlq.models import DeadLetter, KnownFault, Note, Taking
-from dlq.models.annotation import Remark, active_faults, open_takings
+from dlq.models.annotation import Annotation, active_faults, open_takings
 
 SHOWN = 20
 CASE, GROUP, WHOLE = "case", "fingerprint", "setting"
@@ -55,21 +55,21 @@ class AnnotationPage(FormPage):
 
     home = "dead_letters"
 
-    def _object(self, address: Mapping[str, Any]) -> Remark:
+    def _object(self, address: Mapping[str, Any]) -> Annotation:
         if "pk" in address:
-            found: Remark = super()._object(address)
+            found: Annotation = super()._object(address)
             return found
         form = AboutForm(self.request.POST)
         columns = form.columns(self.operation) if form.is_valid() else None
         if columns is None:
             raise Http404
-        remark: Remark = self.operation.on.rows().model(**columns)
-        return remark
+        annotation: Annotation = self.operation.on.rows().model(**columns)
+        return annotation
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One thing that a remark can be about, as the form offers it."""
+    """One thing that an annotation can be about, as the form offers it."""
 
     value: str
     label: Text
@@ -77,7 +77,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class AnnotationPanel:
-    """`choices` empty: there is nothing to remark on. `refusal`: why this person may only read."""
+    """`choices` empty: there is nothing to write about. `refusal`: why this person may only read."""
 
     about: dict[str, str]
     choices: list[Choice]
@@ -156,7 +156,7 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
     return {
         "title": str(_("Who works on it")),
         "template": "dlq/annotations.html",
-        "context": {"remarks": panel},
+        "context": {"annotation_panel": panel},
     }
 
 

@@ -42,7 +42,8 @@ class SettingInGroup:
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     """`url` leads to its dead letters. `acts` are what can be done with all of it from here: icon, words and
-    address; `may_remark`: it is one fault of one setting, on which this person may remark. `known`: what the
+    address; `may_annotate`: it is one fault of one setting, on which this person
+    may write. `known`: what the
     book says of it."""
 
     group: Group
@@ -52,7 +53,7 @@ class GroupRow:
     places: Sequence[SettingInGroup]
     others: int
     acts: Sequence[tuple[str, Text, str]]
-    may_remark: bool
+    may_annotate: bool
     known: KnownError | None
 
     @property
@@ -98,7 +99,7 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
         narrowed=some,
         single=single_letters(key) + (f"?{some.query}" if some.query else ""),
         rows=_rows(request, shown, key),
-        told=_told(groups, start, len(shown)),
+        told=_range_shown(groups, start, len(shown)),
         larger=f"by={kind.name}&start={max(0, start - PAGE)}{more}" if start else "",
         smaller=f"by={kind.name}&start={start + PAGE}{more}" if len(groups.found) > start + PAGE else "",
         back=request.get_full_path(),
@@ -112,7 +113,7 @@ def _start(request: HttpRequest) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 0
 
 
-def _told(groups: Groups, start: int, shown: int) -> str:
+def _range_shown(groups: Groups, start: int, shown: int) -> str:
     if not shown:
         return ""
     where = {"first": start + 1, "last": start + shown, "n": len(groups.found)}
@@ -128,10 +129,10 @@ def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[Group
     acts = _acts(user, named)
     gone = named - set(LaunchSetting.objects.filter(key__in=named).order_by().values_list("key", flat=True))
     # Of settings that are gone the permission decides, which is the same for all.
-    remarkable = acts[rights.GIVE_BACK] | (gone if gone and not why_not_annotate(user, min(gone)) else set())
+    annotatable = acts[rights.GIVE_BACK] | (gone if gone and not why_not_annotate(user, min(gone)) else set())
     known = known_of({group.value for group in groups if group.kind.name == "fingerprint" and group.value})
     return [
-        _row(group, each, key, acts, remarkable, known.get(group.value))
+        _row(group, each, key, acts, annotatable, known.get(group.value))
         for group, each in zip(groups, facts, strict=True)
     ]
 
@@ -166,7 +167,7 @@ def _row(
     facts: GroupFacts,
     key: str,
     acts: dict[str, set[str]],
-    remarkable: set[str],
+    annotatable: set[str],
     known: KnownError | None,
 ) -> GroupRow:
     of = [
@@ -185,7 +186,7 @@ def _row(
         others=0 if key else max(0, len(group.parts) - NAMED),
         acts=_acts_on(one, acts, group.query) if one else [],
         known=known,
-        may_remark=bool(group.kind.name == "fingerprint" and group.value and one in remarkable),
+        may_annotate=bool(group.kind.name == "fingerprint" and group.value and one in annotatable),
     )
 
 

@@ -140,10 +140,10 @@ class Tick:
     ticked: bool
 
 
-def ticks_of(flight: PreflightResult, acknowledged: Iterable[str]) -> list[Tick]:
+def ticks_of(verdict: PreflightResult, acknowledged: Iterable[str]) -> list[Tick]:
     known = frozenset(acknowledged)
     return [
-        Tick(each.code, text.sentence(each), text.tick(each), each.code in known) for each in flight.warnings
+        Tick(each.code, text.sentence(each), text.tick(each), each.code in known) for each in verdict.warnings
     ]
 
 
@@ -252,15 +252,15 @@ def _asked(
     valid = posted and form.is_valid()
     replay_request = _request_of(request, setting, action, what, form if valid else None)
     with creation.attempted(replay_request, by) if posted else nullcontext():
-        flight = requests.check_request(replay_request, by=by, now=now)
-        missing = flight.missing(replay_request.acknowledged)
-        if valid and flight.typed:
-            form.check_typed(flight.going)
+        verdict = requests.check_request(replay_request, by=by, now=now)
+        missing = verdict.missing(replay_request.acknowledged)
+        if valid and verdict.typed:
+            form.check_typed(verdict.going)
         if valid and form.is_valid() and not missing:
             return HttpResponseRedirect(
-                link("replay", creation.run(replay_request, flight, by=by, now=now).pk)
+                link("replay", creation.run(replay_request, verdict, by=by, now=now).pk)
             )
-    return _shown(request, replay_request, what, flight, form, foreign, unticked=bool(posted and missing))
+    return _shown(request, replay_request, what, verdict, form, foreign, unticked=bool(posted and missing))
 
 
 def _request_of(
@@ -294,14 +294,14 @@ def _shown(
     request: HttpRequest,
     replay_request: requests.ReplayRequest,
     what: ChosenScope,
-    flight: PreflightResult,
+    verdict: PreflightResult,
     form: PreflightForm,
     foreign: Sequence[int],
     *,
     unticked: bool,
 ) -> HttpResponseBase:
     setting, words = replay_request.setting, ACTIONS[replay_request.action]
-    letters = with_heads(DeadLetter.objects.filter(pk__in=flight.first)).order_by("-pk")
+    letters = with_heads(DeadLetter.objects.filter(pk__in=verdict.first)).order_by("-pk")
     masks = masks_for(request.user)
     return page(
         request,
@@ -313,14 +313,14 @@ def _shown(
         action=replay_request.action,
         words=words,
         scope=what,
-        flight=flight,
-        going=number(flight.going),
-        total=number(flight.total),
-        seen=number(flight.seen),
-        skipped=_left_out(flight, foreign),
-        ticks=ticks_of(flight, replay_request.acknowledged),
+        verdict=verdict,
+        going=number(verdict.going),
+        total=number(verdict.total),
+        seen=number(verdict.seen),
+        skipped=_left_out(verdict, foreign),
+        ticks=ticks_of(verdict, replay_request.acknowledged),
         unticked=unticked,
-        second=creation.second_above(replay_request.action, flight.at_most),
+        second=creation.second_above(replay_request.action, verdict.at_most),
         form=form,
         filters=found(what.query, request.user)[0].words if what.query else [],
         figures=figures_of(setting),
@@ -330,10 +330,10 @@ def _shown(
     )
 
 
-def _left_out(flight: PreflightResult, foreign: Sequence[int]) -> list[SkippedRow]:
+def _left_out(verdict: PreflightResult, foreign: Sequence[int]) -> list[SkippedRow]:
     left = [
-        SkippedRow(number(count), text.reason(code), flight.examples.get(code, ()))
-        for code, count in sorted(flight.skipped.items(), key=lambda pair: -pair[1])
+        SkippedRow(number(count), text.reason(code), verdict.examples.get(code, ()))
+        for code, count in sorted(verdict.skipped.items(), key=lambda pair: -pair[1])
     ]
     if foreign:
         left.append(SkippedRow(number(len(foreign)), gettext("no dead letters of this setting"), foreign))

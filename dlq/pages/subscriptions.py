@@ -80,7 +80,7 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     part = part if part in PARTS else WaitingPart.WAITING.value
     start = request.GET.get("start", "")
     masks = masks_for(user)
-    found, problem = _look(setting, part, int(start) if start.isdecimal() and len(start) < 6 else 0, masks)
+    found, problem = _load(setting, part, int(start) if start.isdecimal() and len(start) < 6 else 0, masks)
     actions = list(WaitingAction.objects.filter(setting_key=key).select_related("by")[:LATEST])
     refusal = GiveUpBlocked.permission.why_not(user, setting)
     return page(
@@ -110,7 +110,7 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     )
 
 
-def _look(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[MessagePage | None, str]:
+def _load(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[MessagePage | None, str]:
     """Or None and why the broker does not tell. Without the bodies where only those do not come in time."""
     broker = management()
     try:

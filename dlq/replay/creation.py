@@ -64,15 +64,15 @@ def begin_replay(asked: ReplayRequest, *, by: Person, now: datetime, store: Stor
 
 
 def run(
-    asked: ReplayRequest, flight: PreflightResult, *, by: Person, now: datetime, store: Store | None = None
+    asked: ReplayRequest, verdict: PreflightResult, *, by: Person, now: datetime, store: Store | None = None
 ) -> ReplayJob:
     """The job of what was just checked. Raises Refused: `reason_needed`, `unacknowledged` (`warnings`: their
     codes), and what `create_job` refuses."""
     if asked.action == Action.DISCARD and not asked.reason.strip():
         text = _("Say why: discarded letters are removed for good one day.")
         raise WronglyAsked("reason_needed", text)
-    _check_going(flight)
-    if warnings := flight.missing(asked.acknowledged):
+    _check_going(verdict)
+    if warnings := verdict.missing(asked.acknowledged):
         raise Refused(
             "unacknowledged",
             " ".join(sentence(warning) for warning in warnings),
@@ -80,21 +80,21 @@ def run(
             % {"codes": ", ".join(warning.code for warning in warnings)},
             warnings=[warning.code for warning in warnings],
         )
-    return create_job(asked, by=by, now=now, judged=flight, store=store)
+    return create_job(asked, by=by, now=now, judged=verdict, store=store)
 
 
-def _check_going(flight: PreflightResult) -> None:
-    if flight.going:
+def _check_going(verdict: PreflightResult) -> None:
+    if verdict.going:
         return
-    if not flight.seen:
+    if not verdict.seen:
         raise Refused("nothing_to_give_back", _("There is no dead letter of this setting that could go."))
-    taken = flight.skipped.keys() & {OUTSTANDING, GONE}
-    why = "; ".join(f"{reason(code)}: {number(count)}" for code, count in flight.skipped.items())
+    taken = verdict.skipped.keys() & {OUTSTANDING, GONE}
+    why = "; ".join(f"{reason(code)}: {number(count)}" for code, count in verdict.skipped.items())
     raise Refused(
         "outstanding" if taken else "nothing_to_give_back",
         _("None of these letters can go: %(why)s.") % {"why": why},
-        letters=sorted(pk for some in flight.examples.values() for pk in some)[:SHOWN_IDS],
-        skipped=flight.skipped,
+        letters=sorted(pk for some in verdict.examples.values() for pk in some)[:SHOWN_IDS],
+        skipped=verdict.skipped,
     )
 
 

@@ -123,10 +123,10 @@ def check_request(replay_request: ReplayRequest, *, by: Person, now: datetime) -
     # A page asks before somebody has chosen where a redirect goes to.
     if replay_request.action != Action.REDIRECT or replay_request.target is not None:
         check_question(replay_request)
-    flight = run_preflight(replay_request, by, now)
-    if replay_request.scope in LISTED and flight.seen < len(letters):
+    verdict = run_preflight(replay_request, by, now)
+    if replay_request.scope in LISTED and verdict.seen < len(letters):
         check_of_setting(letters, set(replay_request.rows(by).values_list("pk", flat=True)))
-    return flight
+    return verdict
 
 
 def check_question(replay_request: ReplayRequest) -> None:

@@ -124,13 +124,13 @@ def with_copies(letters: Iterable[Letter]) -> frozenset[int]:
 
 
 def _of_messages(keys: list[str], cases: dict[Case, list[Letter]]) -> set[int]:
-    into_bin = ReplayItem.objects.filter(letter__message_key__in=keys, job__target_queue=BIN_QUEUE)
+    into_trash = ReplayItem.objects.filter(letter__message_key__in=keys, job__target_queue=BIN_QUEUE)
     edited = _numbers(
-        into_bin.filter(job__action=Action.EDIT, edit__state__in=(EditState.SENT, EditState.DONE))
+        into_trash.filter(job__action=Action.EDIT, edit__state__in=(EditState.SENT, EditState.DONE))
     )
     if not edited:
         return set()
-    discarded = _numbers(into_bin.filter(job__action=Action.DISCARD, state=ItemState.GIVEN_BACK))
+    discarded = _numbers(into_trash.filter(job__action=Action.DISCARD, state=ItemState.GIVEN_BACK))
     found = set()
     for case in cases.keys() & edited.keys():
         others = [number for number, _weak in discarded[case]]

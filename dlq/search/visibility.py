@@ -33,8 +33,8 @@ def letters_for(user: Any) -> QuerySet[DeadLetter]:
         return DeadLetter.objects.all()
     mine = settings_for(user, SEE).order_by()
     queues = [dead_letter_queue(key) for key in mine.values_list("key", flat=True)]
-    binned = Q(queue=dead_letter_queue(BIN), setting__in=mine.values("pk"))
-    return DeadLetter.objects.filter(Q(queue__in=queues) | binned)
+    in_trash = Q(queue=dead_letter_queue(BIN), setting__in=mine.values("pk"))
+    return DeadLetter.objects.filter(Q(queue__in=queues) | in_trash)
 
 
 def queues_for(user: Any) -> tuple[str, ...] | None:

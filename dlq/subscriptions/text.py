@@ -30,7 +30,7 @@ STATES: dict[str, StateLabel] = {
     WaitingState.FAILED: StateLabel(WaitingState.FAILED.label, "bad", "bad"),
     WaitingState.STOPPED: StateLabel(WaitingState.STOPPED.label, "off", "off"),
 }
-FATES: dict[str, StateLabel] = {
+RESULTS: dict[str, StateLabel] = {
     MessageResult.PLANNED: StateLabel(MessageResult.PLANNED.label, "info", "wait"),
     MessageResult.ACTED: StateLabel(MessageResult.ACTED.label, "info", "run"),
     MessageResult.LEFT: StateLabel(MessageResult.LEFT.label, "off", "to"),
@@ -45,7 +45,7 @@ DONE: dict[str, Text] = {
 
 
 def result_label(action: WaitingAction, fate: str) -> StateLabel:
-    return StateLabel(DONE[action.kind], "ok", "ok") if fate == MessageResult.DONE else FATES[fate]
+    return StateLabel(DONE[action.kind], "ok", "ok") if fate == MessageResult.DONE else RESULTS[fate]
 
 
 def action_bars(action: WaitingAction, counts: Mapping[str, int]) -> list[Bar]:

@@ -24,12 +24,14 @@ class PutBack:
 
 
 def put_back_of(letter: DeadLetter) -> PutBack | None:
-    binned = _trash_time(letter)
-    if binned is None:
+    in_trash = _trash_time(letter)
+    if in_trash is None:
         return None
-    moved = ReplayItem.objects.filter(letter=binned, state=ItemState.GIVEN_BACK, job__action=Action.PUT_BACK)
+    moved = ReplayItem.objects.filter(
+        letter=in_trash, state=ItemState.GIVEN_BACK, job__action=Action.PUT_BACK
+    )
     item = moved.select_related("job").first()
-    return PutBack(item.job, item.state_at, _next(binned, item.job.target_queue)) if item else None
+    return PutBack(item.job, item.state_at, _next(in_trash, item.job.target_queue)) if item else None
 
 
 def _trash_time(letter: DeadLetter) -> int | None:

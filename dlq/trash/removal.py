@@ -69,8 +69,8 @@ def due(now: datetime) -> QuerySet[DeadLetter]:
     """Dead rows of the trash whose time is over, those that a job is about to move left out; the oldest
     first."""
     planned = ReplayItem.objects.filter(letter=OuterRef("pk"), state=ItemState.PLANNED)
-    lying = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, seen_at__lt=now - kept_for())
-    return lying.filter(~Exists(planned), orig_message_id__gte=0).order_by("seen_at")
+    left = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, seen_at__lt=now - kept_for())
+    return left.filter(~Exists(planned), orig_message_id__gte=0).order_by("seen_at")
 
 
 @transaction.atomic
@@ -185,8 +185,8 @@ def _remove_from(
     crash.point("erase: marked")
     numbers = [letter.orig_message_id for letter in free]
     delete_dead_letters(queues.management, queue, origin, numbers)
-    if lying := count_dead_letters(queues.management, queue, origin, numbers):
-        found.left.add(_("%(n)s letters of %(queue)s are in somebody's hands") % {"n": lying, "queue": queue})
+    if left := count_dead_letters(queues.management, queue, origin, numbers):
+        found.left.add(_("%(n)s letters of %(queue)s are in somebody's hands") % {"n": left, "queue": queue})
         return
     crash.point("erase: removed")
     found.numbers += [letter.pk for letter in free]

@@ -57,5 +57,5 @@ def busy_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that looks all the time."""
     from dlq.index import sweep
 
-    for name in ("LOOK_EVERY", "AGAIN", "SHARE"):
+    for name in ("COMPARED_EVERY", "AGAIN", "SHARE"):
         monkeypatch.setattr(sweep, name, 0.0)

@@ -68,13 +68,13 @@ def test_what_has_left_its_queue_is_said_to_be_gone(stage: Stage) -> None:
 def test_a_cancelled_fetch_stores_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     letter = large_letter(stage)
     fetch = fetch_of(letter)
-    found = full_body_worker._look
+    found = full_body_worker._search
 
     def cancelled_meanwhile(*arguments):  # type: ignore[no-untyped-def]
         perform(CancelFetch, letter, None)
         return found(*arguments)
 
-    monkeypatch.setattr(full_body_worker, "_look", cancelled_meanwhile)
+    monkeypatch.setattr(full_body_worker, "_search", cancelled_meanwhile)
     run(BodyFetchWorker(lambda: stage.queues), fetch.pk, timezone.now())
     fetch.refresh_from_db()
     assert (fetch.state, fetch.encoded) == (FetchState.CANCELLED, None)

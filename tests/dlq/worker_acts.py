@@ -142,7 +142,7 @@ def empty_bin(key: str) -> dict[str, list[str]]:
 
 def sweep_bin() -> None:
     """The sweep, which looks all the time and at nothing else, until rows and broker agree."""
-    sweep.LOOK_EVERY = sweep.AGAIN = sweep.SHARE = 0.0
+    sweep.COMPARED_EVERY = sweep.AGAIN = sweep.SHARE = 0.0
     listed = sweep.every  # type: ignore[attr-defined]
     only = (BIN_QUEUE, FEED_QUEUE)
     sweep.every = lambda *about: (row for row in listed(*about) if row["name"] in only)  # type: ignore[attr-defined]

@@ -7,14 +7,14 @@ from django.contrib.auth.models import User
 from agents.models import Pool
 from dlq.annotations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from dlq.models import KnownFault, Note, Taking
-from dlq.models.annotation import Remark
+from dlq.models.annotation import Annotation
 from tests.web.operation_case import Case
 from tests.web.rows import make_setting
 
 SEE, GIVE_BACK = "dlq.view_deadletter", "dlq.give_back"
 
 
-def about(model: type[Remark]) -> Any:
+def about(model: type[Annotation]) -> Any:
     """One that is not stored yet."""
     return lambda pool: model(setting_key=make_setting(pool, "orders").key, message_key="ID:7")
 
@@ -31,7 +31,7 @@ def to_another(pool: Pool) -> dict[str, Any]:
     return {"to": User.objects.create_superuser("other", password=None).username}
 
 
-def last(model: type[Remark], name: str, **more: Any) -> Any:
+def last(model: type[Annotation], name: str, **more: Any) -> Any:
     """The entry names the row that was written."""
     return lambda: {name: model._default_manager.latest("pk").pk, **more}
 

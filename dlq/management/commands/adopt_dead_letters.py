@@ -46,7 +46,7 @@ class Command(BaseCommand):
         queue, person = options["queue"], self._person(options["person"], options["queue"])
         try:
             asked, browser = management(), AmqpBrowser(settings.MA_BROKER_AMQP)
-            plan = plan_adoption(queue, asked, browser, self._told())
+            plan = plan_adoption(queue, asked, browser, self._progress())
             moved = self._adopted(plan, asked, person, options) if options["go"] else None
         except Refused as refused:
             if options["go"]:
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(plan, moved), ensure_ascii=False))
         else:
-            self._tell(plan, moved)
+            self._print(plan, moved)
 
     def _person(self, name: str | None, queue: str) -> User | None:
         """Who has this terminal may move messages anyway; the audit then names the account of the system."""
@@ -72,7 +72,7 @@ class Command(BaseCommand):
             raise CommandError(f"{name} may not do that; it needs the permission {MANAGE}.")
         return person
 
-    def _told(self) -> Any:
+    def _progress(self) -> Any:
         said = 0
 
         def told(seen: int) -> None:
@@ -97,7 +97,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{total:,} letters moved")
         return moved
 
-    def _tell(self, plan: AdoptionPlan, moved: dict[str, int] | None) -> None:
+    def _print(self, plan: AdoptionPlan, moved: dict[str, int] | None) -> None:
         for share in plan.going:
             done = "would go" if moved is None else f"{moved.get(share.key, 0):,} went"
             self.stdout.write(f"{share.letters:>12,}  {done} to {dead_letter_queue(share.key)}")

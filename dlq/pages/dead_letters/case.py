@@ -64,7 +64,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
     items = list(moves.select_related("job__by", "slice", "letter").order_by("-pk")[:BOUND])
     recovered = list(RecoveredMessage.objects.filter(**same)[:BOUND]) if key else []
     reports = list(LetterReport.objects.filter(**same, result="handled")[:BOUND]) if key else []
-    remarks = _remarks(same, letters) if key else []
+    annotations = _annotations(same, letters) if key else []
     tried = list(
         AuditEntry.objects.filter(letter__in=[each.pk for each in letters]).exclude(result=AuditResult.DONE)[
             :BOUND
@@ -77,7 +77,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         *_moves(items, letters, user),
         *map(events.recovery, recovered),
         *map(events.report, reports),
-        *remarks,
+        *annotations,
         *map(events.tried, tried),
         *events.waiting_events_of(key, setting_key, letters),
         *(events.answer_events_of(key, setting_key) if key else ()),
@@ -114,7 +114,7 @@ def _moves(items: list[ReplayItem], letters: list[DeadLetter], user: Any) -> Ite
         yield events.moved(item, edits.get(item.pk), masks.names(by_pk[item.letter_id]))
 
 
-def _remarks(same: dict[str, str], letters: list[DeadLetter]) -> list[Event]:
+def _annotations(same: dict[str, str], letters: list[DeadLetter]) -> list[Event]:
     """Returns those of the case, and of the fingerprints that its dead letters died of."""
     prints = {letter.fingerprint for letter in letters if letter.fingerprint}
     about = Q(message_key=same["message_key"]) | Q(fingerprint__in=prints)

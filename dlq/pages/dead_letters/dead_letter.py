@@ -168,7 +168,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         buttons=buttons_of(request.user, letter, put_back),
         put_back=put_back,
         put_back_by=title_of_job(put_back.job) if put_back else "",
-        remarks=panel_of_letter(request, letter),
+        annotation_panel=panel_of_letter(request, letter),
         whole=None if letter.body_deleted_at else full_body_panel(request.user, letter),
         expired=letter.expires_at is not None and letter.expires_at <= timezone.now(),
     )

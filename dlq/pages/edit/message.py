@@ -49,39 +49,41 @@ def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     except EditRefused as refused:
         messages.warning(request, _("It cannot be edited. %(why)s") % {"why": refused})
         return HttpResponseRedirect(link("letter", letter.pk))
-    desk = EditContext(letter, message, masked, body_is_hidden(letter, message, masked))
+    context = EditContext(letter, message, masked, body_is_hidden(letter, message, masked))
     changes = Changes()
     try:
-        changes = _changes(request, desk)
+        changes = _changes(request, context)
         if request.POST.get("step") == LOOK:
-            return _check(request, desk, changes)
+            return _check(request, context, changes)
         if request.POST.get("step") == CONFIRM:
-            return _confirm(request, desk, changes)
+            return _confirm(request, context, changes)
     except EditRefused as refused:
-        return _form(request, desk, changes, str(refused))
-    return _form(request, desk, changes, "")
+        return _form(request, context, changes, str(refused))
+    return _form(request, context, changes, "")
 
 
-def _changes(request: HttpRequest, desk: EditContext) -> Changes:
+def _changes(request: HttpRequest, context: EditContext) -> Changes:
     """Raises EditRefused."""
     if request.method != "POST":
         return Changes()
     if request.POST.get("step") == LOOK:
-        return changes_in(request, desk.message, desk.letter.jms_kind)
+        return changes_in(request, context.message, context.letter.jms_kind)
     return changes_of(frozen_in(request, "changes"))
 
 
-def _form(request: HttpRequest, desk: EditContext, changes: Changes, problem: str) -> HttpResponseBase:
+def _form(request: HttpRequest, context: EditContext, changes: Changes, problem: str) -> HttpResponseBase:
     """Shows what was typed, and why it is not taken."""
     filled = changes if not problem or request.POST.get("step") != LOOK else _typed(request, changes)
     return page(
         request,
         "dlq/edit.html",
-        title=_("Edit letter %(n)s") % {"n": desk.letter.pk},
+        title=_("Edit letter %(n)s") % {"n": context.letter.pk},
         section="dead_letters",
-        crumbs=_crumbs(desk),
-        letter=desk.letter,
-        form=form_for(desk.message, desk.masked, filled, hidden=desk.hidden, jms_kind=desk.letter.jms_kind),
+        crumbs=_crumbs(context),
+        letter=context.letter,
+        form=form_for(
+            context.message, context.masked, filled, hidden=context.hidden, jms_kind=context.letter.jms_kind
+        ),
         types=TYPES,
         problem=problem,
     )
@@ -98,57 +100,57 @@ def _typed(request: HttpRequest, changes: Changes) -> Changes:
 
 
 def _check(
-    request: HttpRequest, desk: EditContext, changes: Changes, *, unticked: bool = False
+    request: HttpRequest, context: EditContext, changes: Changes, *, unticked: bool = False
 ) -> HttpResponseBase:
     """Raises EditRefused."""
-    made = draft(desk.letter, changes, request.user)
+    made = draft(context.letter, changes, request.user)
     reason, acknowledged = request.POST.get("reason", ""), request.POST.getlist("acknowledge")
     try:
-        flight = requests.check_request(edit_request(desk.letter), by=request.user, now=timezone.now())
+        verdict = requests.check_request(edit_request(context.letter), by=request.user, now=timezone.now())
     except Refused as refused:
-        return _refused(request, desk, refused)
+        return _refused(request, context, refused)
     return page(
         request,
         "dlq/edit_check.html",
-        title=_("Give the edited letter %(n)s back?") % {"n": desk.letter.pk},
+        title=_("Give the edited letter %(n)s back?") % {"n": context.letter.pk},
         section="dead_letters",
-        crumbs=[*_crumbs(desk), (_("Edit"), link("edit_letter", desk.letter.pk))],
-        letter=desk.letter,
-        setting=edit_request(desk.letter).setting,
+        crumbs=[*_crumbs(context), (_("Edit"), link("edit_letter", context.letter.pk))],
+        letter=context.letter,
+        setting=edit_request(context.letter).setting,
         changes=made.changes,
         frozen=json.dumps(changes.to_json()),
-        flight=flight,
-        ticks=ticks_of(flight, acknowledged),
+        verdict=verdict,
+        ticks=ticks_of(verdict, acknowledged),
         unticked=unticked,
         reason=reason,
         longest=LONGEST_REASON,
     )
 
 
-def _confirm(request: HttpRequest, desk: EditContext, changes: Changes) -> HttpResponseBase:
+def _confirm(request: HttpRequest, context: EditContext, changes: Changes) -> HttpResponseBase:
     """Raises EditRefused."""
     how: dict[str, Any] = {
         "reason": request.POST.get("reason", "").strip()[:LONGEST_REASON],
         "acknowledged": request.POST.getlist("acknowledge"),
     }
     try:
-        job = edit_letter(desk.letter, changes, by=request.user, now=timezone.now(), **how)
+        job = edit_letter(context.letter, changes, by=request.user, now=timezone.now(), **how)
     except Refused as refused:
         if refused.code == "unacknowledged":
-            return _check(request, desk, changes, unticked=True)
-        return _refused(request, desk, refused)
+            return _check(request, context, changes, unticked=True)
+        return _refused(request, context, refused)
     return HttpResponseRedirect(link("replay", job.pk))
 
 
-def _refused(request: HttpRequest, desk: EditContext, refused: Refused) -> HttpResponseBase:
+def _refused(request: HttpRequest, context: EditContext, refused: Refused) -> HttpResponseBase:
     messages.error(request, refused.sentence)
-    return HttpResponseRedirect(link("letter", desk.letter.pk))
+    return HttpResponseRedirect(link("letter", context.letter.pk))
 
 
-def _crumbs(desk: EditContext) -> list[Any]:
-    queue = desk.letter.queue
+def _crumbs(context: EditContext) -> list[Any]:
+    queue = context.letter.queue
     return [
         (_("Dead letters"), link("dead_letters")),
         (queue, link("dead_letters_of", queue.partition(".")[2] or queue)),
-        (_("Letter %(n)s") % {"n": desk.letter.pk}, link("letter", desk.letter.pk)),
+        (_("Letter %(n)s") % {"n": context.letter.pk}, link("letter", context.letter.pk)),
     ]

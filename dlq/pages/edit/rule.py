@@ -64,25 +64,25 @@ def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
     if what is None:
         messages.warning(request, _("Select at least one letter first."))
         return HttpResponseRedirect(link("dead_letters_of", key))
-    desk = _desk(setting, what)
+    context = _context(setting, what)
     rows: list[RuleRow] = []
     try:
         if request.POST.get("step") == LOOK:
             rows = rows_in(request.POST)
-            return _check(request, desk, rule_for(operations_in(request.POST), setting, request.user))
+            return _check(request, context, rule_for(operations_in(request.POST), setting, request.user))
         if request.method == "POST":
             rule = rule_for(frozen_in(request, "rule"), setting, request.user)
             rows = form_rows(rule.to_json()["operations"])
             if request.POST.get("step") == CONFIRM:
-                return _confirm(request, desk, rule)
+                return _confirm(request, context, rule)
     except EditRefused as refused:
-        return _form(request, desk, rows, str(refused))
+        return _form(request, context, rows, str(refused))
     except Refused as refused:
-        return no_job(request, refused, desk.back)
-    return _form(request, desk, rows, "")
+        return no_job(request, refused, context.back)
+    return _form(request, context, rows, "")
 
 
-def _desk(setting: LaunchSetting, what: ChosenScope) -> RuleContext:
+def _context(setting: LaunchSetting, what: ChosenScope) -> RuleContext:
     if what.scope not in LISTED:
         return RuleContext(setting, what)
     mine = source_rows(Action.EDIT, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True)
@@ -92,16 +92,16 @@ def _desk(setting: LaunchSetting, what: ChosenScope) -> RuleContext:
     )
 
 
-def _form(request: HttpRequest, desk: RuleContext, rows: list[RuleRow], problem: str) -> HttpResponseBase:
+def _form(request: HttpRequest, context: RuleContext, rows: list[RuleRow], problem: str) -> HttpResponseBase:
     return page(
         request,
         "dlq/edit_rule.html",
         title=_("Edit dead letters by a rule"),
         section="dead_letters",
-        crumbs=crumbs_of(desk.setting.key),
-        setting=desk.setting,
-        scope=desk.what,
-        back=desk.back,
+        crumbs=crumbs_of(context.setting.key),
+        setting=context.setting,
+        scope=context.what,
+        back=context.back,
         rows=with_empty([row for row in rows if row.op]),
         operations=OPERATION_WORDS.items(),
         types=TYPES,
@@ -111,55 +111,55 @@ def _form(request: HttpRequest, desk: RuleContext, rows: list[RuleRow], problem:
 
 def _check(
     request: HttpRequest,
-    desk: RuleContext,
+    context: RuleContext,
     rule: Rule,
     form: PreflightForm | None = None,
-    flight: PreflightResult | None = None,
+    verdict: PreflightResult | None = None,
 ) -> HttpResponseBase:
-    """Raises Refused. `form` and `flight`: those that a confirmation was not enough for."""
+    """Raises Refused. `form` and `verdict`: those that a confirmation was not enough for."""
     now = timezone.now()
-    unticked = flight is not None and bool(flight.missing(request.POST.getlist("acknowledge")))
-    flight = flight or requests.check_request(desk.replay_request, by=request.user, now=now)
-    trial = try_rule(rule, desk.replay_request.rows(request.user), request.user, now)
+    unticked = verdict is not None and bool(verdict.missing(request.POST.getlist("acknowledge")))
+    verdict = verdict or requests.check_request(context.replay_request, by=request.user, now=now)
+    trial = try_rule(rule, context.replay_request.rows(request.user), request.user, now)
     return page(
         request,
         "dlq/edit_rule_check.html",
         title=_("Edit these letters and give them back?"),
         section="dead_letters",
-        crumbs=crumbs_of(desk.setting.key),
-        setting=desk.setting,
-        scope=desk.what,
-        back=desk.back,
+        crumbs=crumbs_of(context.setting.key),
+        setting=context.setting,
+        scope=context.what,
+        back=context.back,
         frozen=json.dumps(rule.to_json()["operations"]),
         trial=trial,
         left_out=sorted(trial.left_out.values(), key=lambda each: -each.count),
-        flight=flight,
-        going=number(flight.going),
-        seen=number(flight.seen),
-        skipped=[(number(count), text.reason(code)) for code, count in flight.skipped.items()],
-        foreign=desk.foreign,
-        ticks=ticks_of(flight, request.POST.getlist("acknowledge")),
+        verdict=verdict,
+        going=number(verdict.going),
+        seen=number(verdict.seen),
+        skipped=[(number(count), text.reason(code)) for code, count in verdict.skipped.items()],
+        foreign=context.foreign,
+        ticks=ticks_of(verdict, request.POST.getlist("acknowledge")),
         unticked=unticked,
-        second=creation.second_above(Action.EDIT, flight.at_most),
-        form=form or PreflightForm(None, action=Action.EDIT, setting=desk.setting, user=request.user),
+        second=creation.second_above(Action.EDIT, verdict.at_most),
+        form=form or PreflightForm(None, action=Action.EDIT, setting=context.setting, user=request.user),
     )
 
 
-def _confirm(request: HttpRequest, desk: RuleContext, rule: Rule) -> HttpResponseBase:
+def _confirm(request: HttpRequest, context: RuleContext, rule: Rule) -> HttpResponseBase:
     """Raises Refused."""
     now = timezone.now()
-    form = PreflightForm(request.POST, action=Action.EDIT, setting=desk.setting, user=request.user)
+    form = PreflightForm(request.POST, action=Action.EDIT, setting=context.setting, user=request.user)
     acknowledged = tuple(request.POST.getlist("acknowledge"))
     valid = form.is_valid()
-    wish = replace(desk.replay_request, acknowledged=acknowledged)
+    asked = replace(context.replay_request, acknowledged=acknowledged)
     if valid:
-        wish = replace(wish, options=form.options, reason=form.cleaned_data["reason"])
-    wish, by = ruled(wish, rule), request.user
-    with creation.attempted(wish, by):
-        flight = requests.check_request(wish, by=by, now=now)
-        if valid and flight.typed:
-            form.check_typed(flight.going)
-        if form.is_valid() and not flight.missing(acknowledged):
-            job = creation.run(wish, flight, by=by, now=now)
+        asked = replace(asked, options=form.options, reason=form.cleaned_data["reason"])
+    asked, by = ruled(asked, rule), request.user
+    with creation.attempted(asked, by):
+        verdict = requests.check_request(asked, by=by, now=now)
+        if valid and verdict.typed:
+            form.check_typed(verdict.going)
+        if form.is_valid() and not verdict.missing(acknowledged):
+            job = creation.run(asked, verdict, by=by, now=now)
             return HttpResponseRedirect(link("replay", job.pk))
-    return _check(request, desk, rule, form, flight)
+    return _check(request, context, rule, form, verdict)

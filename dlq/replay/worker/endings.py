@@ -125,7 +125,7 @@ def _in_dead_letter_queue(job: ReplayJob, cases: Sequence[Case]) -> dict[Case, l
 # How long a job whose dead letters are moved waits for others that move to the same queue, so that one walk
 # serves them.
 OTHERS_PATIENCE = timedelta(seconds=20)
-WALK_LOOK = timedelta(seconds=1)
+WALK_CHECKED_EVERY = timedelta(seconds=1)
 SHARED_WALK = "walk"
 
 

@@ -181,7 +181,7 @@ class Moves:
         crash.point("moved")
         if not first:  # of which nobody knows what it moved
             before = Figures(count=piece.count_before or 0, added=piece.added_before or 0)
-        return self._tell(piece, before, done, first)
+        return self._conclude(piece, before, done, first)
 
     def _begin(self, piece: ReplaySlice, before: Figures, now: datetime, *, by_range: bool) -> bool:
         """Begins a slice: from the commit on its dead letters may have left. A try before it that was not
@@ -248,7 +248,7 @@ class Moves:
         if ahead < AHEAD:
             self._plan_more()
 
-    def _tell(self, piece: ReplaySlice, before: Figures, done: Done, first: bool) -> Figures | Ended:
+    def _conclude(self, piece: ReplaySlice, before: Figures, done: Done, first: bool) -> Figures | Ended:
         if done.moved is None and piece.tries < slices.MOST_TRIES:
             return Ended(End.TIME)  # it is on its way still: the next try tells what this one moved
         left = slices.left_by(before, done.after)

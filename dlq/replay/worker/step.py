@@ -84,7 +84,7 @@ def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
         return True
     told = verifier.ranges_reported(job, queues)
     if told is None:
-        return Wait(timezone.now() + verifier.FEED_LOOK, FEED_BEHIND)
+        return Wait(timezone.now() + verifier.FEED_CHECKED_EVERY, FEED_BEHIND)
     return _indexed(job, queues, endings.wind_up) if told else True
 
 
@@ -154,7 +154,7 @@ def _at_the_end(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
         return True
     told = verifier.ranges_reported(job, queues)
     if told is None:
-        return Wait(timezone.now() + verifier.FEED_LOOK, FEED_BEHIND)
+        return Wait(timezone.now() + verifier.FEED_CHECKED_EVERY, FEED_BEHIND)
     return _indexed(job, queues, endings.finish) if told else True
 
 
@@ -163,7 +163,7 @@ def _indexed(job: ReplayJob, queues: LetterQueues, end: Callable[[ReplayJob, dat
     for."""
     found = endings.index_target(job, queues)
     if found is None:
-        return Wait(timezone.now() + endings.WALK_LOOK, endings.SHARED_WALK)
+        return Wait(timezone.now() + endings.WALK_CHECKED_EVERY, endings.SHARED_WALK)
     if found:
         end(job, timezone.now())
     return False

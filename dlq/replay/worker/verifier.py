@@ -41,7 +41,7 @@ from dlq.replay.worker import agreement
 HELD_PATIENCE = timedelta(seconds=60)
 # How long the end of a job waits for the feed: what died during the moves may lie in their ranges.
 FEED_PATIENCE = timedelta(seconds=10)
-FEED_LOOK = timedelta(seconds=0.5)
+FEED_CHECKED_EVERY = timedelta(seconds=0.5)
 
 
 class LettersHeld(BrokerUnavailable):
@@ -114,7 +114,7 @@ def _judge(
     items = list(waiting.order_by("pk").values_list("pk", "letter__orig_message_id"))
     patient = job.state in OPEN_JOBS and piece.moved_at is not None and now - piece.moved_at < HELD_PATIENCE
     verdict = slices.judge_slice(items, found, found.held, piece.tries, patient=patient)
-    late = strangers(job, piece, found, now) if piece.by_range else []
+    late = late_letters(job, piece, found, now) if piece.by_range else []
     unclear = piece.by_range and not complete
     changes: dict[str, object] = {"state": SliceState.CHECKED, "checked_at": now, "by_range": unclear}
     if verdict.held:
@@ -154,7 +154,7 @@ def _split(
     return [one for one in stuck if numbers[one] in held], [one for one in stuck if numbers[one] not in held]
 
 
-def strangers(job: ReplayJob, piece: ReplaySlice, present: slices.Present, now: datetime) -> list[int]:
+def late_letters(job: ReplayJob, piece: ReplaySlice, present: slices.Present, now: datetime) -> list[int]:
     """Dead letters that died after the planning with ids inside of a range, and that are gone: its move took
     them along, or others did. They get an item that says so. Call it in a transaction; the items."""
     rows = list(
@@ -223,15 +223,15 @@ def _walk_ranges(job: ReplayJob, queues: LetterQueues, *, complete: bool) -> Non
     present = _present(job, queues)
     if present is not None:
         for piece in _ranges(job).order_by("number").iterator(100):
-            _look_again(job, piece, present, timezone.now(), complete=complete)
+            _recheck(job, piece, present, timezone.now(), complete=complete)
 
 
 @transaction.atomic
-def _look_again(
+def _recheck(
     job: ReplayJob, piece: ReplaySlice, present: slices.Present, now: datetime, *, complete: bool
 ) -> None:
     locked = _lock(job, piece)
-    late = strangers(job, piece, present, now)
+    late = late_letters(job, piece, present, now)
     items = piece.items.filter(state=ItemState.GIVEN_BACK).values_list(
         "pk", "letter", "letter__orig_message_id"
     )
