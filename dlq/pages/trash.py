@@ -27,6 +27,7 @@ from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, LetterState, ReplayJob
 from dlq.models.content import with_heads
 from dlq.models.dead_letter import BIN_QUEUE
+from dlq.pages.dead_letters.dead_letter_list import TickedTable
 from dlq.pages.page_head import sees_letters
 from dlq.search.filter import LetterFilter
 from dlq.search.newest import Newest, newest
@@ -46,10 +47,7 @@ class TrashRow:
     body: str
 
 
-class TrashTable(tables.Table):
-    tick = tables.Column(
-        accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}}
-    )
+class TrashTable(TickedTable):
     discarded = tables.Column(accessor="letter", verbose_name=gettext_lazy("In the bin since"))
     setting = tables.Column(accessor="letter", verbose_name=gettext_lazy("Setting"))
     who = tables.Column(accessor="job", empty_values=(), verbose_name=gettext_lazy("By whom, why"))
@@ -61,16 +59,7 @@ class TrashTable(tables.Table):
     )
     expires = tables.Column(verbose_name=gettext_lazy("Removed for good"))
 
-    class Meta:
-        template_name = "ma/table.html"
-        orderable = False
-        attrs = {"class": "grid"}
-
-    def render_tick(self, value: DeadLetter) -> SafeString:
-        label = _("Select letter %(n)s") % {"n": value.pk}
-        return format_html(
-            '<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label
-        )
+    class Meta(TickedTable.Meta): ...
 
     def render_discarded(self, value: DeadLetter) -> SafeString:
         return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago_tag(value.seen_at))

@@ -97,10 +97,28 @@ class DeadLetterRow:
     body: str
 
 
-class LetterTable(tables.Table):
+class TickedTable(tables.Table):
+    """Rows of dead letters, each with a box to choose it."""
+
     tick = tables.Column(
         accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}}
     )
+
+    class Meta:
+        template_name = "ma/table.html"
+        orderable = False
+        attrs = {"class": "grid"}
+
+    def render_tick(self, value: DeadLetter) -> SafeString | str:
+        if value.state != LetterState.DEAD:
+            return ""
+        label = _("Select letter %(n)s") % {"n": value.pk}
+        return format_html(
+            '<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label
+        )
+
+
+class LetterTable(TickedTable):
     seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
     setting = tables.Column(
         accessor="letter__setting_key", verbose_name=gettext_lazy("Setting"), empty_values=()
@@ -124,18 +142,7 @@ class LetterTable(tables.Table):
     )
     state = tables.Column(accessor="letter", verbose_name=gettext_lazy("State"))
 
-    class Meta:
-        template_name = "ma/table.html"
-        orderable = False
-        attrs = {"class": "grid"}
-
-    def render_tick(self, value: DeadLetter) -> SafeString | str:
-        if value.state != LetterState.DEAD:
-            return ""
-        label = _("Select letter %(n)s") % {"n": value.pk}
-        return format_html(
-            '<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label
-        )
+    class Meta(TickedTable.Meta): ...
 
     def render_seen(self, value: DeadLetter) -> SafeString:
         return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago_tag(value.seen_at))
