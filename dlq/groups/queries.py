@@ -13,6 +13,7 @@ from console.lists import keyset
 from console.ui.amounts import about, number, two_digits
 from dlq.dead_letters.queries import days
 from dlq.dead_letters.queries import ranges as loose
+from dlq.dead_letters.queries.counts import CountedRange, count_ranges
 from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, ValueCount, type_of
 from dlq.groups.rules import Kind
 

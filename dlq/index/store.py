@@ -23,6 +23,7 @@ from console.database.bulk import insert_rows, reserve_numbers
 from dlq.dead_letters.queries.ranges import letters_numbered
 from dlq.dead_letters.rules.parser import raw_row
 from dlq.index import causes
+from dlq.index.causes import Case
 from dlq.models import DeadLetter
 from dlq.models.content import content_of
 from dlq.outcomes import settlement
