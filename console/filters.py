@@ -145,7 +145,7 @@ class SwitchFilter(rest_filters.BooleanFilter):
 
 
 class ListFilter(django_filters.FilterSet):
-    """Of one list; see docs/architecture.md, "A filter of a list".
+    """Of one list; see docs/architecture/console.md, "A filter of a list".
 
     `quiet`: fields that are shown only where they are set: links lead there, nobody types them. `rarely`:
     folded until one of them is set, or until somebody looks for more. `several`: fields that an address may
