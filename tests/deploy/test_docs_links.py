@@ -1,5 +1,5 @@
-"""README and docs: every link leads somewhere, every page is found from the README, every named test
-exists."""
+"""README and docs: every link leads somewhere, every page is found from the README, every named test and
+every named place in the code exists."""
 
 import re
 import subprocess
@@ -10,12 +10,17 @@ from urllib.parse import unquote
 import pytest
 
 from deploy.config import REPOSITORY
+from tests.architecture.test_house import PACKAGES
 
-PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")])
+PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")])
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 # tests/x/test_y.py::test_z; then, in the same line, test_v.py beside it and ::test_w of it.
 TEST = re.compile(r"(?<![\w/.*:])(?:tests/[\w/]+(?:\.\w+)?|test_\w+\.py)?(?:::\w+)*(?![\w{*])")
+# `agents/liveness.py`, `dlq/trash/`, `kma/run/commit.py:Committer.carry_out`
+PLACE = re.compile(rf"`((?:{'|'.join(PACKAGES)})/(?:[a-z0-9_]+/)*(?:[a-z0-9_]+\.py)?)(?::([\w.]+))?[^`\n]*`")
+# What happened in files that may be gone since.
+OF_THE_PAST = {"CHANGELOG.md", "track-record.md"}
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
@@ -45,7 +50,7 @@ def in_the_repository() -> set[Path]:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     files = in_the_repository()
     for link in links(page):
@@ -111,5 +116,42 @@ def test_every_named_test_exists() -> None:
         if page.suffix in (".md", ".py", ".toml", ".java") and page != Path(__file__)
         for named in named_tests(page.read_text("utf-8"))
         if missing(*named)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def is_there(place: str, name: str) -> bool:
+    """Each part of the name is defined in the file, whether it has to be looked for in the part before or
+    not."""
+    path = REPOSITORY / place
+    if not path.exists():
+        return False
+    return all(
+        re.search(rf"^ *(?:(?:async )?def|class) {part}\b|^ *{part}\b[^=\n]*=", path.read_text("utf-8"), re.M)
+        for part in name.split(".")
+        if part
+    )
+
+
+def test_a_place_that_is_not_there_is_found() -> None:
+    text = "`agents/none.py`, `kma/run/commit.py:Committer.carry_out`, `dlq/tasks.py:workers`, `agents/x y`"
+    assert PLACE.findall(text) == [
+        ("agents/none.py", ""),
+        ("kma/run/commit.py", "Committer.carry_out"),
+        ("dlq/tasks.py", "workers"),
+        ("agents/", ""),
+    ]
+    found = [is_there(*place) for place in PLACE.findall(text)]
+    assert found == [False, True, True, True]
+    assert not is_there("dlq/tasks.py", "worker_of_no_name")
+
+
+def test_every_place_in_the_code_that_a_page_names_exists() -> None:
+    wrong = [
+        f"{page.relative_to(REPOSITORY)}: {place}{name and ':'}{name}"
+        for page in PAGES
+        if page.name not in OF_THE_PAST
+        for place, name in PLACE.findall(page.read_text("utf-8"))
+        if not is_there(place, name)
     ]
     assert not wrong, "\n".join(wrong)
