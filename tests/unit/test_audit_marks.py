@@ -6,7 +6,7 @@ from pathlib import Path
 import console
 from console.audit.log import is_kept, mark_kept
 
-APPS = ("agents", "console", "dlq", "failures", "insights", "ma_site")
+APPS = ("agents", "alerts", "console", "dlq", "failures", "insights", "ma_site", "retention")
 
 
 def raised_from(cause: Exception) -> Exception:

@@ -65,7 +65,7 @@ TRIED_ELSEWHERE = {ApplyPolicy, AdoptPolicy, ImportMessages, SaveFilter, ChangeF
 
 def rows() -> list[list[Any]]:
     """All that the site knows, beside the audit."""
-    names = ("agents", "console", "dlq", "failures", "insights")
+    names = ("agents", "alerts", "console", "dlq", "failures", "insights", "retention")
     tables = chain.from_iterable(apps.get_app_config(name).get_models() for name in names)
     return [
         list(table._default_manager.order_by("pk").values()) for table in tables if table is not AuditEntry

@@ -19,7 +19,10 @@ from tests.web.pages import looked_at, signed_in
 from tests.web.rendered import Pages
 
 SOURCE = Path(settings.BASE_DIR, "locale", "ru", "LC_MESSAGES", "django.po")
-PACKAGES = ("agents", "broker", "console", "contract", "dlq", "failures", "insights", "ma_site", "templates")
+PACKAGES = (
+    "agents", "alerts", "broker", "console", "contract", "dlq", "failures", "insights", "ma_site",
+    "retention", "templates",
+)  # fmt: skip
 # Words that are the same in both languages.
 SAME = {"MA", "API", "KMA", "“%(text)s”", ", ± %(percent)s %%"}
 
