@@ -199,3 +199,8 @@ def test_what_is_set_and_removed_at_once_is_named() -> None:
 )  # fmt: skip
 def test_a_value_may_be_one_of_json(kind: str, value: Any, item: Typed) -> None:
     assert named_value({"name": "n", "type": kind, "value": value}) == ("n", item)
+
+
+def test_a_refusal_says_which_part_it_is_about() -> None:
+    assert str(EditRefused("not_a_number", "no number", "body")) == "body: no number"
+    assert str(EditRefused("too_many", "too many")) == "too many"
