@@ -14,6 +14,9 @@ from dlq.edit.rules.values import (
     EditRefused,
     checked_name,
     editable_value,
+    is_locked,
+    kept_annotations,
+    kept_properties,
     typed_value,
     written,
 )
@@ -204,3 +207,43 @@ def test_a_value_may_be_one_of_json(kind: str, value: Any, item: Typed) -> None:
 def test_a_refusal_says_which_part_it_is_about() -> None:
     assert str(EditRefused("not_a_number", "no number", "body")) == "body: no number"
     assert str(EditRefused("too_many", "too many")) == "too many"
+
+
+@pytest.mark.parametrize(
+    ("name", "locked"),
+    [
+        ("region", False),
+        ("card", True),
+        ("ma_letter", True),
+        ("ma_letter_queue", True),
+        ("_AMQ_SCHED_DELIVERY", True),
+        ("JMSXGroupID", True),
+        ("x_AMQ_", False),
+    ],
+)
+def test_nobody_edits_what_is_masked_ours_or_the_brokers(name: str, locked: bool) -> None:
+    assert is_locked(name, frozenset({"card"})) is locked
+
+
+def test_a_copy_does_not_say_where_the_dead_letter_died() -> None:
+    text = Typed("string", "x")
+    going = {"region": text, "JMSXGroupID": text, "_AMQ_GROUP_ID": text}
+    staying = dict.fromkeys(
+        (
+            "ma_letter",
+            "ma_letter_queue",
+            "ma_letter_id",
+            "JMSXDeliveryCount",
+            "_AMQ_DUPL_ID",
+            "_AMQ_ORIG_QUEUE",
+            "_AMQ_ORIG_MESSAGE_ID",
+        ),
+        text,
+    )
+    assert kept_properties(going | staying) == going
+
+
+def test_annotations_of_the_death_do_not_go_with_a_copy() -> None:
+    text = Typed("string", "x")
+    going = {"x-opt-jms-msg-type": text, "x-opt-to-ORIG-": text}
+    assert kept_annotations(going | {"x-opt-ORIG-QUEUE": text, "x-opt-ORIG-ADDRESS": text}) == going
