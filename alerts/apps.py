@@ -7,4 +7,7 @@ class AlertsConfig(AppConfig):
     verbose_name = _("Alerts")
 
     def ready(self) -> None:
-        pass
+        from alerts import (
+            agents_hooks,  # noqa: F401 - what is done of a trip, and in place of beat
+            audit_codes,  # noqa: F401 - words of what entries hold
+        )

@@ -278,8 +278,8 @@ def letters_of(site: Site, key: str) -> str:
 ALERTS = """
 from django.utils import timezone
 from alerts.evaluation import evaluate_all
-from agents.models import Alert
-evaluate(timezone.now())
+from alerts.models import Alert
+evaluate_all(timezone.now())
 print([alert.kind for alert in Alert.objects.filter(state="open")])
 """
 

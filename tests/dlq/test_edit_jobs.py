@@ -44,7 +44,8 @@ while DeadLetter.objects.count() < 3:
 feed.stop()
 chief = User.objects.create_superuser("chief")
 rule = rule_for([{{"op": "set_json", "pointer": "/sum", "json": "9"}}], setting, chief)
-begin(ruled(Wish(setting, "edit", "all", acknowledged=CODES), rule), by=chief, now=timezone.now())
+wanted = ruled(ReplayRequest(setting, "edit", "all", acknowledged=CODES), rule)
+begin_replay(wanted, by=chief, now=timezone.now())
 """
 WORK = """
 import json
@@ -65,8 +66,8 @@ for _turn in range(20):
     run_replay(str(ReplayJob.objects.get().pk))
     if ReplayJob.objects.get().finished_at:
         break
-wish = Wish(ReplayJob.objects.get().setting, "put_back", "all")
-flight = check(wish, by=User.objects.get(), now=timezone.now())
+wanted = ReplayRequest(ReplayJob.objects.get().setting, "put_back", "all")
+flight = check_request(wanted, by=User.objects.get(), now=timezone.now())
 job, items = ReplayJob.objects.get(), ReplayItem.objects.order_by("letter").select_related("letter")
 print(json.dumps({{
     "job": job.state, "skipped": job.skipped,

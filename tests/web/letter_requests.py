@@ -54,7 +54,7 @@ class Rows:
         self.other = User.objects.create_superuser("other", password=None)
         self.setting = reports.setting(KEY)
         self.house = WaitingHouse(self.setting)
-        places = ("api.waiting", "pages.waiting", "pages.waiting_ask")
+        places = ("api.subscriptions", "pages.subscriptions", "pages.message_actions")
         self.house.answers(monkeypatch, *(f"dlq.{place}.management" for place in places))
         monkeypatch.setattr("dlq.imports.operations.AmqpPublisher", lambda _account: Publisher())
         for module in ("dlq.pages.dead_letters.full_body", "dlq.api.full_body", "dlq.full_body.operations"):

@@ -219,7 +219,7 @@ from console.reasons import said
 from insights.runs.claim import claim_run
 from insights.models import PipelineRun
 run = UUID(sys.argv[1])
-assert take(run, timezone.now())
+assert claim_run(run, timezone.now())
 with transaction.atomic():
     PipelineRun.objects.filter(pk=run).update(problem=said("in the middle"))
     os.kill(os.getpid(), signal.SIGSTOP)

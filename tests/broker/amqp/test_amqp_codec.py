@@ -259,7 +259,8 @@ def test_damaged_bytes_are_read_or_undecodable_and_nothing_else(data: st.DataObj
 @pytest.mark.process
 def test_a_child_process_decodes_without_the_client_library() -> None:
     code = (
-        "import sys; from broker.amqp import codec, natural; natural.decode_natural(b'\\x00\\x53\\x77\\x40');"
+        "import sys; from broker.amqp import codec, python_values;"
+        "python_values.decode_natural(b'\\x00\\x53\\x77\\x40');"
         "sys.exit(any(name.split('.')[0] in ('proton', 'cproton', 'stomp') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
