@@ -1,5 +1,6 @@
 """Describes which servers are heard, and how they are asked to poll. Silence of a server counts only while we
-could have heard it: the MA's own absence must not move any run."""
+could have heard it: the MA's own absence must not move any run. After how long a server is lost says
+`agents.models.server.lost_before`."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

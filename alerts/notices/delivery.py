@@ -19,8 +19,9 @@ from console.processes import lock
 
 log = structlog.get_logger(__name__)
 
-# After the first, second, … attempt; the one after the last pause is the last attempt, a day after the first.
-PAUSES = tuple(timedelta(minutes=minutes) for minutes in (0.5, 2, 10, 30, 120, 360, 900))
+# After the first, second, … attempt. The one after the last pause is the last attempt, a little more than a
+# day after the first: a mail server that was away for a day loses nothing.
+PAUSES = tuple(timedelta(minutes=minutes) for minutes in (0.5, 2, 10, 30, 120, 360, 930))
 MOST_ATTEMPTS = len(PAUSES) + 1
 # Addresses that hang hold one worker for so long at a time, and never a second one.
 BUDGET_SECONDS = 20.0

@@ -126,7 +126,7 @@ def test_it_is_given_up_after_the_last_attempt_about_a_day_later(setting: Launch
 
     notice = Notice.objects.get()
     assert (notice.state, notice.attempts, len(hook.heard)) == ("failed", MOST_ATTEMPTS, MOST_ATTEMPTS)
-    assert timedelta(hours=22) < last - NOW < timedelta(hours=25)
+    assert timedelta(hours=24) < last - NOW < timedelta(hours=25)
 
 
 def test_two_workers_that_found_the_same_notice_do_not_send_it_twice(
