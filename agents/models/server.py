@@ -68,6 +68,7 @@ class Server(models.Model):
         _("duty"), max_length=10, choices=Duty.choices, default=Duty.ACTIVE, editable=False
     )
     duty_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
+    # Since the duty, its reason or its end was changed last.
     duty_since = models.DateTimeField(_("since"), null=True, editable=False)
     # Then it is back in service by itself.
     duty_until = models.DateTimeField(_("until"), null=True, editable=False)
