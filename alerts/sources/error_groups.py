@@ -18,8 +18,8 @@ from alerts.rules import AlertStep, Thresholds
 from console.ui.amounts import number
 from console.ui.page import link
 from failures.error_groups.merges import heads_of
+from failures.error_groups.queries import fingerprint_url
 from failures.error_groups.regressions import settings_of_returns
-from failures.links import fingerprint_url
 from failures.models import Fingerprint, FingerprintHour, KnownError
 
 # Of one alert; the page of the fingerprint has them all.

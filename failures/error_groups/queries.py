@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import F, Q, Sum
 
 from agents.models import Run
+from console.ui.page import link_to
 from failures.error_groups.rules import alone
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
 
@@ -309,3 +310,8 @@ def _tried_elsewhere(alikes: Collection[Alike], server: str) -> dict[str, int]:
     runs = Run.objects.filter(activation__in=shown).exclude(server__name=server).order_by()
     made = runs.values_list("activation__setting__key").annotate(made=Sum(F("handled") + F("failed")))
     return dict(made)
+
+
+def fingerprint_url(fingerprint: str) -> str:
+    """Puts it in the query: a KMA may send any text as a fingerprint."""
+    return link_to("fingerprint", fingerprint, "of")

@@ -17,9 +17,8 @@ from console.ui.page import link
 from console.ui.panels import Panel
 from failures.error_groups.known_errors import known_of
 from failures.error_groups.merges import heads_of
-from failures.error_groups.queries import Alike, counts_of_activation
+from failures.error_groups.queries import Alike, counts_of_activation, fingerprint_url
 from failures.error_groups.rules import Change, Difference, compare
-from failures.links import fingerprint_url
 from failures.models import KnownError
 from failures.pages.protocols import VIEW, protocols_url
 

@@ -17,10 +17,16 @@ from console.ui.amounts import spark
 from console.ui.page import link, needs, page
 from failures.error_groups.merges import members_of
 from failures.error_groups.operations import MAY_MERGE, MAY_WRITE
-from failures.error_groups.queries import Alike, hours_of, of_fingerprints, settings_of_groups, totals_of
+from failures.error_groups.queries import (
+    Alike,
+    fingerprint_url,
+    hours_of,
+    of_fingerprints,
+    settings_of_groups,
+    totals_of,
+)
 from failures.error_groups.regressions import older_since
 from failures.error_groups.rollup import fold_all
-from failures.links import fingerprint_url
 from failures.models import (
     Advice,
     FailureDelta,

@@ -19,8 +19,7 @@ from console.lists.keyset import keyset_page, list_page
 from console.ui.amounts import Spark, number, spark
 from console.ui.page import needs
 from failures.error_groups.merges import in_setting
-from failures.error_groups.queries import Total, hours_of, totals_of
-from failures.links import fingerprint_url
+from failures.error_groups.queries import Total, fingerprint_url, hours_of, totals_of
 from failures.models import Fingerprint, FoldMark, KnownError
 
 VIEW = "failures.view_fingerprint"

@@ -16,10 +16,16 @@ from agents.models import Activation, LaunchSetting, Server
 from console.lists.keyset import counted
 from console.ui.page import link
 from console.ui.panels import Panel
-from failures.error_groups.queries import Alike, Here, Pair, counts_of_activation, failures_on
+from failures.error_groups.queries import (
+    Alike,
+    Here,
+    Pair,
+    counts_of_activation,
+    failures_on,
+    fingerprint_url,
+)
 from failures.error_groups.rules import alone, oddity
 from failures.error_groups.splits import known_in
-from failures.links import fingerprint_url
 from failures.models import FailureProtocol, KnownError
 from failures.pages.protocol_table import is_ahead
 from failures.pages.protocols import VIEW, protocols_url

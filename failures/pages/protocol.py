@@ -14,9 +14,9 @@ from console.ui.page import link, needs, page
 from contract.fingerprint import is_library
 from contract.names import BROKERS_OWN
 from contract.records import REFUSED, derived_id
+from failures.error_groups.queries import fingerprint_url
 from failures.error_groups.splits import known_in
 from failures.intake.conflicts import conflicts_of
-from failures.links import fingerprint_url
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import case_url, skew_of
 from failures.pages.protocols import VIEW, protocols_url

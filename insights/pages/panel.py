@@ -18,7 +18,7 @@ from console.ui.page import link
 from console.ui.panels import Panel
 from console.ui.text import visible_html
 from contract.names import HISTORY_KEY
-from failures.links import fingerprint_url
+from failures.error_groups.queries import fingerprint_url
 from failures.pages.protocols import protocols_url
 from insights.models import ActivationHealth, BreakerSuggestion
 from insights.pages.charts import Bar, bar_chart

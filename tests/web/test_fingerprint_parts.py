@@ -12,11 +12,16 @@ from django.utils import timezone
 from agents.models import Run
 from console.operations.refusals import Refused
 from failures.error_groups import known_errors, merges, splits
-from failures.error_groups.queries import hours_of, of_fingerprints, settings_of_groups, totals_of
+from failures.error_groups.queries import (
+    fingerprint_url,
+    hours_of,
+    of_fingerprints,
+    settings_of_groups,
+    totals_of,
+)
 from failures.error_groups.rollup import fold_all
 from failures.error_groups.splits import known_in
 from failures.intake.batch import accept_batch
-from failures.links import fingerprint_url
 from failures.models import FailureGroup, FailureProtocol, Fingerprint, FingerprintAct, FingerprintChange
 from retention.erasure import protocols
 from tests.web import reports

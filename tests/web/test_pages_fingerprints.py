@@ -14,8 +14,8 @@ from console.audit.models import AuditEntry
 from console.operations.refusals import Refused
 from failures.error_groups import known_errors, merges
 from failures.error_groups.increments import note
+from failures.error_groups.queries import fingerprint_url
 from failures.error_groups.rollup import fold_all
-from failures.links import fingerprint_url
 from failures.models import FailureProtocol, Fingerprint, FingerprintChange, FoldMark, KnownError
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in

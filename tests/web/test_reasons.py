@@ -14,7 +14,6 @@ from agents.models import Pool, StateChange
 from console.reasons import NO_REASON, Reason, ReasonKind, said
 from contract import reasons as reported
 from dlq import reasons as of_dlq
-from failures import reasons as of_failures
 from insights import reasons as of_insights
 from tests.web.launching import delayed
 
@@ -91,17 +90,12 @@ def test_every_kind_says_the_same_parameters_in_both_languages(kind: ReasonKind)
             {"TRIPPED", "DISABLED", "FAILING", "BREAKER_COUNTS", "UNKNOWN"},
         ),
         (
-            "failures",
-            {name: str(kind.text) for name, kind in vars(of_failures).items() if is_kind(kind)},
-            set(),
-        ),
-        (
             "insights",
             {name: str(kind.text) for name, kind in vars(of_insights).items() if is_kind(kind)},
             set(),
         ),
     ],
-    ids=["agents", "kma", "dlq", "failures", "insights"],
+    ids=["agents", "kma", "dlq", "insights"],
 )
 def test_every_reason_that_is_given_has_the_parameters_of_its_kind(
     where: str, kinds: dict[str, str], by_table: set[str]

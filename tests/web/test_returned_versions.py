@@ -17,9 +17,9 @@ from alerts.models import Alert
 from alerts.sources import kind_of
 from contract.records import Protocol
 from failures.error_groups import known_errors, merges, splits
+from failures.error_groups.queries import fingerprint_url
 from failures.error_groups.rollup import fold_all
 from failures.intake.batch import accept_batch
-from failures.links import fingerprint_url
 from failures.models import KnownError
 from tests.web import reports
 
