@@ -81,7 +81,7 @@ def _give_back(setting: Any, every: int | None) -> float:
             raise RuntimeError("the job does not come to its end")
     seconds = time.monotonic() - began
     job.refresh_from_db()
-    expected = len(chosen) if chosen is not None else rows.count()
+    expected = len(chosen) if every else rows.count()
     if job.counts.get("given_back") != expected:
         raise RuntimeError(f"{job.counts} of {expected} letters: {job.state} {job.problem}")
     return expected / seconds

@@ -90,7 +90,7 @@ def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str
         one = kma_run.MessageRun(desired, "1", around)
         one.start()
         began = time.monotonic()
-        while not (one.report().connected and all(seat.ready for seat in pools[0]._seats)):
+        while not (one.report().connected and all(worker.ready for worker in pools[0]._workers)):
             _in_time(one, began)
             time.sleep(0.001)
         began = time.monotonic()
