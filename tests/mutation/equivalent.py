@@ -43,6 +43,17 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "contract/redelivery.py": {
         "_grown: 0 -> -1": "a delay below 0 is raised to 0 by the only caller",
     },
+    "dlq/edit/rules/values.py": {
+        "module: assert all((name.startswith(_ORIGIN_ANNOTATIONS) for name in (ANNOTATED_ORIG_ADDRESS, "
+        "ANNOTATED_ORIG_QUEUE, ANNOTATED_ORIG_MESSAGE_ID))) -> pass": (
+            "for the reader: the three names are constants that begin with it"
+        ),
+        "module: all((name.startswith(_ORIGIN_ANNOTATIONS) for name in (ANNOTATED_ORIG_ADDRESS, "
+        "ANNOTATED_ORIG_QUEUE, ANNOTATED_ORIG_MESSAGE_ID))) -> any((name.startswith(_ORIGIN_ANNOTATIONS) "
+        "for name in (ANNOTATED_ORIG_ADDRESS, ANNOTATED_ORIG_QUEUE, ANNOTATED_ORIG_MESSAGE_ID)))": (
+            "for the reader: the three names are constants that begin with it"
+        ),
+    },
     "failures/error_groups/rules.py": {
         "_difference: after > scaled -> after >= scaled": "equal ones are the same, which was decided before",
         "oddity: failing <= tried.keys() -> failing < tried.keys()": (
