@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlq.models import Action, LetterState
+from dlq.replay.preflight import rules
 from dlq.replay.preflight.rules import CODES, Letter, Policy, PreflightResult, ReplayTarget, Warning, judge
 
 GOOD = Letter(1, LetterState.DEAD, 10, "node-1", "orders", "v1:a", "ID:1", 1, "1.0", False)
@@ -200,3 +201,9 @@ def test_of_those_that_were_all_looked_at_no_more_can_go_than_go() -> None:
 def test_every_letter_either_goes_or_is_left_out(letters: list[Letter]) -> None:
     found = flight(*letters, policy=replace(BACK, muted_fingerprints=frozenset({"v1:a"})))
     assert found.going + sum(found.skipped.values()) == found.seen == found.total == len(letters)
+
+
+def test_what_rows_and_clients_keep_has_the_same_words_for_ever() -> None:
+    why = (rules.GONE, rules.HELD, rules.OUTSTANDING, rules.MUTED, rules.OFTEN, rules.COPY_SENT, rules.NO_ID)
+    assert why == ("gone", "held", "outstanding", "muted", "given_back_often", "edited_copy_sent", "no_id")
+    assert (rules.OTHER_BROKER, rules.NO_SUBSCRIPTION) == ("other_broker", "no_subscription")
