@@ -122,6 +122,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "dlq/replay/preflight/rules.py": {
         "_warnings: policy.one -> True": "a letter that goes has a doubt only where it was named alone",
+        "Policy.doubt: 0 -> -1": "one that was never replayed is below every bound, which is 0 at least",
     },
     "dlq/outcomes/rules.py": {
         "_chosen: 0 -> -1": "one case has one message key: all of its letters are weak, or none is",

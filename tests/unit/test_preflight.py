@@ -203,6 +203,16 @@ def test_every_letter_either_goes_or_is_left_out(letters: list[Letter]) -> None:
     assert found.going + sum(found.skipped.values()) == found.seen == found.total == len(letters)
 
 
+def test_while_nobody_knows_the_broker_letters_of_any_go() -> None:
+    nodes = ("node-1", "node-2", "mutant")
+    assert [Policy(Action.GIVE_BACK).why_not(GOOD._replace(node_id=node)) for node in nodes] == ["", "", ""]
+
+
+def test_an_id_may_be_0_and_what_never_came_back_did_not_come_back_too_often() -> None:
+    assert BACK.why_not(GOOD._replace(number=0)) == ""
+    assert replace(BACK, often=0).why_not(GOOD) == ""
+
+
 def test_what_rows_and_clients_keep_has_the_same_words_for_ever() -> None:
     why = (rules.GONE, rules.HELD, rules.OUTSTANDING, rules.MUTED, rules.OFTEN, rules.COPY_SENT, rules.NO_ID)
     assert why == ("gone", "held", "outstanding", "muted", "given_back_often", "edited_copy_sent", "no_id")

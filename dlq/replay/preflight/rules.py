@@ -73,9 +73,9 @@ class Letter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`node_id`: the broker that is asked, empty while nobody knows. `muted_*`: faults that are known now.
-    `returns`: how often messages were replayed without success, of those that may have been too often.
-    `copied`: dead letters in the trash whose edited copy was replayed."""
+    """`node_id`: the broker that is asked, empty while nobody knows. `muted_*`: faults that are known now,
+    none of them empty. `returns`: how often messages were replayed without success, of those that may have
+    been too often. `copied`: dead letters in the trash whose edited copy was replayed."""
 
     action: str
     one: bool = False
@@ -110,11 +110,10 @@ class Policy:
         return OFTEN if self.action == Action.GIVE_BACK and returned > self.often else ""
 
     def _muted(self, letter: Letter) -> bool:
-        by_message = bool(letter.message_key) and letter.message_key in self.muted_messages
         return (
             self.muted_all
-            or by_message
-            or (letter.fingerprint in self.muted_fingerprints and letter.fingerprint != "")
+            or letter.message_key in self.muted_messages
+            or letter.fingerprint in self.muted_fingerprints
         )
 
 
