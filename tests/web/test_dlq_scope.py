@@ -21,7 +21,7 @@ from dlq.reasons import FAILING
 from dlq.replay.creation import begin_replay
 from dlq.replay.preflight.rules import CODES
 from dlq.replay.requests import Options, ReplayRequest
-from dlq.replay.scopes import frozen
+from dlq.replay.scopes import frozen, policy_for, read
 from dlq.replay.worker import endings
 from dlq.replay.worker.pacer import rate_allows
 from dlq.replay.worker.step import ReplayWorker
@@ -245,3 +245,14 @@ def test_a_refusal_is_kept_with_its_letter_only(orders: LaunchSetting, root: Use
         )
     kept = list(AuditEntry.objects.order_by("pk").values_list("letter", flat=True))
     assert set(kept) <= ({7, None} if "letters" in path else {None})
+
+
+@pytest.mark.parametrize("named", [{"message_key": "ID:7"}, {"fingerprint": "v1:a"}])
+def test_a_fault_of_one_message_or_kind_mutes_no_letter_that_has_neither(named: dict[str, str]) -> None:
+    KnownFault.objects.create(setting_key="orders", **named)
+    row = letters.dead("orders", 8)
+    DeadLetter.objects.filter(pk=row.pk).update(message_key="", fingerprint="")
+    policy = policy_for("orders", Action.GIVE_BACK, now=timezone.now())
+    assert [policy.why_not(letter) for letter in read(DeadLetter.objects.all())] == [""]
+    DeadLetter.objects.filter(pk=row.pk).update(**named)
+    assert [policy.why_not(letter) for letter in read(DeadLetter.objects.all())] == ["muted"]
