@@ -25,7 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("console.urls")),
-    path("api/v1/", include("agents.api.urls")),
+    path("api/v1/", include("agents.urls")),
     path("api/v1/", include("failures.api.urls")),
     path("api/v1/", include("dlq.api.urls")),
     path("api/v1/", include("alerts.api.urls")),

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-import agents.pages.urls
+import agents.urls
 import alerts.pages.urls
 import console.urls
 import dlq.pages.urls
@@ -32,7 +32,7 @@ def register() -> None:
 # In the order of their addresses: the first that fits is taken.
 PAGES = (
     console.urls,
-    agents.pages.urls,
+    agents.urls,
     failures.pages.urls,
     dlq.pages.urls,
     alerts.pages.urls,

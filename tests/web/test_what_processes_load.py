@@ -37,7 +37,7 @@ def test_a_process_without_addresses_loads_no_page() -> None:
 
 def test_workers_can_share_what_their_master_has_loaded() -> None:
     found = loading("ma_site.wsgi")
-    assert "agents.pages.urls" in found["loaded"], "before the first request"
+    assert "agents.urls" in found["loaded"], "before the first request"
     assert not found["connected"], "several processes would write on one connection"
     assert found["threads"] == ["MainThread"], "a thread stays in the process that began it"
 
