@@ -1,14 +1,59 @@
-"""Every address of the MA. The API lives under /api/v1/, the admin site is the rest."""
+"""Every address of the MA. The API lives under /api/v1/, pages and forms of the admin site are the rest."""
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, include, path, re_path
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+import agents.urls
+import alerts.pages.urls
+import console.urls
+import dlq.pages.urls
+import failures.pages.urls
+import insights.pages.urls
+import retention.pages
 from console.rest.errors import unknown_address
+from console.ui.page import Tab, add_page, add_tab
 from ma_site.health import health
-from ma_site.pages import urls
+from ma_site.pages import overview
+from ma_site.pages.health import VIEW as HEALTH
+from ma_site.pages.health import health_page
+
+
+def register() -> None:
+    add_tab(Tab("overview", _("Overview"), "admin:index", 10))
+    add_tab(Tab("settings", _("Settings"), "admin:settings", 20, overview.VIEW))
+    add_tab(Tab("health", _("Health"), "admin:health", 80, HEALTH))
+    add_tab(Tab("docs", _("API"), "docs", 90))
+    add_tab(Tab("records", pgettext_lazy("a tab", "Administration"), "admin:records", 100, apart=True))
+    add_page("settings/", overview.setting_list, "settings")
+    add_page("health/", health_page, "health")
+
+
+# -- registers every page and form of the site, once ---------------------------------------------------------
+# The addresses need them; processes without addresses do not.
+
+
+# In the order of their addresses: the first that fits is taken.
+PAGES = (
+    console.urls,
+    agents.urls,
+    failures.pages.urls,
+    dlq.pages.urls,
+    alerts.pages.urls,
+    retention.pages,
+    insights.pages.urls,
+)
+
+
+def register_pages() -> None:
+    for pages in PAGES:
+        pages.register()
+    register()
+    admin.autodiscover()
 
 
 def favicon(request: HttpRequest) -> HttpResponseRedirect:
@@ -16,7 +61,7 @@ def favicon(request: HttpRequest) -> HttpResponseRedirect:
     return HttpResponseRedirect(static("ma/icon.svg"))
 
 
-urls.register_pages()
+register_pages()
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/", health, name="health"),
