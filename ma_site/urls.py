@@ -9,7 +9,7 @@ from django.utils.translation import pgettext_lazy
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 import agents.urls
-import alerts.pages.urls
+import alerts.urls
 import console.urls
 import dlq.pages.urls
 import failures.pages.urls
@@ -43,7 +43,7 @@ PAGES = (
     agents.urls,
     failures.pages.urls,
     dlq.pages.urls,
-    alerts.pages.urls,
+    alerts.urls,
     retention.pages,
     insights.pages.urls,
 )
@@ -73,7 +73,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("agents.urls")),
     path("api/v1/", include("failures.api.urls")),
     path("api/v1/", include("dlq.api.urls")),
-    path("api/v1/", include("alerts.api.urls")),
+    path("api/v1/", include("alerts.urls")),
     path("api/v1/", include("insights.api")),
     re_path(r"^api/(?P<path>.*)$", unknown_address),
     path("", admin.site.urls),

@@ -1,7 +1,10 @@
-"""Registers the pages of this app, and its panels on pages of the one below."""
+"""Addresses of this app: its pages and panels, which `register` adds, and its routes under /api/v1/."""
 
 from django.utils.translation import gettext_lazy as _
+from rest_framework.routers import SimpleRouter
 
+from alerts.api.alerts import AlertViewSet
+from alerts.api.notice_targets import TargetViewSet
 from alerts.notices.operations import SendTest
 from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.pages import alerts, notices
@@ -24,3 +27,10 @@ def register() -> None:
     panels.register_panel("setting_notes", 10, alerts.notes_of_setting)
     panels.register_panel("setting", 90, notices.panel_of_setting)
     panels.register_panel("trip_side", 10, notices.panel_of_trip)
+
+
+router = SimpleRouter()
+router.register("alerts", AlertViewSet, basename="api-alert")
+router.register("notice-targets", TargetViewSet, basename="api-notice-target")
+
+urlpatterns = router.urls
