@@ -12,7 +12,7 @@ import agents.urls
 import alerts.urls
 import console.urls
 import dlq.pages.urls
-import failures.pages.urls
+import failures.urls
 import insights.pages.urls
 import retention.pages
 from console.rest.errors import unknown_address
@@ -41,7 +41,7 @@ def register() -> None:
 PAGES = (
     console.urls,
     agents.urls,
-    failures.pages.urls,
+    failures.urls,
     dlq.pages.urls,
     alerts.urls,
     retention.pages,
@@ -71,7 +71,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("console.urls")),
     path("api/v1/", include("agents.urls")),
-    path("api/v1/", include("failures.api.urls")),
+    path("api/v1/", include("failures.urls")),
     path("api/v1/", include("dlq.api.urls")),
     path("api/v1/", include("alerts.urls")),
     path("api/v1/", include("insights.api")),

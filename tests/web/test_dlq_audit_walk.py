@@ -18,7 +18,7 @@ from console.ui import page as consoles
 from dlq.api.urls import urlpatterns
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.message_action import WaitingAction
-from failures.api import urls as failures
+from failures import urls as failures
 from ma_site import urls  # noqa: F401  # they bring the pages
 from tests.web import letters, reports
 

@@ -1,11 +1,16 @@
-"""Registers the pages and panels of this app."""
+"""Addresses of this app: its pages and panels, which `register` adds, and its routes under /api/v1/."""
 
+from django.urls import path
 from django.utils.translation import gettext_lazy as _
+from rest_framework.routers import SimpleRouter
 
 from console.audit.refusals import LOOKS_BESIDE_FILES, audited
 from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
+from failures.api.fingerprints import FingerprintViewSet
+from failures.api.intake import RecordIntake
+from failures.api.protocols import ExportProtocols, OneProtocol, ProtocolList
 from failures.error_groups.operations import FINGERPRINT_OPERATIONS
 from failures.pages.breaker import breaker_panel, trip_panel
 from failures.pages.difference import difference_panel
@@ -18,6 +23,7 @@ from failures.pages.protocols import VIEW, export_page, protocol_list, protocol_
 from failures.pages.reports import server_panel
 from failures.pages.what_if import what_if_page, what_if_panel
 from failures.protocols.exporting import EXPORT
+from failures.saved_filters import OneSavedProtocolFilter, SavedProtocolFilters
 from failures.saved_filters import pages as saved_filter_pages
 
 
@@ -42,3 +48,21 @@ def register() -> None:
     panels.register_panel("activation", 10, activation_panel)
     panels.register_panel("activation", 20, difference_panel)
     panels.register_panel("setting", 10, setting_panel)
+
+
+router = SimpleRouter()
+router.register("fingerprints", FingerprintViewSet, basename="fingerprint")
+
+
+class ProtocolsRoute(RecordIntake, ProtocolList):
+    """KMAs bring records, people look at protocols."""
+
+
+urlpatterns = [
+    path("protocols/", ProtocolsRoute.as_view(), name="protocols"),
+    path("protocols/export/", ExportProtocols.as_view(), name="export-protocols"),
+    path("protocols/saved/", SavedProtocolFilters.as_view(), name="saved-views"),
+    path("protocols/saved/<int:pk>/", OneSavedProtocolFilter.as_view(), name="saved-view"),
+    path("protocols/<uuid:pk>/", OneProtocol.as_view(), name="protocol"),
+    *router.urls,
+]
