@@ -11,7 +11,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 import agents.urls
 import alerts.urls
 import console.urls
-import dlq.pages.urls
+import dlq.urls
 import failures.urls
 import insights.pages.urls
 import retention.pages
@@ -42,7 +42,7 @@ PAGES = (
     console.urls,
     agents.urls,
     failures.urls,
-    dlq.pages.urls,
+    dlq.urls,
     alerts.urls,
     retention.pages,
     insights.pages.urls,
@@ -72,7 +72,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("console.urls")),
     path("api/v1/", include("agents.urls")),
     path("api/v1/", include("failures.urls")),
-    path("api/v1/", include("dlq.api.urls")),
+    path("api/v1/", include("dlq.urls")),
     path("api/v1/", include("alerts.urls")),
     path("api/v1/", include("insights.api")),
     re_path(r"^api/(?P<path>.*)$", unknown_address),

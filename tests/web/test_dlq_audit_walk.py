@@ -15,9 +15,9 @@ from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
 from console.audit.text import ACTIONS
 from console.ui import page as consoles
-from dlq.api.urls import urlpatterns
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.message_action import WaitingAction
+from dlq.urls import urlpatterns
 from failures import urls as failures
 from ma_site import urls  # noqa: F401  # they bring the pages
 from tests.web import letters, reports

@@ -1,6 +1,10 @@
-"""Registers the pages and panels of this app."""
+"""Addresses of this app: its pages and panels, which `register` adds, and its routes under /api/v1/."""
 
+from typing import Any
+
+from django.urls import path
 from django.utils.translation import gettext_lazy as _
+from rest_framework.routers import SimpleRouter
 
 from agents.hooks import trip_takers
 from agents.pools.rights import may_anywhere
@@ -10,6 +14,23 @@ from console.ui import panels
 from console.ui.page import Tab, View, add_page, add_tab
 from dlq import rights, saved_filters
 from dlq.annotations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
+from dlq.api.annotations import Faults, Notes, Takings
+from dlq.api.dead_letters import Letters, OneLetter
+from dlq.api.edit import EditLetter, EditLetters
+from dlq.api.files import ExportLetters, Imports
+from dlq.api.foreign_queues import ForeignQueue, ForeignQueues
+from dlq.api.full_body import WholeBody, WholeLetter
+from dlq.api.groups import DeadLetterGroups
+from dlq.api.preflight import Preflight
+from dlq.api.replays import ReplayItems, Replays, ReplayViewSet
+from dlq.api.subscriptions import (
+    BlockingMessage,
+    OneWaitingAction,
+    StopWaiting,
+    Waiting,
+    WaitingActions,
+    WaitingItems,
+)
 from dlq.exports import EXPORT
 from dlq.full_body.operations import CancelFetch, FetchBody
 from dlq.models import Action
@@ -21,6 +42,7 @@ from dlq.pages.queues import setting_panel
 from dlq.queues.operations import UnfollowQueue
 from dlq.replay.creation import CODES, EDIT_OF_ONE
 from dlq.replay.operations import ON_REPLAYS, SEE_REPLAYS
+from dlq.saved_filters import OneSavedLetterFilter, SavedLetterFilters
 from dlq.subscriptions.operations import CancelAction, GiveUpBlocked
 
 # The first that fits an address is taken. Its refusals have its name in the audit, or the last of these.
@@ -81,3 +103,40 @@ def register() -> None:
     panels.register_panel("setting", 20, setting_panel)
     panels.register_panel("trip", 20, trip_panel)
     trip_takers.implement(takers_of_trips)
+
+
+LISTED: dict[str, Any] = {"get": "list", "post": "create"}
+router = SimpleRouter(use_regex_path=False)
+router.register("replays", ReplayViewSet, basename="replay")
+
+urlpatterns = [
+    *router.urls,
+    path("dead-letters/", Letters.as_view(), name="dead-letters"),
+    path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
+    path("dead-letters/<int:pk>/whole/", WholeLetter.as_view(), name="dead-letter-whole"),
+    path("dead-letters/<int:pk>/whole/body/", WholeBody.as_view(), name="dead-letter-whole-body"),
+    path("dead-letters/<int:pk>/edit/", EditLetter.as_view(), name="dead-letter-edit"),
+    path("dead-letters/edit/", EditLetters.as_view(), name="dead-letters-edit"),
+    path("dead-letter-groups/", DeadLetterGroups.as_view(), name="dead-letter-groups"),
+    path("foreign-queues/", ForeignQueues.as_view(), name="foreign-queues"),
+    path("foreign-queues/<int:pk>/", ForeignQueue.as_view(), name="foreign-queue"),
+    path("dead-letters/export/", ExportLetters.as_view(), name="dead-letters-export"),
+    path("imports/", Imports.as_view(), name="imports"),
+    path("known-faults/", Faults.as_view(LISTED), name="known-faults"),
+    path("known-faults/<int:pk>/end/", Faults.as_view({"post": "unmute"}), name="known-fault-end"),
+    path("notes/", Notes.as_view(LISTED), name="notes"),
+    path("preflight/", Preflight.as_view(), name="preflight"),
+    path("replays/", Replays.as_view(), name="replays"),
+    path("replays/<uuid:pk>/letters/", ReplayItems.as_view(), name="replay-letters"),
+    path("saved-filters/", SavedLetterFilters.as_view(), name="saved-filters"),
+    path("saved-filters/<int:pk>/", OneSavedLetterFilter.as_view(), name="saved-filter"),
+    path("takings/", Takings.as_view(LISTED), name="takings"),
+    path("takings/<int:pk>/end/", Takings.as_view({"post": "end"}), name="taking-end"),
+    path("takings/<int:pk>/hand-over/", Takings.as_view({"post": "hand_over"}), name="taking-hand-over"),
+    path("settings/<str:key>/waiting/", Waiting.as_view(), name="waiting"),
+    path("settings/<str:key>/blocking/", BlockingMessage.as_view(), name="blocking"),
+    path("waiting-actions/", WaitingActions.as_view(), name="waiting-actions"),
+    path("waiting-actions/<uuid:pk>/", OneWaitingAction.as_view(), name="waiting-action"),
+    path("waiting-actions/<uuid:pk>/messages/", WaitingItems.as_view(), name="waiting-action-messages"),
+    path("waiting-actions/<uuid:pk>/stop/", StopWaiting.as_view(), name="waiting-action-stop"),
+]
