@@ -4,10 +4,8 @@ found."""
 from typing import Any
 
 from django.db.models import Model, QuerySet
-from django.urls import path
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import generics, mixins, serializers, status
-from rest_framework.routers import SimpleRouter
 from rest_framework.viewsets import GenericViewSet
 
 from console.operations.rest import Answer, OperationsMixin
@@ -125,15 +123,3 @@ def _view(name: str, model: type[Model]) -> type[generics.ListAPIView[Any]]:
     return extend_schema_view(get=extend_schema(operation_id=f"insights_{name}", parameters=[InsightQuery]))(
         Rows
     )
-
-
-router = SimpleRouter()
-router.register("pipeline-runs", PipelineRunViewSet, basename="pipeline-run")
-urlpatterns = [
-    path("insights/", Insights.as_view(), name="insights"),
-    *(
-        path(f"insights/{table.replace('_', '-')}/", view.as_view(), name=f"insights-{table}")
-        for table, view in views().items()
-    ),
-    *router.urls,
-]

@@ -13,7 +13,7 @@ import alerts.urls
 import console.urls
 import dlq.urls
 import failures.urls
-import insights.pages.urls
+import insights.urls
 import retention.pages
 from console.rest.errors import unknown_address
 from console.ui.page import Tab, add_page, add_tab
@@ -45,7 +45,7 @@ PAGES = (
     dlq.urls,
     alerts.urls,
     retention.pages,
-    insights.pages.urls,
+    insights.urls,
 )
 
 
@@ -74,7 +74,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("failures.urls")),
     path("api/v1/", include("dlq.urls")),
     path("api/v1/", include("alerts.urls")),
-    path("api/v1/", include("insights.api")),
+    path("api/v1/", include("insights.urls")),
     re_path(r"^api/(?P<path>.*)$", unknown_address),
     path("", admin.site.urls),
 ]

@@ -1,10 +1,13 @@
-"""Registers the pages and panels of this app."""
+"""Addresses of this app: its pages and panels, which `register` adds, and its routes under /api/v1/."""
 
+from django.urls import path
 from django.utils.translation import gettext_lazy as _
+from rest_framework.routers import SimpleRouter
 
 from console.operations.web import add_operations
 from console.ui import panels
 from console.ui.page import Tab, add_page, add_tab
+from insights.api import Insights, PipelineRunViewSet, views
 from insights.pages.insights import insight_table, insights_page
 from insights.pages.panel import insight_panel
 from insights.pages.run import VIEW, run_bar, run_page
@@ -19,3 +22,15 @@ def register() -> None:
     add_page("insights/runs/<uuid:pk>/", run_page, "pipeline_run")
     add_page("insights/tables/<slug:name>/", insight_table, "insight_table")
     panels.register_panel("setting_whole", 20, insight_panel)
+
+
+router = SimpleRouter()
+router.register("pipeline-runs", PipelineRunViewSet, basename="pipeline-run")
+urlpatterns = [
+    path("insights/", Insights.as_view(), name="insights"),
+    *(
+        path(f"insights/{table.replace('_', '-')}/", view.as_view(), name=f"insights-{table}")
+        for table, view in views().items()
+    ),
+    *router.urls,
+]
