@@ -21,7 +21,8 @@ import django
 django.setup()
 import {module}
 from django.db import connection
-loaded = [name for name in sys.modules if name.endswith(("pages.urls", ".admin.settings", ".api.urls"))]
+ours = [name for name in sys.modules if not name.startswith(("django", "rest_framework"))]
+loaded = [name for name in ours if name.endswith((".urls", ".admin.settings"))]
 print(json.dumps({{
     "loaded": sorted(loaded),
     "connected": connection.connection is not None,
