@@ -62,10 +62,10 @@ def _give_back(setting: Any, every: int | None) -> float:
     from django.contrib.auth.models import User
     from django.utils import timezone
 
-    from console.tasks import run_job
     from dlq.models import Action, DeadLetter, ReplayJob, Scope
     from dlq.replay.creation import create_job
     from dlq.replay.requests import ReplayRequest
+    from ma_site.tasks import run_job
 
     person = User.objects.get_or_create(username="bench")[0]
     rows = DeadLetter.objects.filter(setting_key=setting.key).order_by("pk")

@@ -72,10 +72,10 @@ def _give_back(setting: object) -> None:
     from django.utils import timezone
 
     from console.jobs import worker
-    from console.tasks import run_job
     from dlq.models import OPEN_JOBS, ReplayJob
     from dlq.replay.creation import create_job
     from dlq.replay.requests import ReplayRequest
+    from ma_site.tasks import run_job
 
     setattr(worker, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
     by = User.objects.create_user("bench-heap")

@@ -1,10 +1,107 @@
-"""Short steps for a worker that need the whole site."""
+"""Celery tasks of the whole site: short steps for a worker. Each may run twice; the rows say what is still
+to do. When each runs is in the settings; those of dead letters are in `dlq.tasks`."""
+
+from itertools import chain
 
 from celery import shared_task
 from django.utils import timezone
 
+from agents.activations.drains import watch_drains
+from agents.destinations.policies import watch_policies
+from agents.provisioning.provision import provision_setting
+from agents.provisioning.subscriptions import watch_subscriptions
+from agents.reconciler import tend
+from agents.schedules.tick import tick
 from agents.site.components import measure
 from agents.site.sign_ins import forget_old_counters
+from alerts.evaluation import evaluate_all
+from alerts.notices.delivery import send_due
+from console import hooks
+from console.jobs.worker import RUN_TASK, kind_of, run, start_due
+from failures.error_groups.regressions import forget_versions
+from failures.error_groups.rollup import fold_all, forget_hours
+from insights.archive.planning import settle_all
+from insights.runs import reaper
+from retention.worker import run_retention_turn
+
+
+@shared_task(name=RUN_TASK)
+def run_job(kind: str, pk: str) -> None:
+    """Works on a job for a while, unless somebody else does."""
+    run(next(each for each in chain(*hooks.job_workers()) if kind_of(each.model) == kind), pk, timezone.now())
+
+
+@shared_task(name="console.start_jobs")
+def start_jobs() -> None:
+    """Jobs of every kind that nobody works on."""
+    for worker in chain(*hooks.job_workers()):
+        start_due(worker, timezone.now())
+
+
+@shared_task(name="agents.tend")
+def tend_task() -> None:
+    tend(timezone.now())
+
+
+@shared_task(name="agents.watch_drains")
+def watch_drains_task() -> None:
+    watch_drains(timezone.now())
+
+
+@shared_task(name="agents.watch_subscriptions")
+def watch_subscriptions_task() -> None:
+    watch_subscriptions(timezone.now())
+
+
+@shared_task(name="agents.watch_policies")
+def watch_policies_task() -> None:
+    watch_policies(timezone.now())
+
+
+@shared_task(name="agents.provision")
+def provision(setting_id: int) -> None:
+    provision_setting(setting_id)
+
+
+@shared_task(name="agents.tick")
+def tick_task(schedule_id: int) -> None:
+    """Starts when a window begins: reading all schedules would find it some seconds late."""
+    tick(schedule_id, timezone.now())
+
+
+@shared_task(name="failures.fold")
+def fold_task() -> None:
+    fold_all(timezone.now())
+    forget_hours(timezone.now())
+    forget_versions(timezone.now())
+
+
+@shared_task(name="alerts.send_notices")
+def send_notices_task() -> None:
+    send_due(timezone.now())
+
+
+@shared_task(name="alerts.evaluate")
+def evaluate_task() -> None:
+    evaluate_all(timezone.now())
+
+
+@shared_task(name="insights.settle")
+def settle_task() -> None:
+    """Retention deletes what is in settled blocks: it need not wait for the next run."""
+    settle_all(timezone.now())
+
+
+@shared_task(name="insights.pipeline")
+def pipeline_task() -> None:
+    """Begins the nightly run, starts the process of one that waits, ends one whose process is gone."""
+    reaper.tend(timezone.now())
+
+
+@shared_task(name="retention.run")
+def retention_task() -> None:
+    """Beat asks often; mostly there is nothing to do yet."""
+    run_retention_turn(timezone.now())
 
 
 @shared_task(name="ma_site.measure")

@@ -10,13 +10,13 @@ from agents.models import LaunchSetting
 from console.audit.log import Person
 from console.jobs.job import Job
 from console.jobs.worker import Worker, claim, held
-from console.tasks import run_job
 from dlq.index.broker import LetterQueues
 from dlq.models import ReplayJob
 from dlq.replay.creation import create_job
 from dlq.replay.requests import ReplayRequest
 from dlq.replay.worker.step import ReplayWorker
 from dlq.subscriptions.worker import MessageActionWorker
+from ma_site.tasks import run_job
 
 J = TypeVar("J", bound=Job)
 

@@ -23,7 +23,6 @@ from broker.memory.broker import MemoryBroker
 from broker.memory.filters import Predicate
 from broker.memory.store import Reference, Store, StoredQueue
 from broker.port import BrokerError, Delivery, Message, Settle
-from console.tasks import start_jobs
 from contract.message_key import message_key
 from contract.records import ReplayOutcome
 from contract.redelivery import RedeliveryPolicy
@@ -35,6 +34,7 @@ from dlq.index.sweep import Sweep
 from dlq.index.walk import Walk
 from dlq.models import LetterReport, ReplayJob
 from dlq.outcomes import settlement
+from ma_site.tasks import start_jobs
 from tests.dlq.dying import NONE, Died, Instructions, Trouble, Wire
 from tests.web import reports
 

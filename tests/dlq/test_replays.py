@@ -14,7 +14,6 @@ from console.audit.models import AuditEntry
 from console.jobs.worker import claim
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said
-from console.tasks import start_jobs
 from contract.typed import Typed
 from dlq import tasks
 from dlq.index.broker import LetterQueues
@@ -22,6 +21,7 @@ from dlq.index.walk import WalkIncomplete
 from dlq.models import DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, Scope, SliceState
 from dlq.replay.rules import slices
 from failures.intake.batch import accept_batch
+from ma_site.tasks import start_jobs
 from tests.dlq.jobs import begun, carry_out, replays, run_replay, taken
 from tests.dlq.stage import Stage
 from tests.web import reports

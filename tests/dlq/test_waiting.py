@@ -17,7 +17,6 @@ from console.jobs.worker import held, run
 from console.operations.operation import perform
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said
-from console.tasks import start_jobs
 from contract.names import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
@@ -30,6 +29,7 @@ from dlq.subscriptions import worker as subscriptions_worker
 from dlq.subscriptions.operations import BY_KIND, CancelAction
 from dlq.subscriptions.queries import Heads
 from dlq.subscriptions.requests import Selection, listed_messages
+from ma_site.tasks import start_jobs
 from tests.broker.houses import eventually
 from tests.dlq.jobs import actions, begun, carry_out, replays, run_waiting, taken
 from tests.dlq.stage import Seen, Stage

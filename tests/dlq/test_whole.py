@@ -81,7 +81,7 @@ def test_a_cancelled_fetch_stores_nothing(stage: Stage, monkeypatch: pytest.Monk
 
 
 RUN = """
-from console.tasks import run_job
+from ma_site.tasks import run_job
 from dlq.models import WholeFetch
 WholeFetch.objects.update(lease_until=None)
 run_job("dlq.wholefetch", str(WholeFetch.objects.get().pk))

@@ -25,7 +25,6 @@ from console.broker import management
 from console.jobs import worker
 from console.operations.operation import perform
 from console.operations.refusals import Refused
-from console.tasks import start_jobs
 from dlq import tasks
 from dlq.index import sweep
 from dlq.index.broker import letter_queues
@@ -43,6 +42,7 @@ from dlq.replay.requests import Options, ReplayRequest
 from dlq.replay.rules import slices
 from dlq.replay.worker import mover, planner
 from dlq.search.words import TABLE
+from ma_site.tasks import start_jobs
 from retention.erasure import operations
 from retention.erasure.protocols import ErasureTarget
 from tests.dlq.jobs import begun, run_replay

@@ -15,7 +15,6 @@ from console.audit.models import AuditEntry
 from console.jobs.worker import held
 from console.operations.refusals import Refused
 from console.reasons import said
-from console.tasks import start_jobs
 from dlq.models import Action, DeadLetter, JobState, KnownFault, ReplayJob, Scope
 from dlq.reasons import FAILING
 from dlq.replay.creation import begin_replay
@@ -26,6 +25,7 @@ from dlq.replay.worker import endings
 from dlq.replay.worker.pacer import rate_allows
 from dlq.replay.worker.step import ReplayWorker
 from dlq.search.filter import LetterFilter
+from ma_site.tasks import start_jobs
 from tests.dlq.jobs import begun, run_replay
 from tests.web import letters, reports
 

@@ -24,9 +24,9 @@ from console.jobs.worker import (
     start_due,
 )
 from console.reasons import NO_REASON, said
-from console.tasks import run_job, start_jobs
 from dlq.models import ReplayJob
 from dlq.models.message_action import WaitingAction
+from ma_site.tasks import run_job, start_jobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 Step = Callable[[ReplayJob], bool | Wait]
