@@ -1,12 +1,15 @@
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
+from console.audit import text
+
 
 class InsightsConfig(AppConfig):
     name = "insights"
     verbose_name = _("Insights")
 
     def ready(self) -> None:
-        from insights import (
-            audit_codes,  # noqa: F401 - words of what entries hold
-        )
+        """Declares the words of what entries of the audit hold."""
+        text.ACTIONS.declare({"archive.verify": _("read the archive again")})
+        text.COUNTS.declare({"blocks": _("blocks")})
+        text.DETAILS.declare({"anew": _("everything anew"), "day": _("day"), "jobs": _("jobs")})

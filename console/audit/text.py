@@ -1,5 +1,5 @@
-"""Words for what entries hold as codes. Every app declares its own in its `audit_codes`; what nobody has
-declared is shown as it is stored."""
+"""Words for what entries hold as codes. Every app declares its own in its `audit_codes`, or in its `apps`
+where they are few; what nobody has declared is shown as it is stored."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
