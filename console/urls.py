@@ -6,8 +6,7 @@ from django.utils.translation import gettext_lazy as _
 from console.audit import web as audit
 from console.audit.api import Audit
 from console.operations.web import add_operations
-from console.tokens.api import ApiTokens
-from console.tokens.operations import RevokeToken
+from console.tokens.operations import ApiTokens, RevokeToken
 from console.ui.page import Tab, add_page, add_tab
 
 urlpatterns = [

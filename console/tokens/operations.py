@@ -1,14 +1,17 @@
-"""Describes what people do with a token: revoke it."""
+"""Describes what people do with a token: revoke it, on a page or over REST."""
 
 from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from rest_framework import mixins, serializers
+from rest_framework.viewsets import GenericViewSet
 
 from console.audit import text as words
 from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question
 from console.operations.resource import Resource
+from console.operations.rest import OperationsMixin
 from console.tokens.models import ApiToken
 
 words.DETAILS.declare({"user": _("user")})
@@ -55,3 +58,18 @@ class RevokeToken(RevokesToken):
 
     def detail(self, token: ApiToken) -> dict[str, Any]:
         return {"user": token.user.get_username(), "name": token.name}
+
+
+class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
+    user = serializers.CharField(source="user.username", read_only=True)
+
+    class Meta:
+        model = ApiToken
+        fields = ("id", "user", "name", "created_at", "last_used_at", "revoked_at")
+        read_only_fields = fields
+
+
+class ApiTokens(OperationsMixin, mixins.ListModelMixin, GenericViewSet[Any]):
+    queryset = ApiToken.objects.select_related("user").order_by("pk")
+    serializer_class = ApiTokenSerializer
+    operations = {RevokeToken: None}

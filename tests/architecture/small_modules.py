@@ -26,7 +26,6 @@ REASONS = {
     "console/jobs/crash.py": "a place of its own, which tests replace",
     "console/operations/refusals.py": SEAM,
     "console/rest/body_limits.py": EARLY,
-    "console/tokens/api.py": "the route of the tokens",
     "console/tokens/operations.py": VERBS,
     "dlq/index/rules.py": RULE,
     "dlq/replay/rules/speed.py": RULE,
