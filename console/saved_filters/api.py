@@ -11,10 +11,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.audit.refusals import Audited
+from console.models import SavedFilter
 from console.operations.operation import Operation, perform
 from console.operations.rest import as_problems
 from console.rest.serializers import BodySerializer
-from console.saved_filters.models import SavedFilter
 from console.saved_filters.operations import (
     LONGEST_NAME,
     LONGEST_QUERY,

@@ -15,11 +15,11 @@ from django.utils.translation import gettext_lazy
 
 from console.audit import text as words
 from console.filters import ListFilter
+from console.models import SavedFilter
 from console.operations.inputs import Flag, OtherText, TextInput
 from console.operations.operation import Act, Done, Operation
 from console.operations.refusals import Refused, WronglyAsked
 from console.operations.resource import Resource
-from console.saved_filters.models import SavedFilter
 from console.ui.text import INVISIBLE
 from contract.text import storable
 

@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from console.models import SavedFilter
 from console.operations.web import FormPage
-from console.saved_filters.models import SavedFilter
 from console.saved_filters.operations import MOST, ChangeFilter, DeleteFilter, SavedFilters, SaveFilter
 from console.ui.page import Text, View, add_page, link, page
 

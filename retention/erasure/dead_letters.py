@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
-from console.saved_filters.models import SavedFilter
+from console.models import SavedFilter
 from dlq.index.broker import LetterQueues
 from dlq.models import (
     DeadLetter,

@@ -13,7 +13,7 @@ from broker.management.desired_topology import Queue, setting_topology
 from broker.management.topology import apply
 from broker.port import Outgoing
 from console import broker
-from console.saved_filters.models import SavedFilter
+from console.models import SavedFilter
 from contract.messages import BlockedMessage
 from contract.typed import Typed
 from contract.wire import dump

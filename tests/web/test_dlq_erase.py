@@ -20,7 +20,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting, Run
 from broker.port import BrokerUnavailable
 from console.audit.models import AuditEntry
-from console.saved_filters.models import SavedFilter
+from console.models import SavedFilter
 from contract.messages import Record
 from contract.typed import Typed
 from dlq.index.broker import LetterQueues

@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 
 from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
+from console.models import SavedFilter
 from console.operations.operation import perform
 from console.operations.refusals import NotAllowed, Refused
-from console.saved_filters.models import SavedFilter
 from console.saved_filters.operations import ChangeFilter, DeleteFilter, SavedFilters, SaveFilter
 from dlq.saved_filters import saved_filters as of_letters
 from failures.saved_filters import saved_filters as of_protocols
