@@ -151,7 +151,7 @@ def _steps() -> dict[str, Callable[[], object]]:
     from django.utils import timezone
     from rest_framework.test import APIClient
 
-    from console.tokens.models import ApiToken
+    from console.models import ApiToken
 
     root = User.objects.create_superuser("bench")
     people, scripts = Client(), APIClient()

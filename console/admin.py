@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from console.lists.admin import ReadOnlyAdmin
+from console.models import ApiToken
 from console.operations.operation import perform
-from console.tokens.models import ApiToken
 from console.tokens.operations import RevokesToken, RevokeToken
 from console.ui.page import link
 

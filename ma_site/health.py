@@ -13,8 +13,8 @@ from django.views.decorators.cache import never_cache
 
 from agents.liveness import expected_servers
 from agents.models import ComponentState, Server
+from console.models import ApiToken
 from console.processes import seconds_since
-from console.tokens.models import ApiToken
 
 log = structlog.get_logger(__name__)
 

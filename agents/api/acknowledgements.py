@@ -25,6 +25,7 @@ from agents.api.pools import check_right
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting
 from agents.reasons import AGENT_ON
 from console.audit.log import attempt
+from console.models import ApiToken
 from console.operations.operation import Operation, check_allowed
 from console.operations.rest import forbidding
 from console.reasons import NO_REASON, said
@@ -32,7 +33,6 @@ from console.rest.defaults import PersonPermissions
 from console.rest.errors import ApiProblem, Forbidden
 from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
-from console.tokens.models import ApiToken
 from contract.acknowledgements import LONGEST_ID, Action, parse_action
 
 MOST_OF_JMS_ID = 255

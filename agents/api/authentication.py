@@ -12,8 +12,8 @@ from rest_framework.request import Request
 
 from agents.models import Server, ServerToken
 from agents.servers.admission import find_server_token
+from console.models import SERVER_PREFIX, ApiToken
 from console.tokens.authentication import PersonTokenAuthentication, bearer, log_refused_token
-from console.tokens.models import SERVER_PREFIX, ApiToken
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.models import Server, ServerToken
-from console.tokens.models import SERVER_PREFIX, digest_of, new_secret, use_is_news
+from console.models import SERVER_PREFIX, digest_of, new_secret, use_is_news
 from contract.messages import OLDEST_VERSION, VERSION
 
 VALID_AT_A_TIME = 2

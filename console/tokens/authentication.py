@@ -12,7 +12,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from console.client_address import client_address
-from console.tokens.models import SERVER_PREFIX, ApiToken
+from console.models import SERVER_PREFIX, ApiToken
 
 log = structlog.get_logger(__name__)
 

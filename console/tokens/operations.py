@@ -9,10 +9,10 @@ from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
 from console.audit import text as words
+from console.models import ApiToken
 from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question
 from console.operations.resource import Resource
 from console.operations.rest import OperationsMixin
-from console.tokens.models import ApiToken
 
 words.DETAILS.declare({"user": _("user")})
 

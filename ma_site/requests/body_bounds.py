@@ -16,9 +16,9 @@ from django.utils.translation import gettext as _
 
 from agents.servers.admission import find_server_token
 from console.client_address import client_address
+from console.models import SERVER_PREFIX, ApiToken
 from console.rest.body_limits import SMALL, limit_of
 from console.rest.errors import body
-from console.tokens.models import SERVER_PREFIX, ApiToken
 from console.ui.amounts import size
 from ma_site.requests.plain import database_away, plain_page
 

@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 
 from agents.models import Pool, ServerToken
 from agents.servers.operations import RevokeServerToken
-from console.tokens.models import ApiToken
+from console.models import ApiToken
 from console.tokens.operations import RevokeToken
 from tests.web.operation_case import Case
 

@@ -30,8 +30,7 @@ from alerts.models import AlertRule, NoticeTarget
 from broker.management.desired_topology import setting_topology
 from broker.management.topology import apply
 from broker.port import Management
-from console.models import SavedFilter
-from console.tokens.models import ApiToken
+from console.models import ApiToken, SavedFilter
 from contract.redelivery import RedeliveryPolicy
 from failures.models import Fingerprint
 from insights.models import PipelineRun

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
 from agents.servers.admission import issue_server_token
-from console.tokens.models import ApiToken
+from console.models import ApiToken
 from contract.messages import Record, RecordBatch
 from contract.records import KIND_OF as KIND_NAMES
 from contract.records import (

@@ -13,7 +13,7 @@ from agents.provisioning.topology import wanted_hash
 from agents.servers import admission
 from agents.settings.enable import enable_setting
 from console.audit.models import AuditEntry
-from console.tokens.models import ApiToken
+from console.models import ApiToken
 from contract import wire
 from contract.messages import Heartbeat, RunReport, SpoolReport
 from contract.messages import OfferedAgent as WireAgent

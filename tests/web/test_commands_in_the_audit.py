@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.models import Pool, ServerToken
 from console.audit.log import account
 from console.audit.models import AuditEntry
-from console.tokens.models import ApiToken
+from console.models import ApiToken
 from failures.models import Fingerprint
 from insights.management.commands import pipeline
 from insights.models import ArchiveBlock, PipelineRun

@@ -130,6 +130,6 @@ def test_what_is_not_stored_is_not_owed(client: Client, run: Run, monkeypatch: p
 
 
 def _digests(token: dict[str, str]) -> list[str]:
-    from console.tokens.models import digest_of
+    from console.models import digest_of
 
     return [digest_of(token["Authorization"].removeprefix("Bearer "))]

@@ -20,7 +20,7 @@ django.setup()
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
-from console.tokens.models import ApiToken
+from console.models import ApiToken
 person = User.objects.create_user("viewer", is_staff=True)
 signed_in = Client()
 signed_in.force_login(person)

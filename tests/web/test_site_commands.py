@@ -22,8 +22,8 @@ from agents.settings.enable import disable_setting
 from broker.port import Account, BrokerUnavailable, Outgoing
 from console import broker as broker_service
 from console.database import storage
+from console.models import ApiToken
 from console.reasons import said
-from console.tokens.models import ApiToken
 from failures.models import SpoolMark
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
 from ma_site.demo.orders import DECK, order

@@ -13,8 +13,8 @@ from django.utils import timezone
 from agents.models import ComponentState, Pool, Server
 from agents.servers.admission import issue_server_token
 from agents.site.components import measure, note_state
+from console.models import ApiToken
 from console.processes import record_heartbeat
-from console.tokens.models import ApiToken
 from deploy import config as configuration
 from deploy.processes import readiness
 from ma_site import env, health

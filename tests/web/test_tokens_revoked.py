@@ -10,7 +10,7 @@ from django.urls import reverse
 from agents.models import Pool, Server, ServerToken
 from agents.servers.admission import find_server_token, issue_server_token
 from console.audit.models import AuditEntry
-from console.tokens.models import ApiToken
+from console.models import ApiToken
 from tests.web.rows import NOW, api_client, make_person
 
 pytestmark = pytest.mark.django_db

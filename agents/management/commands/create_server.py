@@ -12,7 +12,7 @@ from agents.models import Server, ServerToken
 from agents.servers.admission import issue_server_token, write_draft
 from console.audit.log import account_of, record
 from console.audit.saves import saving
-from console.tokens.models import SERVER_PREFIX, new_secret
+from console.models import SERVER_PREFIX, new_secret
 
 
 class Command(BaseCommand):

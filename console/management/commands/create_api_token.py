@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from console.audit.log import account_of, record
-from console.tokens.models import ApiToken
+from console.models import ApiToken
 
 
 class Command(BaseCommand):
