@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models import Activation, Run, StateChange
 from agents.pages.history import state_word, subject_word
 from agents.reasons import problems_of
-from console.lists.admin import BoundedPaginator, ReadOnlyAdmin, SinceFilter, StartedFilter
+from console.admin import BoundedPaginator, ReadOnlyAdmin, SinceFilter, StartedFilter
 
 
 class RunInline(admin.TabularInline):

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.models import Activation, LaunchSetting, Pool, PoolGrant, Schedule, ScheduledGroup
-from console.lists.admin import MOST, BoundedPaginator
+from console.admin import MOST, BoundedPaginator
 from tests.web.rows import NOW, make_setting
 from tests.web.test_agents_admin import form, signed_in
 
@@ -283,5 +283,5 @@ def test_long_changelists_never_count_the_table(
         counts = [query["sql"] for query in asked.captured_queries if "COUNT(" in query["sql"]]
         assert not [sql for sql in counts if f"agents_{name}" in sql], counts
     assert BoundedPaginator(Activation.objects.order_by("-started_at"), 50).num_pages == 3
-    monkeypatch.setattr("console.lists.admin.MOST", 100)
+    monkeypatch.setattr("console.admin.MOST", 100)
     assert MOST == 2000 and BoundedPaginator(Activation.objects.order_by("-started_at"), 50).count == 100
