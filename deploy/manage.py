@@ -6,11 +6,10 @@ from pathlib import Path
 
 from deploy import environment, secret_files
 from deploy.config import REPOSITORY, Config
-from deploy.console import DeployError
+from deploy.console import DeployError, run_logged
 from deploy.installing import python_packages
 from deploy.layout import Layout
 from deploy.processes import earlier_starts
-from deploy.system_tools import run_logged
 
 # The exit code of `manage.py prepare content` for it.
 FOREIGN_BROKER = 3

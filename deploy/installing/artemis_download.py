@@ -6,8 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from deploy.console import DeployError
-from deploy.system_tools import run_logged
+from deploy.console import DeployError, run_logged
 
 VERSION = "2.56.0"
 SHA512 = (

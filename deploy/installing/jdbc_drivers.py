@@ -5,9 +5,8 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.console import DeployError
+from deploy.console import DeployError, run_logged
 from deploy.installing.artemis_download import local_repository
-from deploy.system_tools import run_logged
 
 
 @dataclass(frozen=True, slots=True)

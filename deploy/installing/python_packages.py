@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.config import REPOSITORY
+from deploy.console import run_logged
 from deploy.installing import jdbc_drivers
 from deploy.layout import Layout
 from deploy.processes import earlier_starts
-from deploy.system_tools import run_logged
 
 VENV = REPOSITORY / ".venv"
 PYTHON = VENV / "bin" / "python"

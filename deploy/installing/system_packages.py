@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from deploy.console import DeployError
+from deploy.console import DeployError, run_logged
 from deploy.installing import artemis_download
 from deploy.services import postgres
-from deploy.system_tools import run_logged
 
 OLDEST_JAVA = 17
 INSTALLER = Path(__file__).with_name("apt-install.sh")

@@ -14,8 +14,7 @@ from string import Template
 
 from deploy import secret_files
 from deploy.config import LOOPBACK
-from deploy.console import DeployError
-from deploy.system_tools import run_logged
+from deploy.console import DeployError, run_logged
 
 # -- the files under its etc/ that are ours: written from the templates at every start -----------------------
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.config import LOOPBACK
-from deploy.console import DeployError
+from deploy.console import DeployError, run_logged
 from deploy.services.ports import free_ports
-from deploy.system_tools import run_logged
 
 USER = "ma"
 START_SECONDS = 30.0

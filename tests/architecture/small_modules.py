@@ -34,7 +34,6 @@ REASONS = {
     "deploy/console.py": SEAM,
     "deploy/installing/installation.py": "the order of the parts of an installation",
     "deploy/processes/procfile.py": "the format of one file",
-    "deploy/system_tools.py": SEAM,
     "failures/intake/gaps.py": RULE,
     "failures/intake/sanitize.py": RULE,
     "failures/protocols/setting_removal.py": "what a hook of agents asks for",

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from deploy.config import REPOSITORY
+from deploy.console import run_logged
 from deploy.installing import python_packages
-from deploy.system_tools import run_logged
 
 DJANGO = "django>=6.0,<6.1"
 NOT_PINNED = "django=="
