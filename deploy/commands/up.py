@@ -5,16 +5,56 @@ import signal
 import time
 from types import FrameType
 
-from deploy import manage, secret_files
-from deploy.config import Config
-from deploy.console import DeployError
+from deploy import manage, pipeline_default, secret_files
+from deploy.config import REPOSITORY, Config
+from deploy.console import DeployError, Say
 from deploy.console import say_if_heard as say
-from deploy.installing import installation, python_packages
+from deploy.installing import artemis_download, python_packages, system_packages
 from deploy.layout import Layout
 from deploy.processes import earlier_starts, order
 from deploy.processes.order import DEMO, Start, offered_agents
+from deploy.processes.procfile import Process, expand, parse
 from deploy.processes.runner import Runner, allow_open_files
-from deploy.services import ports
+from deploy.services import artemis, ports, redis
+from deploy.services.artemis import BrokerPorts
+
+
+def processes(config: Config) -> tuple[Process, ...]:
+    return expand(parse((REPOSITORY / "Procfile").read_text("utf-8")), config.servers)
+
+
+def install_all(layout: Layout, say: Say) -> None:
+    """What comes from the network: system packages, Python packages, the broker."""
+    layout.make_folders()
+    log = layout.log("install")
+    lines = python_packages.for_start()
+    wanting = not python_packages.installed(lines, "start")
+    unpacked = artemis_download.unpacked_in(layout.data).exists()
+    system_packages.ensure_installed(
+        system_packages.needs_of_start(broker=not unpacked, virtual_environment=wanting), log, say
+    )
+    if wanting:
+        say("installing the Python packages into .venv (once, some minutes)")
+        python_packages.install(lines, "start", log)
+    if not unpacked:
+        say(f"unpacking Apache Artemis {artemis_download.VERSION}")
+    artemis_download.ensure_unpacked(layout.data, log)
+
+
+def configure(config: Config, layout: Layout) -> None:
+    """Writes what broker and Redis read; neither may be running."""
+    secret_files.ensure_all(config, layout)
+    artemis.create_instance(
+        artemis_download.unpacked_in(layout.data),
+        layout.broker,
+        BrokerPorts(config.amqp_port, config.stomp_port, config.core_port),
+        secret_files.broker_passwords(layout),
+    )
+    redis.write_config(layout.redis, secret_files.read_secret(layout.secrets / "redis_url"))
+    pipeline_default.decide(config, layout)
+    for server in config.servers:
+        layout.kma(server).mkdir(parents=True, exist_ok=True)
+
 
 WATCH_SECONDS = 2.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -68,13 +108,13 @@ def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
 
 
 def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> None:
-    processes = installation.processes(config)
+    processes = processes(config)
     _refuse_what_is_in_the_way(config, layout)
-    installation.install_all(layout, say)
+    install_all(layout, say)
     manage.refuse_database_of_before(config, layout)
     # From here on everything that is written is this user's alone: messages and protocols are not for others.
     os.umask(0o077)
-    installation.configure(config, layout)
+    configure(config, layout)
     try:
         administrator = Start(config, layout, processes, say).everything(demo=demo, adopt_broker=adopt_broker)
     except manage.ForeignBroker:
@@ -132,7 +172,7 @@ def demo(config: Config, *, stop: bool) -> int:
         runner.stop("demo")
         say("demo stopped: no more orders; its agents are offered until ./ma down, ./ma up --no-demo")
         return 0
-    starting = Start(config, layout, installation.processes(config), say)
+    starting = Start(config, layout, processes(config), say)
     starting.offer_demo_agents()
     administrator = order.prepare_demo(config, layout)
     starting.publish_demo()

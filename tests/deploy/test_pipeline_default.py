@@ -8,9 +8,9 @@ import pytest
 
 from deploy import config as configuration
 from deploy import environment, last_start
+from deploy.commands import up
 from deploy.config import Config
 from deploy.console import DeployError
-from deploy.installing import installation
 from deploy.installing.artemis_download import unpacked_in
 from deploy.layout import Layout
 from deploy.services.ports import free_ports
@@ -47,7 +47,7 @@ def test_a_new_installation_has_an_archive(tmp_path: Path) -> None:
     config = config_of(
         data, **dict(zip(PORTS, map(str, free_ports(5)), strict=True)), MA_PIPELINE_MEMORY_MB="1024"
     )
-    installation.configure(config, layout)
+    up.configure(config, layout)
     url = environment.site(config, layout).get("MA_ARCHIVE_URL", "")
     assert url == f"file://{tmp_path}/a%20folder/archive", "Insights stays empty until somebody names one"
 

@@ -8,8 +8,8 @@ import pytest
 
 from deploy import config as configuration
 from deploy import last_start
+from deploy.commands import up
 from deploy.config import REPOSITORY, Config
-from deploy.installing import installation
 from deploy.layout import Layout
 from deploy.processes import runner_config
 from deploy.processes.procfile import Process
@@ -23,7 +23,7 @@ def config(tmp_path: Path) -> Config:
 def written(config: Config) -> tuple[Layout, configparser.RawConfigParser]:
     layout = Layout(config.data)
     layout.make_folders()
-    runner_config.write_runner_files(installation.processes(config), config, layout)
+    runner_config.write_runner_files(up.processes(config), config, layout)
     parser = configparser.RawConfigParser()
     parser.read(layout.supervisor_config)
     return layout, parser
