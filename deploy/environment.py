@@ -1,15 +1,56 @@
 """The environment of each process; docs/operations.md names every variable."""
 
+import re
 import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from deploy import pipeline_default
 from deploy.config import DEMO_AGENTS, LOOPBACK, NO_AGENTS, REPOSITORY, Config
+from deploy.console import DeployError
 from deploy.installing import jdbc_drivers
 from deploy.layout import Layout
-from deploy.processes.procfile import Process
 from deploy.secret_files import BROKER_ACCOUNTS, FROM_SHELL, read_secret, shell_file, token_file
+
+LINE = re.compile(r"(?P<name>[a-z][a-z0-9-]*):\s*(?P<command>\S.*)")
+PER_SERVER = "kma"
+
+
+@dataclass(frozen=True)
+class Process:
+    name: str
+    command: str
+    server: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The name of its line."""
+        return PER_SERVER if self.server else self.name
+
+
+def parse(text: str) -> tuple[Process, ...]:
+    found: dict[str, Process] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = LINE.fullmatch(line.strip())
+        if match is None or match["name"] in found:
+            raise DeployError(f"Procfile, line {number}: not a `name: command` of its own: {line!r}")
+        found[match["name"]] = Process(match["name"], match["command"])
+    return tuple(found.values())
+
+
+def expand(processes: Sequence[Process], servers: Sequence[str]) -> tuple[Process, ...]:
+    expanded: list[Process] = []
+    for process in processes:
+        if process.name == PER_SERVER:
+            expanded += [Process(f"{PER_SERVER}-{server}", process.command, server) for server in servers]
+        else:
+            expanded.append(process)
+    return tuple(expanded)
+
 
 # Read from files alone: what a shell inherited must not stand beside them.
 SECRET_NAMES = (

@@ -9,11 +9,11 @@ from deploy import manage, pipeline_default, secret_files
 from deploy.config import REPOSITORY, Config
 from deploy.console import DeployError, Say
 from deploy.console import say_if_heard as say
+from deploy.environment import Process, expand, parse
 from deploy.installing import artemis_download, python_packages, system_packages
 from deploy.layout import Layout
 from deploy.processes import earlier_starts, order
 from deploy.processes.order import DEMO, Start, offered_agents
-from deploy.processes.procfile import Process, expand, parse
 from deploy.processes.runner import Runner, allow_open_files
 from deploy.services import artemis, ports, redis
 from deploy.services.artemis import BrokerPorts

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from deploy import last_start, manage
 from deploy.config import Config
 from deploy.console import Say
+from deploy.environment import Process
 from deploy.layout import Layout
 from deploy.processes import earlier_starts, readiness, runner_config
-from deploy.processes.procfile import Process
 from deploy.processes.runner import Runner
 
 # -- the last lines of `./ma up`: where to go, as whom, and what to do next ----------------------------------

@@ -12,8 +12,8 @@ from typing import Any
 from deploy import secret_files
 from deploy.config import Config
 from deploy.console import DeployError
+from deploy.environment import Process
 from deploy.layout import Layout
-from deploy.processes.procfile import Process
 from deploy.processes.runner import Runner
 from deploy.services import artemis, redis
 

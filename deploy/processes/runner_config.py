@@ -8,8 +8,8 @@ from pathlib import Path
 
 from deploy import environment, secret_files
 from deploy.config import REPOSITORY, Config
+from deploy.environment import Process
 from deploy.layout import Layout
-from deploy.processes.procfile import Process
 
 # Seconds that a process has to end by itself: a KMA finishes what its agents have at hand, the broker its
 # journal.

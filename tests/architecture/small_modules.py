@@ -32,7 +32,6 @@ REASONS = {
     "contract/fingerprint.py": "a rule of both programs, with its source",
     "contract/text.py": SEAM,
     "deploy/console.py": SEAM,
-    "deploy/processes/procfile.py": "the format of one file",
     "failures/intake/gaps.py": RULE,
     "failures/intake/sanitize.py": RULE,
     "failures/protocols/setting_removal.py": "what a hook of agents asks for",

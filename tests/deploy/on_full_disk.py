@@ -15,9 +15,9 @@ from typing import Any
 
 from deploy import config as configuration
 from deploy.config import REPOSITORY
+from deploy.environment import Process
 from deploy.layout import Layout
 from deploy.processes import order, runner_config
-from deploy.processes.procfile import Process
 from deploy.processes.runner import Runner
 from deploy.services.ports import free_ports
 from tests import migrated

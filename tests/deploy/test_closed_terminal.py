@@ -12,9 +12,9 @@ import pytest
 
 from deploy import config as configuration
 from deploy.config import REPOSITORY
+from deploy.environment import Process
 from deploy.layout import Layout
 from deploy.processes import order, runner_config
-from deploy.processes.procfile import Process
 from deploy.processes.runner import Runner
 
 pytestmark = pytest.mark.process

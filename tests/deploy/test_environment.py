@@ -2,9 +2,9 @@ from pathlib import Path
 
 from deploy import config as configuration
 from deploy import environment
+from deploy.environment import Process
 from deploy.layout import Layout
 from deploy.processes import order
-from deploy.processes.procfile import Process
 
 DATA = Path("/srv/ma data")
 

@@ -2,9 +2,9 @@ import pytest
 
 from deploy.config import REPOSITORY
 from deploy.console import DeployError
+from deploy.environment import Process, expand, parse
 from deploy.processes import order as start
 from deploy.processes.order import in_order
-from deploy.processes.procfile import Process, expand, parse
 
 NAMES = ("artemis", "redis", "web", "worker", "beat", "feed", "kma", "demo")
 

@@ -13,9 +13,9 @@ import pytest
 from deploy import config as configuration
 from deploy.config import REPOSITORY
 from deploy.console import DeployError
+from deploy.environment import Process
 from deploy.layout import Layout
 from deploy.processes import earlier_starts, order, runner_config
-from deploy.processes.procfile import Process
 from deploy.processes.readiness import reached
 from deploy.processes.runner import Runner, _exists
 from deploy.services import redis

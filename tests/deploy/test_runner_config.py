@@ -10,9 +10,9 @@ from deploy import config as configuration
 from deploy import last_start
 from deploy.commands import up
 from deploy.config import REPOSITORY, Config
+from deploy.environment import Process
 from deploy.layout import Layout
 from deploy.processes import runner_config
-from deploy.processes.procfile import Process
 
 
 @pytest.fixture

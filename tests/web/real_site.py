@@ -19,7 +19,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 
-from deploy.processes.procfile import parse
+from deploy.environment import parse
 from deploy.services.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
