@@ -1,4 +1,8 @@
-"""Tokens in the admin: who has one, when it was used, and revoking it. The secret itself is nowhere."""
+"""Tokens in the admin: who has one, when it was used, and revoking it; the secret itself is nowhere.
+
+Lists of the admin: machine facts are shown, never edited by hand; of a table that grows without end the
+newest rows are paged by number, and never counted whole.
+"""
 
 from datetime import timedelta
 from typing import Any, ClassVar

@@ -1,4 +1,5 @@
-"""Rows of the console, one file per resource."""
+"""Rows of the console: tokens of people, with what tokens of all kinds share (256 random bits, stored as
+SHA-256, shown once), and filters of lists under a name. Its features hold the others."""
 
 import hashlib
 from datetime import datetime, timedelta

@@ -1,5 +1,5 @@
-"""What `ma` tells the person in front of it; and programs that it runs for them: their output goes to a log, a failure is one
-problem."""
+"""What `ma` tells the person in front of it, and the programs that it runs for them: their output goes to a
+log, a failure is one problem."""
 
 import os
 import subprocess

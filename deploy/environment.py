@@ -1,4 +1,5 @@
-"""The environment of each process; docs/operations.md names every variable."""
+"""What runs, a line of the Procfile per process, that of the KMA for one per server; and the environment
+of each process: docs/operations.md names every variable."""
 
 import re
 import socket
@@ -30,7 +31,7 @@ class Process:
         return PER_SERVER if self.server else self.name
 
 
-def parse(text: str) -> tuple[Process, ...]:
+def parse_procfile(text: str) -> tuple[Process, ...]:
     found: dict[str, Process] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):

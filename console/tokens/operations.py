@@ -1,4 +1,4 @@
-"""Describes what people do with a token: revoke it, on a page or over REST."""
+"""Describes what people do with a token: revoke it, also over REST. The secrets are nowhere."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from deploy import manage, pipeline_default, secret_files
 from deploy.config import REPOSITORY, Config
 from deploy.console import DeployError, Say
 from deploy.console import say_if_heard as say
-from deploy.environment import Process, expand, parse
+from deploy.environment import Process, expand, parse_procfile
 from deploy.installing import artemis_download, python_packages, system_packages
 from deploy.layout import Layout
 from deploy.processes import earlier_starts, order
@@ -20,7 +20,7 @@ from deploy.services.artemis import BrokerPorts
 
 
 def processes(config: Config) -> tuple[Process, ...]:
-    return expand(parse((REPOSITORY / "Procfile").read_text("utf-8")), config.servers)
+    return expand(parse_procfile((REPOSITORY / "Procfile").read_text("utf-8")), config.servers)
 
 
 def install_all(layout: Layout, say: Say) -> None:
@@ -108,7 +108,7 @@ def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
 
 
 def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> None:
-    processes = processes(config)
+    wanted = processes(config)
     _refuse_what_is_in_the_way(config, layout)
     install_all(layout, say)
     manage.refuse_database_of_before(config, layout)
@@ -116,7 +116,7 @@ def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) ->
     os.umask(0o077)
     configure(config, layout)
     try:
-        administrator = Start(config, layout, processes, say).everything(demo=demo, adopt_broker=adopt_broker)
+        administrator = Start(config, layout, wanted, say).everything(demo=demo, adopt_broker=adopt_broker)
     except manage.ForeignBroker:
         # Nothing of this site was made there. What goes on running would be in the way of the next start.
         order.stop_everything(layout, say)

@@ -2,7 +2,7 @@ import pytest
 
 from deploy.config import REPOSITORY
 from deploy.console import DeployError
-from deploy.environment import Process, expand, parse
+from deploy.environment import Process, expand, parse_procfile
 from deploy.processes import order as start
 from deploy.processes.order import in_order
 
@@ -10,7 +10,7 @@ NAMES = ("artemis", "redis", "web", "worker", "beat", "feed", "kma", "demo")
 
 
 def test_our_procfile_has_every_process() -> None:
-    processes = parse((REPOSITORY / "Procfile").read_text())
+    processes = parse_procfile((REPOSITORY / "Procfile").read_text())
     assert tuple(process.name for process in processes) == NAMES
 
 
@@ -32,13 +32,13 @@ def test_the_kma_stands_for_one_process_per_server() -> None:
 
 
 def test_comments_and_empty_lines_are_passed_over() -> None:
-    assert parse("# nothing\n\n  web:  run it: now \n") == (Process("web", "run it: now"),)
+    assert parse_procfile("# nothing\n\n  web:  run it: now \n") == (Process("web", "run it: now"),)
 
 
 @pytest.mark.parametrize("text", ["web", "web:", "Web: x", "a b: x", "web: x\nweb: y"])
 def test_a_line_that_is_none_is_refused_with_its_number(text: str) -> None:
     with pytest.raises(DeployError, match=rf"Procfile, line {len(text.splitlines())}"):
-        parse(text)
+        parse_procfile(text)
 
 
 def test_the_kmas_end_first_and_the_broker_last() -> None:

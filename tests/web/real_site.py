@@ -19,7 +19,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 
-from deploy.environment import parse
+from deploy.environment import parse_procfile
 from deploy.services.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +103,9 @@ def real_site(url: str = "", **environ: str) -> Iterator[Site]:
     folder = Path(mkdtemp(prefix="ma-site-"))
     (folder / "tmp").mkdir()
     port = free_ports(1)[0]
-    command = next(each.command for each in parse((ROOT / "Procfile").read_text()) if each.name == "web")
+    command = next(
+        each.command for each in parse_procfile((ROOT / "Procfile").read_text()) if each.name == "web"
+    )
     given = {
         **os.environ,
         "MA_HOST": "127.0.0.1",
