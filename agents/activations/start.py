@@ -1,13 +1,15 @@
-"""One start of a setting by a window, a group or a person, and its stop. Enabling starts what runs as soon as
-possible: see `enable.switch_on`."""
+"""One start of a setting by a window, a group or a person, and its stop, also as people ask for it.
+Enabling starts what runs as soon as possible: see `enable.switch_on`."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import structlog
 from django.db import transaction
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from agents.activations.enable import sending_refusal
 from agents.activations.end import end_activations, set_ending
@@ -24,13 +26,17 @@ from agents.models import (
     Window,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.pools.rights import why_not
 from agents.reasons import DISABLED, IN_GROUP, NOT_ENDED, RUNS_ALWAYS, STARTED_BY
-from agents.state_history import note
+from agents.state_history import note, why_of
 from broker.management.queues import queue_figures
 from broker.port import BrokerError
 from console.audit.log import Record, no_record
 from console.broker import management, with_timeout
+from console.operations.inputs import REASON
+from console.operations.operation import Act, Done, Operation
 from console.operations.refusals import Refused
+from console.operations.resource import Resource
 from console.reasons import Reason
 
 log = structlog.get_logger(__name__)
@@ -39,13 +45,13 @@ log = structlog.get_logger(__name__)
 def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused | None:
     """Returns why this setting cannot be started now, or None. `in_group`: its group starts it."""
     if not in_group and (group := _group_name(setting)):
-        return Refused("in_group", IN_GROUP(name=group), _("Run the group."))
+        return Refused("in_group", IN_GROUP(name=group), gettext("Run the group."))
     if not setting.enabled:
-        return Refused("disabled", DISABLED(), _("Enable it first."))
+        return Refused("disabled", DISABLED(), gettext("Enable it first."))
     if setting.timing == Timing.ASAP and setting.takes_messages:
-        return Refused("runs_always", RUNS_ALWAYS(), _("Nothing is to be done."))
+        return Refused("runs_always", RUNS_ALWAYS(), gettext("Nothing is to be done."))
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
-        what = _("Wait until its servers have reported the end, or stop it.")
+        what = gettext("Wait until its servers have reported the end, or stop it.")
         return Refused("still_running", NOT_ENDED(), what)
     return sending_refusal(setting)
 
@@ -91,10 +97,12 @@ def run_now(setting: LaunchSetting, by: Any, now: datetime, *, record: Record = 
 def stop_refusal(activation: Activation) -> Refused | None:
     """Returns why a person cannot stop this activation now, or None."""
     if activation.state not in OPEN_ACTIVATIONS or activation.ending:
-        return Refused("over", _("It is ending already."), _("Wait until its servers have reported the end."))
+        return Refused(
+            "over", gettext("It is ending already."), gettext("Wait until its servers have reported the end.")
+        )
     setting = activation.setting
     if setting.timing == Timing.ASAP and setting.takes_messages:
-        return Refused("runs_always", RUNS_ALWAYS(), _("Disable the setting."))
+        return Refused("runs_always", RUNS_ALWAYS(), gettext("Disable the setting."))
     return None
 
 
@@ -137,3 +145,35 @@ def _link(window: Window, activation: Activation) -> None:
 def _group_name(setting: LaunchSetting) -> str:
     names = GroupMember.objects.filter(setting=setting).values_list("group__name", flat=True)
     return names.first() or ""
+
+
+ACTIVATIONS = Resource(
+    name="activation",
+    rows=lambda: Activation.objects.select_related("setting__pool"),
+    key="pk",
+    route="activations/<uuid:pk>/",
+    view="agents.view_activation",
+    list_page="activations",
+    title=_("Activations"),
+    setting_key=lambda activation: activation.setting.key,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _MayStop:
+    def why_not(self, user: Any, activation: Activation) -> str:
+        return why_not(user, "stop", activation.setting)
+
+
+class StopActivation(Operation[Activation]):
+    """The setting stays enabled. 409 where it ended, or only disabling stops it."""
+
+    code, label, icon, tone = "activation.stop", _("Stop"), "pause", "danger"
+    on, permission, inputs = ACTIVATIONS, _MayStop(), {"reason": REASON}
+
+    def run(self, activation: Activation, act: Act, **inputs: Any) -> Done:
+        if not stop_activation(activation, act.by, why_of(act.by, act.reason), act.now, record=act.record):
+            raise Refused(
+                "over", gettext("It has ended, or is ending already."), gettext("Nothing is to be done.")
+            )
+        return Done(gettext("It is being stopped: %(key)s") % {"key": activation.setting.key})

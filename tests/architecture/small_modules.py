@@ -15,7 +15,6 @@ SEAM = "many modules ask it, and it knows none of them"
 EARLY = "read before Django is there"
 
 REASONS = {
-    "agents/activations/operations.py": VERBS,
     "agents/api/heartbeat.py": "the one route of a KMA: what it needs no other route loads",
     "agents/groups/rules.py": RULE,
     "agents/state_history.py": SEAM,
