@@ -8,9 +8,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import generics, serializers
 
-from console.audit.filter import AuditFilter
 from console.audit.models import AuditEntry
 from console.audit.text import ACTIONS
+from console.audit.web import AuditFilter
 from console.rest.lists import ByKey
 
 

@@ -20,7 +20,6 @@ REASONS = {
     "agents/state_history.py": SEAM,
     "agents/isolation.py": SEAM,
     "alerts/queries.py": "the lists of alerts, for the page and REST",
-    "console/audit/filter.py": "one filter of the page and of REST",
     "console/client_address.py": EARLY,
     "console/jobs/crash.py": "a place of its own, which tests replace",
     "console/operations/refusals.py": SEAM,
