@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.activations.start import start_activation
-from agents.breaker.resume import resume_on_server
+from agents.breaker.interruption import resume_on_server
 from agents.breaker.trip import evaluate_trip
 from agents.groups.enable import enable_group, run_group_now
 from agents.heartbeat.desired import desired_state

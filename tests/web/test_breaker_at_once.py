@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.breaker.resume import resume_on_server
+from agents.breaker.interruption import resume_on_server
 from agents.breaker.trip import evaluate_trip
 from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server, StateChange
 from agents.settings.enable import disable_setting

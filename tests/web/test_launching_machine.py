@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from agents import liveness
-from agents.breaker.resume import resume_on_server
+from agents.breaker.interruption import resume_on_server
 from agents.heartbeat.desired import desired_state
 from agents.models import (
     Activation,
