@@ -21,8 +21,7 @@ from agents.models import (
     Server,
 )
 from agents.servers.admission import issue_server_token
-from agents.servers.cordon import set_duty
-from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
+from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon, set_duty
 from agents.settings.enable import enable_setting
 from agents.settings.operations import (
     DisableSetting,

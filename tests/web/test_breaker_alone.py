@@ -8,7 +8,7 @@ import pytest
 
 from agents.models import BreakerTrip, Duty, LaunchSetting, OfferedAgent, Pool, Run, Server
 from agents.reconciler import tend
-from agents.servers.cordon import set_duty
+from agents.servers.operations import set_duty
 from tests.web.rows import NOW, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, is_on, started
 

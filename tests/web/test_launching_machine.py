@@ -30,7 +30,7 @@ from agents.models import (
     Server,
 )
 from agents.reconciler import keep_up
-from agents.servers.cordon import set_duty
+from agents.servers.operations import set_duty
 from agents.settings.enable import disable_setting, enable_setting
 from console.operations.refusals import Refused
 from console.reasons import said
