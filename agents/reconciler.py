@@ -18,7 +18,7 @@ from agents.provisioning.provision import provision_due
 from agents.provisioning.subscriptions import watch_subscriptions
 from agents.schedules.tick import ask_for_ticks, tend_schedules
 from agents.servers.operations import expire_duties
-from agents.settings.pauses import end_pauses
+from agents.settings.enable import end_pauses
 from agents.settings.removal import finish_removals
 from console.processes import once_per, record_heartbeat, seconds_since
 

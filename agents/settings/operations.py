@@ -17,7 +17,7 @@ from agents.models import Activation, LaunchSetting, Server, Spread, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import SettingRight
 from agents.provisioning.queue_counts import figures_of
-from agents.settings import pauses
+from agents.settings import enable
 from agents.settings.enable import disable_setting, enable_setting, in_group
 from agents.settings.removal import removal_refusal, remove_setting
 from agents.state_history import why_of
@@ -190,7 +190,7 @@ class RetryMessage(Operation[LaunchSetting]):
         return setting.enabled and setting.ordered
 
     def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
-        return pauses.retry_refusal(setting)
+        return enable.retry_refusal(setting)
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         text = _(
@@ -202,7 +202,7 @@ class RetryMessage(Operation[LaunchSetting]):
 
     @transaction.atomic
     def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
-        pauses.retry_now(setting, act.by, act.now)
+        enable.retry_now(setting, act.by, act.now)
         act.record()
         return Done(gettext("Its server tries it again: %(key)s") % {"key": setting.key})
 

@@ -8,8 +8,7 @@ from agents.activations.plan import plan_open_activations
 from agents.models import BreakerTrip, Duty, LaunchSetting, Pool, Run, Server, StateChange
 from agents.reasons import TIME_OVER
 from agents.servers.operations import expire_duties, set_duty
-from agents.settings.enable import disable_setting, enable_setting
-from agents.settings.pauses import end_pauses
+from agents.settings.enable import disable_setting, enable_setting, end_pauses
 from console.operations.refusals import Refused
 from console.reasons import said
 from tests.web.rows import NOW, make_alive, make_setting

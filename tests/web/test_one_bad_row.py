@@ -15,7 +15,7 @@ from agents.heartbeat import run_reports
 from agents.models import Activation, Interruption, LaunchSetting, Pool, Run, RunPhase, Server
 from agents.provisioning import provision
 from agents.reconciler import stand_in_at_broker
-from agents.settings import pauses
+from agents.settings import enable
 from agents.settings.enable import enable_setting
 from broker.management.queues import QueueFigures
 from console.processes import record_heartbeat
@@ -151,7 +151,7 @@ def test_an_end_that_cannot_be_made_keeps_nobody_from_ending(
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("module", "step"), [(pauses, "_over"), (end, "silence_counts")])
+@pytest.mark.parametrize(("module", "step"), [(enable, "_over"), (end, "silence_counts")])
 def test_a_step_that_breaks_keeps_no_other_from_being_done(
     live: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
