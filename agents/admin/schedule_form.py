@@ -1,19 +1,104 @@
-"""The fields of a schedule inside the form of its owner: a setting or a group."""
+"""A schedule as people say it, every so many minutes, daily at, weekly on, or a crontab; and its fields
+inside the form of its owner: a setting or a group."""
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import time
 from typing import Any
 
 from django import forms
 from django.contrib.admin.widgets import AdminTextInputWidget
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import models
 from django.utils import timezone
 from django.utils.dates import WEEKDAYS
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext_lazy as _
 
-from agents.admin.schedule_choice import UNITS, Choice, ChosenSchedule, chosen_schedule, in_words
 from agents.crontab import time_zones
 from agents.models import Missed, Schedule, ScheduledGroup
 from agents.schedules.tick import delete_schedule, save_schedule
+
+DAILY = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* \*")
+WEEKLY = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* ([0-6](?:,[0-6])*)")
+
+
+class Choice(models.TextChoices):
+    NONE = "", _("no schedule")
+    EVERY = "every", _("every so many minutes or hours")
+    DAILY = "daily", _("every day at")
+    WEEKLY = "weekly", _("on days of the week at")
+    CRONTAB = "crontab", _("as a crontab says")
+
+
+UNITS = {1: _("seconds"), 60: _("minutes"), 3600: _("hours"), 86_400: _("days")}
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSchedule:
+    """The fields of a Schedule that people choose."""
+
+    crontab: str = ""
+    every_seconds: int | None = None
+    time_zone: str = "UTC"
+    missed: str = Missed.SKIP
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> "ChosenSchedule":
+        return cls(schedule.crontab, schedule.every_seconds, schedule.time_zone, schedule.missed)
+
+    def put_into(self, schedule: Schedule) -> Schedule:
+        schedule.crontab, schedule.every_seconds = self.crontab, self.every_seconds
+        schedule.time_zone, schedule.missed = self.time_zone, self.missed
+        return schedule
+
+
+def in_words(schedule: Schedule | None) -> dict[str, Any]:
+    """The values of the form's fields for a stored schedule."""
+    if schedule is None:
+        return {"choice": Choice.NONE, "zone": "UTC", "missed": Missed.SKIP}
+    shown: dict[str, Any] = {
+        "zone": schedule.time_zone,
+        "missed": schedule.missed,
+        "crontab": schedule.crontab,
+    }
+    if schedule.every_seconds is not None:
+        unit = next(unit for unit in sorted(UNITS, reverse=True) if schedule.every_seconds % unit == 0)
+        return shown | {"choice": Choice.EVERY, "number": schedule.every_seconds // unit, "unit": unit}
+    if match := DAILY.fullmatch(schedule.crontab):
+        return shown | {"choice": Choice.DAILY, "time": _clock(match)}
+    if match := WEEKLY.fullmatch(schedule.crontab):
+        return shown | {"choice": Choice.WEEKLY, "time": _clock(match), "days": match[3].split(",")}
+    return shown | {"choice": Choice.CRONTAB}
+
+
+def chosen_schedule(values: Mapping[str, Any]) -> ChosenSchedule | None:
+    """Returns what the form's valid values mean; None for no schedule. Raises KeyError with the field that is
+    missing."""
+    choice = values.get("choice") or Choice.NONE
+    if choice == Choice.NONE:
+        return None
+    zone, missed = values.get("zone") or "UTC", values.get("missed") or Missed.SKIP
+    if choice == Choice.EVERY:
+        return ChosenSchedule("", _required(values, "number") * int(values.get("unit") or 60), zone, missed)
+    if choice == Choice.CRONTAB:
+        return ChosenSchedule(" ".join(str(_required(values, "crontab")).split()), None, zone, missed)
+    at = _required(values, "time")
+    days = ",".join(sorted(_required(values, "days"))) if choice == Choice.WEEKLY else "*"
+    return ChosenSchedule(f"{at.minute} {at.hour} * * {days}", None, zone, missed)
+
+
+def _required(values: Mapping[str, Any], name: str) -> Any:
+    if values.get(name) in (None, "", []):
+        raise KeyError(name)
+    return values[name]
+
+
+def _clock(match: re.Match[str]) -> time | str:
+    minute, hour = int(match[1]), int(match[2])
+    return time(hour, minute) if minute < 60 and hour < 24 else ""
+
 
 FIELDS = tuple(
     f"schedule_{name}" for name in ("choice", "number", "unit", "days", "time", "crontab", "zone", "missed")
@@ -107,7 +192,9 @@ class ScheduleForm(forms.ModelForm):
                 {name.removeprefix("schedule_"): self.cleaned_data.get(name) for name in FIELDS}
             )
         except KeyError as missing:
-            self.add_error(f"schedule_{missing.args[0]}", _("This is needed for the chosen way to start."))
+            self.add_error(
+                f"schedule_{missing.args[0]}", gettext("This is needed for the chosen way to start.")
+            )
             return
         if self.wish is not None:
             self._check(self.wish)
