@@ -7,8 +7,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from agents.destinations.broker_side import broker_side
-from agents.destinations.operations import policy_buttons
+from agents.destinations.operations import broker_side, policy_buttons
 from agents.destinations.policies import policy_changes
 from agents.destinations.redelivery import preview
 from agents.models import Destination, LaunchSetting

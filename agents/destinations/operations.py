@@ -1,21 +1,108 @@
-"""Describes what people do where the broker has another policy than is wanted: write it there, or adopt what
-it has."""
+"""Describes what people do where the broker has another policy than is wanted: look at both, write it
+there, or adopt what it has."""
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
+from django.contrib.admin.utils import label_for_field
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.destinations.broker_side import BrokerSide, broker_side
-from agents.destinations.policies import adopt_policy, apply_policy
+from agents.destinations.policies import (
+    PolicyLine,
+    adopt_policy,
+    apply_policy,
+    is_made,
+    mark_of,
+    policy_lines,
+    read_policy,
+)
 from agents.models import Destination
+from broker.port import BrokerError
+from console.broker import with_timeout
 from console.operations.inputs import Seen
 from console.operations.operation import Act, Done, ModelPermission, Operation, Question
 from console.operations.refusals import Refused
 from console.operations.resource import Resource
+from console.ui import amounts
 from console.ui.labels import Button
 from console.ui.page import Text, link
+
+MILLISECONDS = ("redeliveryDelay", "maxRedeliveryDelay", "expiryDelay")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRow:
+    label: Text
+    name: str
+    wanted: str
+    found: str
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSide:
+    """`problem`: why the broker does not tell what it has; `lines` then show what is wanted alone. `made`
+    False: the MA keeps nothing there yet. `mark` is of `agents.destinations.policies`."""
+
+    lines: list[PolicyRow] = field(default_factory=list)
+    drift: int = 0
+    problem: str = ""
+    made: bool = True
+    mark: str = ""
+    adoptable: bool = False
+
+
+def broker_side(destination: Destination) -> BrokerSide:
+    """Asks the broker, for a moment."""
+    if not is_made(destination):
+        return BrokerSide(made=False)
+    try:
+        found = with_timeout(lambda: read_policy(destination))
+    except BrokerError as error:
+        shown = [_policy_row(line, known=False) for line in policy_lines(destination, {})]
+        return BrokerSide(shown, problem=str(error))
+    lines = policy_lines(destination, found)
+    return BrokerSide(
+        lines=[_policy_row(line) for line in lines],
+        drift=sum(line.differs for line in lines),
+        mark=mark_of(lines),
+        adoptable=any(line.differs and line.field for line in lines),
+    )
+
+
+def _policy_row(line: PolicyLine, *, known: bool = True) -> PolicyRow:
+    label = str(label_for_field(line.field, Destination)) if line.field else _ours().get(line.name, "")
+    found = _value(line.name, line.found) if known else "—"
+    return PolicyRow(label, line.name, _value(line.name, line.wanted), found, known and line.differs)
+
+
+def _ours() -> dict[str, str]:
+    return {
+        "deadLetterAddress": gettext("dead-letter address"),
+        "expiryAddress": gettext("address of what expired"),
+        "addressFullMessagePolicy": gettext("when its memory is full"),
+        "autoCreateQueues": gettext("makes queues by itself"),
+        "autoDeleteQueues": gettext("removes queues by itself"),
+        "autoCreateAddresses": gettext("makes addresses by itself"),
+        "autoDeleteAddresses": gettext("removes addresses by itself"),
+    }
+
+
+def _value(name: str, value: Any) -> str:
+    if value is None:
+        return gettext("not set")
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    if name == "expiryDelay" and value < 0:
+        return gettext("never")
+    if name == "maxDeliveryAttempts" and value < 0:
+        return gettext("without end")
+    if name in MILLISECONDS:
+        return amounts.duration(value / 1000)
+    return amounts.number(value, 3) if isinstance(value, int | float) else str(value)
+
 
 DESTINATIONS = Resource(
     name="destination",
