@@ -9,7 +9,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents import hooks
 from agents.models import BreakerTrip, Interruption
-from agents.pages.trip_words import effects_for
+from agents.pages.trips import effects_for
 from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import QuerySerializer
 

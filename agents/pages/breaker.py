@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from agents.breaker.rules import ALONE_AFTER, NEEDED_OF_MANY
 from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Spread
 from agents.pages.states import RunRow, run_rows
-from agents.pages.trip_words import cause_of_trip
+from agents.pages.trips import cause_of_trip
 from console.ui.amounts import number
 from contract.breaker import same_limit
 

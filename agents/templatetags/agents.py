@@ -6,7 +6,7 @@ from django import template
 from django.utils import timezone
 
 from agents.models import Activation, BreakerTrip, StateChange
-from agents.pages import history, trip_words
+from agents.pages import history, trips
 from agents.reasons import problems_of
 from console.ui import amounts
 
@@ -36,4 +36,4 @@ def change_tone(change: StateChange) -> str:
 
 @register.filter
 def trip_cause(trip: BreakerTrip) -> str:
-    return trip_words.cause_of_trip(trip, list(trip.interruptions.all()))
+    return trips.cause_of_trip(trip, list(trip.interruptions.all()))

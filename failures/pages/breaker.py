@@ -15,8 +15,7 @@ from django.utils.translation import ngettext
 from agents.models import BreakerTrip, Interruption, LaunchSetting, RunPhase, Timing
 from agents.pages.breaker import Standing, standing
 from agents.pages.states import RunRow
-from agents.pages.trip_words import cause_of_trip, interruption_cause, quorum_text
-from agents.pages.trips import trip_story
+from agents.pages.trips import cause_of_trip, interruption_cause, quorum_text, trip_story
 from agents.pools.rights import may, why_not
 from console.ui.amounts import number
 from console.ui.page import link

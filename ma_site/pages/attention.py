@@ -24,7 +24,7 @@ from agents.pages import trips
 from agents.pages.groups import VIEW as SEE_GROUPS
 from agents.pages.servers import ServerRow
 from agents.pages.states import at_work
-from agents.pages.trip_words import cause_of_trip
+from agents.pages.trips import cause_of_trip
 from agents.pools.rights import may
 from agents.templatetags.agents import run_problem
 from console.ui.amounts import ago, coarse, duration, number

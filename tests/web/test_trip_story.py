@@ -6,8 +6,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 
 from agents.models import BreakerTrip, LaunchSetting, Pool, Server
-from agents.pages.trip_words import cause_of_trip
-from agents.pages.trips import trip_story
+from agents.pages.trips import cause_of_trip, trip_story
 from contract.records import BreakerCounts
 from tests.web.rows import NOW, activate, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, started
