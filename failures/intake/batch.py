@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from agents.heartbeat.run_counts import note_late, record_outcomes
+from agents.heartbeat.run_reports import note_late, record_outcomes
 from agents.models import Activation, LaunchSetting, Run, Server
 from contract.messages import MAX_RECORDS, Record, RecordBatch, RecordReceipt, Refusal, check_version
 from contract.wire import ContractError

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from agents.heartbeat.heartbeats import accept_heartbeat
-from agents.heartbeat.run_counts import record_outcomes
+from agents.heartbeat.run_reports import record_outcomes
 from agents.models import Activation, LaunchSetting, Pool, ProvisionState, Run, Server, StateChange
 from agents.reconciler import tend
 from agents.settings.enable import disable_setting, enable_setting

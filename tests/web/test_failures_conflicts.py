@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.heartbeat.run_counts import record_outcomes
+from agents.heartbeat.run_reports import record_outcomes
 from agents.models import Interruption, Run, RunPhase
 from contract.messages import Record, RecordBatch, RecordReceipt
 from contract.records import Closing, Content, RunState
