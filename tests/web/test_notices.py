@@ -16,8 +16,7 @@ from django.db import connection
 from agents.models import BreakerTrip, LaunchSetting, Pool
 from alerts.models import Notice, NoticeTarget
 from alerts.notices import delivery
-from alerts.notices.channels import deliver
-from alerts.notices.delivery import MOST_ATTEMPTS, PAUSES, send_due, send_test
+from alerts.notices.delivery import MOST_ATTEMPTS, PAUSES, deliver, send_due, send_test
 from alerts.notices.operations import save_target
 from alerts.notices.recipients import create_notices
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox
