@@ -6,9 +6,8 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from console.models import SavedFilter
-from console.saved_filters.api import OneSavedFilter, SavedFilterList
 from console.saved_filters.operations import SavedFilters
-from console.saved_filters.web import SavedFilterPages
+from console.saved_filters.web import OneSavedFilter, SavedFilterList, SavedFilterPages
 from console.ui.page import link
 from dlq.api.dead_letters import SeesLetters
 from dlq.dead_letters.masks import everybodys_masks
