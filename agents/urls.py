@@ -28,8 +28,7 @@ from agents.settings.operations import (
     StopSetting,
 )
 from console.operations.web import add_operations
-from console.ui import panels
-from console.ui.page import Tab, add_page, add_tab
+from console.ui.page import Tab, add_page, add_tab, register_panel
 
 
 def register() -> None:
@@ -53,7 +52,7 @@ def register() -> None:
     add_page("activations/<uuid:pk>/", activations.activation_page, "activation")
     add_page("activations/", activations.activation_list, "activations")
     add_page("answers/", acknowledgements.answer_list, "answers")
-    panels.register_panel("setting", 5, acknowledgements.panel_of_setting)
+    register_panel("setting", 5, acknowledgements.panel_of_setting)
     add_page("trips/", trips.trip_list, "trips")
     add_page("trips/<int:pk>/", trips.trip_page, "trip")
     add_page("groups/", groups.group_list, "groups")

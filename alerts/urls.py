@@ -10,8 +10,7 @@ from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.pages import alerts, notices
 from console.audit.refusals import audited
 from console.operations.web import add_operations
-from console.ui import panels
-from console.ui.page import Tab, add_page, add_tab
+from console.ui.page import Tab, add_page, add_tab, register_panel
 
 
 def register() -> None:
@@ -24,9 +23,9 @@ def register() -> None:
         "notice_test",
     )
     add_operations(SnoozeAlert, CloseAlert)
-    panels.register_panel("setting_notes", 10, alerts.notes_of_setting)
-    panels.register_panel("setting", 90, notices.panel_of_setting)
-    panels.register_panel("trip_side", 10, notices.panel_of_trip)
+    register_panel("setting_notes", 10, alerts.notes_of_setting)
+    register_panel("setting", 90, notices.panel_of_setting)
+    register_panel("trip_side", 10, notices.panel_of_trip)
 
 
 router = SimpleRouter()

@@ -10,8 +10,7 @@ from agents.hooks import trip_takers
 from agents.pools.rights import may_anywhere
 from console.audit.refusals import LOOKS_BESIDE_FILES, add_audited_page, audited
 from console.operations.web import add_operations
-from console.ui import panels
-from console.ui.page import Tab, View, add_page, add_tab
+from console.ui.page import Tab, View, add_page, add_tab, register_panel
 from dlq import rights, saved_filters
 from dlq.annotations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from dlq.api.annotations import Faults, Notes, Takings
@@ -100,8 +99,8 @@ def register() -> None:
     add_operations(GiveUpBlocked, CancelAction, FetchBody, CancelFetch, UnfollowQueue)
     add_operations(AddNote, MuteLetters, Unmute, Take, HandOver, EndTaking, kind=AnnotationPage)
     saved_filters.pages.register()
-    panels.register_panel("setting", 20, setting_panel)
-    panels.register_panel("trip", 20, trip_panel)
+    register_panel("setting", 20, setting_panel)
+    register_panel("trip", 20, trip_panel)
     trip_takers.implement(takers_of_trips)
 
 

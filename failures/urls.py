@@ -6,8 +6,7 @@ from rest_framework.routers import SimpleRouter
 
 from console.audit.refusals import LOOKS_BESIDE_FILES, audited
 from console.operations.web import add_operations
-from console.ui import panels
-from console.ui.page import Tab, add_page, add_tab
+from console.ui.page import Tab, add_page, add_tab, register_panel
 from failures.api.fingerprints import FingerprintViewSet
 from failures.api.intake import RecordIntake
 from failures.api.protocols import ExportProtocols, OneProtocol, ProtocolList
@@ -39,15 +38,15 @@ def register() -> None:
     saved_filter_pages.register()
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")
-    panels.register_panel("setting_live", 10, breaker_panel)
-    panels.register_panel("setting_whole", 10, what_if_panel)
-    panels.register_panel("trip", 10, trip_panel)
-    panels.register_panel("server", 4, failures_of_server)
-    panels.register_panel("server", 5, latest_of_server)
-    panels.register_panel("server", 10, server_panel)
-    panels.register_panel("activation", 10, activation_panel)
-    panels.register_panel("activation", 20, difference_panel)
-    panels.register_panel("setting", 10, setting_panel)
+    register_panel("setting_live", 10, breaker_panel)
+    register_panel("setting_whole", 10, what_if_panel)
+    register_panel("trip", 10, trip_panel)
+    register_panel("server", 4, failures_of_server)
+    register_panel("server", 5, latest_of_server)
+    register_panel("server", 10, server_panel)
+    register_panel("activation", 10, activation_panel)
+    register_panel("activation", 20, difference_panel)
+    register_panel("setting", 10, setting_panel)
 
 
 router = SimpleRouter()

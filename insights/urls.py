@@ -5,8 +5,7 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework.routers import SimpleRouter
 
 from console.operations.web import add_operations
-from console.ui import panels
-from console.ui.page import Tab, add_page, add_tab
+from console.ui.page import Tab, add_page, add_tab, register_panel
 from insights.api import Insights, PipelineRunViewSet, views
 from insights.pages.insights import insight_table, insights_page
 from insights.pages.panel import insight_panel
@@ -21,7 +20,7 @@ def register() -> None:
     add_page("insights/run-bar/", run_bar, "insights_run_bar")
     add_page("insights/runs/<uuid:pk>/", run_page, "pipeline_run")
     add_page("insights/tables/<slug:name>/", insight_table, "insight_table")
-    panels.register_panel("setting_whole", 20, insight_panel)
+    register_panel("setting_whole", 20, insight_panel)
 
 
 router = SimpleRouter()

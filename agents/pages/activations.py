@@ -17,8 +17,7 @@ from agents.pages.states import ACTIVATIONS, run_rows
 from agents.pages.trips import OfSettingFilter
 from console.filters import ListFilter, OneOfFilter, SpanFilter
 from console.lists.keyset import keyset_page, list_page
-from console.ui import panels
-from console.ui.page import link, needs, page
+from console.ui.page import link, needs, page, render_panels
 
 VIEW = "agents.view_activation"
 
@@ -60,7 +59,7 @@ def activation_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         before=before,
         after=after,
         changes=activation.changes.select_related("by", "server")[:30],
-        panels=panels.render("activation", request, activation),
+        panels=render_panels("activation", request, activation),
     )
 
 

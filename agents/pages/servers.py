@@ -20,10 +20,9 @@ from agents.pages.states import DUTIES, RUNS, run_label, server_label
 from agents.servers.admission import version_advice, version_problem
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
 from console.operations.web import operation_buttons
-from console.ui import panels
 from console.ui.amounts import coarse, duration, number
 from console.ui.labels import StateLabel
-from console.ui.page import link, needs, page
+from console.ui.page import link, needs, page, render_panels
 
 # -- problems of a server, in the same words on its page, in lists and on health -----------------------------
 
@@ -215,6 +214,6 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
         past=[(run, RUNS[run.state]) for run in past],
         buttons=operation_buttons(request.user, server, Uncordon, Cordon, Drain, RemoveServer),
         tokens=server.tokens.filter(revoked_at=None),
-        panels=panels.render("server", request, server),
+        panels=render_panels("server", request, server),
         may_change=request.user.has_perm("agents.change_server"),
     )

@@ -28,9 +28,8 @@ from agents.schedules.queries import scheduled
 from agents.settings.operations import DisableSetting, EnableSetting, RetryMessage, RunSetting, StopSetting
 from console.operations.web import operation_buttons
 from console.reasons import NO_REASON, Reason
-from console.ui import panels
 from console.ui.amounts import Spark, number, spark
-from console.ui.page import link, needs, page
+from console.ui.page import link, needs, page, render_panels
 
 # -- failures of activations by server, as small bars: one query for a page of activations -------------------
 
@@ -154,11 +153,11 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         pending=pending_reason(current),
         withheld=withheld,
         stopping=stopping_note(setting, figures.consumers),
-        notes=panels.render("setting_notes", request, setting),
+        notes=render_panels("setting_notes", request, setting),
         trip=setting.trips.filter(ended_at=None).first() if not setting.enabled else None,
-        live_panels=panels.render("setting_live", request, setting),
-        whole_panels=panels.render("setting_whole", request, setting),
-        panels=panels.render("setting", request, setting),
+        live_panels=render_panels("setting_live", request, setting),
+        whole_panels=render_panels("setting_whole", request, setting),
+        panels=render_panels("setting", request, setting),
         may_change=may(request.user, "edit", setting),
     )
 

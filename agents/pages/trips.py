@@ -18,10 +18,9 @@ from agents.models import BreakerTrip, Interruption, LaunchSetting
 from agents.pools.rights import may, why_not
 from console.filters import ListFilter, OneOfFilter, SpanFilter
 from console.lists.keyset import keyset_page, list_page
-from console.ui import panels
 from console.ui.amounts import number
 from console.ui.labels import StateLabel
-from console.ui.page import link, needs, page
+from console.ui.page import link, needs, page, render_panels
 from console.ui.text import masked
 from contract.breaker import TripReason
 
@@ -260,7 +259,7 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         quorum=trip.quorum if isinstance(trip.quorum, dict) else {},
         story=trip_story(trip, told, request.user),
         interruptions=told,
-        panels=panels.render("trip", request, trip),
-        side_panels=panels.render("trip_side", request, trip),
+        panels=render_panels("trip", request, trip),
+        side_panels=render_panels("trip_side", request, trip),
         why_not_enable=why_not(request.user, "enable", trip.setting),
     )

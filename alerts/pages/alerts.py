@@ -30,8 +30,7 @@ from console.filters import ListFilter, OneOfFilter
 from console.lists.keyset import keyset_page, list_page
 from console.operations.web import operation_buttons
 from console.ui.labels import StateLabel
-from console.ui.page import link, needs, page
-from console.ui.panels import Panel
+from console.ui.page import Panel, link, needs, page
 
 VIEW = "alerts.view_alert"
 MOST_OPEN = 200

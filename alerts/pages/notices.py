@@ -17,8 +17,7 @@ from alerts.notices.recipients import address_of_notice, address_of_target, pend
 from alerts.pages.alerts import NOTICES
 from console.operations.operation import perform
 from console.ui.labels import StateLabel
-from console.ui.page import link, needs
-from console.ui.panels import Panel
+from console.ui.page import Panel, link, needs
 
 VIEW = "alerts.view_noticetarget"
 MOST = 20

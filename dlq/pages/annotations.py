@@ -17,8 +17,7 @@ from agents.pools.rights import settings_for
 from console.operations.inputs import OPEN_ENDED
 from console.operations.operation import Operation
 from console.operations.web import FormPage
-from console.ui.page import Text
-from console.ui.panels import Panel
+from console.ui.page import Panel, Text
 from dlq import rights
 from dlq.annotations import Take, may_read, of_trip, why_not_annotate
 from dlq.models import DeadLetter, KnownFault, Note, Taking

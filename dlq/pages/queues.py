@@ -17,8 +17,7 @@ from console.audit.refusals import audited
 from console.lists.keyset import COUNTED
 from console.operations.operation import perform
 from console.operations.refusals import Refused
-from console.ui.page import link, needs, page
-from console.ui.panels import Panel
+from console.ui.page import Panel, link, needs, page
 from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.index.queries import QueueState, feed_lag, state

@@ -18,8 +18,7 @@ from agents.pages.states import RunRow
 from agents.pages.trips import cause_of_trip, interruption_cause, quorum_text, trip_story
 from agents.pools.rights import may, why_not
 from console.ui.amounts import number
-from console.ui.page import link
-from console.ui.panels import Panel
+from console.ui.page import Panel, link
 from console.ui.text import visible_words
 from contract.messages import MAX_EVIDENCE
 from failures.models import FailureProtocol

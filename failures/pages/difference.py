@@ -13,8 +13,7 @@ from django.utils.translation import gettext as _
 from agents.activations import launch
 from agents.models import Activation
 from agents.models.parameters import text_of
-from console.ui.page import link
-from console.ui.panels import Panel
+from console.ui.page import Panel, link
 from failures.error_groups.known_errors import known_of
 from failures.error_groups.merges import heads_of
 from failures.error_groups.queries import Alike, counts_of_activation, fingerprint_url

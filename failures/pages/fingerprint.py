@@ -12,9 +12,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import Activation, Server
-from console.ui import panels
 from console.ui.amounts import spark
-from console.ui.page import link, needs, page
+from console.ui.page import link, needs, page, render_panels
 from failures.error_groups.merges import members_of
 from failures.error_groups.operations import MAY_MERGE, MAY_WRITE
 from failures.error_groups.queries import (
@@ -146,7 +145,7 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         may_write=request.user.has_perm(MAY_WRITE.name),
         may_merge=request.user.has_perm(MAY_MERGE.name),
         history=[_change_row(change) for change in row.changes.select_related("by")[:SHOWN]],
-        panels=panels.render("fingerprint", request, row),
+        panels=render_panels("fingerprint", request, row),
     )
 
 

@@ -14,8 +14,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting, Server
 from console.lists.keyset import counted
-from console.ui.page import link
-from console.ui.panels import Panel
+from console.ui.page import Panel, link
 from failures.error_groups.queries import (
     Alike,
     Here,

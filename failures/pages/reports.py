@@ -12,8 +12,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import Activation, Server
 from console.ui.amounts import number
-from console.ui.page import link
-from console.ui.panels import Panel
+from console.ui.page import Panel, link
 from failures.models import FailureProtocol, RecordConflict, RefusedRecord, SpoolMark
 from failures.pages.protocols import VIEW
 

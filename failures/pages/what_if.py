@@ -18,8 +18,7 @@ from django.views.decorators.http import require_safe
 from agents.breaker.rules import NEEDED_OF_MANY
 from agents.models import Activation, LaunchSetting, Spread
 from console.ui.amounts import number
-from console.ui.page import link, needs, page
-from console.ui.panels import Panel
+from console.ui.page import Panel, link, needs, page
 from contract.breaker import same_limit
 from failures.models import FailureProtocol
 from failures.pages.breaker import READ

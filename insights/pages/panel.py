@@ -14,8 +14,7 @@ from django.utils.translation import ngettext, pgettext
 
 from agents.models import LaunchSetting
 from console.ui.amounts import duration, number, size
-from console.ui.page import link
-from console.ui.panels import Panel
+from console.ui.page import Panel, link
 from console.ui.text import visible_html
 from contract.names import HISTORY_KEY
 from failures.error_groups.queries import fingerprint_url

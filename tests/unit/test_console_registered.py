@@ -6,7 +6,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from console.tokens.authentication import bearer
-from console.ui import page, panels
+from console.ui import page
 
 
 def nothing(*_: object) -> None:
@@ -18,10 +18,10 @@ def nothing_else(*_: object) -> None:
 
 
 def test_a_panel_that_is_registered_twice_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels, "_registered", {name: [] for name in panels._registered})
+    monkeypatch.setattr(page, "_registered", {name: [] for name in page._registered})
     for order, function in ((2, nothing), (1, nothing_else), (2, nothing)):
-        panels.register_panel("setting", order, function)
-    assert [entry.function for entry in panels._registered["setting"]] == [nothing_else, nothing]
+        page.register_panel("setting", order, function)
+    assert [entry.function for entry in page._registered["setting"]] == [nothing_else, nothing]
 
 
 def test_a_page_that_is_added_twice_has_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
