@@ -21,9 +21,8 @@ from console.ui.amounts import about, number
 from console.ui.page import Text, link, needs, page
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import ProtocolTable, heading_of
-from failures.protocols.conditions import Query
 from failures.protocols.exporting import stream_of
-from failures.protocols.filter import ProtocolFilter
+from failures.protocols.filter import ProtocolFilter, Query
 from failures.protocols.search import (
     HIGHEST,
     LOWEST,

@@ -17,8 +17,7 @@ from console.lists.keyset import pieces
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
 from failures.models import FailureProtocol
-from failures.protocols.conditions import Query
-from failures.protocols.filter import ProtocolFilter
+from failures.protocols.filter import ProtocolFilter, Query
 from failures.protocols.search import count, older_than
 
 log = structlog.get_logger(__name__)

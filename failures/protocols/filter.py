@@ -1,13 +1,19 @@
-"""The one filter of failure protocols."""
+"""The one filter of failure protocols, what it asks of them, and what that means to the database."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
+from django.db.models import F, Field, Q, Value
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from agents.models import LaunchSetting, Server
 from console.filters import (
+    SPANS,
     IdFilter,
     InstantFilter,
     NamesFilter,
@@ -16,9 +22,140 @@ from console.filters import (
     SpanFilter,
     TextFilter,
 )
+from contract.outcomes import Outcome
 from failures.models import FailureProtocol
 from failures.models.protocol import DISPOSITIONS, OUTCOMES
-from failures.protocols.conditions import Query, asked_for
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The begin of an index that goes on with the instant. `exact`: it holds no row that is not of the
+    condition."""
+
+    q: Q
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to the rows of the condition `name`, in the order of time: its starts together hold all of
+    them."""
+
+    name: str
+    starts: tuple[Start, ...]
+
+
+BY_TIME = Way("", (Start(Q()),))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`conditions` by name are all but the time, such that no index is used for them: SQLite, which keeps no
+    statistics, would take the wrong one. `message_key`: an index knows its rows, in no order. `since`
+    inclusive, `until` exclusive."""
+
+    conditions: Mapping[str, Q] = field(default_factory=dict)
+    ways: tuple[Way, ...] = ()
+    message_key: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def came_after(self, instant: datetime) -> "Query":
+        """Leaves out what had not occurred by then though it was there: a clock that is ahead."""
+        ahead = Q(occurred_at__lte=instant) | Q(received_at__gt=instant)
+        return replace(self, conditions={**self.conditions, "came": ahead})
+
+    @property
+    def rest(self) -> Q:
+        return Q(*self.conditions.values())
+
+    def on(self, way: Way, start: Start) -> Q:
+        """Returns what the rows at a start of a way have to be: an index alone answers where nothing else is
+        asked for."""
+        others = [q for name, q in self.conditions.items() if not (start.exact and name == way.name)]
+        return Q(start.q, *others)
+
+    @property
+    def times(self) -> Q:
+        when = Q()
+        if self.since is not None:
+            when &= Q(occurred_at__gte=self.since)
+        if self.until is not None:
+            when &= Q(occurred_at__lt=self.until)
+        return when
+
+
+def read_as(column: str, value: Any) -> Q:
+    """`column` = `value`, by looking at the row."""
+    return Q(Exact(Coalesce(F(column), Value(None), output_field=_field(column)), value))
+
+
+def _field(column: str) -> "Field[Any, Any]":
+    found = FailureProtocol._meta.get_field(column)
+    assert isinstance(found, Field)
+    return found
+
+
+# -- what the fields of the filter mean for the rows ---------------------------------------------------------
+
+
+EXACT = {
+    "setting": "setting_key",
+    "server": "server_name",
+    "exception_type": "exception_type",
+    "activation": "activation_uuid",
+    "fingerprint": "fingerprint",
+    "message_key": "message_key",
+    "outcome": "outcome",
+    "disposition": "disposition",
+}
+PARTS = {"exception": "exception_type__icontains", "text": "exception_text__icontains"}
+# What was only noted is stored as temporary, for nothing failed; whoever looks for temporary failures does
+# not mean it.
+FLAGS = {
+    "temporary": {"true": Q(temporary=True) & ~Q(outcome=Outcome.NOTED.value), "false": Q(temporary=False)},
+    "counted": {"true": Q(counted=True), "false": Q(counted=False)},
+}
+
+
+def asked_for(cleaned: Mapping[str, Any], now: datetime) -> Query:
+    """Returns the query of a valid form."""
+    conditions = {
+        name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))
+    }
+    conditions |= {
+        name: Q(**{lookup: value}) for name, lookup in PARTS.items() if (value := cleaned.get(name))
+    }
+    conditions |= {name: means[value] for name, means in FLAGS.items() if (value := cleaned.get(name))}
+    since = cleaned.get("since")
+    if span := cleaned.get("span"):
+        since = max(filter(None, (since, begin := now - SPANS[span])))
+        # What has not occurred yet has a clock that is ahead: then the receipt counts.
+        conditions["span"] = Q(occurred_at__lte=now) | Q(received_at__gte=begin)
+    return Query(
+        conditions, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until")
+    )
+
+
+def _ways(cleaned: Mapping[str, Any]) -> Iterator[Way]:
+    if activation := cleaned.get("activation"):
+        yield Way("activation", (Start(Q(activation_uuid=activation)),))
+    if fingerprint := cleaned.get("fingerprint"):
+        yield Way("fingerprint", (Start(Q(fingerprint=fingerprint)),))
+    if key := cleaned.get("setting"):
+        yield _of_name("setting", LaunchSetting.objects.filter(key=key).values_list("pk", flat=True).first())
+    if name := cleaned.get("server"):
+        yield _of_name("server", Server.objects.filter(name=name).values_list("pk", flat=True).first())
+
+
+def _of_name(column: str, number: int | None) -> Way:
+    """What is of another row of this name, or of one that was deleted, has no number any more."""
+    starts = [Start(Q(**{column: number}))] if number is not None else []
+    nameless = Q(**{f"{column}__isnull": True})
+    if number is None or FailureProtocol.objects.filter(nameless).exists():
+        starts.append(Start(nameless, exact=False))
+    return Way(column, tuple(starts))
+
 
 TEMPORARY = [("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))]
 COUNTED_OR_NOT = [

@@ -19,7 +19,7 @@ from django.db.models import Q
 from console.database.statements import quick
 from console.lists.keyset import COUNTED, Found, Place
 from failures.models import FailureProtocol
-from failures.protocols.conditions import BY_TIME, Query, Way
+from failures.protocols.filter import BY_TIME, Query, Way
 
 # Keys beyond any other.
 LOWEST, HIGHEST = UUID(int=0), UUID(int=2**128 - 1)
