@@ -5,25 +5,96 @@ database undoes it; killed after it the run is over. What the application wrote 
 there by itself and found by the next run.
 """
 
+import json
 from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from agents.models import LaunchSetting, Spread
+from console.database.storage import database_bytes
+from console.processes import last_heartbeat
 from console.reasons import NO_REASON, Reason
 from insights.models import PipelineRun, PipelineState
 from insights.reasons import PIPELINE_BROKE, SIGNALLED, STAGES_FAILED
 from insights.runs import loader
 from insights.runs.claim import Hold, RunLost, claim_run
-from insights.runs.folder import RunFolder
+from insights.runs.folder import JOBS, RunFolder
 from insights.runs.loader import load, read_report
-from insights.runs.plan import Plan, is_whole, plan_of
 from insights.runs.progress import Stage, stage_of
-from insights.runs.spark import RunCancelled, RunFailed, submit
+from insights.runs.spark import RunCancelled, RunFailed, is_local, submit
+
+Plan = dict[str, Any]
+
+
+def plan_of(run: PipelineRun, folder: RunFolder, now: datetime) -> Plan:
+    """Plans blocks of the archive as rows, then writes what was planned where the application reads it."""
+    plan: Plan = {
+        "run": str(run.pk),
+        "now": now.isoformat(),
+        "zone": settings.TIME_ZONE,
+        "jobs": run.jobs or list(JOBS),
+        "since": run.since.isoformat() if run.since else None,
+        "until": run.until.isoformat() if run.until else None,
+        "settings": _settings(),
+        "retention": _retention(),
+        "database_bytes": database_bytes(),
+        "results": str(folder.results) if is_local(run.master) else f"{_archive_url()}/results/{run.pk}",
+        "results_local": str(folder.results),
+        "progress": str(folder.progress),
+        "report": str(folder.report),
+    }
+    plan |= loader.archive_plan(run, now)
+    _write(folder.plan, plan)
+    return plan
+
+
+def _archive_url() -> str:
+    return str(settings.MA_ARCHIVE_URL).rstrip("/")
+
+
+def _settings() -> list[dict[str, Any]]:
+    rows = LaunchSetting.objects.order_by("key").iterator(chunk_size=1000)
+    return [
+        {
+            "key": row.key,
+            "n_days": settings.MA_RETENTION_DAYS if row.retention_days is None else row.retention_days,
+            "breaker_m": row.breaker_m,
+            "breaker_mode": "many" if row.spread == Spread.MANY else "any",
+            "server_mode": row.spread,
+            "count_once": row.count_once,
+            "enabled": row.enabled,
+        }
+        for row in rows
+    ]
+
+
+def _retention() -> dict[str, Any]:
+    last = last_heartbeat("retention")
+    return {
+        "days": settings.MA_RETENTION_DAYS,
+        "silent_days": settings.MA_RETENTION_SILENT_DAYS or None,
+        "last_run_at": last.isoformat() if last else None,
+    }
+
+
+def _write(path: Path, plan: Plan) -> None:
+    aside = path.with_suffix(".aside")
+    aside.write_text(json.dumps(plan, ensure_ascii=False, indent=1), encoding="utf-8")
+    aside.rename(path)
+
+
+def is_whole(plan: Plan) -> bool:
+    """Returns whether a run of this plan looks at all there is, with every job."""
+    return not plan["since"] and not plan["until"] and set(plan["jobs"]) == set(JOBS)
+
 
 log = structlog.get_logger(__name__)
 

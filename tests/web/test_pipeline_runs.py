@@ -22,7 +22,7 @@ from insights.models import (
     PipelineTrigger,
 )
 from insights.runs import claim, spark, worker
-from insights.runs import plan as planning
+from insights.runs import worker as planning
 from insights.runs.folder import RunFolder, tail_of_log
 from insights.runs.loader import load
 from insights.runs.start import cancel, request_run

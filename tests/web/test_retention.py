@@ -16,7 +16,7 @@ from console.processes import record_heartbeat
 from contract.outcomes import Outcome
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage
-from insights.runs import plan
+from insights.runs import worker as plan
 from retention import batches, worker
 from retention.models import PART_FAILED, RetentionFigure, RetentionRun
 from retention.protocols import holds, setting_rule
