@@ -21,10 +21,10 @@ from console.reasons import Reason
 from insights.archive import planning
 from insights.archive.readiness import submit_program
 from insights.reasons import APPLICATION_ENDED, KEY_UNREADABLE, NO_SUBMIT, TOO_LARGE, TOO_LONG
-from insights.runs.claim import Hold, RunLost
 from insights.runs.folder import RunFolder
 from insights.runs.loader import drivers
 from insights.runs.progress import Progress
+from insights.runs.start import Hold, RunLost
 
 LOOK_SECONDS = 0.5
 # Of the memory of all processes of a run: the rest is for Python, threads and what the JVM holds beside its

@@ -25,11 +25,11 @@ from console.reasons import NO_REASON, Reason
 from insights.models import PipelineRun, PipelineState
 from insights.reasons import PIPELINE_BROKE, SIGNALLED, STAGES_FAILED
 from insights.runs import loader
-from insights.runs.claim import Hold, RunLost, claim_run
 from insights.runs.folder import JOBS, RunFolder
 from insights.runs.loader import load, read_report
 from insights.runs.progress import Stage, stage_of
 from insights.runs.spark import RunCancelled, RunFailed, is_local, submit
+from insights.runs.start import Hold, RunLost, claim_run
 
 Plan = dict[str, Any]
 

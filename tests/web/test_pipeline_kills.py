@@ -18,7 +18,7 @@ from console.jobs import detached
 from console.operations.refusals import Refused
 from insights.models import FailureTrend, InsightTable, PipelineRun
 from insights.reasons import NOT_TAKEN, SIGNALLED
-from insights.runs import claim, reaper, spark
+from insights.runs import reaper, spark, start
 from insights.runs.folder import RunFolder
 from insights.runs.reaper import UNBEGUN, reap
 from insights.runs.start import TAKEN_WITHIN, cancel, start_waiting
@@ -56,7 +56,7 @@ worker.work_on_run(run)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
     monkeypatch.setattr(spark, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(claim, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(start, "BEAT_SECONDS", 0.02)
     use(settings, tmp_path, "well")
 
 
@@ -216,7 +216,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 from console.reasons import said
-from insights.runs.claim import claim_run
+from insights.runs.start import claim_run
 from insights.models import PipelineRun
 run = UUID(sys.argv[1])
 assert claim_run(run, timezone.now())

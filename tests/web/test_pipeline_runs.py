@@ -21,7 +21,7 @@ from insights.models import (
     PipelineRun,
     PipelineTrigger,
 )
-from insights.runs import claim, spark, worker
+from insights.runs import spark, start, worker
 from insights.runs import worker as planning
 from insights.runs.folder import RunFolder, tail_of_log
 from insights.runs.loader import load
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.process, pytest.mark.both_databases, pytest.mark.djang
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
     monkeypatch.setattr(spark, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(claim, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(start, "BEAT_SECONDS", 0.02)
     use(settings, tmp_path, "well")
 
 
@@ -86,7 +86,7 @@ def test_the_plan_holds_no_secret_and_the_application_gets_none_but_the_account_
     assert plan["run"] == str(run.pk) and len(plan["jobs"]) == 7
     assert settings.SECRET_KEY not in text
     assert "password" not in text.lower().replace("password_env", "").replace("ma_pipeline_jdbc_password", "")
-    with claim.Hold(run) as hold:
+    with start.Hold(run) as hold:
         given = spark._environment(hold)
     assert "a broker's secret" not in given.values() and given["MA_RUN_FOLDER"] == "/kept"
     assert {name for name in given if name.startswith("MA_")} == {
