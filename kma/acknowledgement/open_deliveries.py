@@ -2,7 +2,7 @@
 handling and its delivery are over. A handling that returns without an answer frees its handler; its delivery
 stays open here.
 
-What a kill -9 leaves at each step: kma/acknowledgement/recovery.py.
+What a kill -9 leaves at each step: kma/acknowledgement/reporting.py.
 
 The event of a rollback goes out after its protocol was stored: before that it could be untrue. It is not
 waited for: a destination that takes nothing must not keep the message from coming back. Killed in between,

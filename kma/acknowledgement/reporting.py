@@ -9,7 +9,8 @@ from uuid import UUID, uuid5
 
 from broker.amqp.codec import decode
 from broker.port import Outgoing
-from contract.acknowledgements import EndState
+from contract import reasons
+from contract.acknowledgements import EndState, IdParts
 from contract.outcomes import Outcome
 from contract.reasons import Reason
 from contract.records import (
@@ -19,8 +20,8 @@ from contract.records import (
     RecordRun,
     derived_id,
 )
+from contract.wire import load
 from kma.acknowledgement.open_delivery import NoSeconds, OpenDelivery, own_seconds
-from kma.acknowledgement.recovery import ended_id
 from kma.children.worker_slot import HandlingEnd
 from kma.delivery.effects import Effects
 from kma.delivery.ending_records import NOTE, OPENED, RAISED_LATER
@@ -29,6 +30,51 @@ from kma.handling.failure import failure
 from kma.handling.handler import HandlingResult
 from kma.sdk.encoding import encoded_message
 from kma.sdk.message import Message
+from kma.spool.ledger import Ledger, run_key
+from kma.spool.records import New, Spool
+
+_ENDINGS = UUID("6f1d7c1e-52a4-4a0e-9d0c-2b7a3a1f5c11")
+
+
+def ended_id(acknowledgement: str) -> UUID:
+    """Of the one AcknowledgementEnded that a server ever stores of a delivery."""
+    return uuid5(_ENDINGS, acknowledgement)
+
+
+def end_left_open(spool: Spool, ledger: Ledger, run: str = "") -> int:
+    """Writes the ends of what an earlier life left open, of one run (its key) or of all; answers how many.
+    None of these runs may be alive. Killed in between and done again, nothing is written twice: a row goes
+    with its record."""
+    left = [row for row in spool.open_acknowledgements() if not run or row.run == run]
+    records = []
+    for row in left:
+        stored = ledger.run(row.run)
+        assert stored is not None  # a run with something open has sent no closing record, so its row is kept
+        reason = reasons.CONTAINER_ENDED_IN_DOUBT() if row.committing else reasons.CONTAINER_ENDED()
+        about = load(RecordRun, stored.about["run"])
+        records.append(_ended(row.run, about, row.acknowledgement, reason))
+    if records:
+        spool.append(records)
+    return len(records)
+
+
+def end_unknown(spool: Spool, ledger: Ledger, acknowledgement: str, parts: IdParts) -> None:
+    """An answer for a run that is not alive here: told once, however often the MA passes it on."""
+    if spool.knows(ended_id(acknowledgement)):
+        return
+    key = run_key(parts.activation, parts.epoch)
+    stored = ledger.run(key)
+    if stored is not None:
+        about = load(RecordRun, stored.about["run"])
+    else:
+        about = RecordRun("", parts.activation, parts.epoch, parts.server, "")
+    spool.append([_ended(key, about, acknowledgement, reasons.NOT_OPEN())])
+
+
+def _ended(key: str, run: RecordRun, acknowledgement: str, reason: Reason) -> New:
+    content = AcknowledgementEnded(run, acknowledgement, EndState.LOST, reason, datetime.now(UTC))
+    return New(key, content, ended_id(acknowledgement))
+
 
 _EVENTS = UUID("0d7e2c55-8a0f-4f39-b7e8-54a1f2f0c9d4")
 

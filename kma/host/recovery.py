@@ -12,7 +12,7 @@ from contract.message_key import MessageKey
 from contract.outcomes import Outcome
 from contract.records import Protocol, RecordRun, derived_id
 from contract.wire import load
-from kma.acknowledgement.recovery import end_left_open
+from kma.acknowledgement.reporting import end_left_open
 from kma.delivery.breaker import after_kill
 from kma.delivery.ending_records import FailureContext, after_failure
 from kma.delivery.message_identity import IdentifiedMessage, case, identify

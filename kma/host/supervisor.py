@@ -11,7 +11,7 @@ from contract.messages import AgentKind, Answer, DesiredRun, DesiredState, RunRe
 from contract.reasons import Reason
 from contract.records import BreakerCounts, RecordRun, RunState
 from contract.wire import load
-from kma.acknowledgement.recovery import end_unknown
+from kma.acknowledgement.reporting import end_unknown
 from kma.agent_discovery import OfferedAgents
 from kma.delivery.breaker import final_counts
 from kma.host.desired_state import changed, needs_restart
