@@ -19,9 +19,8 @@ from kma.delivery.duplicates import DuplicateGuard
 from kma.delivery.effects import BatchedAccepts, Effects, RunFacts
 from kma.delivery.ending_records import INTERRUPTION, FailureContext, after_failure, after_success, protocol
 from kma.delivery.exhausted import EXHAUSTED, NOT_TAKEN, UNHANDLED, Exhausted
-from kma.delivery.in_flight import InFlight
+from kma.delivery.in_flight import InFlight, OrderedRetry
 from kma.delivery.message_identity import KnownAttempts, delivery_count
-from kma.delivery.ordered import OrderedRetry
 from kma.handling.failure import FailureDetails, failure
 from kma.handling.handler import HandlingResult
 from kma.spool.batch_tables import HandledKeys
