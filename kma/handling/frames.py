@@ -20,7 +20,7 @@ HEAD = struct.Struct("<IBHI")
 
 # Parent to child. After a failure a child begins nothing before RESUME: the parent may find that the breaker
 # trips. OPEN_MESSAGE begins with its acknowledgement id. ACKNOWLEDGED replies to ACKNOWLEDGE, see
-# kma/handling/channel.py.
+# kma/handling/child.py.
 JOB, MESSAGE, RESUME, OPEN_MESSAGE, ACKNOWLEDGED = 1, 2, 3, 4, 5
 # Child to parent. DONE_WITH_SENDS carries the encoded messages, FAILED a protocol's details, PROBLEM why the
 # child cannot work at all. RETIRING says that the child takes no more: it wants to be replaced. DONE names no
