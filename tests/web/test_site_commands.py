@@ -26,9 +26,8 @@ from console.models import ApiToken
 from console.reasons import said
 from failures.models import SpoolMark
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
-from ma_site.demo.orders import DECK, order
 from ma_site.management.commands import prepare
-from ma_site.management.commands.publish_demo_orders import Trickle
+from ma_site.management.commands.publish_demo_orders import DECK, Trickle, order
 from tests.services import ArtemisService
 from tests.web.rows import NOW, make_alive
 
