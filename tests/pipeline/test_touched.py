@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 from pipeline.archive.manifests import Manifest
-from pipeline.touched import MOST_STRETCHES, blocks_that_hold, days_of, hours_between, stretch_of, stretches
+from pipeline.run import MOST_STRETCHES, blocks_that_hold, days_of, hours_between, stretch_of, stretches
 
 NOON = datetime(2026, 3, 30, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
