@@ -73,7 +73,7 @@ FROM activations LEFT JOIN (SELECT activation, count(DISTINCT server) AS servers
     ON ran.activation = id
 WHERE ended_at IS NOT NULL
 """
-# Where each limit trips first in a run: see pipeline/jobs/breaker_tally.py.
+# Where each limit trips first in a run: see pipeline/jobs/breaker_backtest.py.
 RECORDS = """
 WITH effects AS (
     SELECT * FROM (
