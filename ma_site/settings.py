@@ -208,12 +208,12 @@ X_FRAME_OPTIONS = "DENY"
 # -- REST ----------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["console.tokens.authentication.PersonTokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["console.rest.defaults.PersonPermissions"],
+    "DEFAULT_PERMISSION_CLASSES": ["console.rest.lists.PersonPermissions"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["console.rest.parsing.BoundedJsonParser"],
     "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.UserRateThrottle"],
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min"},
-    "DEFAULT_PAGINATION_CLASS": "console.rest.defaults.Pages",
+    "DEFAULT_PAGINATION_CLASS": "console.rest.lists.Pages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "console.rest.errors.answer",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],

@@ -29,9 +29,8 @@ from console.models import ApiToken
 from console.operations.operation import Operation, check_allowed
 from console.operations.rest import forbidding
 from console.reasons import NO_REASON, said
-from console.rest.defaults import PersonPermissions
 from console.rest.errors import ApiProblem, Forbidden
-from console.rest.lists import ByKey, asked_in
+from console.rest.lists import ByKey, PersonPermissions, asked_in
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from contract.acknowledgements import LONGEST_ID, Action, parse_action
 

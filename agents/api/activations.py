@@ -13,8 +13,7 @@ from agents.activations.start import StopActivation
 from agents.models import Activation, ActivationState, Run
 from agents.reasons import problems_of
 from console.operations.rest import OperationsMixin
-from console.rest.defaults import KeysetPages
-from console.rest.lists import asked_in
+from console.rest.lists import KeysetPages, asked_in
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 
 

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
 from agents.schedules.tick import delete_schedule, save_schedule, upcoming
-from console.rest.defaults import KeysetPages
+from console.rest.lists import KeysetPages
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 
 CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from console.reasons import Reason
-from console.rest.defaults import KeysetPages
+from console.rest.lists import KeysetPages
 
 M = TypeVar("M", bound=Model)
 
