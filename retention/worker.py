@@ -12,7 +12,7 @@ from django.db.models import Q
 from agents.models import LaunchSetting
 from console.database.storage import checkpoints_apart
 from console.jobs.worker import Wait, Worker, run
-from retention.ages import activations, dead_letters, error_groups, limits, replays
+from retention.ages import activations, dead_letters, error_groups, limits
 from retention.batches import Chunks, TimeIsUp
 from retention.models import PART_FAILED, RetentionFigure, RetentionRun, RetentionState
 from retention.protocols.queries import settings_due
@@ -37,11 +37,11 @@ PARTS: tuple[tuple[str, Part], ...] = (
     (activations.ACTIVATIONS, activations.old_activations),
     (error_groups.GROUPS, error_groups.old_groups),
     (error_groups.KINDS, error_groups.old_kinds),
-    (replays.REPLAYS, replays.forget_old_replays),
+    (limits.REPLAYS, limits.forget_old_replays),
     (dead_letters.ROWS, dead_letters.delete_old_rows),
     (dead_letters.BODIES, dead_letters.delete_old_bodies),
     (dead_letters.EDITS, dead_letters.delete_old_copies),
-    (replays.AUDIT, replays.forget_old_audit),
+    (limits.AUDIT, limits.forget_old_audit),
     *((each.what, each.forget) for each in limits.AGE_LIMITS),
 )
 

@@ -29,7 +29,7 @@ from dlq.models import (
     ReplayJob,
 )
 from retention import batches
-from retention.ages import dead_letters, replays
+from retention.ages import dead_letters, limits
 from retention.models import RetentionFigure, RetentionRun
 from retention.worker import run_retention_turn
 from tests.web import letters, reports
@@ -167,7 +167,7 @@ def test_it_stays_while_the_archive_does_not_have_it(
     rows = [letter(1, 40), letter(2, 200), letter(3, 200)]
     replayed(rows[2])
     safe = {"letters": AT, "replays": None}
-    for asking in (dead_letters, replays):
+    for asking in (dead_letters, limits):
         monkeypatch.setattr(asking, "archived_before", lambda kind, now: safe.get(kind))
     assert {row["kept"].get("archive") for row in dry_run().values()} == {2, 3}
     apply()
