@@ -17,7 +17,7 @@ from console.database.statements import quick
 from console.ui.amounts import number
 from contract.names import DEAD_LETTER_PREFIX
 from dlq.dead_letters.masks import Masks
-from dlq.dead_letters.queries.days import ends_of, instant
+from dlq.dead_letters.queries.counts import ends_of, instant
 from dlq.dead_letters.queries.ranges import IS_DEAD, TABLE
 from dlq.groups.queries import Group
 from dlq.models import DeadLetter, ItemState, KnownFault, LetterState, Outcome, ReplayItem, Taking

@@ -11,7 +11,7 @@ from console.database.bulk import WHOLE, values_table
 from console.database.statements import quick
 from console.lists import keyset
 from console.ui.amounts import about, number, two_digits
-from dlq.dead_letters.queries import days
+from dlq.dead_letters.queries import counts as days
 from dlq.dead_letters.queries import ranges as loose
 from dlq.dead_letters.queries.counts import CountedRange, count_ranges
 from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, ValueCount, type_of
