@@ -30,10 +30,10 @@ def run(arguments: Sequence[str]) -> list[Line]:
     if options.inside:
         print(json.dumps(site.packed(_measured(options.rows))))
         sys.exit(0)
-    from deploy.installing import jdbc_drivers
+    from deploy.installing import artemis_download
 
     with TemporaryDirectory(prefix="bench-archive-") as name, site.database("postgresql", Path(name)) as url:
-        jars = ",".join(map(str, jdbc_drivers.ensure_fetched(Path(name) / "log")))
+        jars = ",".join(map(str, artemis_download.ensure_fetched(Path(name) / "log")))
         more = {"MA_ARCHIVE_URL": f"file://{name}/archive", "MA_PIPELINE_DRIVERS": jars}
         environment = {**os.environ, **site.environment(Path(name), url, more)}
         command = [sys.executable, "-m", "bench", "archive", "--inside", "--rows", str(options.rows)]

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from deploy import pipeline_default
 from deploy.config import DEMO_AGENTS, LOOPBACK, NO_AGENTS, REPOSITORY, Config
 from deploy.console import DeployError
-from deploy.installing import jdbc_drivers
+from deploy.installing import artemis_download
 from deploy.layout import Layout
 from deploy.secret_files import BROKER_ACCOUNTS, FROM_SHELL, read_secret, shell_file, token_file
 
@@ -116,7 +116,7 @@ def _site(config: Config, layout: Layout) -> dict[str, str]:
         "MA_STOMP_ADDRESS": f"{LOOPBACK}:{config.stomp_port}",
         "MA_BROKER_USER": "ma-ops",
         "MA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["ma-ops"]),
-        "MA_PIPELINE_DRIVERS": ",".join(map(str, jdbc_drivers.jars())),
+        "MA_PIPELINE_DRIVERS": ",".join(map(str, artemis_download.jars())),
         "DJANGO_SETTINGS_MODULE": "ma_site.settings",
         **pipeline_default.settings(config, layout),
         **_python(),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from deploy.config import REPOSITORY, Config
 from deploy.console import DeployError, duration, say, table
-from deploy.installing import artemis_download, jdbc_drivers, python_packages, system_packages
+from deploy.installing import artemis_download, python_packages, system_packages
 from deploy.layout import Layout
 
 
@@ -181,7 +181,7 @@ def _install(layout: Layout) -> None:
         if not python_packages.installed(lines, stamp):
             say(f"installing Python packages ({stamp})")
             python_packages.install(lines, stamp, log)
-    jdbc_drivers.ensure_fetched(log)
+    artemis_download.ensure_fetched(log)
 
 
 def _run_seen(stage: Stage) -> Result:

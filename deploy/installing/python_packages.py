@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deploy.config import REPOSITORY
 from deploy.console import run_logged
-from deploy.installing import jdbc_drivers
+from deploy.installing import artemis_download
 from deploy.layout import Layout
 from deploy.processes import earlier_starts
 
@@ -63,7 +63,7 @@ def install(lines: Sequence[str], stamp: str, log: Path) -> None:
 
 def install_in_background(layout: Layout) -> bool:
     """Whether something has still to be installed; this module, run as a program, is doing it then."""
-    if installed(for_background(), "background") and jdbc_drivers.fetched():
+    if installed(for_background(), "background") and artemis_download.fetched():
         return False
     with layout.log(LARGE).open("ab") as log:
         subprocess.Popen(
@@ -92,4 +92,4 @@ def _digest(lines: Sequence[str]) -> str:
 if __name__ == "__main__":
     os.nice(19)
     install(for_background(), "background", Path(sys.argv[1]))
-    jdbc_drivers.ensure_fetched(Path(sys.argv[1]))
+    artemis_download.ensure_fetched(Path(sys.argv[1]))

@@ -12,7 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from deploy.config import LOOPBACK
-from deploy.installing import jdbc_drivers
+from deploy.installing import artemis_download
 from deploy.services import postgres as postgres_program
 from ma_site import env
 from tests import environment
@@ -128,7 +128,7 @@ def test_what_is_not_understood_is_refused_and_named(parameters: str, named: str
 @pytest.fixture(scope="module")
 def ask_by_jdbc(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("jdbc")
-    jdbc_drivers.ensure_fetched(folder / "log")
+    artemis_download.ensure_fetched(folder / "log")
     (folder / "Ask.java").write_text(JDBC)
     return folder / "Ask.java"
 
@@ -137,7 +137,7 @@ def by_jdbc(source: Path, database: Database, url: str) -> str:
     from console.database.storage import jdbc_url
 
     known = env.read(environment.values(database.folder) | {"MA_DATABASE_URL": url}).database
-    command = ["java", "-cp", str(jdbc_drivers.DRIVERS[0].jar), str(source)]
+    command = ["java", "-cp", str(artemis_download.DRIVERS[0].jar), str(source)]
     command += [jdbc_url(known), known["USER"], known["PASSWORD"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or done.stderr

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deploy.installing import jdbc_drivers
+from deploy.installing import artemis_download
 from tests.pipeline import classes
 from tests.services import cache
 
@@ -26,7 +26,7 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def jars() -> str:
     """The JDBC drivers, as spark.jars names them."""
-    return ",".join(map(str, jdbc_drivers.ensure_fetched(cache() / "log" / "install.log")))
+    return ",".join(map(str, artemis_download.ensure_fetched(cache() / "log" / "install.log")))
 
 
 @pytest.fixture(scope="session")

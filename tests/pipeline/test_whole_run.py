@@ -18,7 +18,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, BreakerTrip, Run
-from deploy.installing import jdbc_drivers
+from deploy.installing import artemis_download
 from deploy.services.ports import free_ports
 from dlq.models import DeadLetter
 from failures.models import FailureProtocol, RecoveredMessage
@@ -66,7 +66,7 @@ def spark(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     settings.MA_PIPELINE_MASTER = "local[2]"
     settings.MA_PIPELINE_MEMORY_MB = 3072
     settings.MA_PIPELINE_DRIVERS = tuple(
-        map(str, jdbc_drivers.ensure_fetched(cache() / "log" / "install.log"))
+        map(str, artemis_download.ensure_fetched(cache() / "log" / "install.log"))
     )
 
 
