@@ -1,4 +1,5 @@
-"""One run as its jobs see it: what is new, where to read, where to write."""
+"""One run as its jobs see it: what is new, which hours, days and stretches of time that touches, where to
+read, where to write."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

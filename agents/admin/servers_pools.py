@@ -1,4 +1,4 @@
-"""Servers with their tokens, and pools."""
+"""Servers with their tokens; and pools: whether every agent may run in one, or only those that are listed."""
 
 from typing import Any
 

@@ -1,5 +1,10 @@
-"""Describes what people do with a server: cordon, drain, uncordon it, remove one that is gone for good, and
-revoke a token of its KMA."""
+"""Describes what people do with a server: cordon, drain, uncordon it, remove one that is gone for good,
+and revoke a token of its KMA.
+
+Nothing new begins on a cordoned one; from a draining one its runs move or end. This duty is a wish of the
+MA: planning follows it, a KMA knows nothing of it. Killed after the commit and before the planning,
+`agents.tend` plans.
+"""
 
 from datetime import datetime
 from typing import Any, ClassVar

@@ -1,7 +1,9 @@
-"""Telling people of a trip or of a transition of an alert: tried again until it arrives or a day has passed.
+"""Telling people of a trip or of a transition of an alert, by e-mail or webhook: tried again until it
+arrives or a day has passed. No bodies of messages, no secrets.
 
-At least once: who is killed between the sending and the commit leaves a notice that is sent again. The id of
-the trip or of the transition in it lets a receiver see that."""
+At least once: who is killed between the sending and the commit leaves a notice that is sent again. The id
+of the trip or of the transition in it lets a receiver see that.
+"""
 
 import hashlib
 import hmac

@@ -1,5 +1,5 @@
 """The audit: who did what, or was refused, newest first; searched by person, action, setting, result and
-time."""
+time, by one filter for the page and REST. Every question is answered by an index."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,5 @@
-"""Lists over REST in pages by key: their order, what they are narrowed by, what is refused."""
+"""Lists over REST in pages by key: their order, how long they are, what they are narrowed by, what is
+refused, and who may call them unless a route says otherwise."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar

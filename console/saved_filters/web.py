@@ -1,4 +1,5 @@
-"""Pages of saved filters: the bar above a list, the list of them, saving, changing and deleting one."""
+"""Saved filters on pages and over REST: the bar above a list, the list of them, saving, changing and
+deleting one. A list gets the views by deriving them with its `filters` and its permission."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

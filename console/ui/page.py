@@ -1,4 +1,5 @@
-"""The consoles of the site: pages that are no list of rows of the admin. Higher apps register theirs here."""
+"""The consoles of the site: pages that are no list of rows of the admin, and panels on pages of lower
+apps. Higher apps register theirs here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

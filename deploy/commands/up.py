@@ -1,4 +1,5 @@
-"""./ma up: everything, from a bare machine to an address to open. ./ma demo, ./ma down."""
+"""./ma up: everything, from a bare machine to an address to open; repeatable, and quick where nothing is
+missing. ./ma demo, ./ma down."""
 
 import os
 import signal

@@ -1,4 +1,5 @@
-"""Apache Artemis from Maven Central, checked against the checksum published there, unpacked."""
+"""Apache Artemis, and the JDBC drivers by which the pipeline reads the MA's database: from Maven Central,
+checked against pinned checksums, Artemis unpacked."""
 
 import hashlib
 import shutil

@@ -11,9 +11,8 @@ from console.database.bulk import WHOLE, values_table
 from console.database.statements import quick
 from console.lists import keyset
 from console.ui.amounts import about, number, two_digits
-from dlq.dead_letters.queries import counts as days
 from dlq.dead_letters.queries import ranges as loose
-from dlq.dead_letters.queries.counts import CountedRange, count_ranges
+from dlq.dead_letters.queries.counts import CountedRange, by_day, count_ranges
 from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, ValueCount, type_of
 from dlq.groups.rules import Kind
 
@@ -164,7 +163,7 @@ def groups_of(kind: Kind, queues: Sequence[str]) -> Groups:
         return Groups([])
     with quick():
         if not kind.column:
-            counted, more = days.by_day(queues, up_to=COARSE)
+            counted, more = by_day(queues, up_to=COARSE)
             return Groups(_merged(kind, _sized(kind, counted), key=lambda group: group.value), more)
         counted, more = _counted(kind, queues)
         return Groups(_merged(kind, _sized(kind, counted), key=lambda group: group.count), more)
@@ -218,7 +217,7 @@ def _exactly(kind: Kind, counted: Sequence[ValueCount], sizes: dict[int, int]) -
         wanted = [(each.queue, each.value) for each in some]
         counts = loose.count_each(wanted, kind.column, up_to=keyset.COUNTED + 1)
     else:
-        spans = [CountedRange(each.queue, *days.ends_of(each.value)) for each in some]
+        spans = [CountedRange(each.queue, *ends_of(each.value)) for each in some]
         counts = count_ranges(spans, keyset.COUNTED + 1)
     found = dict(zip(chosen, counts, strict=True))
     sizes |= {

@@ -1,5 +1,9 @@
 """A run is asked for by writing its row; whoever comes first starts the process that works on it: of a
-session of its own, nobody's child, so that it outlives the worker or the terminal that started it."""
+session of its own, nobody's child, so that it outlives the worker or the terminal that started it.
+
+One process takes it, once, and shows itself until the end. Every change of it asks for the holder, so that
+one who was taken for dead changes nothing any more.
+"""
 
 import os
 import subprocess

@@ -1,8 +1,9 @@
-"""The runner: plan, application, load, each in the open and each to be ended at any instruction.
+"""The runner: plan, application, load, each in the open and each to be ended at any instruction. What the
+application is told is one file, without a secret.
 
-Killed before the load nothing of it shows but its row, which a look at dead runs ends; killed in the load the
-database undoes it; killed after it the run is over. What the application wrote into the archive is committed
-there by itself and found by the next run.
+Killed before the load nothing of it shows but its row, which a look at dead runs ends; killed in the load
+the database undoes it; killed after it the run is over. What the application wrote into the archive is
+committed there by itself and found by the next run.
 """
 
 import json

@@ -1,4 +1,13 @@
-"""One delivery on its way through a run."""
+"""One delivery on its way through a run; and the failed message of an ordered subscription: it stays
+unsettled, so nothing overtakes it, and is tried again here.
+
+Each attempt is stored before the next one begins. Killed before or after: the broker gives the message to
+whoever is next, first of all, and the attempts are known from this server's disk or from the protocols at
+the MA. It is never released: closing the link puts it back where it was.
+
+A person may give it up. Killed before that is stored: it blocks on, whoever holds it next, and the person
+asks again; stored, but not yet rejected: the same, its attempts begin anew.
+"""
 
 import json
 import time

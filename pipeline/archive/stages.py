@@ -1,5 +1,5 @@
-"""The archive's part of a run: every planned block is written and looked at; one that fails takes no other
-one down."""
+"""The archive's part of a run: every planned block is written and looked at, and one that fails takes no
+other one down; the blocks of a day become one, and what is of no use goes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

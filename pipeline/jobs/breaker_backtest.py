@@ -1,5 +1,11 @@
 """What every limit M would have done to the activations that have ended, and which one their setting might
-have."""
+have: the breaker's counts along each run, contract/breaker.py as windows.
+
+A run is an activation on one server with one epoch, in the order in which its failures occurred, and
+begins with no counts. Between two failures that count, something was handled well when one of the rows
+after the first, up to the second, says so (`successes_before`): that is what failures.what_if makes of
+them, one by one.
+"""
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F

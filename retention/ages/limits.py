@@ -1,6 +1,10 @@
-"""Describes what is kept for a time of its own: rows by primary keys that are picked by an index, a chunk at
-a time. Closed alerts, deliveries that waited for an answer, records that were refused or came with other
-content."""
+"""Describes what is kept for a time of its own: rows by primary keys that are picked by an index, a chunk
+at a time. Closed alerts, deliveries that waited for an answer, records that were refused or came with
+other content, finished replay jobs, the audit.
+
+The audit is only ever added to: nothing here or elsewhere changes an entry, and by its age alone, where
+the site has chosen an age, `forget_old_audit` deletes it. There is no other way.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -16,7 +16,7 @@ from console.processes import record_heartbeat
 from contract.outcomes import Outcome
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage
-from insights.runs import worker as plan
+from insights.runs import worker as runner
 from retention import batches, worker
 from retention.models import PART_FAILED, RetentionFigure, RetentionRun
 from retention.protocols import holds, setting_rule
@@ -381,6 +381,6 @@ class RetentionAgainstTheRule(TestCase):
 
 
 def test_the_plan_of_the_pipeline_says_when_it_ran_last(setting: LaunchSetting) -> None:
-    assert plan._retention()["last_run_at"] is None
+    assert runner._retention()["last_run_at"] is None
     run_retention_turn(NOW)
-    assert plan._retention()["last_run_at"] == NOW.isoformat()
+    assert runner._retention()["last_run_at"] == NOW.isoformat()

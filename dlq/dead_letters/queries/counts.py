@@ -1,5 +1,5 @@
-"""Counts of dead letters of many queues: each bounded, many to a statement, however many dead letters there
-are."""
+"""Counts of dead letters of many queues, and by the day of the site's zone that they died on: each
+bounded, many to a statement, however many dead letters there are."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,5 @@
-"""manage.py publish_demo_orders: a steady trickle of orders, some of which fail, until it is stopped."""
+"""manage.py publish_demo_orders: a steady trickle of orders of an invented shop, in the JSON that the
+agent `demo.orders` takes, until it is stopped. Most go well."""
 
 import json
 import os
