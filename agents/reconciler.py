@@ -8,9 +8,9 @@ from django.db import DatabaseError, InterfaceError
 
 from agents.acknowledgements.answers import lose_redelivered
 from agents.activations.drains import watch_drains
-from agents.activations.enable import forget_old_windows
 from agents.activations.end import end_activations, lose_unreachable_runs
 from agents.activations.plan import plan_open_activations
+from agents.activations.switch import forget_old_windows
 from agents.breaker.trip import evaluate_open
 from agents.groups.enable import advance_groups
 from agents.isolation import isolated

@@ -11,10 +11,10 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.activations.enable import sending_refusal
 from agents.activations.end import end_activations, set_ending
 from agents.activations.launch import open_activation
 from agents.activations.plan import plan_runs
+from agents.activations.switch import sending_refusal
 from agents.models import (
     Activation,
     Ending,

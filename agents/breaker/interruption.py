@@ -9,8 +9,8 @@ import structlog
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.activations.enable import sending_refusal
 from agents.activations.launch import end_trial
+from agents.activations.switch import sending_refusal
 from agents.breaker.trip import evaluate_trip
 from agents.liveness import poll_after_commit
 from agents.models import Activation, BreakerTrip, Duty, Interruption, LaunchSetting, Run, RunPhase, Server

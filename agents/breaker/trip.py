@@ -11,9 +11,9 @@ import structlog
 from django.db import transaction
 
 from agents import hooks
-from agents.activations.enable import reopen_trip, switch_off
 from agents.activations.end import end_activations
 from agents.activations.queries import interrupted_now
+from agents.activations.switch import reopen_trip, switch_off
 from agents.breaker.rules import ALONE_AFTER, Other, Quorum, QuorumFacts, decide_quorum, live
 from agents.groups.enable import disable_group
 from agents.isolation import isolated

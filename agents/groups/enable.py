@@ -12,8 +12,8 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents import hooks
-from agents.activations.enable import enable_refusal, pass_over_windows, switch_off, switch_on
 from agents.activations.end import end_activations
+from agents.activations.switch import enable_refusal, pass_over_windows, switch_off, switch_on
 from agents.groups.passes import advance, start_group
 from agents.isolation import isolated
 from agents.models import (

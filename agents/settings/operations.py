@@ -9,8 +9,8 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.activations.enable import enable_refusal
 from agents.activations.start import run_now, start_refusal, stop_activation, stop_refusal
+from agents.activations.switch import enable_refusal
 from agents.breaker.interruption import resume_on_server
 from agents.groups.enable import group_of
 from agents.models import Activation, LaunchSetting, Server, Spread, Timing

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents.activations.enable import forget_old_windows
+from agents.activations.switch import forget_old_windows
 from agents.models import Activation, Missed, Pool, Schedule, StateChange, Trigger, Window, WindowResult
 from agents.reasons import LATER_ONE_STARTED, MISSED, MISSED_MANY, NOT_ENDED, STARTED_LATE
 from agents.reconciler import tend
