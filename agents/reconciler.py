@@ -12,7 +12,7 @@ from agents.activations.end import end_activations, lose_unreachable_runs
 from agents.activations.plan import plan_open_activations
 from agents.activations.switch import forget_old_windows
 from agents.breaker.trip import evaluate_open
-from agents.groups.enable import advance_groups
+from agents.groups.group import advance_groups
 from agents.isolation import isolated
 from agents.provisioning.provision import provision_due
 from agents.provisioning.subscriptions import watch_subscriptions

@@ -15,7 +15,7 @@ from agents.activations.end import end_activations
 from agents.activations.queries import interrupted_now
 from agents.activations.switch import reopen_trip, switch_off
 from agents.breaker.rules import ALONE_AFTER, Other, Quorum, QuorumFacts, decide_quorum, live
-from agents.groups.enable import disable_group
+from agents.groups.group import disable_group
 from agents.isolation import isolated
 from agents.liveness import heard_for
 from agents.models import (

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.groups.enable import disable_group, enable_group
+from agents.groups.group import disable_group, enable_group
 from agents.groups.members import save_members
 from agents.groups.operations import DisableGroup, EnableGroup
 from agents.manifests.document import MODELS, Document, Entry

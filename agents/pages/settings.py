@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from agents.activations.queries import open_runs, why_not_sent, withheld_runs
 from agents.activations.rules.outcome import is_partial
 from agents.destinations import redelivery
-from agents.groups.enable import group_of
+from agents.groups.group import group_of
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run, Withheld
 from agents.models.parameters import DEEPEST_PARAMETERS
 from agents.pages import setting_fields

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from agents.activations.end import end_activations
 from agents.activations.plan import plan_runs
 from agents.activations.switch import switch_off, switch_on
-from agents.groups.enable import disable_group, group_of
+from agents.groups.group import disable_group, group_of
 from agents.isolation import isolated
 from agents.liveness import poll_after_commit
 from agents.models import Activation, BreakerTrip, GroupMember, LaunchSetting, PoisonPolicy, ScheduledGroup

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.activations.start import run_now, start_refusal, stop_activation, stop_refusal
 from agents.activations.switch import enable_refusal
 from agents.breaker.interruption import resume_on_server
-from agents.groups.enable import group_of
+from agents.groups.group import group_of
 from agents.models import Activation, LaunchSetting, Server, Spread, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import SettingRight

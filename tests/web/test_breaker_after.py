@@ -11,7 +11,7 @@ from django.test import Client
 from agents.activations.start import start_activation
 from agents.breaker.interruption import resume_on_server
 from agents.breaker.trip import evaluate_trip
-from agents.groups.enable import enable_group, run_group_now
+from agents.groups.group import enable_group, run_group_now
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import (

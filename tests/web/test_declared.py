@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from agents.groups.enable import enable_group
+from agents.groups.group import enable_group
 from agents.manifests.apply import apply
 from agents.manifests.document import document_of
 from agents.manifests.export import document

@@ -10,8 +10,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.groups.enable import delete_group
-from agents.groups.enable import group_of as real_group_of
+from agents.groups.group import delete_group
+from agents.groups.group import group_of as real_group_of
 from agents.models import LaunchSetting, Pool, ScheduledGroup
 from console.audit.models import AuditEntry
 from tests.web.launching import enabled, group_of

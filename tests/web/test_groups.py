@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.utils import translation
 
 from agents.groups import passes
-from agents.groups.enable import (
+from agents.groups.group import (
     advance_groups,
     delete_group,
     disable_group,

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from agents.groups.enable import enable_group, run_group_now
+from agents.groups.group import enable_group, run_group_now
 from agents.models import Activation, GroupActivation, LaunchSetting, ScheduledGroup, Server
 from agents.pools import rights
 from tests.web.rows import api_client, make_alive

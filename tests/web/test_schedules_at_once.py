@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agents.activations.end import end_activations, set_ending
-from agents.groups.enable import advance_groups, disable_group, run_group_now
+from agents.groups.group import advance_groups, disable_group, run_group_now
 from agents.groups.passes import advance
 from agents.models import Activation, Ending, GroupActivation, Pool, RunPhase, Server, Window
 from agents.schedules.tick import tend_schedules, tick

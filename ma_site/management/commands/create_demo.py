@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from agents.groups.enable import enable_group
+from agents.groups.group import enable_group
 from agents.groups.operations import EnableGroup
 from agents.models import LaunchSetting, ProvisionState, ScheduledGroup
 from agents.provisioning.provision import provision_all
