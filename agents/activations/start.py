@@ -1,5 +1,5 @@
 """One start of a setting by a window, a group or a person, and its stop, also as people ask for it.
-Enabling starts what runs as soon as possible: see `enable.switch_on`."""
+Enabling starts what runs as soon as possible: see `switch.switch_on`."""
 
 from dataclasses import dataclass
 from datetime import datetime
