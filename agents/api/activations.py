@@ -8,8 +8,8 @@ from rest_framework import mixins, serializers
 from rest_framework.request import Request
 from rest_framework.viewsets import GenericViewSet
 
+from agents.activations.operations import StopActivation
 from agents.activations.queries import Listed, activations
-from agents.activations.start import StopActivation
 from agents.models import Activation, ActivationState, Run
 from agents.reasons import problems_of
 from console.operations.rest import OperationsMixin

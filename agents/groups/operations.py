@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.activations.start import stop_activation
+from agents.activations.operations import stop_activation
 from agents.groups.group import delete_group, disable_group, enable_group, group_refusal, run_group_now
 from agents.groups.members import reorder
 from agents.models import Activation, GroupActivation, GroupActivationState, ScheduledGroup

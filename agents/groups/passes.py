@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.activations.start import start_activation
+from agents.activations.operations import start_activation
 from agents.groups.rules import GroupDecision, GroupStep, MemberFacts, next_step
 from agents.models import (
     Activation,

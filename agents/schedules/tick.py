@@ -11,7 +11,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from agents.activations.start import start_activation
+from agents.activations.operations import start_activation
 from agents.groups.passes import start_group
 from agents.isolation import isolated
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Window, WindowResult

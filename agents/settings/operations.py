@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.activations.start import run_now, start_refusal, stop_activation, stop_refusal
+from agents.activations.operations import run_now, start_refusal, stop_activation, stop_refusal
 from agents.activations.switch import enable_refusal
 from agents.breaker.interruption import resume_on_server
 from agents.groups.group import group_of

@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from agents.acknowledgements.operations import Commit, RollBack
-from agents.activations.start import StopActivation, run_now
+from agents.activations.operations import StopActivation, run_now
 from agents.groups.group import enable_group, run_group_now
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup, StopGroup
 from agents.models import (

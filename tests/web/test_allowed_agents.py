@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from agents.activations.start import run_now
+from agents.activations.operations import run_now
 from agents.models import Activation, LaunchSetting, Pool, PoolGrant, Run, Server
 from agents.settings.enable import enable_setting
 from console.operations.refusals import Refused
@@ -382,7 +382,7 @@ def test_a_run_that_was_given_up_is_not_resumed_with_an_agent_that_is_not_allowe
 
 
 def _started(setting: LaunchSetting) -> Activation:
-    from agents.activations.start import start_activation
+    from agents.activations.operations import start_activation
     from agents.models import Trigger
 
     now: datetime = timezone.now()

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents.activations.start import start_activation
+from agents.activations.operations import start_activation
 from agents.breaker.interruption import resume_on_server
 from agents.breaker.trip import evaluate_trip
 from agents.groups.group import enable_group, run_group_now

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from agents.activations.start import start_activation
+from agents.activations.operations import start_activation
 from agents.heartbeat.desired import desired_state
 from agents.models import Activation, BreakerTrip, LaunchSetting, Pool, Run, Server, Trigger
 from agents.settings.enable import disable_setting, enable_setting

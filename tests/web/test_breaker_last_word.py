@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from agents.activations.start import start_activation
+from agents.activations.operations import start_activation
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
 from agents.models import LaunchSetting, Pool, Run, RunPhase, Server, Trigger

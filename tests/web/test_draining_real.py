@@ -10,7 +10,7 @@ import pytest
 
 from agents.activations.drains import watch_drains
 from agents.activations.end import end_activations
-from agents.activations.start import start_activation
+from agents.activations.operations import start_activation
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server, Trigger
 from agents.provisioning.provision import provision_setting
 from agents.provisioning.queue_counts import queue_figures

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents import hooks
 from agents.activations.end import end_activations, set_ending
-from agents.activations.start import start_activation
+from agents.activations.operations import start_activation
 from agents.models import Activation, Ending, LaunchSetting, Pool, Run, Server, StateChange, Trigger
 from agents.reasons import LATE_RECORDS, MESSAGES_FAILED
 from contract.records import Content, RunState

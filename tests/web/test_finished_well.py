@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.activations.end import end_activations, set_ending
-from agents.activations.start import start_activation
+from agents.activations.operations import start_activation
 from agents.models import Activation, Ending, LaunchSetting, OfferedAgent, Pool, Run, Server, Trigger
 from agents.settings.enable import disable_setting, enable_setting
 from console.reasons import said

@@ -6,8 +6,8 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from agents.activations.end import end_activations
+from agents.activations.operations import run_now, start_activation, stop_activation
 from agents.activations.plan import plan_open_activations
-from agents.activations.start import run_now, start_activation, stop_activation
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.run_reports import record_outcomes
 from agents.models import (

@@ -10,8 +10,8 @@ from django.db import connection
 
 from agents import hooks
 from agents.activations.end import end_activations, set_ending
+from agents.activations.operations import run_now
 from agents.activations.plan import plan_runs
-from agents.activations.start import run_now
 from agents.models import Activation, Ending, LaunchSetting, OfferedAgent, Pool, Run, Server, StateChange
 from console.operations.refusals import Refused
 from tests.web.rows import NOW, make_alive, make_setting
