@@ -1,9 +1,9 @@
 """Describes what people save: each form, REST route and command that saves a row leaves one entry of the
 audit for it.
 
-An app declares each kind of row once, in `audit_codes` or `apps`. The entry is made in the transaction of the
-save, so that both are there or neither. It names every field that changed, with what the database held before and
-holds after; what was locked for the first is not changed by anybody else until the second.
+An app declares each kind of row once, in `audit_codes` or `apps`. The entry is made in the transaction of
+the save, so that both are there or neither. It names every field that changed, with what the database held
+before and holds after; what was locked for the first is not changed by anybody else until the second.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from console.database.statements import quick
 from console.lists import keyset
 from console.ui.amounts import about, number, two_digits
 from dlq.dead_letters.queries import ranges as loose
-from dlq.dead_letters.queries.counts import CountedRange, by_day, count_ranges
+from dlq.dead_letters.queries.counts import CountedRange, by_day, count_ranges, ends_of
 from dlq.dead_letters.queries.ranges import IS_DEAD, QUEUE, TABLE, ValueCount, type_of
 from dlq.groups.rules import Kind
 
