@@ -10,7 +10,6 @@ NAMES = frozenset(
 FOLDERS = ("management/commands", "templatetags")
 
 RULE = "a pure rule, tested by itself"
-VERBS = "the verbs of one kind of object"
 SEAM = "many modules ask it, and it knows none of them"
 EARLY = "read before Django is there"
 
@@ -24,12 +23,10 @@ REASONS = {
     "console/jobs/crash.py": "a place of its own, which tests replace",
     "console/operations/refusals.py": SEAM,
     "console/rest/body_limits.py": EARLY,
-    "console/tokens/operations.py": VERBS,
     "dlq/index/rules.py": RULE,
     "dlq/replay/rules/speed.py": RULE,
     "contract/fingerprint.py": "a rule of both programs, with its source",
     "contract/text.py": SEAM,
-    "deploy/console.py": SEAM,
     "failures/intake/gaps.py": RULE,
     "failures/intake/sanitize.py": RULE,
     "failures/protocols/setting_removal.py": "what a hook of agents asks for",
