@@ -35,12 +35,12 @@ import django
 django.setup()
 from uuid import UUID
 from console.operations.refusals import Refused
-from insights.runs import claim, spark, worker
-spark.LOOK_SECONDS = claim.BEAT_SECONDS = 0.02
+from insights.runs import spark, start, worker
+spark.LOOK_SECONDS = start.BEAT_SECONDS = 0.02
 run, where, name, when = UUID(sys.argv[1]), *sys.argv[2].split(":")
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
-module = {"worker": worker, "spark": spark, "hold": claim.Hold}[where]
+module = {"worker": worker, "spark": spark, "hold": start.Hold}[where]
 real = getattr(module, name, None)
 def dying(*arguments, **named):
     if when == "before":
