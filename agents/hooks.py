@@ -43,6 +43,9 @@ stored_less: Hook[[Any, UUID, int, datetime], int | None] = Hook()
 # Why a new setting cannot have this key: the queue of that name is somebody else's. Rows only, never the
 # broker.
 key_taken: Hook[[str], str | Promise | None] = Hook()
+# Why a setting cannot be removed now: something is about to put messages into its subscription. Asked under
+# the lock of its row; rows only, never the broker.
+removal_refused: Hook[[Any], str | Promise | None] = Hook()
 # After the commit of each end of an activation. It may be lost to a kill in between: what must follow is
 # healed by `agents.tend`.
 activation_ended: Hook[[Any, datetime], None] = Hook()

@@ -17,6 +17,7 @@ class DlqConfig(AppConfig):
         from dlq.index.causes import protocols_arrived
         from dlq.outcomes.settlement import ReplayOutcomes, deaths, handled_well
         from dlq.queues.operations import key_problem
+        from dlq.replay.creation import redirect_into
         from failures.hooks import (
             handled_after_return,
             message_endings,
@@ -27,6 +28,7 @@ class DlqConfig(AppConfig):
         rights.register_rights()
         editing.register_edit_hooks()
         hooks.key_taken.implement(key_problem)
+        hooks.removal_refused.implement(redirect_into)
         record_kinds.implement(ReplayOutcomes)
         protocols_stored.implement(protocols_arrived)
         message_endings.implement(deaths)

@@ -2,9 +2,12 @@
 by `agents.pools.rights`: `may(user, SEE, setting)`, `settings_for(user, GIVE_BACK)` and so on.
 """
 
+from typing import Any
+
 from django.utils.translation import gettext_lazy as _
 
-from agents.pools.rights import add_action
+from agents.models import LaunchSetting
+from agents.pools.rights import add_action, may
 from dlq.models import Action
 
 SEE = "see_letters"
@@ -12,6 +15,7 @@ SEE_MASKED = "see_masked"
 GIVE_BACK = "give_back"
 EDIT = "edit_letters"
 REDIRECT = "redirect"
+REDIRECT_ELSEWHERE = "redirect_elsewhere"
 DISCARD = "discard"
 WAITING = "handle_waiting"
 IMPORT = "import_letters"
@@ -29,6 +33,18 @@ OF_ACTIONS: dict[str, str] = {
 }
 
 
+def right_of(action: str, *, elsewhere: bool = False) -> str:
+    """`elsewhere`: a redirect to a setting of another destination, whose agent may know nothing of them."""
+    return REDIRECT_ELSEWHERE if elsewhere else OF_ACTIONS[action]
+
+
+def right_to_redirect(user: Any, setting: LaunchSetting | None) -> str:
+    """Returns which of both this person has here; of neither the one that is needed less."""
+    if setting is None or may(user, REDIRECT, setting) or not may(user, REDIRECT_ELSEWHERE, setting):
+        return REDIRECT
+    return REDIRECT_ELSEWHERE
+
+
 def register_rights() -> None:
     add_action(SEE, "dlq.view_deadletter", "may_see_letters", _("Can view dead letter"))
     add_action(
@@ -39,6 +55,12 @@ def register_rights() -> None:
     )
     add_action(EDIT, "dlq.edit_letters", "may_edit_letters", _("Can edit dead letters and give them back"))
     add_action(REDIRECT, "dlq.redirect", "may_redirect", _("Can redirect dead letters to another setting"))
+    add_action(
+        REDIRECT_ELSEWHERE,
+        "dlq.redirect_elsewhere",
+        "may_redirect_elsewhere",
+        _("Can redirect dead letters to a setting of another destination"),
+    )
     add_action(DISCARD, "dlq.discard", "may_discard", _("Can discard dead letters"))
     add_action(WAITING, "dlq.handle_waiting", "may_handle_waiting", _("Can handle waiting messages"))
     add_action(

@@ -165,6 +165,7 @@ class PoolGrantAdmin(RecordedAdmin, admin.ModelAdmin):
                     "may_give_back",
                     "may_edit_letters",
                     "may_redirect",
+                    "may_redirect_elsewhere",
                     "may_discard",
                     "may_handle_waiting",
                     "may_import_letters",

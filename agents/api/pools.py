@@ -25,7 +25,7 @@ class GrantSerializer(CheckedModelSerializer[PoolGrant]):
         fields = (
             "id", "pool", "group", "may_edit", "may_enable", "may_disable", "may_run", "may_stop",
             "may_answer", "may_see_letters", "may_see_masked", "may_give_back", "may_edit_letters",
-            "may_redirect",
+            "may_redirect", "may_redirect_elsewhere",
             "may_discard", "may_handle_waiting", "may_import_letters",
         )  # fmt: skip
 

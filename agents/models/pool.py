@@ -138,6 +138,7 @@ class PoolGrant(models.Model):
     may_give_back = models.BooleanField(_("give back"), default=False)
     may_edit_letters = models.BooleanField(_("edit and give back"), default=False)
     may_redirect = models.BooleanField(_("redirect"), default=False)
+    may_redirect_elsewhere = models.BooleanField(_("redirect to another destination"), default=False)
     may_discard = models.BooleanField(_("discard"), default=False)
     may_handle_waiting = models.BooleanField(_("handle waiting messages"), default=False)
     may_import_letters = models.BooleanField(_("import messages"), default=False)

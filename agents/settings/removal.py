@@ -162,6 +162,8 @@ def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
     if member := getattr(setting, "membership", None):
         text = _("It is a member of the group “%(group)s”.") % {"group": member.group.name}
         return Refused("in_group", text, _("Take it out of the group first."))
+    if why := next(filter(None, hooks.removal_refused(setting)), None):
+        return Refused("awaits_messages", str(why), _("Wait until it has ended, or cancel it."))
     return None
 
 

@@ -48,7 +48,6 @@ HINTS = {
     "nobody": "Ask for the job again, as a person who exists.",
     "no_target": "Name the setting that is to get the messages.",
     "open": "Wait until it has ended, or cancel it.",
-    "other_destination": "Choose a setting that receives from the same destination.",
     "other_state": "Read the job again: its state says what is possible.",
     "outstanding": "Wait for the outcome of the replay that has them.",
     "over": "Nothing is to be done: read it again to see how it ended.",

@@ -2,7 +2,7 @@
 case."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
@@ -27,8 +27,10 @@ from contract.typed import to_json
 from dlq import rights
 from dlq.dead_letters.masks import Masks, masks_for
 from dlq.dead_letters.rules.body import body_of, visible_body
-from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
+from dlq.models import Action, DeadLetter, LetterReport, LetterState, ReplayItem
 from dlq.models.content import with_heads
+from dlq.outcomes.settlement import redirected_to
+from dlq.replay.counts import LEFT
 from dlq.search.filter import LetterFilter
 from dlq.search.visibility import found, letters_for, newest_found, sees_queue
 from failures.api.protocols import ProtocolHeadSerializer
@@ -171,6 +173,15 @@ class LetterReplaySerializer(serializers.ModelSerializer[ReplayItem]):
         fields = ("replay", "letter", "by", "reason", "state", "state_at", "outcome", "outcome_at", "died_as")
 
 
+class ArrivalSerializer(serializers.ModelSerializer[ReplayItem]):
+    setting = serializers.CharField(source="job.setting_key")
+    target = serializers.CharField(source="job.target_key")
+
+    class Meta:
+        model = ReplayItem
+        fields = ("setting", "target", "state", "state_at")
+
+
 class WholeLetterSerializer(LetterSerializer):
     body = serializers.SerializerMethodField(
         help_text="`text`, or `base64` for bytes that are no text, or `typed` for maps, lists and "
@@ -181,7 +192,7 @@ class WholeLetterSerializer(LetterSerializer):
     )
     case = serializers.SerializerMethodField(
         help_text="`protocols`, `chapters` (deaths), `replays` and `reports` of the same message, "
-        "newest first."
+        "newest first; `redirected`: from which `setting` to which `target` it came or went."
     )
     properties = serializers.JSONField(read_only=True)
     annotations = serializers.JSONField(read_only=True)
@@ -242,8 +253,18 @@ def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:
         "protocols": ProtocolHeadSerializer(protocols[:CASE] if has_key else [], many=True).data,
         "chapters": LetterSerializer(letters, many=True, context=context).data,
         "replays": LetterReplaySerializer(replays[:CASE], many=True).data,
+        "redirected": ArrivalSerializer(_redirects(letters, letter, has_key=has_key), many=True).data,
         "reports": LetterReportSerializer(reports[:CASE] if has_key else [], many=True).data,
     }
+
+
+def _redirects(letters: Sequence[DeadLetter], letter: DeadLetter, *, has_key: bool) -> list[ReplayItem]:
+    """Those by which it left, and those by which it came."""
+    left = ReplayItem.objects.filter(letter__in=letters, job__action=Action.REDIRECT, state__in=LEFT)
+    found = list(left.select_related("job").order_by("-pk")[:CASE])
+    if has_key:
+        found += redirected_to(letter.setting_key, letter.message_key)[:CASE]
+    return sorted(found, key=lambda item: item.pk, reverse=True)
 
 
 class OneLetter(SeesLetters, Masked, generics.RetrieveAPIView[DeadLetter]):

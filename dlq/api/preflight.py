@@ -17,8 +17,9 @@ from rest_framework.views import APIView
 from agents.models import LaunchSetting
 from console.operations.rest import as_problems, forbidding
 from dlq.models import Action, Scope
+from dlq.replay.preflight.handling import CODES as DIFFERENT
 from dlq.replay.preflight.rules import CODES, PreflightResult
-from dlq.replay.preflight.text import reason, sentence
+from dlq.replay.preflight.text import difference_words, reason, sentence
 from dlq.replay.requests import (
     LARGEST_SELECTION,
     MOST_PER_SECOND,
@@ -117,7 +118,8 @@ def request_of(asked: dict[str, Any]) -> ReplayRequest:
     )
     target = None
     if asked.get("target"):
-        target = get_object_or_404(LaunchSetting.objects.select_related("pool"), key=asked["target"])
+        targets = LaunchSetting.objects.select_related("pool", "destination")
+        target = get_object_or_404(targets, key=asked["target"])
     letters = sorted(set(asked.get("letters", ())))
     return ReplayRequest(
         setting,
@@ -154,6 +156,15 @@ class WarningSerializer(serializers.Serializer[Any]):
     text = serializers.CharField()
 
 
+class DifferenceSerializer(serializers.Serializer[Any]):
+    code = serializers.ChoiceField(DIFFERENT)
+    source = serializers.JSONField(  # type: ignore[assignment]  # a field; that of Field is of fields only
+        help_text="Of the setting that they leave."
+    )
+    target = serializers.JSONField(help_text="Of the setting that gets them.")
+    text = serializers.CharField()
+
+
 class FlightSerializer(serializers.Serializer[Any]):
     going = serializers.IntegerField(help_text="How many would go.")
     total = serializers.IntegerField(help_text="How many letters the scope holds.")
@@ -167,6 +178,9 @@ class FlightSerializer(serializers.Serializer[Any]):
     reasons = serializers.DictField(child=serializers.CharField(), help_text="The reasons for people.")
     examples = serializers.DictField(child=serializers.ListField(child=serializers.IntegerField()))
     warnings = WarningSerializer(many=True)
+    differences = DifferenceSerializer(
+        many=True, help_text="A redirect to another destination: how handling differs there."
+    )
     typed = serializers.BooleanField(help_text="So many that a page asks for the number.")
 
 
@@ -180,6 +194,9 @@ def verdict_json(verdict: PreflightResult) -> dict[str, Any]:
         "reasons": {code: reason(code) for code in verdict.skipped},
         "examples": {code: list(letters) for code, letters in verdict.examples.items()},
         "warnings": [asdict(warning) | {"text": sentence(warning)} for warning in verdict.warnings],
+        "differences": [
+            asdict(each) | {"text": difference_words(each).sentence} for each in verdict.differences
+        ],
         "typed": verdict.typed,
     }
 

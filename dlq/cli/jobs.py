@@ -38,7 +38,7 @@ _HEXADECIMAL = re.compile(f"[0-9a-f]{{1,{ID_DIGITS}}}")
 ID_HELP = "of the job, or its begin"
 ACTIONS = {
     "replay": (Action.GIVE_BACK, "give letters back to their setting"),
-    "redirect": (Action.REDIRECT, "give letters to another setting of the same destination"),
+    "redirect": (Action.REDIRECT, "give letters to another setting, also to one of another destination"),
     "discard": (Action.DISCARD, "move letters into the bin"),
     "put-back": (Action.PUT_BACK, "take letters out of the bin"),
 }

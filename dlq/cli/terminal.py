@@ -126,11 +126,17 @@ def job_lines(answer: Row) -> Iterator[str]:
     if answer["walk"]:
         yield f"walks      {walk_line(answer['walk'])}, since {answer['walk']['since']}"
     if why := answer["pause_reason"]:
-        names = safe(", ".join(why.get("servers", ())) or "no server of ours", SENTENCE_SHOWN)
-        yield f"paused     {why.get('code')}: {why.get('consumers')} consumers, {names}"
+        yield f"paused     {why.get('code')}: {_in_the_way(why)}"
     if answer["problem"]:
         yield f"problem    {safe(answer['problem'], HEAD_SHOWN)}"
     yield from (f"left out   {count} {safe(why, KEY_SHOWN)}" for why, count in answer["skipped"].items())
+
+
+def _in_the_way(why: Row) -> str:
+    if "attempt" in why:
+        return f"a message of {safe(str(why.get('setting')), KEY_SHOWN)} at attempt {why['attempt']}"
+    names = safe(", ".join(why.get("servers", ())) or "no server of ours", SENTENCE_SHOWN)
+    return f"{why.get('consumers')} consumers, {names}"
 
 
 def walk_line(row: Row) -> str:
@@ -143,6 +149,8 @@ def verdict(answer: Row) -> Iterator[str]:
     about = "about " if answer["about"] else ""
     yield f"will go    {about}{answer['going']} of {answer['total']}"
     yield from (f"left out   {count}: {answer['reasons'][code]}" for code, count in answer["skipped"].items())
+    for each in answer["differences"]:
+        yield f"differs    {safe(each['text'], HEAD_SHOWN)}"
     yield from (f"think of   {warning['code']}: {warning['text']}" for warning in answer["warnings"])
 
 

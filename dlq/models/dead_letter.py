@@ -97,6 +97,7 @@ class DeadLetter(models.Model):
             ("can_see_masked", _("Can see masked properties of dead letters")),
             ("edit_letters", _("Can edit dead letters and give them back")),
             ("redirect", _("Can redirect dead letters to another setting")),
+            ("redirect_elsewhere", _("Can redirect dead letters to a setting of another destination")),
             ("discard", _("Can discard dead letters")),
             ("approve", _("Can approve what another person asks for")),
             ("manage_foreign", _("Can manage foreign dead-letter queues")),

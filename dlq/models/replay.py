@@ -69,9 +69,9 @@ class ReplayJob(Job):
     change them. `outcomes_ended_at`: since then none of its dead letters waits for an outcome. `wait_reason`
     says why an open job does nothing at the moment; a lease beside it is a pause. A job that walks a queue is
     at work, so it has no such reason: `walking_since`, `walking_queue` and `walked`, the messages seen so
-    far, say so. `stopping_since`: since when it waits for the consumers of a setting that was switched off to
-    close; `pause_reason` is the code with its parameters where it was not a person who paused it;
-    `goes_on_all_the_same`: a person let it go on beside open consumers."""
+    far, say so. `stopping_since`: since when it waits for the consumers of a disabled setting to close, or
+    for what blocks the setting of another destination; `pause_reason` is the code with its parameters where
+    it was not a person who paused it; `goes_on_all_the_same`: a person let it go on beside open consumers."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(

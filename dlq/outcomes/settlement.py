@@ -15,6 +15,7 @@ from console.jobs import crash
 from contract.records import ReplayOutcome
 from contract.wire import ContractError
 from dlq.models import (
+    Action,
     DeadLetter,
     ItemState,
     LetterReport,
@@ -185,6 +186,17 @@ def _given(
 def _case_of(item: ReplayItem) -> Case:
     """Under which it is heard of: a redirected dead letter goes on as one of the setting that got it."""
     return item.job.target_key or item.letter.setting_key, item.letter.message_key
+
+
+def redirected_to(setting_key: str, message_key: str) -> QuerySet[ReplayItem]:
+    """Items by which a message came to this setting from another one, the latest first."""
+    items = ReplayItem.objects.filter(
+        letter__message_key=message_key,
+        job__action=Action.REDIRECT,
+        job__target_key=setting_key,
+        state__in=counts.LEFT,
+    )
+    return items.exclude(letter__message_key="").select_related("job__by", "slice", "letter").order_by("-pk")
 
 
 def cases_of_letters(job: ReplayJob, letters: QuerySet[DeadLetter]) -> set[Case]:

@@ -143,6 +143,7 @@ def _acts(user: Any, keys: Iterable[str]) -> dict[str, set[str]]:
     for right in (rights.GIVE_BACK, rights.EDIT, rights.REDIRECT, rights.DISCARD):
         mine = settings_for(user, right).filter(key__in=keys).order_by()
         if right == rights.REDIRECT:
+            mine |= settings_for(user, rights.REDIRECT_ELSEWHERE).filter(key__in=keys).order_by()
             mine = mine.exclude(destination=None)
         found[right] = set(mine.values_list("key", flat=True))
     return found

@@ -17,19 +17,18 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.pools.rights import settings_for
 from agents.provisioning.queue_counts import figures_of
 from console.audit.log import LONGEST_REASON
 from console.operations.inputs import StorableField
 from console.operations.refusals import Refused
 from console.ui.amounts import is_typed, number
 from console.ui.page import View, link, page
-from dlq import rights
 from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, Scope
 from dlq.models.content import with_heads
 from dlq.models.replay import DELIVERING
 from dlq.pages.page_head import crumbs_of, no_job
+from dlq.pages.redirect import TargetField, first_target, targets_of, ticked
 from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult
@@ -88,12 +87,7 @@ class PreflightForm(forms.Form):
             for name in ("per_second", "window_from", "window_until", "ladder", "ladder_percent"):
                 del self.fields[name]
         if action == Action.REDIRECT:
-            self.fields["target"] = forms.ModelChoiceField(
-                targets_of(setting, user),
-                to_field_name="key",
-                label=gettext("To the setting"),
-                empty_label=None,
-            )
+            self.fields["target"] = TargetField(setting, targets_of(setting, user))
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -119,14 +113,6 @@ class PreflightForm(forms.Form):
             ladder=bool(said.get("ladder")),
             ladder_percent=Options().ladder_percent if percent is None else percent,
         )
-
-
-def targets_of(setting: LaunchSetting, user: Any) -> Any:
-    """Other settings of the same destination to which this person may redirect."""
-    others = (
-        settings_for(user, rights.REDIRECT).filter(destination=setting.destination).exclude(pk=setting.pk)
-    )
-    return others.exclude(destination=None).order_by("key")
 
 
 # -- what has to be acknowledged before dead letters move, as boxes of a form --------------------------------
@@ -272,7 +258,7 @@ def _request_of(
 ) -> requests.ReplayRequest:
     target = form.cleaned_data.get("target") if form else None
     if action == Action.REDIRECT and target is None:
-        target = targets_of(setting, request.user).first()
+        target = first_target(setting, request.user)
     more: dict[str, Any] = {"options": form.options, "reason": form.cleaned_data["reason"]} if form else {}
     return requests.ReplayRequest(
         setting,
@@ -281,7 +267,7 @@ def _request_of(
         letters=what.letters,
         query=what.query,
         target=target,
-        acknowledged=tuple(request.POST.getlist("acknowledge")),
+        acknowledged=ticked(request, target),
         **more,
     )
 
@@ -303,6 +289,8 @@ def _shown(
     setting, words = replay_request.setting, ACTIONS[replay_request.action]
     letters = with_heads(DeadLetter.objects.filter(pk__in=verdict.first)).order_by("-pk")
     masks = masks_for(request.user)
+    if replay_request.target is not None:
+        form.fields["target"].initial = replay_request.target
     return page(
         request,
         "dlq/preflight.html",
@@ -318,6 +306,8 @@ def _shown(
         total=number(verdict.total),
         seen=number(verdict.seen),
         skipped=_left_out(verdict, foreign),
+        target=replay_request.target,
+        differences=[text.difference_words(each) for each in verdict.differences],
         ticks=ticks_of(verdict, replay_request.acknowledged),
         unticked=unticked,
         second=creation.second_above(replay_request.action, verdict.at_most),

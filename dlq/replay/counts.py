@@ -196,3 +196,5 @@ def _is_held(job: ReplayJob, now: datetime) -> bool:
 
 # Why a job waits, and the code of why it was paused by itself.
 STOPPING, CONSUMERS_OPEN = "stopping", "consumers_open"
+# And for the message that blocks the ordered subscription of another destination.
+BLOCKED, TARGET_BLOCKED = "blocked", "target_blocked"

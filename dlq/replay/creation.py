@@ -13,6 +13,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
+from agents.provisioning.topology import REMOVING
 from console.audit.log import Person, attempt, record
 from console.audit.models import AuditResult
 from console.jobs.worker import start
@@ -23,7 +24,7 @@ from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState,
 from dlq.models.replay import TO_A_SUBSCRIPTION
 from dlq.replay.preflight.rules import GONE, OUTSTANDING, PreflightResult
 from dlq.replay.preflight.text import reason, sentence
-from dlq.replay.requests import ReplayRequest, check_question, check_request
+from dlq.replay.requests import ReplayRequest, check_question, check_request, removed
 from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen
 from dlq.search.filter import query_for_all
 
@@ -119,6 +120,8 @@ def create_job(
         raise Refused("nothing_to_give_back", _("No letter is named."))
     try:
         with transaction.atomic():
+            if asked.target is not None:
+                _hold(asked.target)
             job = _create(asked, by, now)
             _ask_a_second_person(job, _freeze(job, ids, now, judged))
             detail = {"acknowledged": job.acknowledged, **asked.detail}
@@ -138,6 +141,20 @@ def running_of_all(setting: LaunchSetting) -> ReplayJob | None:
     """The unfinished job on all dead letters of the setting, of which there is one at most."""
     jobs = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS)
     return jobs.first()
+
+
+def redirect_into(setting: LaunchSetting) -> str | None:
+    """Returns why it may not be removed: what moves there at that moment would go with its subscription."""
+    jobs = ReplayJob.objects.filter(action=Action.REDIRECT, target_key=setting.key, finished_at=None)
+    return _("A job redirects messages to it.") if jobs.exists() else None
+
+
+def _hold(target: LaunchSetting) -> None:
+    """Call it in the transaction of the job. Of a removal and a redirect at once the second one to have the
+    row sees the first. Raises Refused."""
+    rows = LaunchSetting.objects.select_for_update(of=("self",), no_key=True).filter(pk=target.pk)
+    if list(rows.values_list("wanted_hash", flat=True)) in ([], [REMOVING]):
+        raise removed(target)
 
 
 def _running_already(setting: LaunchSetting) -> Refused:

@@ -15,6 +15,7 @@ from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from agents.models import LaunchSetting
 from agents.pools.rights import may, may_anywhere, settings_for, why_not
 from console.jobs.worker import start
 from console.operations.inputs import REASON, ChoicesInput, Input
@@ -77,20 +78,44 @@ def title(job: ReplayJob) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _OfItsAction:
-    """Who may begin such a job may stop it, whoever began it."""
+    """Who may begin such a job may stop it, whoever began it. `moves`: messages move by it, so the right is
+    asked for at both ends of a redirect that leaves the destination."""
+
+    moves: bool = False
 
     def why_not(self, user: Any, job: ReplayJob) -> str:
         if why := _why_not_see(user, job):
             return why
         if job.setting is None:
             return GIVES_BACK.why_not(user, job)
-        return why_not(user, rights.OF_ACTIONS[job.action], job.setting)
+        if self.moves and (why := _why_not_elsewhere(user, job)):
+            return why
+        return why_not(user, rights.right_of(job.action, elsewhere=_elsewhere(job) is not None), job.setting)
 
 
 @dataclass(frozen=True, slots=True)
 class _Approves:
+    moves: bool = False
+
     def why_not(self, user: Any, job: ReplayJob) -> str:
-        return _why_not_see(user, job) or APPROVES.why_not(user, job)
+        why = _why_not_see(user, job) or APPROVES.why_not(user, job)
+        return why or (_why_not_elsewhere(user, job) if self.moves else "")
+
+
+def _elsewhere(job: ReplayJob) -> LaunchSetting | None:
+    """The setting of another destination that gets them; None: they stay within theirs, or it is gone."""
+    if job.action != Action.REDIRECT or job.setting is None:
+        return None
+    others = LaunchSetting.objects.exclude(destination=job.setting.destination_id).select_related("pool")
+    return others.filter(key=job.target_key).first()
+
+
+def _why_not_elsewhere(user: Any, job: ReplayJob) -> str:
+    target = _elsewhere(job)
+    if target is None or job.setting is None:
+        return ""
+    ends = (job.setting, target)
+    return next(filter(None, (why_not(user, rights.REDIRECT_ELSEWHERE, end) for end in ends)), "")
 
 
 def _why_not_see(user: Any, job: ReplayJob) -> str:
@@ -146,6 +171,7 @@ class ResumeReplay(_ActsOnReplay):
     acknowledged."""
 
     code, label, icon, immediate = "replay.resume", _("Go on"), "play", True
+    permission = _OfItsAction(moves=True)
     inputs = {
         "reason": REASON,
         "acknowledge": ChoicesInput(_("Go on beside open consumers"), [(STOPPING, STOPPING)]),
@@ -220,6 +246,7 @@ class ApproveReplay(_Decides):
     """The second person's yes: a worker begins."""
 
     code, label, icon = "replay.approve", _("Approve"), "ok"
+    permission = _Approves(moves=True)
     asks = _("Approve: %(job)s?")
     explained = _("It begins as soon as you approve it. Both of you stand in the audit.")
 

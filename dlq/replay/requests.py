@@ -4,29 +4,34 @@ Who may, and what would happen; `dlq.replay.creation` makes the job of it. The p
 the same rules as its pre-flight (`dlq.replay.scopes`), so nobody is told what then does not happen.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from typing import Any
 
 import structlog
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils.translation import gettext as _
 
-from agents.models import LaunchSetting, OfferedAgent
+from agents.models import LaunchSetting, OfferedAgent, PoisonPolicy, Run
 from agents.models.server import lost_before
 from agents.pools.rights import why_not
 from agents.provisioning.queue_counts import Figures, asked_now, broker_away_since, figures_of, message_count
+from agents.provisioning.topology import REMOVING
 from broker.management.queues import find
 from broker.port import BrokerError
 from console.audit.log import Person
 from console.broker import management, with_timeout
 from console.operations.refusals import NotAllowed, Refused, WronglyAsked
+from console.ui.amounts import number
+from contract.messages import BlockedMessage
+from contract.wire import load
 from dlq import rights
 from dlq.models import Action, DeadLetter, Scope
 from dlq.models.replay import DELIVERING, Route, route
-from dlq.replay.preflight.rules import PreflightResult, ReplayTarget, judge
+from dlq.replay.preflight.handling import Difference, Handling, differences
+from dlq.replay.preflight.rules import Letter, PreflightResult, ReplayTarget, judge
 from dlq.replay.scopes import LISTED, check_of_setting, matching, policy_for, read, source_rows, with_past
 
 log = structlog.get_logger(__name__)
@@ -85,6 +90,11 @@ class ReplayRequest:
         return route(self.action, self.setting.key, self.target.key if self.target else "")
 
     @property
+    def elsewhere(self) -> bool:
+        """A redirect leaves the destination: another policy, another agent."""
+        return self.target is not None and self.target.destination_id != self.setting.destination_id
+
+    @property
     def receiver(self) -> LaunchSetting | None:
         """The setting whose agent gets them; None for what goes into a dead-letter queue."""
         if self.action == Action.REDIRECT:
@@ -105,7 +115,9 @@ def listed_scope(letters: Sequence[int]) -> Scope:
 
 def check_rights(by: Any, replay_request: ReplayRequest) -> None:
     """Raises NotAllowed; nothing about the dead letters was looked at."""
-    right = rights.OF_ACTIONS[replay_request.action]
+    right = rights.right_of(replay_request.action, elsewhere=replay_request.elsewhere)
+    if replay_request.action == Action.REDIRECT and replay_request.target is None:
+        right = rights.right_to_redirect(by, replay_request.setting)
     why = why_not(by, rights.SEE, replay_request.setting) or why_not(by, right, replay_request.setting)
     if not why and replay_request.target is not None:
         why = why_not(by, right, replay_request.target)
@@ -145,10 +157,48 @@ def check_question(replay_request: ReplayRequest) -> None:
     setting, target = replay_request.setting, replay_request.target
     if target is None or target.pk == setting.pk:
         raise WronglyAsked("no_target", _("Name another setting that gets the letters."))
-    if target.destination_id is None or target.destination_id != setting.destination_id:
-        raise Refused(
-            "other_destination", _("Letters are redirected to a setting of the same destination only.")
+    if refused := target_refusal(target, elsewhere=replay_request.elsewhere):
+        raise refused
+
+
+def target_refusal(target: LaunchSetting, *, elsewhere: bool) -> Refused | None:
+    """Returns why this setting can get nothing by a redirect now, or None."""
+    name = {"key": target.key}
+    if not target.takes_messages:
+        return Refused(
+            "target_standalone",
+            _("“%(key)s” is a standalone agent: it takes no messages.") % name,
+            _("Choose a setting with a destination."),
         )
+    if target.wanted_hash == REMOVING:
+        return removed(target)
+    if elsewhere and (attempt := blocked_attempt(target)) is not None:
+        return Refused(
+            "target_blocked",
+            _(
+                "“%(key)s” keeps an order, and a message blocks it at attempt %(n)s: redirected ones would "
+                "wait behind it."
+            )
+            % (name | {"n": number(attempt)}),
+            _("Solve the cause of that message or give it up, then redirect."),
+            attempt=attempt,
+        )
+    return None
+
+
+def removed(target: LaunchSetting) -> Refused:
+    text = _("“%(key)s” is being removed.") % {"key": target.key}
+    return Refused("target_removed", text, _("Choose a setting that stays."))
+
+
+def blocked_attempt(setting: LaunchSetting) -> int | None:
+    """Returns the attempt of the message that blocks its ordered subscription, as a run of it reported last;
+    None: none blocks it."""
+    if not (setting.ordered and setting.enabled):
+        return None
+    runs = Run.objects.filter(activation__setting=setting, closed_at=None, blocked__isnull=False)
+    latest = runs.order_by(F("reported_at").desc(nulls_last=True), "-pk").first()
+    return None if latest is None else load(BlockedMessage, latest.blocked).attempt
 
 
 # -- pre-flight: what would happen, by at most COUNTED dead letters, one setting, the broker's figures -------
@@ -164,6 +214,8 @@ def run_preflight(replay_request: ReplayRequest, by: Person, now: datetime) -> P
     found = read(rows.order_by("-pk")[: COUNTED + 1])
     letters, more = found[:COUNTED], len(found) > COUNTED
     place, node, one = _place_of(replay_request, now), _node_id(), replay_request.scope == Scope.ONE
+    if replay_request.elsewhere:
+        place = replace(place, differences=_differences(replay_request, letters, place.versions, now))
     policy = policy_for(replay_request.setting.key, replay_request.action, now=now, one=one, node_id=node)
     policy = with_past(letters, policy)
     return judge(
@@ -192,10 +244,7 @@ def _place_of(replay_request: ReplayRequest, now: datetime) -> ReplayTarget:
         return ReplayTarget(queue, exists=replay_request.action not in DELIVERING)
     # A count of some seconds ago may be of before it was switched off.
     figures = figures_of(target) if target.enabled else asked_now(target)
-    offers = OfferedAgent.objects.filter(
-        name=target.agent, server__pools=target.pool_id, server__last_seen_at__gt=lost_before(now)
-    )
-    versions = list(offers.values_list("version", flat=True))
+    versions = _offered(target, now)
     return ReplayTarget(
         queue=target.key,
         setting_key=target.key,
@@ -207,6 +256,45 @@ def _place_of(replay_request: ReplayRequest, now: datetime) -> ReplayTarget:
         versions=frozenset(filter(None, versions)),
         ordered=target.ordered,
         newer=_newer(figures),
+    )
+
+
+def _offered(setting: LaunchSetting, now: datetime) -> list[str]:
+    """The version of its agent at each live server of its pool."""
+    offers = OfferedAgent.objects.filter(
+        name=setting.agent, server__pools=setting.pool_id, server__last_seen_at__gt=lost_before(now)
+    )
+    return list(offers.values_list("version", flat=True))
+
+
+def _differences(
+    replay_request: ReplayRequest, letters: Sequence[Letter], versions: Collection[str], now: datetime
+) -> tuple[Difference, ...]:
+    source, target = replay_request.setting, replay_request.target
+    if target is None or target.destination is None or source.destination is None:
+        return ()
+    here, there = _handling(source, _offered(source, now)), _handling(target, versions)
+    return differences(here, there, [letter.attempts for letter in letters])
+
+
+def _handling(setting: LaunchSetting, versions: Collection[str]) -> Handling:
+    policy = setting.subscribed.policy
+    to_exceptions, repeats = setting.after_last == PoisonPolicy.EXCEPTION, bool(setting.duplicate_key)
+    return Handling(
+        destination=setting.subscribed.name,
+        agent=setting.agent,
+        versions=tuple(sorted(filter(None, set(versions)))),
+        mode=setting.mode,
+        ordered=setting.ordered,
+        max_attempts=policy.max_attempts,
+        delay_ms=policy.delay,
+        multiplier=policy.multiplier,
+        after_last=setting.after_last,
+        exception_destination=setting.exception_destination if to_exceptions else "",
+        duplicate_key=setting.duplicate_key,
+        duplicate_window_seconds=setting.duplicate_window_seconds if repeats else 0.0,
+        handling_timeout_seconds=setting.handling_timeout_seconds,
+        masked_properties=tuple(sorted(setting.masked_properties)),
     )
 
 

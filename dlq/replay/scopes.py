@@ -59,9 +59,9 @@ def read(rows: QuerySet[DeadLetter]) -> list[Letter]:
     """The dead letters of `rows`, which is ordered and sliced by who asks: all of them are in memory then."""
     # Asked dead letter by dead letter: the index of outstanding replays answers it.
     held = ReplayItem.objects.filter(letter=OuterRef("pk"), released_as="")
-    fields = [name for name in Letter._fields if name not in ("number", "outstanding")]
+    fields = [name for name in Letter._fields if name not in ("number", "outstanding", "attempts")]
     fields.insert(2, "orig_message_id")
-    return [Letter(*row) for row in rows.values_list(*fields, Exists(held))]
+    return [Letter(*row) for row in rows.values_list(*fields, Exists(held), "delivery_count")]
 
 
 def with_past(letters: Iterable[Letter], policy: Policy) -> Policy:

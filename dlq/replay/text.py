@@ -17,7 +17,14 @@ from dlq.dead_letters.masks import Masks
 from dlq.edit.rules.bulk_rule import describe_rule, rule_of
 from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
 from dlq.models.replay import DELIVERING
-from dlq.replay.counts import CONSUMERS_OPEN, STOPPING, WALKING, reason_to_wait, waiting_of
+from dlq.replay.counts import (
+    CONSUMERS_OPEN,
+    STOPPING,
+    TARGET_BLOCKED,
+    WALKING,
+    reason_to_wait,
+    waiting_of,
+)
 from dlq.replay.preflight.text import OPERATION_WORDS, reason
 from dlq.replay.rules.ladder import step_size
 
@@ -216,6 +223,10 @@ WAITS = {
     "stopping": lambda: gettext(
         "The setting is stopping: the job waits until its consumers are closed, 60 s at most."
     ),
+    "blocked": lambda: gettext(
+        "A message blocks the ordered subscription of the other setting: the job waits until it does not, "
+        "60 s at most."
+    ),
     "walk": lambda: gettext("It waits for a walk of the target queue, which it shares with other jobs."),
     "another_job": lambda: gettext("Another job moves letters of the same queue first."),
     "queued": lambda: gettext("It is queued: no worker has taken it up yet."),
@@ -257,6 +268,9 @@ def walk_of_other(job: ReplayJob) -> str:
 def why_paused(job: ReplayJob) -> str:
     """Empty where a person paused it."""
     why = job.pause_reason
+    if why.get("code") == TARGET_BLOCKED:
+        text = gettext("A message blocks the ordered subscription of “%(key)s” at attempt %(n)s.")
+        return text % {"key": job.target_key, "n": number(int(why.get("attempt", 0)))}
     if why.get("code") != CONSUMERS_OPEN:
         return ""
     count = int(why.get("consumers", 0))

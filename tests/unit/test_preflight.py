@@ -165,8 +165,8 @@ def test_of_a_place_that_nothing_is_known_of_nothing_is_expected() -> None:
 
 def test_every_warning_has_its_word_for_acknowledging() -> None:
     assert CODES == (
-        "disabled", "tripped", "stopping", "stopping_unknown", "no_consumer", "same_version", "ordered",
-        "ladder_advised", "muted", "given_back_often", "edited_copy_sent",
+        "other_destination", "disabled", "tripped", "stopping", "stopping_unknown", "no_consumer",
+        "same_version", "ordered", "ladder_advised", "muted", "given_back_often", "edited_copy_sent",
     )  # fmt: skip
 
 

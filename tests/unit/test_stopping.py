@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dlq.replay.worker.pacer import WAITS_FOR, Gate, decide
+from dlq.replay.worker.pacer import WAITS_FOR, Gate, GateReading, decide
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -21,3 +21,11 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 )
 def test_it_waits_a_minute_and_then_pauses(consumers: int, since: datetime | None, gate: Gate) -> None:
     assert decide(consumers, since, NOW) is gate
+
+
+@pytest.mark.parametrize(
+    ("reading", "why"),
+    [(GateReading(Gate.WAIT, consumers=2), "stopping"), (GateReading(Gate.WAIT, blocked=3), "blocked")],
+)
+def test_what_it_waits_for_is_said(reading: GateReading, why: str) -> None:
+    assert reading.why == why

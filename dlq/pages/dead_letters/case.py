@@ -18,11 +18,13 @@ from contract.names import dead_letter_queue
 from contract.outcomes import Outcome
 from contract.text import head_and_tail
 from dlq.dead_letters.masks import masks_for
-from dlq.models import DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem
+from dlq.models import Action, DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem
 from dlq.models.replay import DELIVERING
+from dlq.outcomes.settlement import redirected_to
 from dlq.pages.dead_letters import events
 from dlq.pages.dead_letters.events import Event
 from dlq.pages.page_head import SEE_PROTOCOLS, check_queue, sees_letters
+from dlq.search.visibility import sees_queue
 from failures.models import FailureProtocol, RecoveredMessage
 
 BOUND = 200
@@ -61,7 +63,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         list(FailureProtocol.objects.filter(**same).defer("traceback", "properties")[:BOUND]) if key else []
     )
     moves = ReplayItem.objects.filter(letter__in=letters).exclude(state=ItemState.PLANNED)
-    items = list(moves.select_related("job__by", "slice", "letter").order_by("-pk")[:BOUND])
+    items = list(moves.select_related("job__by", "slice", "letter", "died_as").order_by("-pk")[:BOUND])
     recovered = list(RecoveredMessage.objects.filter(**same)[:BOUND]) if key else []
     reports = list(LetterReport.objects.filter(**same, result="handled")[:BOUND]) if key else []
     annotations = _annotations(same, letters) if key else []
@@ -75,6 +77,8 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         *(events.failure(protocol, tracebacks.get(protocol.pk, "")) for protocol in protocols),
         *(events.death(each, explained=_explained(each, protocols)) for each in letters),
         *_moves(items, letters, user),
+        *_elsewhere(items, user),
+        *_arrivals(key, setting_key, user),
         *map(events.recovery, recovered),
         *map(events.report, reports),
         *annotations,
@@ -112,6 +116,19 @@ def _moves(items: list[ReplayItem], letters: list[DeadLetter], user: Any) -> Ite
     by_pk, masks = {letter.pk: letter for letter in letters}, masks_for(user)
     for item in items:
         yield events.moved(item, edits.get(item.pk), masks.names(by_pk[item.letter_id]))
+
+
+def _elsewhere(items: list[ReplayItem], user: Any) -> Iterable[Event]:
+    """Deaths of what was redirected, in settings that this person may see."""
+    for item in items:
+        died = item.died_as if item.job.action == Action.REDIRECT else None
+        if died is not None and sees_queue(user, died.queue):
+            yield events.death(died, explained=False)
+
+
+def _arrivals(key: str, setting_key: str, user: Any) -> Iterable[Event]:
+    for item in redirected_to(setting_key, key)[:BOUND]:
+        yield events.arrived(item, seen=sees_queue(user, dead_letter_queue(item.job.setting_key)))
 
 
 def _annotations(same: dict[str, str], letters: list[DeadLetter]) -> list[Event]:

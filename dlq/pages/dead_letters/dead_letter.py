@@ -40,6 +40,8 @@ def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -
     key = letter.setting_key
     stays = _("It was put back from the bin.") if put_back else not_now(letter)
 
+    redirects = rights.right_to_redirect(user, letter.setting)
+
     def button(
         name: str, text: str, url: str, icon: str, right: str, tone: str = "", also: str = ""
     ) -> Button:
@@ -54,7 +56,7 @@ def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -
     return [
         button("give-back", _("Give back…"), where("give_back"), "back", rights.GIVE_BACK, "primary"),
         button("edit", _("Edit and give back…"), link("edit_letter", letter.pk), "edit", rights.EDIT),
-        button("redirect", _("Redirect…"), where("redirect"), "back", rights.REDIRECT),
+        button("redirect", _("Redirect…"), where("redirect"), "back", redirects),
         button("discard", _("Discard…"), where("discard"), "trash", rights.DISCARD, "danger"),
     ]
 

@@ -71,7 +71,8 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
         return Tools(files)
     edits = dead and may(user, rights.EDIT, setting)
     moves = f"?match=1{more}" if query else "?all=1"
-    redirects = dead and setting.destination_id is not None and may(user, rights.REDIRECT, setting)
+    right = rights.right_to_redirect(user, setting)
+    redirects = dead and setting.destination_id is not None and may(user, right, setting)
     discards = dead and may(user, rights.DISCARD, setting)
     imports = setting.destination_id is not None and may(user, rights.IMPORT, setting)
     return Tools(

@@ -1,7 +1,7 @@
 """Describes what happened to a message: each row that knows of it as one event of its case file."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.db.models import Q
@@ -103,7 +103,7 @@ def _done(item: ReplayItem) -> str:
     job = item.job
     words = {
         Action.GIVE_BACK: _("Given back to %(key)s"),
-        Action.REDIRECT: _("Redirected to %(target)s"),
+        Action.REDIRECT: _("Redirected from %(key)s to %(target)s"),
         Action.DISCARD: _("Discarded: put into the bin"),
         Action.PUT_BACK: _("Put back from the bin"),
         Action.EDIT: _("Edited and given back to %(key)s"),
@@ -136,16 +136,28 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
     if edit and edit.body_deleted_at:
         said.append(_("what was changed was deleted by retention"))
     tone = "info" if state == ItemState.GIVEN_BACK else "warn"
-    # What left is known when its slice is checked; it left when that was moved, before all that became of it.
-    left_at = item.slice.moved_at if item.slice and state in LEFT else None
     return Event(
-        left_at or item.state_at,
+        _moved_at(item),
         tone,
         what,
         " · ".join(filter(None, said)),
         link("replay", item.job_id),
         changes=changes,
     )
+
+
+def _moved_at(item: ReplayItem) -> datetime:
+    """What left is known when its slice is checked; it left when that was moved, before all that became of
+    it."""
+    left_at = item.slice.moved_at if item.slice and item.state in LEFT else None
+    return left_at or item.state_at
+
+
+def arrived(item: ReplayItem, *, seen: bool) -> Event:
+    """It was redirected here, where its case goes on. Not `seen`: of the setting that it left this person may
+    not see more than its name."""
+    told = moved(item, None, ())
+    return replace(told, url=link("letter", item.letter_id)) if seen else Event(told.at, told.tone, told.what)
 
 
 def diff_of(edit: LetterEdit, hidden: Iterable[str]) -> tuple[Change, ...]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dlq.models import Action, LetterState
 from dlq.models.replay import DELIVERING
+from dlq.replay.preflight.handling import Difference
 
 # Stable words, as in `ReplayJob.skipped` and `ReplayItem.why`.
 GONE = "gone"
@@ -20,6 +21,7 @@ NO_ID = "no_id"
 OTHER_BROKER = "other_broker"
 NO_SUBSCRIPTION = "no_subscription"
 # What has to be acknowledged before a job begins.
+OTHER_DESTINATION = "other_destination"
 DISABLED = "disabled"
 TRIPPED = "tripped"
 STOPPING = "stopping"
@@ -29,6 +31,7 @@ SAME_VERSION = "same_version"
 ORDERED = "ordered"
 LADDER = "ladder_advised"
 CODES = (
+    OTHER_DESTINATION,
     DISABLED,
     TRIPPED,
     STOPPING,
@@ -69,6 +72,7 @@ class Letter(NamedTuple):
     chapter: int
     agent_version: str
     outstanding: bool
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,8 @@ class Policy:
 class ReplayTarget:
     """Says where the dead letters go. `exists`: its queue exists. `consumers` None: the broker does not tell.
     `versions`: of its agent, as the live servers of its pool offer it. `newer` waits in the subscription
-    already (None: unknown)."""
+    already (None: unknown). `differences` from the setting that they leave, where its destination is another
+    one."""
 
     queue: str
     setting_key: str = ""
@@ -136,6 +141,7 @@ class ReplayTarget:
     versions: frozenset[str] = frozenset()
     ordered: bool = False
     newer: int | None = None
+    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +167,7 @@ class PreflightResult:
     examples: dict[str, tuple[int, ...]] = field(default_factory=dict)
     warnings: tuple[Warning, ...] = ()
     first: tuple[int, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
     @property
     def typed(self) -> bool:
@@ -202,6 +209,7 @@ def judge(
         examples={reason: _examples(why, reason) for reason in skipped},
         warnings=tuple(_warnings(going, policy, place, ladder)) if going else (),
         first=tuple(letter.pk for letter in going[:EXAMPLES]),
+        differences=place.differences,
     )
 
 
@@ -224,6 +232,8 @@ def _warnings(
 def _of_delivery(
     going: Sequence[Letter], policy: Policy, place: ReplayTarget, ladder: bool
 ) -> Iterable[Warning]:
+    if place.differences:
+        yield Warning(OTHER_DESTINATION, n=len(place.differences))
     if place.tripped:
         yield Warning(TRIPPED)
     elif not place.enabled:

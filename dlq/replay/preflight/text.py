@@ -1,14 +1,19 @@
 """Describes what a pre-flight found, for people."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from console.ui.amounts import number
+from agents.models import PoisonPolicy
+from agents.models.setting import AckMode
+from console.ui.amounts import duration, number
 from dlq.replay.preflight import rules
+from dlq.replay.preflight.handling import ATTEMPTED, MASKED, Difference, Value
 from dlq.replay.preflight.rules import Warning
 
 # -- why a rule leaves dead letters out, and what it does, for people ----------------------------------------
@@ -106,7 +111,17 @@ def _ladder(warning: Warning) -> str:
     return text % {"n": number(warning.n), "of": number(warning.of)}
 
 
+def _other_destination(warning: Warning) -> str:
+    text = ngettext(
+        "The setting belongs to another destination: handling differs in %(n)s point.",
+        "The setting belongs to another destination: handling differs in %(n)s points.",
+        warning.n,
+    )
+    return text % {"n": number(warning.n)}
+
+
 _SENTENCES: dict[str, Callable[[Warning], str]] = {
+    rules.OTHER_DESTINATION: _other_destination,
     rules.DISABLED: lambda _w: _(
         "The setting is switched off: the letters wait in its subscription until it is switched on. Giving "
         "back first "
@@ -142,9 +157,91 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
 }
 
 
+# -- a redirect to another destination: how handling differs there -------------------------------------------
+
+
+DIFFERENCES: Mapping[str, Promise] = {
+    "destination": gettext_lazy("Destination"),
+    "agent": gettext_lazy("Agent"),
+    "versions": gettext_lazy("Versions that live servers offer"),
+    "mode": gettext_lazy("Acknowledgement mode"),
+    "ordered": gettext_lazy("Ordered"),
+    "max_attempts": gettext_lazy("Attempts at most"),
+    "delay_ms": gettext_lazy("Redelivery delay"),
+    "multiplier": gettext_lazy("Multiplier of the delay"),
+    "after_last": gettext_lazy("After the last attempt"),
+    "exception_destination": gettext_lazy("Exception destination"),
+    "duplicate_key": gettext_lazy("Repeats are known by"),
+    "duplicate_window_seconds": gettext_lazy("Repeats are remembered for"),
+    "handling_timeout_seconds": gettext_lazy("Handling timeout"),
+    "masked_properties": gettext_lazy("Masked properties"),
+    "attempted": gettext_lazy("Attempts so far"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceWords:
+    """One row of the table. `follows` is the consequence of the difference, empty where it says itself."""
+
+    label: str
+    source: str
+    target: str
+    follows: str = ""
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.label}: {self.source} → {self.target}. {self.follows}".strip()
+
+
+def difference_words(found: Difference) -> DifferenceWords:
+    source, target = (_value(found.code, value) for value in (found.source, found.target))
+    return DifferenceWords(str(DIFFERENCES[found.code]), source, target, _follows(found))
+
+
+def _follows(found: Difference) -> str:
+    if found.code == ATTEMPTED:
+        return _("The count begins again: they have every attempt of the other destination before them.")
+    if found.code == MASKED:
+        return _("The masks of the other setting count for what is shown there.")
+    return ""
+
+
+def _value(code: str, value: Value) -> str:
+    if code in _VALUES:
+        return _VALUES[code](value)
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or _("none")
+    return (value or _("none")) if isinstance(value, str) else number(value, 2)
+
+
+def _time(seconds: float) -> str:
+    return duration(seconds) if seconds else _("none")
+
+
+def _between(ends: Sequence[int]) -> str:
+    least, most = ends
+    if least == most:
+        return number(most)
+    return _("%(least)s to %(most)s") % {"least": number(least), "most": number(most)}
+
+
+_VALUES: dict[str, Callable[[Any], str]] = {
+    "mode": lambda mode: str(AckMode(mode).label),
+    "max_attempts": lambda most: number(most) if most >= 0 else _("without end"),
+    "delay_ms": lambda delay: _time(delay / 1000),
+    "after_last": lambda policy: str(PoisonPolicy(policy).label),
+    "duplicate_window_seconds": _time,
+    "handling_timeout_seconds": _time,
+    ATTEMPTED: _between,
+}
+
+
 def tick(warning: Warning) -> str:
     """Returns the text beside the box that acknowledges it."""
     words = {
+        rules.OTHER_DESTINATION: _("Yes, redirect to the other destination"),
         rules.DISABLED: _("Yes, they shall wait there"),
         rules.TRIPPED: _("Yes, they shall wait there"),
         rules.STOPPING: _("Yes, wait for the consumers"),
@@ -161,6 +258,7 @@ def tick(warning: Warning) -> str:
 def acknowledged(code: str) -> str:
     """What somebody ticked before it began."""
     words = {
+        rules.OTHER_DESTINATION: _("the setting belongs to another destination"),
         rules.DISABLED: _("the setting was switched off"),
         rules.TRIPPED: _("its breaker had switched it off"),
         rules.STOPPING: _("consumers of the disabled setting were still open"),

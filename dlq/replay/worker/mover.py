@@ -34,7 +34,6 @@ from dlq.hooks import Hooks, hooks_of
 from dlq.index.broker import LetterQueues
 from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState
 from dlq.outcomes import results
-from dlq.replay import counts
 from dlq.replay.rules import slices
 from dlq.replay.rules.slices import Figures, SliceResult
 from dlq.replay.worker import pacer, verifier
@@ -66,7 +65,7 @@ class Ended:
     end: End
     why: str = ""
     until: datetime | None = None
-    consumers: int = 0
+    asked: pacer.GateReading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ class Moves:
         if asked.gate is pacer.Gate.OPEN:
             return found
         end = End.WAIT if asked.gate is pacer.Gate.WAIT else End.PAUSE
-        return Ended(end, counts.STOPPING, now + pacer.ASKED_EVERY, asked.consumers)
+        return Ended(end, asked.why, now + pacer.ASKED_EVERY, asked)
 
     def _next_piece(self) -> ReplaySlice | Ended:
         piece = self._planned()

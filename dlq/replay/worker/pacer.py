@@ -19,8 +19,9 @@ from console.jobs import crash
 from dlq.models import JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.models.replay import DELIVERING
 from dlq.replay import counts
-from dlq.replay.counts import CONSUMERS_OPEN
+from dlq.replay.counts import BLOCKED, CONSUMERS_OPEN, STOPPING, TARGET_BLOCKED
 from dlq.replay.creation import audit
+from dlq.replay.requests import blocked_attempt
 from dlq.replay.rules import ladder
 from dlq.replay.rules.ladder import Decision, Outcomes, Streak, Surroundings
 
@@ -235,6 +236,9 @@ def sleep_until(allowed: datetime) -> None:
 
 
 # -- gate: replays of a disabled setting wait for its open consumers -----------------------------------------
+# So do redirects to another destination for the message that blocks an ordered subscription there, which
+# nobody may pass.
+#
 # Disabled is a desired state until every run has closed: a server may learn of it seconds later, and what
 # comes into the subscription before goes to the old run. The broker is asked for the consumers before each
 # slice; where there are some, the job waits for WAITS_FOR at most and then pauses. A person may let it
@@ -259,30 +263,37 @@ class Gate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GateReading:
-    """Holds what the broker said: so many consumers are open."""
+    """Holds what is in the way: so many consumers are open, as the broker says; or a message at this attempt
+    blocks the subscription, as its run says."""
 
     gate: Gate
     consumers: int = 0
+    blocked: int = 0
+
+    @property
+    def why(self) -> str:
+        return BLOCKED if self.blocked else STOPPING
 
 
-def decide(consumers: int, waits_since: datetime | None, now: datetime) -> Gate:
-    """Pure. `waits_since`: when consumers of the disabled setting were first seen by this job."""
-    if consumers == 0:
+def decide(in_the_way: int, waits_since: datetime | None, now: datetime) -> Gate:
+    """Pure. `waits_since`: when this job first saw something in its way."""
+    if in_the_way == 0:
         return Gate.OPEN
     waited = waits_since is not None and now - waits_since >= WAITS_FOR
     return Gate.PAUSE if waited else Gate.WAIT
 
 
 def read_gate(job: ReplayJob, broker: Management, now: datetime) -> GateReading:
-    """Returns whether the next slice may move as far as the consumers of the setting go. Raises
-    BrokerError."""
-    if job.action not in DELIVERING or job.goes_on_all_the_same:
+    """Returns whether the next slice may move as far as the setting that gets it goes. Raises BrokerError."""
+    setting = target_of(job) if job.action in DELIVERING else None
+    if setting is None or not setting.takes_messages:
         return GateReading(Gate.OPEN)
-    setting = target_of(job)
-    if setting is None or setting.enabled or not setting.takes_messages:
+    blocked = _blocked(job, setting)
+    asks = not (blocked or setting.enabled or job.goes_on_all_the_same)
+    consumers = open_consumers(broker, setting.key) if asks else 0
+    if not (asks or blocked) and job.stopping_since is None:
         return GateReading(Gate.OPEN)
-    consumers = open_consumers(broker, setting.key)
-    gate = decide(consumers, job.stopping_since, now)
+    gate = decide(blocked or consumers, job.stopping_since, now)
     mine = ReplayJob.objects.filter(pk=job.pk)
     if gate is Gate.WAIT:
         mine.filter(stopping_since=None).update(stopping_since=now)
@@ -291,7 +302,15 @@ def read_gate(job: ReplayJob, broker: Management, now: datetime) -> GateReading:
         # One that opens later is waited for as long again.
         mine.update(stopping_since=None)
     job.refresh_from_db(fields=["stopping_since"])
-    return GateReading(gate, consumers)
+    return GateReading(gate, consumers, blocked)
+
+
+def _blocked(job: ReplayJob, target: LaunchSetting) -> int:
+    """Returns the attempt of the message that blocks the target in another destination; 0: none does. Within
+    a destination the pre-flight warns of the order, and that is all."""
+    if job.setting is None or job.setting.destination_id == target.destination_id:
+        return 0
+    return blocked_attempt(target) or 0
 
 
 def open_consumers(broker: Management, queue: str) -> int:
@@ -302,10 +321,13 @@ def open_consumers(broker: Management, queue: str) -> int:
         return 0
 
 
-def pause(job: ReplayJob, consumers: int, now: datetime) -> bool:
+def pause(job: ReplayJob, asked: GateReading, now: datetime) -> bool:
     """Pauses a job that waited in vain; whether it was still ours and running."""
     setting = target_of(job)
-    why = {"code": CONSUMERS_OPEN, "consumers": consumers, "servers": servers_of(setting) if setting else []}
+    servers = servers_of(setting) if setting else []
+    why: dict[str, Any] = {"code": CONSUMERS_OPEN, "consumers": asked.consumers, "servers": servers}
+    if asked.blocked:
+        why = {"code": TARGET_BLOCKED, "setting": job.target_key, "attempt": asked.blocked}
     with transaction.atomic():
         paused = job.end(
             state=JobState.PAUSED, paused_at=now, paused_by=None, pause_reason=why, stopping_since=None

@@ -132,8 +132,8 @@ def _after(job: ReplayJob, queues: LetterQueues, ended: Ended) -> bool | Wait:
         return True
     if ended.end is End.WAIT:
         return Wait(ended.until or now, ended.why)
-    if ended.end is End.PAUSE:
-        pacer.pause(job, ended.consumers, now)
+    if ended.end is End.PAUSE and ended.asked is not None:
+        pacer.pause(job, ended.asked, now)
         return False
     if ended.end is End.STOP:
         endings.stop_job(job, ended.why, now)
