@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from broker.port import Message, Settle
+from broker.port import NULL, Message, Settle
 from contract.typed import Typed
 from tests.dlq.stage import DLA, Stage
 from tests.dlq.worker_host import WorkerHost
@@ -30,6 +30,15 @@ class Scene:
         stage.consume(key, count, Settle.REJECT)
         return cls(stage, host, key, host.run("prepare", key=key, count=count), names)
 
+    def target(self) -> "Target":
+        """A setting of another destination, with a message that waits there, and a second subscription."""
+        key = self.stage.key("other")
+        self.stage.add(f"{key}-b", f"t.{key}")
+        waits = f"{key}-waits"
+        self.stage.publish(f"t.{key}", Message(body=NULL, message_id=Typed("string", waits)))
+        self.host.run("add_setting", key=key)
+        return Target(self, key, waits)
+
     def ids(self, queue: str, address: str = DLA) -> list[str]:
         """The messages of this setting there."""
         return sorted(one for one in self.stage.ids(queue, address) if one.startswith(self.key))
@@ -45,6 +54,23 @@ class Scene:
 
     def dead(self) -> int:
         return self.stage.count(f"DLQ.{self.key}")
+
+
+@dataclass
+class Target:
+    """Where messages of a scene go by a redirect."""
+
+    scene: Scene
+    key: str
+    waits: str
+
+    def arrived(self) -> list[str]:
+        """What came, beside what waited there; the second subscription got nothing of it."""
+        stage = self.scene.stage
+        assert stage.ids(f"{self.key}-b", f"t.{self.key}") == [self.waits]
+        there = stage.ids(self.key, f"t.{self.key}")
+        there.remove(self.waits)
+        return sorted(there)
 
 
 def done(told: dict[str, Any], total: int, given_back: int) -> None:

@@ -67,6 +67,25 @@ def test_each_letter_is_given_back_once(
     scene.stage.close()
 
 
+@pytest.mark.parametrize("at", ["begun", "asks", "moved"])
+def test_each_letter_is_redirected_to_another_destination_once(
+    broker: ArtemisService, stage: Stage, host: WorkerHost, tmp_path: Path, at: str
+) -> None:
+    scene = Scene.make(stage, host, COUNT)
+    target = scene.target()
+    job = host.run("ask", key=scene.key, action="redirect", scope="all", target=target.key)
+    with host.held("tend", at, tmp_path, times=2, asked=[job], size=SLICE) as worker:
+        worker.stands()
+        broker.kill()
+        broker.start()
+        (told,) = worker.goes_on()
+    done(told, COUNT, COUNT)
+    assert (told["dead"], told["letters"]) == (0, {"given_back": COUNT})
+    scene.stage = Stage(broker)
+    assert (target.arrived(), scene.census()) == (scene.names, {})
+    scene.stage.close()
+
+
 # At this moment: some of its transactions are through and others are not, or all, or none.
 @pytest.mark.parametrize("at", ["begun", "asks", "asks", "asks", "moved"])
 def test_every_second_letter_is_given_back_once_and_the_others_stay(

@@ -43,6 +43,37 @@ def test_every_letter_is_given_back_once(scene: Scene, scope: str, where: str) -
     assert (scene.given_back(), scene.dead()) == (COUNT, 0)
 
 
+@pytest.mark.parametrize("where", GIVE_BACK)
+@pytest.mark.parametrize("scope", ["all", "selection"])
+def test_every_letter_is_redirected_to_another_destination_once(scene: Scene, scope: str, where: str) -> None:
+    target, letters = scene.target(), scene.letters if scope == "selection" else None
+    job = scene.host.run(
+        "ask", key=scene.key, action="redirect", scope=scope, letters=letters, target=target.key
+    )
+    scene.host.run("work", job=job, crash_at=where)
+    told = scene.host.run("work", job=job)
+    done(told)
+    assert told["letters"] == {"given_back": COUNT}
+    assert (target.arrived(), scene.census()) == (scene.names, {})
+
+
+@pytest.mark.parametrize("where", ["planned", "begun", "moved"])
+def test_a_target_that_is_removed_after_a_kill_leaves_every_letter_in_one_place(
+    scene: Scene, where: str
+) -> None:
+    """As of a queue that was removed by hand: the broker refuses the move, and nothing else happens."""
+    target = scene.target()
+    job = scene.host.run("ask", key=scene.key, action="redirect", scope="all", target=target.key)
+    scene.host.run("work", job=job, crash_at=where)
+    moved = target.arrived()
+    scene.stage.management.call("broker", "destroyQueue", target.key, True, False)
+    scene.host.run("remove_setting", key=target.key)
+    told = scene.host.run("work", job=job)
+    assert told["state"] == "failed" and target.key in told["problem"]
+    assert told["items"].get("failed_to_move") == COUNT - len(moved) == told["dead"]
+    assert scene.dead() == COUNT - len(moved)
+
+
 @pytest.mark.parametrize("where", DISCARD)
 def test_every_discarded_letter_is_in_the_bin_once_and_can_be_put_back(scene: Scene, where: str) -> None:
     job = scene.host.run("ask", key=scene.key, action="discard", scope="all")

@@ -80,13 +80,28 @@ def prepare(key: str, count: int) -> list[int]:
     return list(rows.values_list("pk", flat=True))
 
 
-def ask(key: str, action: str, scope: str, letters: list[int] | None = None, **options: Any) -> str:
+def add_setting(key: str) -> None:
+    """One of another destination."""
+    pool = Pool.objects.get_or_create(name="p")[0]
+    destination = Destination.objects.get_or_create(name=f"t.{key}")[0]
+    LaunchSetting.objects.create(key=key, agent="a", pool=pool, destination=destination)
+
+
+def remove_setting(key: str) -> None:
+    """Past everything that would refuse it."""
+    LaunchSetting.objects.filter(key=key).delete()
+
+
+def ask(
+    key: str, action: str, scope: str, letters: list[int] | None = None, target: str = "", **options: Any
+) -> str:
     _small()
     rule: dict[str, Any] = {"edit_rule": RULE} if action == "edit" else {}
     how = Options(**options, **rule)
     job = begun(
         LaunchSetting.objects.get(key=key), action=action, scope=scope, letters=letters or (), options=how,
         by=User.objects.get(username="operator"), now=timezone.now(),
+        target=LaunchSetting.objects.get(key=target) if target else None,
     )  # fmt: skip
     return str(job.pk)
 

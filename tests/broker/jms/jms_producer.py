@@ -1,5 +1,5 @@
-"""Messages of real JMS clients, over Core and AMQP: `JmsProducer.java` with the jars of the broker. One
-process of it serves the whole session."""
+"""Messages to and from real JMS clients, over Core and AMQP: `JmsProducer.java` with the jars of the broker.
+One process of it serves the whole session."""
 
 import atexit
 import select
@@ -34,6 +34,19 @@ def send(url: str, account: Account, address: str, messages: Sequence[Sent]) -> 
     factory = CORE_FACTORY if url.startswith("tcp:") else AMQP_FACTORY
     parts = [(address, each.kind, str(each.number), str(each.size)) for each in messages]
     _ask("send", factory, url, account.user, account.password, *(part for each in parts for part in each))
+
+
+def receive(url: str, account: Account, queue: str, count: int, selector: str) -> dict[int, str]:
+    """Takes so many messages of `address::queue` that the selector finds: what a client sees of each, by its
+    property `number`."""
+    factory = CORE_FACTORY if url.startswith("tcp:") else AMQP_FACTORY
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as found:
+        who = (account.user, account.password)
+        _ask("receive", factory, url, *who, queue, str(count), selector, found.name)
+        lines = [line.rstrip("\n").partition("\t") for line in found]
+    told = {int(number): seen for number, _tab, seen in lines}
+    assert len(told) == len(lines) == count, "one came twice"
+    return told
 
 
 def send_by_command(
