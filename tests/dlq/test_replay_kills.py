@@ -57,6 +57,37 @@ def test_every_letter_is_redirected_to_another_destination_once(scene: Scene, sc
     assert (target.arrived(), scene.census()) == (scene.names, {})
 
 
+@pytest.mark.parametrize("then", ["looking", "confirming"])
+def test_what_nobody_saw_leave_is_found_in_the_other_destination(scene: Scene, then: str) -> None:
+    """The answer to a move died with its worker, so the subscription of the target tells."""
+    target = scene.target()
+    job = scene.host.run("ask", key=scene.key, action="redirect", scope="all", target=target.key)
+    scene.host.run("work", job=job, crash_at="moved")
+    scene.host.run("work", job=job, crash_at=then)
+    done(scene.host.run("work", job=job))
+    assert (target.arrived(), scene.census()) == (scene.names, {})
+
+
+def test_a_job_whose_worker_dies_while_a_message_blocks_its_target_moves_nothing_before_that_is_solved(
+    scene: Scene,
+) -> None:
+    target = scene.target()
+    job = scene.host.run("ask", key=scene.key, action="redirect", scope="all", target=target.key)
+    scene.host.run("block", key=target.key, attempt=3)
+    scene.host.run("work", job=job, crash_at="stopping seen")
+    assert scene.host.run("work", job=job, turns=2)["state"] == "running"
+    scene.host.run("wait_long", job=job)
+    scene.host.run("work", job=job, crash_at="stopping pauses")
+    assert scene.host.run("tell", job=job)["state"] == "running"
+    assert scene.host.run("work", job=job, turns=1)["state"] == "paused"
+    assert (target.arrived(), scene.dead()) == ([], COUNT)
+    scene.host.run("change", job=job, how="resume")
+    assert scene.host.run("work", job=job, turns=2)["state"] == "running", "resumed it waits once more"
+    scene.host.run("block", key=target.key, attempt=0)
+    done(scene.host.run("work", job=job))
+    assert (target.arrived(), scene.census()) == (scene.names, {})
+
+
 @pytest.mark.parametrize("where", ["planned", "begun", "moved"])
 def test_a_target_that_is_removed_after_a_kill_leaves_every_letter_in_one_place(
     scene: Scene, where: str

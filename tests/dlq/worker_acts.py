@@ -25,6 +25,8 @@ from console.broker import management
 from console.jobs import worker
 from console.operations.operation import perform
 from console.operations.refusals import Refused
+from contract.messages import BlockedMessage
+from contract.wire import dump
 from dlq import tasks
 from dlq.index import sweep
 from dlq.index.broker import letter_queues
@@ -184,6 +186,18 @@ def serve(key: str, in_a_row: int) -> None:
         activation=Activation.objects.create(setting=setting), server=server, epoch=1, any_count=in_a_row,
         state=RunPhase.RUNNING, reported_at=timezone.now(),
     )  # fmt: skip
+
+
+def block(key: str, attempt: int) -> None:
+    """A message blocks the ordered subscription of a setting, as its server says; attempt 0: none does any
+    more."""
+    LaunchSetting.objects.filter(key=key).update(ordered=True, enabled=True)
+    setting = LaunchSetting.objects.get(key=key)
+    server = Server.objects.get_or_create(name=f"srv-{key}")[0]
+    activation = Activation.objects.get_or_create(setting=setting)[0]
+    blocked = dump(BlockedMessage("ID:poison", attempt)) if attempt else None
+    said = {"blocked": blocked, "reported_at": timezone.now()}
+    Run.objects.update_or_create(activation=activation, server=server, epoch=1, defaults=said)
 
 
 def handle(key: str) -> int:
