@@ -70,6 +70,20 @@ def hold_queue(key: str) -> str:
     return f"{HOLD}.{key}"
 
 
+# Beside a subscription that is held; no key may hold a point.
+_AHEAD = ".ahead"
+
+
+def ahead_queue(key: str) -> str:
+    """The queue from which a setting takes messages instead of its subscription, while that is held."""
+    return key + _AHEAD
+
+
+def subscription_of(queue: str) -> str:
+    """The subscription that a queue stands in for; itself where it is none of these."""
+    return queue.removesuffix(_AHEAD)
+
+
 # What a KMA calls its connections to the broker, so that the MA can say which server holds a message.
 _KMA = "kma."
 # The connection adds a hyphen and a UUID, which makes each name the only one.

@@ -28,6 +28,13 @@ HELD = ReasonKind(
         "again."
     ),
 )
+HOLD_STOPPED = ReasonKind(
+    "replay.hold_stopped", _("It stopped by itself because the time of holding the subscription was over.")
+)
+HOLD_OVER = ReasonKind(
+    "replay.hold_over",
+    _("The hold ended before all were handled: messages that followed behind what waits: %(n)s."),
+)
 REFUSED_BY = ReasonKind("replay.refused_by", _("refused by %(person)s"))
 WHY_STOPPED = {
     "tripped": TRIPPED,
@@ -35,6 +42,7 @@ WHY_STOPPED = {
     "failing": FAILING,
     "breaker": BREAKER_COUNTS,
     "unknown": UNKNOWN,
+    "hold_over": HOLD_STOPPED,
 }
 
 # -- why a message was not read whole --

@@ -155,7 +155,7 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         restart_seconds=_restart_seconds(setting),
         lease_seconds=LEASE_SECONDS if leased(setting) else 0.0,
         destination=setting.subscribed.name if setting.takes_messages else "",
-        queue=setting.key if setting.takes_messages else "",
+        queue=setting.consumed_queue if setting.takes_messages else "",
         mode=Mode(setting.mode),
         concurrency=setting.concurrency,
         max_attempts=setting.subscribed.max_attempts if setting.takes_messages else 1,

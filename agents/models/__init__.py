@@ -17,7 +17,7 @@ from agents.models.message_policy import PoisonPolicy
 from agents.models.pool import Pool, PoolGrant
 from agents.models.schedule import Missed, Schedule, Timing, Window, WindowResult
 from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
-from agents.models.setting import LaunchSetting, ProvisionState, SettingKind, Spread
+from agents.models.setting import Hold, LaunchSetting, ProvisionState, SettingKind, Spread
 from agents.models.site import ComponentCondition, ComponentState, SignInCounter, SiteIdentity
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
@@ -38,6 +38,7 @@ __all__ = [
     "GroupActivation",
     "GroupActivationState",
     "GroupMember",
+    "Hold",
     "Interruption",
     "LaunchSetting",
     "Missed",

@@ -19,7 +19,7 @@ from agents.models.pool import agent_problems
 from agents.models.schedule import Timing
 from console.reasons import ReasonField
 from contract.messages import AgentKind, Mode
-from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS
+from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS, ahead_queue
 
 KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
 property_name = RegexValidator(r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("A name of a message property."))
@@ -46,6 +46,14 @@ class ProvisionState(models.TextChoices):
     PENDING = "pending", _("being made on the broker")
     READY = "ready", _("ready on the broker")
     FAILED = "failed", _("failed on the broker")
+
+
+class Hold(models.TextChoices):
+    """Says which queue its runs take messages from: AHEAD, the one beside the subscription, which is paused
+    on the broker; ENDING, the subscription again, which goes on as soon as nothing else is in delivery."""
+
+    AHEAD = "ahead", _("held, others go ahead")
+    ENDING = "ending", _("held, ending")
 
 
 def check_key(value: str) -> None:
@@ -236,6 +244,13 @@ class LaunchSetting(models.Model):
     # Then it is enabled again by itself; never after a trip.
     disabled_until = models.DateTimeField(_("until"), null=True, editable=False)
 
+    # A replay holds the subscription, so that its messages go ahead of what waits there; see
+    # `dlq/replay/worker/hold.py`. `held_by` is that replay.
+    hold = models.CharField(
+        _("subscription held"), max_length=6, choices=Hold.choices, blank=True, default="", editable=False
+    )
+    held_by = models.UUIDField(null=True, editable=False)
+
     provisioned_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
     wanted_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
     provision_state = models.CharField(
@@ -279,6 +294,11 @@ class LaunchSetting(models.Model):
     def feeds_one(self) -> bool:
         """Returns whether the broker feeds one consumer of its subscription at a time."""
         return self.spread == Spread.ANY or self.ordered
+
+    @property
+    def consumed_queue(self) -> str:
+        """Returns the queue that its runs take messages from."""
+        return ahead_queue(self.key) if self.hold == Hold.AHEAD else self.key
 
     @property
     def subscribed(self) -> Destination:

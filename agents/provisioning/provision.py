@@ -9,7 +9,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from agents.isolation import isolated
-from agents.models import LaunchSetting, ProvisionState
+from agents.models import Hold, LaunchSetting, ProvisionState
 from agents.provisioning.topology import REMOVING, wanted_hash
 from agents.state_history import note
 from broker.management.desired_topology import Step, base_topology, setting_topology
@@ -40,6 +40,7 @@ def steps_of(setting: LaunchSetting) -> list[Step]:
         setting.feeds_one,
         settings.MA_DLA_ADDRESS,
         expiry_ms=destination.expiry_ms,
+        held=setting.hold == Hold.AHEAD,
     )
 
 

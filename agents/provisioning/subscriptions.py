@@ -106,8 +106,9 @@ def subscriptions_are_known(now: datetime) -> bool:
 
 
 def _watched() -> list[LaunchSetting]:
-    """Those that take messages and are on; provisioned, so that the broker has their queues."""
-    enabled = LaunchSetting.objects.filter(enabled=True, destination__isnull=False).exclude(
+    """Those that take messages and are on; provisioned, so that the broker has their queues. One that is held
+    stands still on purpose."""
+    enabled = LaunchSetting.objects.filter(enabled=True, hold="", destination__isnull=False).exclude(
         provisioned_hash=""
     )
     return list(enabled.only("key", "timing"))

@@ -13,7 +13,7 @@ from agents.models import Destination, LaunchSetting, ProvisionState
 from console.task_queue import send
 
 # Grows when provisioning makes something more of the same fields: everything is then provisioned anew.
-TOPOLOGY_VERSION = 2
+TOPOLOGY_VERSION = 3
 # A wish for nothing, see `settings/removal`: whoever provisions leaves the setting alone.
 REMOVING = "removing"
 

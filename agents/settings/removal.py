@@ -54,7 +54,7 @@ from console.broker import management
 from console.database.storage import let_others_write, raw_delete
 from console.operations.refusals import Refused
 from console.processes import lock
-from contract.names import dead_letter_queue, hold_queue
+from contract.names import ahead_queue, dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)
 
@@ -156,6 +156,9 @@ def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
     """Returns why it cannot be removed now, as far as the rows tell, or None."""
     if setting.enabled:
         return Refused("enabled", _("It is enabled."), _("Disable it first."))
+    if setting.hold:
+        text = _("A replay holds its subscription.")
+        return Refused("subscription_held", text, _("Release the subscription on the page of that replay."))
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
         text = _("An activation of it has not ended yet.")
         return Refused("not_ended", text, _("Wait until every run of it is closed."))
@@ -272,6 +275,7 @@ def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
     subscription = (setting.key, SUBSCRIPTION_HOLDS)
     for queue, kind in (
         *([subscription] if _is_ours(broker, setting) else []),
+        (ahead_queue(setting.key), SUBSCRIPTION_HOLDS),
         (dead_letter_queue(setting.key), DEAD_LETTERS_HELD),
         (hold_queue(setting.key), HELD_BACK),
     ):

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from contract.names import BIN, FEED, HOLD, ORIG_QUEUE, UNKNOWN, dead_letter_queue, hold_queue
+from contract.names import (
+    BIN,
+    FEED,
+    HOLD,
+    ORIG_QUEUE,
+    UNKNOWN,
+    ahead_queue,
+    dead_letter_queue,
+    hold_queue,
+)
 from contract.redelivery import RedeliveryPolicy
 
 MULTICAST = "MULTICAST"
@@ -28,12 +37,14 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A durable queue. `filter` empty = takes everything; `exclusive` = feeds one consumer at a time."""
+    """A durable queue. `filter` empty = takes everything; `exclusive` = feeds one consumer at a time;
+    `paused` = takes messages and delivers none."""
 
     name: str
     address: str
     filter: str = ""
     exclusive: bool = False
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +102,23 @@ def setting_topology(
     dla: str,
     *,
     expiry_ms: int | None = None,
+    held: bool = False,
 ) -> list[Step]:
     """What a setting needs, in the order that loses nothing: its dead-letter queue is there before its first
     message can die, and the subscription comes last. `exclusive`: one consumer is fed at a time, the fence
-    between two servers of an ANY setting, and the order of an ordered one."""
+    between two servers of an ANY setting, and the order of an ordered one.
+
+    `held`: the subscription gathers and delivers nothing, and a queue beside it, which takes only what is
+    moved into it, is there to be taken from. What dies in either one has the same dead-letter queue: its
+    filter names both from the beginning, for the broker forgets a filter that was changed later when it
+    restarts."""
+    ahead = ahead_queue(key)
     return [
-        Queue(dead_letter_queue(key), dla, f"{ORIG_QUEUE} = '{key}'"),
+        Queue(dead_letter_queue(key), dla, f"{ORIG_QUEUE} = '{key}' OR {ORIG_QUEUE} = '{ahead}'"),
         destination_policy(destination, policy, dla, expiry_ms),
         Address(destination),
-        Queue(key, destination, exclusive=exclusive),
+        *([Queue(ahead, destination, NOTHING, exclusive)] if held else []),
+        Queue(key, destination, exclusive=exclusive, paused=held),
     ]
 
 

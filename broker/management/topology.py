@@ -14,7 +14,7 @@ from broker.management.desired_topology import MULTICAST, Address, Policy, Queue
 from broker.management.queues import find
 from broker.management.waiting_messages import first_waiting
 from broker.port import Management, ManagementFailed
-from contract.names import FEED, dead_letter_queue, hold_queue
+from contract.names import FEED, ahead_queue, dead_letter_queue, hold_queue
 
 ALREADY_THERE = ("AMQ229204", "AMQ229205")
 
@@ -84,7 +84,7 @@ def _queue_differences(management: Management, step: Queue) -> list[Difference]:
         "exclusive": str(step.exclusive).lower(),
         "durable": "true",
         "routingType": MULTICAST,
-        "paused": "false",
+        "paused": str(step.paused).lower(),
     }
     return [
         Difference(f"queue {step.name}: {name}", value, found[name])
@@ -135,10 +135,13 @@ def _write_queue(management: Management, step: Queue) -> None:
             "auto-create-address": False
         }
         management.call("broker", "createQueue", json.dumps(wanted), True)
+        if step.paused:
+            management.call(f"queue.{step.name}", "pause", True)
     elif found["address"] == step.address:
         update_queue(management, step.name, step.address, step.filter, step.exclusive)
-        if found["paused"] == "true":
-            management.call(f"queue.{step.name}", "resume")
+        if found["paused"] != str(step.paused).lower():
+            # A pause is written to the journal: it outlives the broker.
+            management.call(f"queue.{step.name}", *(("pause", True) if step.paused else ("resume",)))
 
 
 def update_queue(management: Management, name: str, address: str, selector: str, exclusive: bool) -> None:
@@ -173,7 +176,7 @@ def remove_setting(management: Management, key: str, *, subscription: bool = Tru
     feed = find(management, "listQueues", dead_letter_queue(FEED))
     if feed is not None and (letters := _held(management, feed)):
         raise ManagementFailed(f"queue {feed['name']} still holds {letters} letters to be indexed")
-    ours = [*([key] if subscription else []), dead_letter_queue(key), hold_queue(key)]
+    ours = [*([key] if subscription else []), ahead_queue(key), dead_letter_queue(key), hold_queue(key)]
     for queue in ours:
         found = find(management, "listQueues", queue)
         if found is None:

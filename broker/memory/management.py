@@ -36,7 +36,7 @@ class MemoryManagement:
             "removeAllMessages": self._remove_all,
             "removeMessages": self._remove_messages,
             "countMessages": self._count_messages,
-            "pause": lambda queue: self._pause(queue, True),
+            "pause": lambda queue, persistent=False: self._pause(queue, True),
             "resume": lambda queue: self._pause(queue, False),
             **operations(store),
         }

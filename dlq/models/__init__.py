@@ -16,15 +16,13 @@ from dlq.models.replay import (
     OPEN_JOBS,
     UNFINISHED_JOBS,
     Action,
-    ItemState,
+    HoldState,
+    InOrder,
     JobState,
-    Outcome,
-    ReplayItem,
     ReplayJob,
-    ReplaySlice,
     Scope,
-    SliceState,
 )
+from dlq.models.replay_item import ItemState, Outcome, ReplayItem, ReplaySlice, SliceState
 
 __all__ = [
     "OPEN_FETCHES",
@@ -34,6 +32,8 @@ __all__ = [
     "DeadLetter",
     "EditState",
     "FetchState",
+    "HoldState",
+    "InOrder",
     "ItemState",
     "JobState",
     "KnownFault",

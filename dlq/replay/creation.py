@@ -20,7 +20,18 @@ from console.jobs.worker import start
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
 from contract.text import storable
-from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, ItemState, JobState, LetterState, ReplayJob, Scope
+from dlq.models import (
+    UNFINISHED_JOBS,
+    Action,
+    DeadLetter,
+    HoldState,
+    InOrder,
+    ItemState,
+    JobState,
+    LetterState,
+    ReplayJob,
+    Scope,
+)
 from dlq.models.replay import TO_A_SUBSCRIPTION
 from dlq.replay.preflight.rules import GONE, OUTSTANDING, PreflightResult
 from dlq.replay.preflight.text import reason, sentence
@@ -187,6 +198,7 @@ def _create(asked: ReplayRequest, by: Person, now: datetime) -> ReplayJob:
         state=JobState.PLANNED,
         created_at=now,
         acknowledged=sorted(set(asked.acknowledged)),
+        hold=HoldState.WANTED if asked.options.in_order == InOrder.AHEAD else "",
         **asdict(asked.options),
     )
 

@@ -28,8 +28,8 @@ from console.ui.amounts import number
 from contract.messages import BlockedMessage
 from contract.wire import load
 from dlq import rights
-from dlq.models import Action, DeadLetter, Scope
-from dlq.models.replay import DELIVERING, Route, route
+from dlq.models import Action, DeadLetter, InOrder, Scope
+from dlq.models.replay import DELIVERING, TO_A_SUBSCRIPTION, Route, route
 from dlq.replay.preflight.handling import Difference, Handling, differences
 from dlq.replay.preflight.rules import Letter, PreflightResult, ReplayTarget, judge
 from dlq.replay.scopes import LISTED, check_of_setting, matching, policy_for, read, source_rows, with_past
@@ -39,6 +39,9 @@ log = structlog.get_logger(__name__)
 LEAST_PER_SECOND, MOST_PER_SECOND = 0.001, 1_000_000.0
 # Ids in one request of a person; a filter has no such bound.
 LARGEST_SELECTION = 5000
+# In order each dead letter is a move of its own, some hundred a second.
+MOST_IN_ORDER = 20_000
+MOST_HOLD_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ class Options:
     """Says how a job goes about its dead letters, in columns of it. `per_second` 0: as fast as the broker.
     `window_from` and `window_until`: local times of day, both or neither; the window may span midnight.
     `ladder`: 1, 5, 25, … dead letters, and it stops by itself when more than `ladder_percent` of a step fail
-    again. `edit_rule` is what an edit does to each dead letter."""
+    again. `edit_rule` is what an edit does to each dead letter. `in_order`: in the order of publishing,
+    behind or ahead of what waits; `hold_minutes`: how long the subscription is held for that at most."""
 
     per_second: float = 0.0
     window_from: time | None = None
@@ -54,6 +58,8 @@ class Options:
     ladder: bool = False
     ladder_percent: int = 10
     edit_rule: dict[str, Any] = field(default_factory=dict)
+    in_order: str = ""
+    hold_minutes: int = 0
 
     def problem(self) -> str:
         """Returns what is wrong with them, for people; empty: nothing."""
@@ -66,6 +72,12 @@ class Options:
             return _("The run window has no length.")
         if not 0 <= self.ladder_percent <= 100:
             return _("The ladder stops above a percentage from 0 to 100.")
+        if self.in_order and self.in_order not in InOrder.values:
+            return _("In order: behind, ahead, or nothing.")
+        if self.in_order == InOrder.AHEAD and not 1 <= self.hold_minutes <= MOST_HOLD_MINUTES:
+            return _("Hold the subscription for 1 to %(most)s minutes.") % {"most": MOST_HOLD_MINUTES}
+        if self.in_order != InOrder.AHEAD and self.hold_minutes:
+            return _("Only letters that go ahead of what waits hold the subscription.")
         return ""
 
 
@@ -87,7 +99,8 @@ class ReplayRequest:
 
     @property
     def route(self) -> Route:
-        return route(self.action, self.setting.key, self.target.key if self.target else "")
+        ahead = self.options.in_order == InOrder.AHEAD
+        return route(self.action, self.setting.key, self.target.key if self.target else "", ahead=ahead)
 
     @property
     def elsewhere(self) -> bool:
@@ -138,6 +151,9 @@ def check_request(replay_request: ReplayRequest, *, by: Person, now: datetime) -
     verdict = run_preflight(replay_request, by, now)
     if replay_request.scope in LISTED and verdict.seen < len(letters):
         check_of_setting(letters, set(replay_request.rows(by).values_list("pk", flat=True)))
+    if replay_request.options.in_order and verdict.at_most > MOST_IN_ORDER:
+        text = _("At most %(n)s letters go in order: each is moved alone.") % {"n": number(MOST_IN_ORDER)}
+        raise WronglyAsked("too_many_in_order", text, _("Choose fewer, by a filter."), limit=MOST_IN_ORDER)
     return verdict
 
 
@@ -152,6 +168,8 @@ def check_question(replay_request: ReplayRequest) -> None:
         raise WronglyAsked(
             "bad_options", _("A ladder needs letters of which agents say what becomes of them.")
         )
+    if options.in_order and action not in TO_A_SUBSCRIPTION:
+        raise WronglyAsked("bad_options", _("Only letters that are given back or redirected keep an order."))
     if action != Action.REDIRECT:
         return
     setting, target = replay_request.setting, replay_request.target

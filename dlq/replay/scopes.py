@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
@@ -218,6 +218,24 @@ def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
     for start in range(0, len(letters), PIECE):
         _freeze_piece(job, letters[start : start + PIECE], now)
     counts.recount(job.pk)
+
+
+def first_numbers(letters: Sequence[int]) -> dict[int, int]:
+    """The first id at this broker that is known of the message of each of these dead letters, where that is
+    another one than its own. Of messages whose key is weak nobody knows which of them died before."""
+    found: dict[int, int] = {}
+    for start in range(0, len(letters), PIECE):
+        here = DeadLetter.objects.filter(pk__in=letters[start : start + PIECE], chapter__gt=1)
+        cases = here.filter(message_key_weak=False).exclude(message_key="")
+        earlier = DeadLetter.objects.filter(
+            node_id=OuterRef("node_id"),
+            setting_key=OuterRef("setting_key"),
+            message_key=OuterRef("message_key"),
+            orig_message_id__gt=0,
+        )
+        first = earlier.order_by("orig_message_id").values("orig_message_id")[:1]
+        found |= dict(cases.values_list("pk", Subquery(first)))
+    return found
 
 
 def check_of_setting(letters: Iterable[int], known: Set[int]) -> None:

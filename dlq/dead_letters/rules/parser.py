@@ -22,6 +22,7 @@ from contract.names import (
     ORIG_ADDRESS,
     ORIG_MESSAGE_ID,
     ORIG_QUEUE,
+    subscription_of,
 )
 from contract.text import storable
 from contract.typed import Typed, text_of, to_json
@@ -98,9 +99,9 @@ def _row(encoded: bytes, message: Message, node_id: str, now: datetime) -> DeadL
     return _made(
         node_id=node_id,
         orig_message_id=number,
-        setting_key=name_of_queue(origin.queue),
+        setting_key=subscription_of(name_of_queue(origin.queue)),
         address=name_of_queue(origin.address),
-        orig_queue=name_of_queue(origin.queue),
+        orig_queue=subscription_of(name_of_queue(origin.queue)),
         message_key=storable(key.text)[:255],
         message_key_weak=key.weak,
         message_id=storable(text_of(message.message_id)) if message.message_id else "",

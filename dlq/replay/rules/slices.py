@@ -6,7 +6,7 @@ it again finds nothing that was moved before. What left is told by exact figures
 where they disagree.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
@@ -90,6 +90,13 @@ def chunks(
         size = max(1, min(largest, next(rooms) if rooms else largest))
         yield ordered[start : start + size]
         start += size
+
+
+def in_publishing_order(letters: Sequence[Candidate], firsts: Mapping[int, int]) -> list[Candidate]:
+    """`firsts`: by the row of a dead letter, the first id at the broker that is known of its message. Ids
+    only grow, and a message has its first one when it is published; each death and each move gives another
+    one."""
+    return sorted(letters, key=lambda letter: (firsts.get(letter.letter, letter.number), letter.number))
 
 
 def by_ids(letters: Sequence[Candidate], largest: int | None = None) -> Iterator[Sequence[Candidate]]:

@@ -128,6 +128,11 @@ class Moves:
             piece = self._planned()
         if piece is None:
             return Ended(End.EMPTY)
+        if self._job.in_order:
+            self._mark()
+            # The one before may have stayed: it goes first, or nobody can say that it went.
+            if has_unsettled_slice(self._job, piece.number):
+                return Ended(End.EMPTY)
         if not self._pacer.hurries:
             self._mark()
             if has_unsettled_slice(self._job, piece.number) and piece.step > self._job.ladder_step:

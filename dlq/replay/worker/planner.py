@@ -15,7 +15,16 @@ from django.db import transaction
 from django.db.models import Max, Min, QuerySet, Sum
 from django.utils import timezone
 
-from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayJob, ReplaySlice, Scope
+from dlq.models import (
+    Action,
+    DeadLetter,
+    ItemState,
+    LetterState,
+    ReplayItem,
+    ReplayJob,
+    ReplaySlice,
+    Scope,
+)
 from dlq.replay import counts, scopes
 from dlq.replay.counts import write_items
 from dlq.replay.preflight import rules
@@ -26,6 +35,8 @@ from dlq.replay.scopes import LISTED, frozen
 # Dead letters of a piece. One of ids is sorted as a whole, so that more of its dead letters lie side by side,
 # and fills its moves: each reads the queue from its head, however few it names.
 IN_ORDER, BY_ROWS = 4 * slices.RANGE_SLICE, 2 * slices.NAMED_SLICE
+# Rows of one statement.
+AT_ONCE = 500
 
 
 class Planner:
@@ -47,10 +58,67 @@ class Planner:
             row = ReplayJob.objects.select_for_update(no_key=True).get(pk=self._job.pk)
             if row.planned_at is not None:
                 return False
-            more = self._listed(row, now) if row.scope in LISTED else self._found(row, now)
+            if row.in_order:
+                more = self._all_in_order(row, now)
+            else:
+                more = self._listed(row, now) if row.scope in LISTED else self._found(row, now)
             if not more:
                 self._end(row, now)
         return more
+
+    # -- in the order of publishing --------------------------------------------------------------------------
+
+    def _all_in_order(self, job: ReplayJob, now: datetime) -> bool:
+        """All of the scope in one piece, each dead letter a slice of its own. Who asked was refused more than
+        fit into it."""
+        going, skipped = self._listed_here(job, now) if job.scope in LISTED else self._all_found(job)
+        firsts = scopes.first_numbers([letter.letter for letter in going])
+        ordered = slices.in_publishing_order(self._without_missing(job, going, now), firsts)
+        made = ReplaySlice.objects.bulk_create(
+            [self._slice_of_one(job, number, letter, now) for number, letter in enumerate(ordered)]
+        )
+        pieces = {piece.first_letter_id: piece for piece in made}
+        if job.scope in LISTED:
+            items = list(job.items.filter(state=ItemState.PLANNED, slice=None, letter__in=pieces))
+            for item in items:
+                item.slice = pieces[item.letter_id]
+            ReplayItem.objects.bulk_update(items, ["slice"], batch_size=AT_ONCE)
+            return False
+        wanted = [
+            ReplayItem(job=job, letter_id=pk, slice=piece, state_at=now) for pk, piece in pieces.items()
+        ]
+        ReplayItem.objects.bulk_create(wanted, batch_size=AT_ONCE, ignore_conflicts=True)
+        # What another job took meanwhile.
+        taken, _rows = job.slices.filter(items=None).delete()
+        skipped += Counter({rules.OUTSTANDING: taken} if taken else {})
+        planned = len(pieces) - taken
+        counts.add_counts(job.pk, {ItemState.PLANNED: planned, ItemState.SKIPPED: skipped.total()}, skipped)
+        return False
+
+    def _listed_here(self, job: ReplayJob, now: datetime) -> "tuple[list[Candidate], Counter[str]]":
+        waiting = job.items.filter(state=ItemState.PLANNED, slice=None)
+        rows = list(waiting.values_list("letter", "letter__orig_message_id", "letter__node_id"))
+        self._leave_out(job, [pk for pk, _, node in rows if node != self._node_id], now)
+        return [Candidate(pk, number) for pk, number, node in rows if node == self._node_id], Counter()
+
+    def _all_found(self, job: ReplayJob) -> "tuple[list[Candidate], Counter[str]]":
+        judged = scopes.judged(scopes.read(frozen(job)), self._policy)
+        skipped = Counter(why for _letter, why in judged if why)
+        return [Candidate(letter.pk, letter.number) for letter, why in judged if not why], skipped
+
+    def _slice_of_one(self, job: ReplayJob, place: int, letter: Candidate, now: datetime) -> ReplaySlice:
+        return ReplaySlice(
+            job=job,
+            number=place + 1,
+            first_letter_id=letter.letter,
+            last_letter_id=letter.letter,
+            size=1,
+            step=ladder.position_in_ladder(place)[0] if job.ladder else 0,
+            first_number=letter.number,
+            last_number=letter.number,
+            planned_at=now,
+            seen_before=not self._alone,
+        )
 
     # -- a list of dead letters: its items are there ---------------------------------------------------------
 

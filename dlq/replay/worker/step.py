@@ -18,9 +18,10 @@ from console.reasons import Reason, said
 from dlq.index.broker import LetterQueues
 from dlq.models import OPEN_JOBS, JobState, ReplayJob, SliceState
 from dlq.outcomes import results
+from dlq.replay import counts
 from dlq.replay.counts import WINDING_UP, WORKABLE
 from dlq.replay.scopes import LISTED
-from dlq.replay.worker import agreement, endings, pacer, verifier
+from dlq.replay.worker import agreement, endings, hold, pacer, verifier
 from dlq.replay.worker.mover import End, Ended, Moves
 from dlq.replay.worker.planner import Planner
 
@@ -41,6 +42,9 @@ class ReplayWorker(Worker[ReplayJob]):
         columns = {"started_at": Coalesce("started_at", Value(now)), "walking_since": None}
         return columns | ({"state": JobState.RUNNING} if job.state in OPEN_JOBS else {})
 
+    def tidy(self, now: datetime) -> None:
+        hold.end_overdue(now)
+
     def problem_of(self, error: BrokerError) -> Reason:
         return error.reason if isinstance(error, verifier.LettersHeld) else super().problem_of(error)
 
@@ -52,11 +56,9 @@ class ReplayWorker(Worker[ReplayJob]):
             return _wind_up(job, queues) if job.state in WINDING_UP else _go_on(job, queues)
         except AddressUnknown as error:
             if job.state in WINDING_UP:  # what is known of its letters is all that will be
-                endings.wind_up(job, timezone.now())
-                return False
+                return _over(job, queues, endings.wind_up)
             endings.fail_remaining(job, said(str(error)), timezone.now())
-            endings.finish(job, timezone.now())
-            return False
+            return _over(job, queues, endings.finish)
 
 
 def _recover(job: ReplayJob) -> bool:
@@ -90,6 +92,12 @@ def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
 
 def _go_on(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
     planner = None
+    if hold.holds(job) and not _all_moved(job):
+        if hold.is_over(job, timezone.now()):
+            endings.stop_job(job, hold.OVER, timezone.now())
+            return True
+        if waits := hold.begin(job, queues.management, timezone.now()):
+            return waits
     if job.planned_at is None:
         try:
             planner = _planner(job, queues)
@@ -101,6 +109,10 @@ def _go_on(job: ReplayJob, queues: LetterQueues) -> bool | Wait:
     ended = Moves(job, queues, planner).run()
     log.debug("replay moved", replay=str(job.pk), ended=ended.end.value, why=ended.why)
     return _after(job, queues, ended)
+
+
+def _all_moved(job: ReplayJob) -> bool:
+    return job.planned_at is not None and not counts.planned_of(job).exists()
 
 
 def _planner(job: ReplayJob, queues: LetterQueues) -> Planner | None:
@@ -164,6 +176,14 @@ def _indexed(job: ReplayJob, queues: LetterQueues, end: Callable[[ReplayJob, dat
     found = endings.index_target(job, queues)
     if found is None:
         return Wait(timezone.now() + endings.WALK_CHECKED_EVERY, endings.SHARED_WALK)
-    if found:
-        end(job, timezone.now())
+    return _over(job, queues, end) if found else False
+
+
+def _over(job: ReplayJob, queues: LetterQueues, end: Callable[[ReplayJob, datetime], None]) -> bool | Wait:
+    """Ends the job, and before that its hold: what went ahead is handled first, where nobody has stopped
+    it."""
+    handled = job.state in OPEN_JOBS
+    if waits := hold.end(job, queues.management, timezone.now(), handled=handled):
+        return waits
+    end(job, timezone.now())
     return False
