@@ -64,6 +64,7 @@ class MemoryBroker:
         with self._store.changed:
             self._store.running = False
             for each in self._store.queues.values():
+                each.paused = each.pause_kept
                 for reference in each.delivering:
                     reference.count += 1
                 back = sorted(each.delivering, key=lambda reference: reference.id)

@@ -36,8 +36,8 @@ class MemoryManagement:
             "removeAllMessages": self._remove_all,
             "removeMessages": self._remove_messages,
             "countMessages": self._count_messages,
-            "pause": lambda queue, persistent=False: self._pause(queue, True),
-            "resume": lambda queue: self._pause(queue, False),
+            "pause": lambda queue, kept=False: self._pause(queue, True, kept),
+            "resume": lambda queue: self._pause(queue, False, False),
             **operations(store),
         }
 
@@ -194,8 +194,8 @@ class MemoryManagement:
         matches, held = _predicate(selector), (queue.ready, queue.scheduled, queue.delivering)
         return sum(matches(reference.message) for references in held for reference in references)
 
-    def _pause(self, queue: StoredQueue, paused: bool) -> None:
-        queue.paused = paused
+    def _pause(self, queue: StoredQueue, paused: bool, kept: bool) -> None:
+        queue.paused, queue.pause_kept = paused, kept
         self._store.feed(queue)
 
 

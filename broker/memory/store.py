@@ -65,12 +65,15 @@ class Reference:
 
 @dataclass(slots=True, eq=False)
 class StoredQueue:
+    """`pause_kept`: its pause outlives the broker."""
+
     name: str
     address: str
     id: int
     filter: str = ""
     exclusive: bool = False
     paused: bool = False
+    pause_kept: bool = False
     matches: Predicate = field(default=lambda message: True)
     ready: deque[Reference] = field(default_factory=deque)
     scheduled: list[Reference] = field(default_factory=list)

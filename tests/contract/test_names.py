@@ -2,7 +2,7 @@
 
 import pytest
 
-from contract.names import belongs_to_identity, dead_letter_queue, hold_queue
+from contract.names import ahead_queue, belongs_to_identity, dead_letter_queue, hold_queue, subscription_of
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,4 @@ def test_what_the_way_adds_does_not_belong_to_the_message(name: str, belongs: bo
 
 def test_a_setting_has_a_queue_for_its_dead_letters_and_one_for_what_is_held_back() -> None:
     assert (dead_letter_queue("orders"), hold_queue("orders")) == ("DLQ.orders", "MA.hold.orders")
+    assert (subscription_of(ahead_queue("orders")), subscription_of("orders")) == ("orders", "orders")

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, RunPhase, Server
+from agents.provisioning.provision import provision_setting
 from broker.amqp.browser import AmqpBrowser
 from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher
@@ -42,7 +43,7 @@ from dlq.replay.operations import ON_REPLAYS
 from dlq.replay.preflight.rules import CODES
 from dlq.replay.requests import Options, ReplayRequest
 from dlq.replay.rules import slices
-from dlq.replay.worker import mover, planner
+from dlq.replay.worker import hold, mover, planner
 from dlq.search.words import TABLE
 from ma_site.tasks import start_jobs
 from retention.erasure import operations
@@ -70,6 +71,11 @@ def prepare(key: str, count: int) -> list[int]:
     destination = Destination.objects.get_or_create(name=f"t.{key}")[0]
     LaunchSetting.objects.create(key=key, agent="a", pool=pool, destination=destination)
     User.objects.get_or_create(username="operator")
+    return follow(key, count)
+
+
+def follow(key: str, count: int) -> list[int]:
+    """Takes all that the feed has, until it brought so many letters of the setting; their rows."""
     inbox, account = Inbox(), settings.MA_BROKER_AMQP
     consumer = AmqpConsumer(account, DLA, "DLQ.feed", inbox, core=True)
     feed = Feed(consumer, inbox, management(), AmqpPublisher(account), DLA)
@@ -367,3 +373,45 @@ def _is_anywhere(text: str) -> bool:
 
 def _bytes(value: Any) -> bytes:
     return bytes(value) if isinstance(value, (bytes, memoryview)) else str(value).encode()
+
+
+def go_on(job: str, seconds: float = 60.0, until: str = "") -> dict[str, Any]:
+    """A worker, asked again and again, until the job is over, or its hold is that far."""
+    _small()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ReplayJob.objects.filter(pk=job).update(lease_until=None)
+        run_replay(job)
+        row = ReplayJob.objects.get(pk=job)
+        if row.finished_at is not None or (until and row.hold == until):
+            break
+        time.sleep(0.02)
+    return tell(job) | hold_of(job)
+
+
+def hold_of(job: str) -> dict[str, Any]:
+    row = ReplayJob.objects.get(pk=job)
+    setting = LaunchSetting.objects.get(key=row.target_key or row.setting_key)
+    return {
+        "hold": row.hold,
+        "held": setting.hold,
+        "held_by": str(setting.held_by or ""),
+        "waits": row.wait_reason,
+    }
+
+
+def end_time(job: str) -> None:
+    """The time of its hold is over."""
+    assert ReplayJob.objects.filter(pk=job).exclude(hold_until=None).update(hold_until=timezone.now())
+
+
+def tidy() -> None:
+    """What beat does before it starts jobs."""
+    hold.end_overdue(timezone.now())
+
+
+def provision(key: str) -> None:
+    """As beat does where a wish changed."""
+    setting = LaunchSetting.objects.get(key=key)
+    LaunchSetting.objects.filter(pk=setting.pk).update(wanted_hash="", provision_state="pending")
+    provision_setting(setting.pk)

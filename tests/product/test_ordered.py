@@ -1,9 +1,18 @@
 """An ordered subscription in the whole product: its order and its attempts outlive a server and the broker,
 and a letter that is given back goes to the end."""
 
+import json
+import os
+import threading
+import time
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
+from broker.amqp.publisher import AmqpPublisher
+from broker.port import BrokerError, Message, Outgoing
+from contract.typed import Typed
 from tests.product import scripted
 from tests.product.house import House
 
@@ -106,3 +115,126 @@ def _fails(house: House, attempt: int) -> dict[str, Any]:
 
     house.until(f"attempt {attempt} is reported", lambda: bool(found()))
     return found()[0]
+
+
+# Of each kind; a thousand of them: `MA_TEST_MANY=1000 ./ma test tests/product/test_ordered.py -k killed`.
+MANY = int(os.environ.get("MA_TEST_MANY", "60"))
+KILLED = ("worker", "kma-srv-1", "artemis", "kma-srv-2", "feed")
+
+
+@pytest.mark.parametrize("in_order", ["ahead", "behind"])
+def test_they_come_in_their_order_whatever_is_killed(house: House, in_order: str) -> None:
+    """Dead letters among as many that wait, and a producer that goes on. What was being handled when its
+    server or the broker was killed comes again, right away."""
+    key = f"line-{in_order}"
+    address = house.setting(
+        key, ordered=True, concurrency=1, blocked_seconds=0, policy={"max_attempts": 1}, breaker_m=10_000
+    )
+    house.enable(key)
+    dead, waiting = range(MANY), range(MANY, 2 * MANY)
+    house.publish_with_ids(address, {f"ID:{key}-{n}": scripted.poisoned(n) for n in dead})
+    house.until("all are dead", lambda: house.count(key, f"DLQ.{key}") == [0, MANY], 600)
+    house.call("POST", f"settings/{key}/disable/", {"reason": "to be mended"})
+    house.until("the servers have let go", lambda: house.call("GET", f"queues/{key}/")["consumers"] == 0)
+    house.call("PATCH", f"settings/{key}/", {"agent": "test.mended"})
+    house.publish_with_ids(address, {f"ID:{key}-{n}": scripted.ok(n) for n in waiting})
+    house.until("all letters are known", lambda: len(house.dead_letters(key)) == MANY)
+    file = house.data / f"truth-{key}.jsonl"
+    file.unlink()
+
+    producer = _Producer(house, address, key, 2 * MANY)
+    killer = _Killer(house, key)
+    try:
+        how: dict[str, Any] = {"in_order": in_order, "per_second": max(4.0, MANY / 50)}
+        how |= {"hold_minutes": 60} if in_order == "ahead" else {}
+        job = house.job(key, all=True, reason="mended", **how)
+        if in_order == "ahead":
+            path = f"replays/{job['id']}/"
+            house.until("it is held", lambda: _answer(house, path)["hold"] == "held")
+        house.enable(key)
+        house.until("the letters are handled", lambda: set(dead) <= set(house.truth(key)), 900)
+        killer.stop()
+        house.until("the job is over", lambda: _answer(house, f"replays/{job['id']}/")["state"] == "done", 600)
+    finally:
+        killer.stop()
+        published = producer.stop()
+    every = {*dead, *waiting, *range(2 * MANY, published)}
+    house.until("everything is handled", lambda: set(house.truth(key)) == every, 900)
+    told = house.truth(key)
+    once = list(dict.fromkeys(told))
+    if in_order == "ahead":
+        assert once == [*dead, *range(MANY, published)]
+    assert [n for n in once if n in dead] == list(dead)
+    assert [n for n in once if n not in dead] == list(range(MANY, published))
+    assert len(told) - len(once) <= killer.kills, "what was handled twice was in its agent's hands at a kill"
+    assert house.count(key, f"DLQ.{key}") == [0, 0]
+    assert killer.kills >= len(KILLED)
+    house.call("POST", f"settings/{key}/disable/", {"reason": "over"})
+
+
+def _answer(house: House, path: str) -> dict[str, Any]:
+    return dict(house.call("GET", path))
+
+
+class _Producer:
+    """Publishes one message after the other, each until the broker has it: while it is away again and
+    again, with an id by which the broker knows it."""
+
+    def __init__(self, house: House, address: str, key: str, first: int) -> None:
+        self._house, self._address, self._key, self._next = house, address, key, first
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.2):
+            self._one()
+
+    def _one(self) -> None:
+        n = self._next
+        body, own = Typed("string", json.dumps(scripted.ok(n))), f"{self._key}-{n}"
+        message = Message(
+            body=body,
+            message_id=Typed("string", f"ID:{own}"),
+            properties={"_AMQ_DUPL_ID": Typed("string", own)},
+        )
+        while True:
+            publisher = AmqpPublisher(self._house.account("publisher", "amqp"))
+            try:
+                publisher.publish([Outgoing(self._address, message)])
+            except BrokerError:
+                time.sleep(0.5)
+            else:
+                self._next = n + 1
+                return
+            finally:
+                publisher.close()
+
+    def stop(self) -> int:
+        """The number that would have been the next one."""
+        self._over.set()
+        self._thread.join()
+        return self._next
+
+
+class _Killer:
+    """Kills one process after the other, each when some more messages were handled, and some before."""
+
+    def __init__(self, house: House, key: str) -> None:
+        self.kills = 0
+        self._house, self._key = house, key
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.1):
+            name = KILLED[self.kills % len(KILLED)]
+            if self._house.pid(name):
+                self._house.kill(name)
+                self.kills += 1
+            self._over.wait(3.0)
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
