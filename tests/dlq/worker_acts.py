@@ -400,6 +400,11 @@ def hold_of(job: str) -> dict[str, Any]:
     }
 
 
+def switch_on(key: str) -> None:
+    """The row alone: nobody runs it, and what consumes is not waited for."""
+    LaunchSetting.objects.filter(key=key).update(enabled=True)
+
+
 def end_time(job: str) -> None:
     """The time of its hold is over."""
     assert ReplayJob.objects.filter(pk=job).exclude(hold_until=None).update(hold_until=timezone.now())

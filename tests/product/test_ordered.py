@@ -154,7 +154,9 @@ def test_they_come_in_their_order_whatever_is_killed(house: House, in_order: str
         house.enable(key)
         house.until("the letters are handled", lambda: set(dead) <= set(house.truth(key)), 900)
         killer.stop()
-        house.until("the job is over", lambda: _answer(house, f"replays/{job['id']}/")["state"] == "done", 600)
+        house.until(
+            "the job is over", lambda: _answer(house, f"replays/{job['id']}/")["state"] == "done", 600
+        )
     finally:
         killer.stop()
         published = producer.stop()

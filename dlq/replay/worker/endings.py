@@ -98,7 +98,8 @@ def _waiting(job: ReplayJob, queues: LetterQueues) -> Iterator[bytes]:
     if setting is None or setting.destination is None:
         return
     try:
-        if queues.figures(job.target_queue).count > MOST_READ:
+        there = queues.figures(job.target_queue).count
+        if there > MOST_READ:
             return
         with walking(job, job.target_queue) as renew:
             seen = 0
@@ -106,6 +107,8 @@ def _waiting(job: ReplayJob, queues: LetterQueues) -> Iterator[bytes]:
                 yield from (encoded for encoded in piece if origin_queue_of(encoded) == job.source_queue)
                 seen += len(piece)
                 renew(seen)
+                if seen >= there:
+                    return  # what a producer publishes from now on is none of them
     except BrokerError:
         # It is a help, no more: the job ends without it.
         return

@@ -290,7 +290,7 @@ def read_gate(job: ReplayJob, broker: Management, now: datetime) -> GateReading:
         return GateReading(Gate.OPEN)
     blocked = _blocked(job, setting)
     asks = not (blocked or setting.enabled or job.goes_on_all_the_same)
-    consumers = open_consumers(broker, setting.key) if asks else 0
+    consumers = open_consumers(broker, job.target_queue) if asks else 0
     if not (asks or blocked) and job.stopping_since is None:
         return GateReading(Gate.OPEN)
     gate = decide(blocked or consumers, job.stopping_since, now)

@@ -29,13 +29,9 @@ def taken(owner: Owner, count: int) -> list[str]:
     return [str(owner.got().message.body.value) for _ in range(count)]
 
 
-def letters_moved_ahead(house: House, setting: Setting, *texts: str) -> None:
-    house.die(setting, *texts)
-    moved = house.management.call(
-        f"queue.{setting.dead}", "moveMessages", 100, "_AMQ_ORIG_QUEUE IS NOT NULL", ahead_queue(setting.key),
-        False, len(texts),
-    )  # fmt: skip
-    assert moved == len(texts)
+def move_ahead(house: House, setting: Setting) -> None:
+    arguments = (100, "_AMQ_ORIG_QUEUE IS NOT NULL", ahead_queue(setting.key), False, 1)
+    assert house.management.call(f"queue.{setting.dead}", "moveMessages", *arguments) == 1
 
 
 def test_a_held_subscription_gathers_and_what_is_moved_beside_it_goes_ahead(house: House) -> None:
@@ -49,10 +45,7 @@ def test_a_held_subscription_gathers_and_what_is_moved_beside_it_goes_ahead(hous
     assert house.figures(ahead(house, setting)).messages == 0, "it takes only what is moved into it"
 
     beside, its_owner = house.consume(ahead(house, setting))
-    house.management.call(
-        f"queue.{setting.dead}", "moveMessages", 100, "_AMQ_ORIG_QUEUE IS NOT NULL",
-        ahead_queue(setting.key), False, 1,
-    )  # fmt: skip
+    move_ahead(house, setting)
     assert taken(its_owner, 1) == ["first"]
     owner.nothing()
     beside.stop()
@@ -75,15 +68,9 @@ def test_what_a_consumer_holds_when_the_hold_begins_is_counted_until_it_lets_go(
 
 def test_what_dies_ahead_lies_among_the_dead_letters_of_its_setting(house: House) -> None:
     setting = house.setting(exclusive=True, attempts=1)
-    hold(house, setting)
-    letters_moved_ahead(house, house.setting(), "unused")  # another setting is not touched by it
-    apply(house.management, setting_topology(setting.key, setting.address, POLICY, True, DLA, held=False))
     house.die(setting, "again")
     hold(house, setting)
-    house.management.call(
-        f"queue.{setting.dead}", "moveMessages", 100, "_AMQ_ORIG_QUEUE IS NOT NULL",
-        ahead_queue(setting.key), False, 1,
-    )  # fmt: skip
+    move_ahead(house, setting)
     consumer, owner = house.consume(ahead(house, setting))
     consumer.settle([(owner.got().tag, Settle.REJECT)])
     assert [str(letter.body.value) for letter in house.until_dead(setting, 1)] == ["again"]
@@ -93,10 +80,7 @@ def test_a_setting_is_not_removed_while_something_lies_ahead(house: House) -> No
     setting = house.setting()
     house.die(setting, "kept")
     hold(house, setting)
-    house.management.call(
-        f"queue.{setting.dead}", "moveMessages", 100, "_AMQ_ORIG_QUEUE IS NOT NULL",
-        ahead_queue(setting.key), False, 1,
-    )  # fmt: skip
+    move_ahead(house, setting)
     house.management.call(f"queue.DLQ.{FEED}", "removeAllMessages")
     with pytest.raises(ManagementFailed, match="ahead holds 1 messages"):
         remove_setting(house.management, setting.key)
@@ -108,15 +92,12 @@ def test_a_hold_outlives_the_broker(house: House) -> None:
     house.die(setting, "first")
     hold(house, setting)
     house.publish(setting.address, "waits")
-    house.management.call(
-        f"queue.{setting.dead}", "moveMessages", 100, "_AMQ_ORIG_QUEUE IS NOT NULL",
-        ahead_queue(setting.key), False, 1,
-    )  # fmt: skip
+    move_ahead(house, setting)
     house.kill()
     house.restart()
     wanted = setting_topology(setting.key, setting.address, POLICY, True, DLA, held=True)
     assert differences(house.management, wanted) == []
-    consumer, owner = house.consume(setting)
+    _consumer, owner = house.consume(setting)
     _beside, its_owner = house.consume(ahead(house, setting))
     assert taken(its_owner, 1) == ["first"]
     owner.nothing()
