@@ -161,6 +161,7 @@ def end(job: ReplayJob, broker: Management, now: datetime, *, handled: bool) -> 
         return None
     side = _side(setting, broker)
     if handled and job.hold != HoldState.ENDING and not side.empty and not is_over(job, now):
+        _provision(setting, broker)
         return Wait(now + LOOK_EVERY, HANDLED_AHEAD)
     if job.hold != HoldState.ENDING and not _end_wanted(job, setting, side, now):
         return Wait(now, HOLD_ENDING)
