@@ -20,8 +20,17 @@ from console.audit.models import AuditEntry
 from console.operations.refusals import Refused
 from contract.messages import BlockedMessage
 from contract.wire import dump
-from dlq.models import Action, DeadLetter, ItemState, LetterState, Outcome, ReplayItem, ReplayJob
-from dlq.models.replay import ReplaySlice, SliceState
+from dlq.models import (
+    Action,
+    DeadLetter,
+    ItemState,
+    LetterState,
+    Outcome,
+    ReplayItem,
+    ReplayJob,
+    ReplaySlice,
+    SliceState,
+)
 from dlq.replay import counts
 from dlq.replay.creation import begin_replay
 from dlq.replay.preflight.rules import CODES
