@@ -33,7 +33,7 @@ from dlq.api.subscriptions import (
 from dlq.exports import EXPORT
 from dlq.full_body.operations import CancelFetch, FetchBody
 from dlq.models import Action
-from dlq.pages import groups, imports, message_actions, preflight, queues, replay, subscriptions, trash
+from dlq.pages import groups, holds, imports, message_actions, preflight, queues, replay, subscriptions, trash
 from dlq.pages.annotations import AnnotationPage, takers_of_trips, trip_panel
 from dlq.pages.dead_letters import case, dead_letter, dead_letter_list, export, full_body
 from dlq.pages.edit import message, rule
@@ -100,6 +100,7 @@ def register() -> None:
     add_operations(AddNote, MuteLetters, Unmute, Take, HandOver, EndTaking, kind=AnnotationPage)
     saved_filters.pages.register()
     register_panel("setting", 20, setting_panel)
+    register_panel("setting_notes", 5, holds.note_of_setting)
     register_panel("trip", 20, trip_panel)
     trip_takers.implement(takers_of_trips)
 

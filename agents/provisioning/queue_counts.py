@@ -29,7 +29,8 @@ PAUSE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """`waiting` can be delivered now, `delayed` waits for its redelivery, `in_delivery` is at a KMA."""
+    """`waiting` can be delivered now, `delayed` waits for its redelivery, `in_delivery` is at a KMA. The
+    consumers of a subscription that is held are at the queue beside it."""
 
     waiting: int
     delayed: int
@@ -45,6 +46,8 @@ def queue_figures(setting: LaunchSetting, now: datetime) -> QueueFigures:
     subscription, dead = f"queue.{setting.key}", f"queue.{dead_letter_queue(setting.key)}"
     names = ("MessageCount", "ScheduledCount", "DeliveringCount", "ConsumerCount")
     total, delayed, in_delivery, consumers = map(int, broker.attributes(subscription, *names))
+    if setting.consumed_queue != setting.key:
+        consumers = int(broker.attribute(f"queue.{setting.consumed_queue}", "ConsumerCount"))
     return QueueFigures(
         # They are read one after the other: never show less than nothing.
         waiting=max(0, total - delayed - in_delivery),
@@ -63,12 +66,13 @@ def figures_of_all(settings: Collection[LaunchSetting], now: datetime) -> dict[s
     found = {}
     for setting in settings:
         subscription, dead = queues.get(setting.key), queues.get(dead_letter_queue(setting.key))
-        if subscription is not None and dead is not None:
+        consumed = queues.get(setting.consumed_queue)
+        if subscription is not None and consumed is not None and dead is not None:
             found[setting.key] = QueueFigures(
                 waiting=subscription.waiting,
                 delayed=subscription.scheduled,
                 in_delivery=subscription.delivering,
-                consumers=subscription.consumers,
+                consumers=consumed.consumers,
                 dead=dead.messages,
                 at=now,
             )

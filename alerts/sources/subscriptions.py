@@ -1,6 +1,6 @@
 """Describes what is watched of subscriptions: those that nobody consumes, that stand still though they are
-fed, or that wait for a person; KMAs that are heard and have lost their broker; address settings that somebody
-changed."""
+fed, that a replay holds, or that wait for a person; KMAs that are heard and have lost their broker; address
+settings that somebody changed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -14,10 +14,11 @@ from agents.destinations.policies import drifting, policies_are_known
 from agents.liveness import servers_without_broker
 from agents.models import Destination, LaunchSetting, SubscriptionState
 from agents.provisioning.subscriptions import fresh_states, subscriptions_are_known
-from alerts.kinds import AlertKind, Observation
+from alerts.kinds import AlertKind, Observation, rules_of
 from alerts.models import Severity
 from alerts.rules import Thresholds
-from console.ui.amounts import duration, number
+from console.ui.amounts import duration, instant, number
+from dlq.models import JobState, ReplayJob
 from dlq.subscriptions.operations import blocked_settings
 
 MOST = 2000
@@ -220,4 +221,65 @@ WAITS = AlertKind(
     observe=waiting_for_a_person,
 )
 
-KINDS = (STALLED, UNFED, WITHOUT_BROKER, DRIFT, WAITS)
+# Watches subscriptions that a replay holds, so that its dead letters go ahead of what waits.
+
+
+def held_subscriptions(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Yields the longest first. Of a paused replay nothing makes the hold shorter: it opens at once."""
+    held = LaunchSetting.objects.exclude(held_by=None)[:MOST]
+    settings = {row.held_by: row for row in held if row.held_by is not None}
+    jobs = ReplayJob.objects.filter(pk__in=list(settings), hold_until__isnull=False).order_by("held_at")
+    rules = rules_of(HELD) if settings else None
+    for job in jobs:
+        setting = settings[job.pk]
+        assert job.held_at is not None and job.hold_until is not None
+        pools, paused = frozenset([setting.pool_id]), job.state == JobState.PAUSED
+        limits = rules.of(pools) if rules else None
+        seconds = max(0.0, (now - job.held_at).total_seconds())
+        facts = {
+            "setting": setting.key,
+            "replay": str(job.pk),
+            "seconds": seconds,
+            "until": job.hold_until.isoformat(),
+            "paused": paused,
+        }
+        value = max(seconds, limits.upper) if paused and limits else seconds
+        yield Observation(setting.key, value, setting=setting.pk, pools=pools, facts=facts)
+
+
+def _is_held(facts: Mapping[str, Any], value: float) -> str:
+    text = _(
+        "“%(key)s”: replay %(id)s has held the subscription for %(time)s, and its other messages wait. It "
+        "ends by itself on %(until)s at the latest."
+    )
+    if facts["paused"]:
+        text = _(
+            "“%(key)s”: replay %(id)s is paused and has held the subscription for %(time)s; its other "
+            "messages wait. It ends by itself on %(until)s at the latest."
+        )
+    return text % {
+        "key": facts["setting"],
+        "id": facts["replay"][:8],
+        "time": duration(round(facts["seconds"])),
+        "until": instant(datetime.fromisoformat(facts["until"])),
+    }
+
+
+HELD = AlertKind(
+    name="subscription_held",
+    label=gettext_lazy("Subscription held by a replay"),
+    severity=Severity.WARNING,
+    limits=Thresholds(300.0, 300.0, open_after=timedelta(), close_after=timedelta()),
+    unit=gettext_lazy("seconds that a replay has held the subscription"),
+    says=_is_held,
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "Open the replay: does it move, and are its letters handled? If nothing goes on, release the "
+        "subscription there: what was not handled goes behind what waits. A paused replay: resume or "
+        "release it."
+    ),
+    url=lambda facts: reverse("admin:replay", args=[facts["replay"]]),
+    observe=held_subscriptions,
+)
+
+KINDS = (STALLED, UNFED, WITHOUT_BROKER, DRIFT, WAITS, HELD)

@@ -130,6 +130,8 @@ class RuleSerializer(AskSerializer):
 
     action = None  # type: ignore[assignment]  # DRF: takes an inherited field away
     target = None  # type: ignore[assignment]  # the same
+    in_order = None  # type: ignore[assignment]  # the same: a copy is another message
+    hold_minutes = None  # type: ignore[assignment]  # the same
     rule = serializers.ListField(child=serializers.DictField(), min_length=1, max_length=MOST_OPERATIONS)
     dry_run = serializers.BooleanField(required=False, default=False)
 

@@ -16,12 +16,14 @@ from rest_framework.views import APIView
 
 from agents.models import LaunchSetting
 from console.operations.rest import as_problems, forbidding
-from dlq.models import Action, Scope
+from dlq.models import Action, InOrder, Scope
 from dlq.replay.preflight.handling import CODES as DIFFERENT
 from dlq.replay.preflight.rules import CODES, PreflightResult
 from dlq.replay.preflight.text import difference_words, reason, sentence
 from dlq.replay.requests import (
+    HOLD_MINUTES,
     LARGEST_SELECTION,
+    MOST_HOLD_MINUTES,
     MOST_PER_SECOND,
     Options,
     ReplayRequest,
@@ -83,6 +85,20 @@ class AskSerializer(serializers.Serializer[Any]):
     window_until = serializers.TimeField(required=False, allow_null=True, default=None)
     ladder = serializers.BooleanField(required=False, default=False)
     ladder_percent = serializers.IntegerField(required=False, default=10, min_value=0, max_value=100)
+    in_order = serializers.ChoiceField(
+        InOrder.choices,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="In the order of publishing, behind or ahead of what waits. "
+        "Empty: as the broker moves them.",
+    )
+    hold_minutes = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_HOLD_MINUTES,
+        help_text=f"`ahead`: how long the subscription is held at most; else {HOLD_MINUTES}.",
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         named = ["letters" in attrs, attrs["all"], "query" in attrs]
@@ -129,9 +145,16 @@ def request_of(asked: dict[str, Any]) -> ReplayRequest:
         query=asked.get("query", ""),
         target=target,
         reason=asked["reason"],
-        options=Options(**{name: asked[name] for name in HOW}),
+        options=Options(**{name: asked[name] for name in HOW}, **_order(asked)),
         acknowledged=asked["acknowledge"],
     )
+
+
+def _order(asked: dict[str, Any]) -> dict[str, Any]:
+    """An edit has none."""
+    in_order = asked.get("in_order", "")
+    minutes = HOLD_MINUTES if in_order == InOrder.AHEAD else 0
+    return {"in_order": in_order, "hold_minutes": asked.get("hold_minutes", minutes)}
 
 
 def _scope(asked: dict[str, Any], letters: list[int]) -> Scope:

@@ -64,7 +64,8 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
             "problem_code", "problem_params",
             "wait_reason",
             "walk", "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder",
-            "ladder_percent", "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at",
+            "ladder_percent", "ladder_step", "in_order", "hold_minutes", "hold", "held_at", "hold_until",
+            "acknowledged", "needs_second", "approved_by", "approved_at",
             "paused_by",
             "paused_at", "pause_reason",
         )  # fmt: skip

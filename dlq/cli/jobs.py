@@ -1,5 +1,5 @@
 """manage.py dlq
-preflight|replay|redirect|discard|put-back|jobs|job|follow|pause|resume|cancel|approve|refuse."""
+preflight|replay|redirect|discard|put-back|jobs|job|follow|pause|resume|release|cancel|approve|refuse."""
 
 import json
 import re
@@ -28,9 +28,10 @@ from dlq.cli.rest import (
     print_json,
 )
 from dlq.cli.terminal import safe
-from dlq.models import Action, JobState, ReplayJob
+from dlq.models import Action, InOrder, JobState, ReplayJob
 from dlq.replay.operations import ON_REPLAYS, REPLAY_JOBS
 from dlq.replay.preflight.rules import CODES, TYPED_ABOVE
+from dlq.replay.requests import HOLD_MINUTES
 
 ALL_WARNINGS = "all"
 ID_DIGITS, LONGEST_ID = 32, 80
@@ -51,6 +52,7 @@ def add_job_commands(actions: Any) -> None:
     )
     _scope_arguments(preflight)
     preflight.add_argument("--target", metavar="KEY", help="redirect: the setting that gets them")
+    _order_arguments(preflight)
     preflight.set_defaults(run=_preflight)
     for name, (action, text) in ACTIONS.items():
         parser = actions.add_parser(name, help=text)
@@ -99,6 +101,22 @@ def _begin_arguments(parser: CommandParser, action: str) -> None:
             "--ladder", action="store_true", help="1, 5, 25, … letters; stops when they fail again"
         )
         parser.add_argument("--ladder-percent", type=int, default=10, metavar="P", help="it stops above P %%")
+        _order_arguments(parser)
+
+
+def _order_arguments(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--in-order",
+        choices=InOrder.values,
+        default="",
+        help="in the order of publishing, behind or ahead of what waits",
+    )
+    parser.add_argument(
+        "--hold-minutes",
+        type=int,
+        metavar="N",
+        help=f"ahead: hold the subscription for N minutes at most, {HOLD_MINUTES} unless said otherwise",
+    )
 
 
 def _job_arguments(actions: Any) -> None:
@@ -152,7 +170,7 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
     if "ladder" not in options:
         return {}
     names = ("per_second", "ladder", "ladder_percent")
-    how = {name: options[name] for name in names}
+    how = {name: options[name] for name in names} | _order(options)
     if options["window"]:
         begin, dash, end = options["window"].partition("-")
         if not dash:
@@ -161,8 +179,13 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
     return how
 
 
+def _order(options: dict[str, Any]) -> dict[str, Any]:
+    order = {"in_order": options["in_order"], "hold_minutes": options["hold_minutes"]}
+    return {name: value for name, value in order.items() if value not in ("", None)}
+
+
 def _preflight(command: BaseCommand, options: dict[str, Any]) -> None:
-    asked, person = _asked(options, options["action"]), person_named(options["person"])
+    asked, person = _asked(options, options["action"]) | _order(options), person_named(options["person"])
     with about_setting(_missing(asked)):
         answer = call_api(person, "POST", "preflight/", asked)
     if options["json"]:

@@ -118,6 +118,8 @@ def job_lines(answer: Row) -> Iterator[str]:
         yield f"filter     {safe(answer['query'], HEAD_SHOWN)}"
     if answer["reason"]:
         yield f"reason     {safe(answer['reason'], HEAD_SHOWN)}"
+    if answer["in_order"]:
+        yield f"in order   {answer['in_order']}{_held(answer)}"
     if answer["needs_second"]:
         yield f"approved   {safe(answer['approved_by'] or 'not yet', KEY_SHOWN)}"
     yield f"state      {progress(answer)}"
@@ -137,6 +139,13 @@ def _in_the_way(why: Row) -> str:
         return f"a message of {safe(str(why.get('setting')), KEY_SHOWN)} at attempt {why['attempt']}"
     names = safe(", ".join(why.get("servers", ())) or "no server of ours", SENTENCE_SHOWN)
     return f"{why.get('consumers')} consumers, {names}"
+
+
+def _held(answer: Row) -> str:
+    if not answer["held_at"]:
+        return ""
+    until = "" if answer["hold"] == "over" else f", until {answer['hold_until']} at most"
+    return f", subscription {answer['hold']} since {answer['held_at']}{until}"
 
 
 def walk_line(row: Row) -> str:

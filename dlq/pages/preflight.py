@@ -1,119 +1,38 @@
 """Before dead letters are replayed, redirected, discarded or put back: what will happen, what not and why,
-what to think about first; and the form in which a person says why, how fast, when and where to. Then the job
-is begun."""
+what to think about first. Then the job is begun."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
 from agents.provisioning.queue_counts import figures_of
-from console.audit.log import LONGEST_REASON
-from console.operations.inputs import StorableField
 from console.operations.refusals import Refused
-from console.ui.amounts import is_typed, number
+from console.ui.amounts import number
 from console.ui.page import View, link, page
 from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, Scope
 from dlq.models.content import with_heads
-from dlq.models.replay import DELIVERING
+from dlq.pages.holds import held_by_others
 from dlq.pages.page_head import crumbs_of, no_job
-from dlq.pages.redirect import TargetField, first_target, targets_of, ticked
+from dlq.pages.preflight_form import PreflightForm
+from dlq.pages.redirect import first_target, ticked
 from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult
-from dlq.replay.requests import LARGEST_SELECTION, MOST_PER_SECOND, Options, listed_scope
+from dlq.replay.requests import LARGEST_SELECTION, listed_scope
 from dlq.replay.scopes import LISTED, source_rows
 from dlq.replay.text import ACTIONS
 from dlq.search.filter import LetterFilter
 from dlq.search.visibility import found
-
-# -- what a person says: why, how fast, when, step by step, where to -----------------------------------------
-
-
-class PreflightForm(forms.Form):
-    """`options` after it is valid. Of `shown` (what has to be typed) the page knows the number."""
-
-    reason = StorableField(
-        label=_("Why? (kept with the replay)"),
-        required=False,
-        max_length=LONGEST_REASON,
-        widget=forms.Textarea(attrs={"class": "reason", "rows": 3}),
-    )
-    per_second = forms.FloatField(
-        label=_("Letters a second (0 = as fast as the broker)"),
-        required=False,
-        min_value=0,
-        max_value=MOST_PER_SECOND,
-        widget=forms.NumberInput(attrs={"step": "any", "min": "0"}),
-    )
-    window_from = forms.TimeField(
-        label=_("Not before (time of day)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
-    )
-    window_until = forms.TimeField(
-        label=_("Not after (time of day)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
-    )
-    ladder = forms.BooleanField(
-        label=_("Ladder: 1, 5, 25, 125, … letters"),
-        required=False,
-        help_text=_(
-            "After each step it waits for what becomes of them, and stops by itself when too many fail again."
-        ),
-    )
-    ladder_percent = forms.IntegerField(
-        label=_("The ladder stops above, % that fail again"), required=False, min_value=0, max_value=100
-    )
-    confirm = forms.CharField(label="", required=False, max_length=20)
-
-    def __init__(self, data: Any, *, action: str, setting: LaunchSetting, user: Any) -> None:
-        super().__init__(data)
-        self.action = action
-        self.fields["ladder_percent"].initial = Options().ladder_percent
-        self.fields["per_second"].initial = 0
-        if action == Action.DISCARD:
-            self.fields["reason"].required = True
-            self.fields["reason"].label = gettext("Why? (kept with the letters in the bin)")
-        if action not in DELIVERING:  # into the bin they go at once: no agent needs care
-            for name in ("per_second", "window_from", "window_until", "ladder", "ladder_percent"):
-                del self.fields[name]
-        if action == Action.REDIRECT:
-            self.fields["target"] = TargetField(setting, targets_of(setting, user))
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        if not self.errors and (problem := self.options.problem()):
-            self.add_error(None, problem)
-        return cleaned
-
-    def check_typed(self, going: int) -> None:
-        """Adds an error where the number was not typed as it is shown."""
-        if not is_typed(self.cleaned_data.get("confirm", ""), going):
-            self.add_error("confirm", gettext("Type the number %(n)s.") % {"n": number(going)})
-
-    @property
-    def options(self) -> Options:
-        said = self.cleaned_data
-        if "ladder" not in self.fields:
-            return Options()
-        percent = said.get("ladder_percent")
-        return Options(
-            per_second=said.get("per_second") or 0.0,
-            window_from=said.get("window_from"),
-            window_until=said.get("window_until"),
-            ladder=bool(said.get("ladder")),
-            ladder_percent=Options().ladder_percent if percent is None else percent,
-        )
-
 
 # -- what has to be acknowledged before dead letters move, as boxes of a form --------------------------------
 
@@ -315,6 +234,7 @@ def _shown(
         filters=found(what.query, request.user)[0].words if what.query else [],
         figures=figures_of(setting),
         running=creation.running_of_all(setting) if what.scope == Scope.ALL else None,
+        held=held_by_others(replay_request, request.user),
         back=_list(setting, replay_request.action, what),
         letters=[(letter, masks.head_of_body(letter)) for letter in letters],
     )

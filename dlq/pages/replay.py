@@ -15,6 +15,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from agents.models import LaunchSetting
 from console.filters import ListFilter, OneOfFilter, SpanFilter, TextFilter
 from console.jobs.worker import ANOTHER
 from console.lists.keyset import keyset_page, list_page, numbered_page
@@ -35,6 +36,7 @@ from dlq.models import (
 )
 from dlq.models.content import with_heads
 from dlq.models.replay import DELIVERING, OPEN_JOBS
+from dlq.pages import holds
 from dlq.replay import text as words
 from dlq.replay.counts import CONSUMERS_OPEN, LEFT, STOPPING, WORKABLE, is_walking, planned_of, reason_to_wait
 from dlq.replay.operations import ON_REPLAYS, jobs_for, title
@@ -42,6 +44,7 @@ from dlq.replay.preflight.text import acknowledged, reason
 from dlq.replay.rules.ladder import step_size
 from dlq.replay.rules.speed import LATEST, Moved, MoveRate, move_rate
 from dlq.replay.text import JOBS, OUTCOMES
+from dlq.replay.worker.hold import HELD_BY_ANOTHER
 from dlq.search.filter import redacted_query
 
 # -- steps of a ladder: exact for the first ones, the rest in one row ----------------------------------------
@@ -182,6 +185,8 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         waits=words.why_it_waits(job, now),
         walk=words.walk_of(job) if is_walking(job, now) else "",
         other=other,
+        holding=holds.how_far(job),
+        ahead=holds.ahead(job),
         walk_of_other=words.walk_of_other(other) if other is not None and is_walking(other, now) else "",
         how=[*words.how(job), *words.rule(job, masks)],
         acknowledged=[acknowledged(code) for code in job.acknowledged],
@@ -206,8 +211,13 @@ def _buttons(request: HttpRequest, job: ReplayJob) -> Iterator[Button]:
 
 
 def _job_before(request: HttpRequest, job: ReplayJob, now: datetime) -> ReplayJob | None:
-    """The one of the same queue that it waits for, where this person may see it."""
-    if reason_to_wait(job, now) != ANOTHER:
+    """The one that it waits for, where this person may see it: of the same queue, or the one that holds the
+    subscription."""
+    waits_for = reason_to_wait(job, now)
+    if waits_for == HELD_BY_ANOTHER:
+        holders = LaunchSetting.objects.filter(key=job.target_key).exclude(held_by=job.pk)
+        return jobs_for(request.user).filter(pk__in=holders.values("held_by")).first()
+    if waits_for != ANOTHER:
         return None
     held = jobs_for(request.user).filter(WORKABLE, source_queue=job.source_queue, lease_until__gt=now)
     return held.exclude(holder=None).exclude(pk=job.pk).first()

@@ -31,6 +31,7 @@ from dlq.models.message_action import (
     WaitingKind,
     WaitingPart,
 )
+from dlq.pages.holds import held
 from dlq.pages.page_head import SEE_PROTOCOLS, case_url
 from dlq.search.visibility import letters_for
 from dlq.subscriptions.operations import (
@@ -106,6 +107,7 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         actions=[(each, STATES[each.state], BY_KIND[each.kind].label) for each in actions],
         blocking=blocking_of(setting),
         may_retry=may(user, "run", setting),
+        held=held(setting, user),
         running=next((each for each in actions if each.state in OPEN_ACTIONS), None),
     )
 

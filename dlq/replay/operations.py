@@ -1,5 +1,5 @@
-"""Describes what people do with a replay that is there: pause, resume, cancel, approve, refuse. Each is one
-conditional UPDATE, with its entry in the audit.
+"""Describes what people do with a replay that is there: pause, resume, release what it holds, cancel,
+approve, refuse. Each is one conditional UPDATE, with its entry in the audit.
 
 The worker looks between two slices: what is on its way is finished and checked, and stays where it went.
 """
@@ -25,12 +25,15 @@ from console.operations.resource import Resource
 from console.ui.amounts import number
 from console.ui.page import Text
 from dlq import rights
-from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, Action, JobState, ReplayJob
+from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, Action, HoldState, JobState, ReplayJob
 from dlq.reasons import REFUSED_BY
 from dlq.replay.counts import STOPPING
 from dlq.replay.creation import about_job, details_of
+from dlq.replay.worker.hold import is_over
 
 SEE_REPLAYS = "dlq.view_replayjob"
+# How far a hold is while its end can be brought forward.
+RELEASABLE = (HoldState.WANTED, HoldState.HELD)
 SEES_REPLAYS = ModelPermission(SEE_REPLAYS, _("Can view replay"))
 APPROVES = ModelPermission("dlq.approve", _("Can approve what another person asks for"))
 GIVES_BACK = ModelPermission("dlq.give_back", _("Can give dead letters back to their setting"))
@@ -147,11 +150,16 @@ class _ActsOnReplay(Operation[ReplayJob]):
     def change(self, job: ReplayJob, act: Act, columns: dict[str, Any]) -> None:
         """Raises Refused where it is in another state by now."""
         with transaction.atomic():
-            changed = ReplayJob.objects.filter(pk=job.pk, state__in=self.states).update(**columns)
+            rows = ReplayJob.objects.filter(self.possible(act.now), pk=job.pk, state__in=self.states)
+            changed = rows.update(**columns)
             job.refresh_from_db()
             if not changed:
-                raise _other_state(job)
+                raise self.refusal(job, act.now) or _other_state(job)
             act.record()
+
+    def possible(self, now: datetime) -> Q:
+        """Returns what its row has to be beside its state."""
+        return Q()
 
 
 class PauseReplay(_ActsOnReplay):
@@ -192,6 +200,44 @@ class ResumeReplay(_ActsOnReplay):
         self.change(job, act, columns)
         start(job)
         return Done(_("It goes on."))
+
+
+class ReleaseReplay(_ActsOnReplay):
+    """Ends the hold of a subscription before its time: it delivers again, what was not handled goes behind
+    what waits, and what was not moved stays where it lies."""
+
+    code, label, icon, tone = "replay.release", _("Release the subscription"), "play", "danger"
+    states = (*OPEN_JOBS, JobState.PAUSED)
+
+    def offered(self, job: ReplayJob) -> bool:
+        return super().offered(job) and job.held_at is not None and job.hold in RELEASABLE
+
+    def refusal(self, job: ReplayJob, now: datetime) -> Refused | None:
+        if refused := super().refusal(job, now):
+            return refused
+        if job.held_at is None or job.hold not in (*RELEASABLE, HoldState.ENDING):
+            return Refused("nothing_held", gettext("This replay holds no subscription."))
+        if job.hold == HoldState.ENDING or is_over(job, now):
+            return Refused("ending", gettext("The subscription is being released already."))
+        return None
+
+    def possible(self, now: datetime) -> Q:
+        return Q(hold__in=RELEASABLE, hold_until__gt=now)
+
+    def question(self, job: ReplayJob, by: Any, **named: Any) -> Question:
+        return Question(
+            gettext("Release the subscription of %(key)s?") % {"key": job.target_key},
+            [
+                _("It delivers again. Letters that went ahead and are not handled go behind what waits."),
+                _("Letters that were not moved stay dead letters, and the replay stops."),
+            ],
+            button=_("Release it"),
+        )
+
+    def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
+        self.change(job, act, {"hold_until": act.now, "lease_until": _at_once()})
+        start(job)
+        return Done(_("The subscription is being released."))
 
 
 class CancelReplay(_ActsOnReplay):
@@ -276,6 +322,7 @@ ON_REPLAYS: tuple[type[Operation[Any]], ...] = (
     RefuseReplay,
     PauseReplay,
     ResumeReplay,
+    ReleaseReplay,
     CancelReplay,
 )
 

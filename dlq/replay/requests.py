@@ -31,7 +31,7 @@ from dlq import rights
 from dlq.models import Action, DeadLetter, InOrder, Scope
 from dlq.models.replay import DELIVERING, TO_A_SUBSCRIPTION, Route, route
 from dlq.replay.preflight.handling import Difference, Handling, differences
-from dlq.replay.preflight.rules import Letter, PreflightResult, ReplayTarget, judge
+from dlq.replay.preflight.rules import Letter, PreflightResult, ReplayTarget, Way, judge
 from dlq.replay.scopes import LISTED, check_of_setting, matching, policy_for, read, source_rows, with_past
 
 log = structlog.get_logger(__name__)
@@ -42,6 +42,7 @@ LARGEST_SELECTION = 5000
 # In order each dead letter is a move of its own, some hundred a second.
 MOST_IN_ORDER = 20_000
 MOST_HOLD_MINUTES = 24 * 60
+HOLD_MINUTES = 60  # where nobody says more
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +236,13 @@ def run_preflight(replay_request: ReplayRequest, by: Person, now: datetime) -> P
     if replay_request.elsewhere:
         place = replace(place, differences=_differences(replay_request, letters, place.versions, now))
     policy = policy_for(replay_request.setting.key, replay_request.action, now=now, one=one, node_id=node)
-    policy = with_past(letters, policy)
+    policy, options = with_past(letters, policy), replay_request.options
     return judge(
         [(letter, policy.why_not(letter)) for letter in letters],
         policy,
         place,
         total=_total(replay_request, rows) if more else None,
-        ladder=replay_request.options.ladder,
+        way=Way(options.ladder, options.in_order, options.hold_minutes),
     )
 
 
@@ -274,6 +275,7 @@ def _place_of(replay_request: ReplayRequest, now: datetime) -> ReplayTarget:
         versions=frozenset(filter(None, versions)),
         ordered=target.ordered,
         newer=_newer(figures),
+        held=target.held_by is not None,
     )
 
 

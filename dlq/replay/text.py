@@ -231,6 +231,12 @@ WAITS = {
     "another_job": lambda: gettext("Another job moves letters of the same queue first."),
     "queued": lambda: gettext("It is queued: no worker has taken it up yet."),
     "retry": lambda: gettext("It failed and starts again within half a minute."),
+    "held_by_another": lambda: gettext(
+        "Another replay holds the subscription: this one waits until that has ended."
+    ),
+    "letting_go": lambda: gettext("It waits until the consumers of the subscription have let go of it."),
+    "ahead": lambda: gettext("It waits until the letters that went ahead are handled."),
+    "hold_ends": lambda: gettext("It waits until the subscription is released."),
     "feed": lambda: gettext(
         "It waits until the index has taken in what died lately: only then it can tell what left."
     ),
@@ -303,7 +309,7 @@ def skipped_rows(job: ReplayJob) -> list[tuple[str, str, int]]:
 
 def how(job: ReplayJob) -> list[Fact]:
     """Returns how it goes about its dead letters; only what somebody chose."""
-    facts = []
+    facts = _order(job)
     if job.per_second:
         facts.append(
             Fact(gettext("At most"), gettext("%(n)s letters a second") % {"n": number(job.per_second, 2)})
@@ -327,6 +333,20 @@ def how(job: ReplayJob) -> list[Fact]:
         }
         facts.append(Fact(gettext("Ladder"), now_at, stops))
     return facts
+
+
+def _order(job: ReplayJob) -> list[Fact]:
+    if not job.in_order:
+        return []
+    follows = ""
+    if job.hold_minutes:
+        text = ngettext(
+            "The subscription is held for at most %(n)s minute.",
+            "The subscription is held for at most %(n)s minutes.",
+            job.hold_minutes,
+        )
+        follows = text % {"n": number(job.hold_minutes)}
+    return [Fact(gettext("In the order of publishing"), job.get_in_order_display(), follows)]
 
 
 def rule(job: ReplayJob, masks: Masks) -> list[Fact]:

@@ -38,7 +38,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
     if not request.user.has_perm(VIEW):
         return page(request, "ma_site/nothing.html", title=_("Overview"), section="overview")
     now = timezone.now()
-    rows, servers = setting_rows(now), server_rows(now)
+    rows, servers = setting_rows(now, request.user), server_rows(now)
     dead = (
         [*queue_rows([row.setting for row in rows]), unknown_row()]
         if request.user.has_perm(SEE_LETTERS)
@@ -100,7 +100,7 @@ SHOWN = 50
 def setting_list(request: HttpRequest) -> HttpResponseBase:
     chosen = request.GET.get("state", "")
     chosen = chosen if chosen in GROUPS else ""
-    every = setting_rows(timezone.now())
+    every = setting_rows(timezone.now(), request.user)
     labels = {
         "on": _("on and well"),
         "off": pgettext("of several settings", "off"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
@@ -15,6 +16,7 @@ from console.ui.labels import StateLabel
 from console.ui.page import link
 from contract.names import DEAD_LETTER_PREFIX
 from dlq.models import DeadLetter, LetterState
+from dlq.pages.holds import Held, held_subscriptions
 from failures.models import FailureProtocol
 from failures.pages.protocols import protocols_url
 
@@ -42,6 +44,7 @@ class SettingRow:
     figures: Figures
     failed_at: datetime | None
     dead_since: datetime | None
+    held: Held | None
 
     def is_in(self, group: str) -> bool:
         """Returns what the list is filtered by: `off`, `problem` (off by its breaker is both), or `on` and
@@ -85,14 +88,22 @@ class SettingRow:
         return sum(run.failed + run.temporary for run in self.runs)
 
 
-def setting_rows(now: datetime) -> list[SettingRow]:
+def setting_rows(now: datetime, user: Any) -> list[SettingRow]:
     """Everything that is not of the broker comes from rows; its figures from `figures_for`, as old as they
     are."""
     settings = list(_settings())
     keys = [setting.pk for setting in settings]
     runs, facts, figures = open_runs(keys), facts_of(keys), figures_for(settings)
+    held = held_subscriptions(settings, user)
     return [
-        _row(setting, runs.get(setting.pk, []), facts[setting.pk], figures[setting.key], now)
+        _row(
+            setting,
+            runs.get(setting.pk, []),
+            facts[setting.pk],
+            figures[setting.key],
+            held.get(setting.key),
+            now,
+        )
         for setting in settings
     ]
 
@@ -111,7 +122,12 @@ def _settings() -> QuerySet[LaunchSetting]:
 
 
 def _row(
-    setting: LaunchSetting, runs: list[OpenRun], facts: SettingFacts, figures: Figures, now: datetime
+    setting: LaunchSetting,
+    runs: list[OpenRun],
+    facts: SettingFacts,
+    figures: Figures,
+    held: Held | None,
+    now: datetime,
 ) -> SettingRow:
     dotted = [
         (_tone(run, setting, now), run) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED
@@ -131,6 +147,7 @@ def _row(
         figures=figures,
         failed_at=getattr(setting, "failed_at", None),
         dead_since=getattr(setting, "dead_since", None),
+        held=held,
     )
 
 

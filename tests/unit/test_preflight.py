@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from dlq.models import Action, LetterState
 from dlq.replay.preflight import rules
-from dlq.replay.preflight.rules import CODES, Letter, Policy, PreflightResult, ReplayTarget, Warning, judge
+from dlq.replay.preflight.rules import (
+    CODES,
+    Letter,
+    Policy,
+    PreflightResult,
+    ReplayTarget,
+    Warning,
+    Way,
+    judge,
+)
 
 GOOD = Letter(1, LetterState.DEAD, 10, "node-1", "orders", "v1:a", "ID:1", 1, "1.0", False)
 PLACE = ReplayTarget("orders", "orders", consumers=1, servers=1, versions=frozenset({"1.1"}))
@@ -21,9 +30,10 @@ def flight(
     place: ReplayTarget = PLACE,
     total: int | None = None,
     ladder: bool = False,
+    way: Way | None = None,
 ) -> PreflightResult:
     why = [(letter, policy.why_not(letter)) for letter in letters]
-    return judge(why, policy, place, total=total, ladder=ladder)
+    return judge(why, policy, place, total=total, way=way or Way(ladder))
 
 
 def codes(found: PreflightResult) -> list[tuple[str, int, int]]:
@@ -79,6 +89,34 @@ def test_a_letter_is_left_out_for_one_reason(letter: Letter, policy: Policy, why
 )
 def test_the_place_is_warned_of(place: ReplayTarget, found: list[tuple[str, int, int]]) -> None:
     assert codes(flight(GOOD, GOOD._replace(pk=2, agent_version=""), place=place)) == found
+
+
+@pytest.mark.parametrize(
+    ("place", "way", "found"),
+    [
+        (PLACE, Way(in_order="behind"), []),
+        (replace(PLACE, ordered=True, newer=3), Way(in_order="behind"), [("ordered", 3, 0)]),
+        (PLACE, Way(in_order="ahead", hold_minutes=60), [("hold", 60, 0)]),
+        (replace(PLACE, newer=3), Way(in_order="ahead", hold_minutes=5), [("hold", 5, 3)]),
+        # In their order, so nobody acknowledges that they are out of it.
+        (replace(PLACE, ordered=True, newer=3), Way(in_order="ahead", hold_minutes=5), [("hold", 5, 3)]),
+        (replace(PLACE, held=True), Way(), [("held_by_another", 0, 0)]),
+        (
+            replace(PLACE, held=True),
+            Way(in_order="ahead", hold_minutes=1),
+            [("hold", 1, 0), ("held_by_another", 0, 0)],
+        ),
+    ],
+)
+def test_who_goes_ahead_holds_the_subscription_and_who_does_not_is_out_of_an_order(
+    place: ReplayTarget, way: Way, found: list[tuple[str, int, int]]
+) -> None:
+    assert codes(flight(GOOD, place=place, way=way)) == found
+
+
+def test_what_goes_into_the_bin_holds_nothing() -> None:
+    held = replace(PLACE, held=True)
+    assert codes(flight(GOOD, policy=Policy(Action.DISCARD), place=held, way=Way(in_order="ahead"))) == []
 
 
 def test_without_its_subscription_nothing_goes_and_nothing_is_warned_of() -> None:
@@ -158,7 +196,9 @@ def test_what_was_counted_before_may_be_less_than_what_is_looked_at_now() -> Non
 
 
 def test_of_a_place_that_nothing_is_known_of_nothing_is_expected() -> None:
-    assert ReplayTarget("q") == ReplayTarget("q", "", True, True, False, None, 0, frozenset(), False, None)
+    assert ReplayTarget("q") == ReplayTarget(
+        "q", "", True, True, False, None, 0, frozenset(), False, None, (), False
+    )
     assert codes(flight(GOOD, place=ReplayTarget("q"))) == [("no_consumer", 0, 0)]
     assert Warning("ordered") == Warning("ordered", n=0, of=0)
 
@@ -166,7 +206,8 @@ def test_of_a_place_that_nothing_is_known_of_nothing_is_expected() -> None:
 def test_every_warning_has_its_word_for_acknowledging() -> None:
     assert CODES == (
         "other_destination", "disabled", "tripped", "stopping", "stopping_unknown", "no_consumer",
-        "same_version", "ordered", "ladder_advised", "muted", "given_back_often", "edited_copy_sent",
+        "same_version", "ordered", "hold", "held_by_another", "ladder_advised", "muted", "given_back_often",
+        "edited_copy_sent",
     )  # fmt: skip
 
 

@@ -1,11 +1,21 @@
 """A replay of each operation on replays, with which it can be done."""
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from django.utils import timezone
+
 from agents.models import Pool
 from dlq.models import JobState, ReplayJob
-from dlq.replay.operations import ApproveReplay, CancelReplay, PauseReplay, RefuseReplay, ResumeReplay
+from dlq.replay.operations import (
+    ApproveReplay,
+    CancelReplay,
+    PauseReplay,
+    RefuseReplay,
+    ReleaseReplay,
+    ResumeReplay,
+)
 from tests.web.operation_case import Case
 from tests.web.rows import make_setting
 
@@ -17,6 +27,15 @@ def replay(state: JobState, pool: Pool) -> ReplayJob:
     return ReplayJob.objects.create(
         setting=setting, setting_key="orders", scope="all", state=state, needs_second=True, **queues
     )
+
+
+def holding(pool: Pool) -> ReplayJob:
+    """It holds a subscription for another hour."""
+    job, now = replay(JobState.RUNNING, pool), timezone.now()
+    job.in_order, job.hold, job.target_key = "ahead", "held", "orders"
+    job.held_at, job.hold_until = now, now + timedelta(hours=1)
+    job.save()
+    return job
 
 
 QUEUES: dict[str, Any] = {"from": "DLQ.orders", "to": "orders", "query": ""}
@@ -32,6 +51,7 @@ CASES = (
         ResumeReplay, partial(replay, JobState.PAUSED), "dlq.give_back", {"acknowledge": ["stopping"]},
         **SEEING | {"detail": QUEUES | {"acknowledged": ["stopping"]}},
     ),
+    Case(ReleaseReplay, holding, "dlq.give_back", WHY, **SEEING),
     Case(CancelReplay, partial(replay, JobState.RUNNING), "dlq.give_back", WHY, **SEEING),
     Case(ApproveReplay, partial(replay, JobState.AWAITING), "dlq.approve", **SEEING),
     Case(RefuseReplay, partial(replay, JobState.AWAITING), "dlq.approve", WHY, **SEEING),

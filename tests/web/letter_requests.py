@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ JOBS = (
     ("refuse", "awaiting"),
     ("pause", "running"),
     ("resume", "paused"),
+    ("release", "running"),
     ("cancel", "running"),
 )
 
@@ -89,9 +91,13 @@ class Rows:
         Run.objects.filter(pk=run.pk).update(**told)
 
     def job(self, state: str) -> object:
+        """It holds a subscription."""
+        now = timezone.now()
+        held = {"in_order": "ahead", "hold": "held", "held_at": now, "hold_until": now + timedelta(hours=1)}
         return ReplayJob.objects.create(
-            setting=self.setting, setting_key=KEY, scope="all", state=state, by=self.other, needs_second=True
-        ).pk
+            setting=self.setting, setting_key=KEY, scope="all", state=state, by=self.other, needs_second=True,
+            **held,
+        ).pk  # fmt: skip
 
     def action(self) -> object:
         return WaitingAction.objects.create(

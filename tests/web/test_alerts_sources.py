@@ -271,7 +271,7 @@ def test_every_alert_leads_to_a_page(setting: LaunchSetting) -> None:
         "queue": "DLQ.orders",
         "fingerprint": "f" * 64,
     }
-    facts |= {"run": str(uuid4()), "address": "demo.orders"}
+    facts |= {"run": str(uuid4()), "address": "demo.orders", "replay": str(uuid4())}
     for kind in every_kind():
         assert resolve(kind.url(facts).partition("?")[0]), kind.name
     foreign = kind_of("dead_letters_old")

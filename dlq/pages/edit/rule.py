@@ -23,7 +23,8 @@ from dlq.models import Action, Scope
 from dlq.pages.edit.form import CONFIRM, LOOK, RuleRow, frozen_in, operations_in, rows_in, with_empty
 from dlq.pages.edit.form import rows_of as form_rows
 from dlq.pages.page_head import crumbs_of, no_job
-from dlq.pages.preflight import ChosenScope, PreflightForm, chosen_scope, ticks_of
+from dlq.pages.preflight import ChosenScope, chosen_scope, ticks_of
+from dlq.pages.preflight_form import PreflightForm
 from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import PreflightResult

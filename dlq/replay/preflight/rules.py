@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dlq.models import Action, LetterState
+from dlq.models import Action, InOrder, LetterState
 from dlq.models.replay import DELIVERING
 from dlq.replay.preflight.handling import Difference
 
@@ -29,6 +29,8 @@ STOPPING_UNKNOWN = "stopping_unknown"
 NO_CONSUMER = "no_consumer"
 SAME_VERSION = "same_version"
 ORDERED = "ordered"
+HOLD = "hold"
+HELD_BY_ANOTHER = "held_by_another"
 LADDER = "ladder_advised"
 CODES = (
     OTHER_DESTINATION,
@@ -39,6 +41,8 @@ CODES = (
     NO_CONSUMER,
     SAME_VERSION,
     ORDERED,
+    HOLD,
+    HELD_BY_ANOTHER,
     LADDER,
     MUTED,
     OFTEN,
@@ -129,7 +133,7 @@ class ReplayTarget:
     """Says where the dead letters go. `exists`: its queue exists. `consumers` None: the broker does not tell.
     `versions`: of its agent, as the live servers of its pool offer it. `newer` waits in the subscription
     already (None: unknown). `differences` from the setting that they leave, where its destination is another
-    one."""
+    one. `held`: another replay holds it."""
 
     queue: str
     setting_key: str = ""
@@ -142,6 +146,17 @@ class ReplayTarget:
     ordered: bool = False
     newer: int | None = None
     differences: tuple[Difference, ...] = ()
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Says how the dead letters are to go there: on a ladder, in the order of publishing, and for how long
+    the subscription is held for that at most."""
+
+    ladder: bool = False
+    in_order: str = ""
+    hold_minutes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +205,7 @@ def judge(
     place: ReplayTarget,
     *,
     total: int | None,
-    ladder: bool = False,
+    way: Way = Way(),
 ) -> PreflightResult:
     """`letters` with why each is left out (empty: it goes), the newest first. `total` None: these are all;
     else how many there are by whoever counted them."""
@@ -207,7 +222,7 @@ def judge(
         about=total is not None,
         skipped=dict(skipped),
         examples={reason: _examples(why, reason) for reason in skipped},
-        warnings=tuple(_warnings(going, policy, place, ladder)) if going else (),
+        warnings=tuple(_warnings(going, policy, place, way)) if going else (),
         first=tuple(letter.pk for letter in going[:EXAMPLES]),
         differences=place.differences,
     )
@@ -218,20 +233,16 @@ def _examples(why: Iterable[tuple[Letter, str]], wanted: str) -> tuple[int, ...]
     return tuple(pk for pk, _n in zip(found, range(EXAMPLES), strict=False))
 
 
-def _warnings(
-    going: Sequence[Letter], policy: Policy, place: ReplayTarget, ladder: bool
-) -> Iterable[Warning]:
+def _warnings(going: Sequence[Letter], policy: Policy, place: ReplayTarget, way: Way) -> Iterable[Warning]:
     if policy.action in DELIVERING:
-        yield from _of_delivery(going, policy, place, ladder)
+        yield from _of_delivery(going, policy, place, way)
     if policy.one:
         yield from (
             Warning(doubt, n=1, of=1) for doubt in {policy.doubt(letter) for letter in going} if doubt
         )
 
 
-def _of_delivery(
-    going: Sequence[Letter], policy: Policy, place: ReplayTarget, ladder: bool
-) -> Iterable[Warning]:
+def _of_delivery(going: Sequence[Letter], policy: Policy, place: ReplayTarget, way: Way) -> Iterable[Warning]:
     if place.differences:
         yield Warning(OTHER_DESTINATION, n=len(place.differences))
     if place.tripped:
@@ -243,10 +254,9 @@ def _of_delivery(
     yield from _stopping(place)
     if policy.action == Action.GIVE_BACK:
         yield from _same_version(going, place)
-    if place.ordered:
-        yield Warning(ORDERED, n=place.newer or 0)
+    yield from _order(place, way)
     if policy.action != Action.EDIT or not policy.one:
-        yield from _ladder(going, ladder)
+        yield from _ladder(going, way.ladder)
 
 
 def _stopping(place: ReplayTarget) -> Iterable[Warning]:
@@ -265,6 +275,16 @@ def _same_version(going: Sequence[Letter], place: ReplayTarget) -> Iterable[Warn
     same = sum(1 for letter in going if letter.agent_version and place.versions == {letter.agent_version})
     if same:
         yield Warning(SAME_VERSION, n=same, of=len(going))
+
+
+def _order(place: ReplayTarget, way: Way) -> Iterable[Warning]:
+    """Of a hold `n` is how many minutes it lasts at most, `of` what waits meanwhile."""
+    if way.in_order == InOrder.AHEAD:
+        yield Warning(HOLD, n=way.hold_minutes, of=place.newer or 0)
+    elif place.ordered:
+        yield Warning(ORDERED, n=place.newer or 0)
+    if place.held:
+        yield Warning(HELD_BY_ANOTHER)
 
 
 def _ladder(going: Sequence[Letter], ladder: bool) -> Iterable[Warning]:

@@ -90,6 +90,23 @@ def _ordered(warning: Warning) -> str:
     return text % {"n": number(warning.n)}
 
 
+def _hold(warning: Warning) -> str:
+    held = ngettext(
+        "The subscription is held for at most %(n)s minute, while these go ahead of what waits.",
+        "The subscription is held for at most %(n)s minutes, while these go ahead of what waits.",
+        warning.n,
+    )
+    wait = ngettext(
+        "Meanwhile its %(n)s message waits, and whoever publishes may go on: that waits too.",
+        "Meanwhile its %(n)s messages wait, and whoever publishes may go on: that waits too.",
+        warning.of,
+    )
+    if not warning.of:
+        wait = _("Meanwhile whoever publishes may go on: that waits.")
+    after = _("What is not handled when the time is over follows behind.")
+    return f"{held % {'n': number(warning.n)}} {wait % {'n': number(warning.of)}} {after}"
+
+
 def _stopping(warning: Warning) -> str:
     text = ngettext(
         "Stopping, %(n)s consumer open: it could still process what comes now. The job waits until it is "
@@ -143,6 +160,11 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     ),
     rules.SAME_VERSION: _same_version,
     rules.ORDERED: _ordered,
+    rules.HOLD: _hold,
+    rules.HELD_BY_ANOTHER: lambda _w: _(
+        "Another replay holds the subscription: until that ends nothing else of it is handled, and no other "
+        "replay goes ahead."
+    ),
     rules.LADDER: _ladder,
     rules.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
     rules.OFTEN: lambda _w: (
@@ -249,6 +271,8 @@ def tick(warning: Warning) -> str:
         rules.NO_CONSUMER: _("Yes, they shall wait there"),
         rules.SAME_VERSION: _("Yes, try them again all the same"),
         rules.ORDERED: _("Yes, out of their order"),
+        rules.HOLD: _("Yes, hold the subscription"),
+        rules.HELD_BY_ANOTHER: _("Yes, after that replay"),
         rules.LADDER: _("Yes, all at once without a ladder"),
         rules.COPY_SENT: _("Yes, put the original back all the same"),
     }
@@ -266,6 +290,8 @@ def acknowledged(code: str) -> str:
         rules.NO_CONSUMER: _("nobody consumed from the subscription"),
         rules.SAME_VERSION: _("the same agent version as at the failure"),
         rules.ORDERED: _("the subscription keeps an order"),
+        rules.HOLD: _("the subscription is held meanwhile"),
+        rules.HELD_BY_ANOTHER: _("another replay held the subscription"),
         rules.LADDER: _("a ladder was advised"),
     }
     return words.get(code) or reason(code)

@@ -1,0 +1,129 @@
+"""The form in which a person says why dead letters move, how fast, when, in which order and where to."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import LaunchSetting
+from console.audit.log import LONGEST_REASON
+from console.operations.inputs import StorableField
+from console.ui.amounts import is_typed, number
+from dlq.models import Action, InOrder
+from dlq.models.replay import DELIVERING, TO_A_SUBSCRIPTION
+from dlq.pages.redirect import TargetField, targets_of
+from dlq.replay.requests import HOLD_MINUTES, MOST_HOLD_MINUTES, MOST_PER_SECOND, Options
+
+
+class PreflightForm(forms.Form):
+    """`options` after it is valid. Of `shown` (what has to be typed) the page knows the number."""
+
+    reason = StorableField(
+        label=_("Why? (kept with the replay)"),
+        required=False,
+        max_length=LONGEST_REASON,
+        widget=forms.Textarea(attrs={"class": "reason", "rows": 3}),
+    )
+    per_second = forms.FloatField(
+        label=_("Letters a second (0 = as fast as the broker)"),
+        required=False,
+        min_value=0,
+        max_value=MOST_PER_SECOND,
+        widget=forms.NumberInput(attrs={"step": "any", "min": "0"}),
+    )
+    window_from = forms.TimeField(
+        label=_("Not before (time of day)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
+    )
+    window_until = forms.TimeField(
+        label=_("Not after (time of day)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
+    )
+    in_order = forms.ChoiceField(label=_("Order"), required=False)
+    hold_minutes = forms.IntegerField(
+        label=_("Ahead of what waits: hold the subscription for at most, minutes"),
+        required=False,
+        min_value=1,
+        max_value=MOST_HOLD_MINUTES,
+        help_text=_(
+            "Until they are handled its other messages wait, and so does what is published meanwhile. What "
+            "is not handled by then follows behind."
+        ),
+    )
+    ladder = forms.BooleanField(
+        label=_("Ladder: 1, 5, 25, 125, … letters"),
+        required=False,
+        help_text=_(
+            "After each step it waits for what becomes of them, and stops by itself when too many fail again."
+        ),
+    )
+    ladder_percent = forms.IntegerField(
+        label=_("The ladder stops above, % that fail again"), required=False, min_value=0, max_value=100
+    )
+    confirm = forms.CharField(label="", required=False, max_length=20)
+
+    def __init__(self, data: Any, *, action: str, setting: LaunchSetting, user: Any) -> None:
+        super().__init__(data)
+        self.action = action
+        self.fields["ladder_percent"].initial = Options().ladder_percent
+        self.fields["per_second"].initial = 0
+        if action == Action.DISCARD:
+            self.fields["reason"].required = True
+            self.fields["reason"].label = gettext("Why? (kept with the letters in the bin)")
+        if action not in DELIVERING:  # into the bin they go at once: no agent needs care
+            for name in ("per_second", "window_from", "window_until", "ladder", "ladder_percent"):
+                del self.fields[name]
+        if action in TO_A_SUBSCRIPTION:
+            self._offer_orders(setting)
+        else:
+            del self.fields["in_order"], self.fields["hold_minutes"]
+        if action == Action.REDIRECT:
+            self.fields["target"] = TargetField(setting, targets_of(setting, user))
+
+    def _offer_orders(self, setting: LaunchSetting) -> None:
+        """Of a setting that keeps an order it is asked for before all else."""
+        recommended = self.action == Action.GIVE_BACK and setting.ordered
+        label = gettext("in the order of publishing, %(place)s")
+        if recommended:
+            label = gettext("in the order of publishing, %(place)s (recommended)")
+        field = self.fields["in_order"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [
+            ("", gettext("as the broker moves them")),
+            *((value, label % {"place": place}) for value, place in InOrder.choices),
+        ]
+        field.help_text = gettext(
+            "By the broker's ids of the messages, each moved alone. After a failover to a broker with "
+            "another node id the letters of the old one are left out."
+        )
+        self.fields["hold_minutes"].initial = HOLD_MINUTES
+        if recommended:
+            self.order_fields(["reason", "in_order", "hold_minutes"])
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if not self.errors and (problem := self.options.problem()):
+            self.add_error(None, problem)
+        return cleaned
+
+    def check_typed(self, going: int) -> None:
+        """Adds an error where the number was not typed as it is shown."""
+        if not is_typed(self.cleaned_data.get("confirm", ""), going):
+            self.add_error("confirm", gettext("Type the number %(n)s.") % {"n": number(going)})
+
+    @property
+    def options(self) -> Options:
+        said = self.cleaned_data
+        if "ladder" not in self.fields:
+            return Options()
+        in_order = said.get("in_order") or ""
+        ahead = in_order == InOrder.AHEAD
+        percent = said.get("ladder_percent")
+        return Options(
+            per_second=said.get("per_second") or 0.0,
+            window_from=said.get("window_from"),
+            window_until=said.get("window_until"),
+            ladder=bool(said.get("ladder")),
+            ladder_percent=Options().ladder_percent if percent is None else percent,
+            in_order=in_order,
+            hold_minutes=(said.get("hold_minutes") or HOLD_MINUTES) if ahead else 0,
+        )
