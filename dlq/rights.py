@@ -19,6 +19,7 @@ REDIRECT_ELSEWHERE = "redirect_elsewhere"
 DISCARD = "discard"
 WAITING = "handle_waiting"
 IMPORT = "import_letters"
+SEE_REPLAYS = "dlq.view_replayjob"
 # In every pool.
 GIVE_BACK_EVERYWHERE = "dlq.give_back"
 

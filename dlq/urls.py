@@ -40,7 +40,7 @@ from dlq.pages.edit import message, rule
 from dlq.pages.queues import setting_panel
 from dlq.queues.operations import UnfollowQueue
 from dlq.replay.creation import CODES, EDIT_OF_ONE
-from dlq.replay.operations import ON_REPLAYS, SEE_REPLAYS
+from dlq.replay.operations import ON_REPLAYS
 from dlq.saved_filters import OneSavedLetterFilter, SavedLetterFilters
 from dlq.subscriptions.operations import CancelAction, GiveUpBlocked
 
@@ -89,7 +89,7 @@ def register() -> None:
             allowed=lambda user: may_anywhere(user, rights.SEE),
         )
     )
-    add_tab(Tab("replays", _("Replays"), "admin:replays", 70, SEE_REPLAYS))
+    add_tab(Tab("replays", _("Replays"), "admin:replays", 70, rights.SEE_REPLAYS))
     for page in PAGES:
         add_audited_page(*page)
     exports = audited(EXPORT, LOOKS_BESIDE_FILES)(export.export_page)

@@ -16,12 +16,10 @@ from console.ui.page import Panel, link
 from contract.names import ahead_queue
 from dlq import rights
 from dlq.models import HoldState, JobState, ReplayJob
-from dlq.replay.operations import SEE_REPLAYS
-from dlq.replay.requests import ReplayRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldSubscription:
     """`replay` is the begin of its id; `url` its page, empty for who may not see it. `ends_at` None: it holds
     the subscription no longer than this takes."""
 
@@ -37,7 +35,7 @@ class Held:
         return self.ends_at is None
 
 
-def held_subscriptions(settings: Iterable[LaunchSetting], user: Any) -> dict[str, Held]:
+def held_subscriptions(settings: Iterable[LaunchSetting], user: Any) -> dict[str, HeldSubscription]:
     """Returns them by setting key. One query, where one is held at all."""
     holders = {setting.held_by: setting.key for setting in settings if setting.held_by}
     if not holders:
@@ -46,18 +44,15 @@ def held_subscriptions(settings: Iterable[LaunchSetting], user: Any) -> dict[str
     return {holders[job.pk]: _held(holders[job.pk], job, user) for job in jobs}
 
 
-def held(setting: LaunchSetting, user: Any) -> Held | None:
-    return held_subscriptions([setting], user).get(setting.key)
+def held(setting: LaunchSetting | None, user: Any) -> HeldSubscription | None:
+    return held_subscriptions([setting], user).get(setting.key) if setting is not None else None
 
 
-def held_by_others(asked: ReplayRequest, user: Any) -> Held | None:
-    """Who holds the subscription that dead letters are about to go to."""
-    return held(asked.receiver, user) if asked.receiver is not None else None
-
-
-def _held(key: str, job: ReplayJob, user: Any) -> Held:
-    sees = user.has_perm(SEE_REPLAYS) or (job.setting is not None and may(user, rights.SEE, job.setting))
-    return Held(
+def _held(key: str, job: ReplayJob, user: Any) -> HeldSubscription:
+    sees = user.has_perm(rights.SEE_REPLAYS) or (
+        job.setting is not None and may(user, rights.SEE, job.setting)
+    )
+    return HeldSubscription(
         key=key,
         replay=str(job.pk)[:8],
         url=link("replay", job.pk) if sees else "",

@@ -21,7 +21,7 @@ from console.ui.page import View, link, page
 from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, Scope
 from dlq.models.content import with_heads
-from dlq.pages.holds import held_by_others
+from dlq.pages.holds import held
 from dlq.pages.page_head import crumbs_of, no_job
 from dlq.pages.preflight_form import PreflightForm
 from dlq.pages.redirect import first_target, ticked
@@ -234,7 +234,7 @@ def _shown(
         filters=found(what.query, request.user)[0].words if what.query else [],
         figures=figures_of(setting),
         running=creation.running_of_all(setting) if what.scope == Scope.ALL else None,
-        held=held_by_others(replay_request, request.user),
+        held=held(replay_request.receiver, request.user),
         back=_list(setting, replay_request.action, what),
         letters=[(letter, masks.head_of_body(letter)) for letter in letters],
     )

@@ -27,6 +27,7 @@ from dlq.dead_letters.masks import masks_for
 from dlq.models import (
     UNFINISHED_JOBS,
     Action,
+    HoldState,
     ItemState,
     JobState,
     Outcome,
@@ -44,7 +45,6 @@ from dlq.replay.preflight.text import acknowledged, reason
 from dlq.replay.rules.ladder import step_size
 from dlq.replay.rules.speed import LATEST, Moved, MoveRate, move_rate
 from dlq.replay.text import JOBS, OUTCOMES
-from dlq.replay.worker.hold import HELD_BY_ANOTHER
 from dlq.search.filter import redacted_query
 
 # -- steps of a ladder: exact for the first ones, the rest in one row ----------------------------------------
@@ -213,14 +213,14 @@ def _buttons(request: HttpRequest, job: ReplayJob) -> Iterator[Button]:
 def _job_before(request: HttpRequest, job: ReplayJob, now: datetime) -> ReplayJob | None:
     """The one that it waits for, where this person may see it: of the same queue, or the one that holds the
     subscription."""
-    waits_for = reason_to_wait(job, now)
-    if waits_for == HELD_BY_ANOTHER:
-        holders = LaunchSetting.objects.filter(key=job.target_key).exclude(held_by=job.pk)
-        return jobs_for(request.user).filter(pk__in=holders.values("held_by")).first()
-    if waits_for != ANOTHER:
+    waits = reason_to_wait(job, now)
+    if waits == ANOTHER:
+        held = jobs_for(request.user).filter(WORKABLE, source_queue=job.source_queue, lease_until__gt=now)
+        return held.exclude(holder=None).exclude(pk=job.pk).first()
+    if not waits or job.hold != HoldState.WANTED or job.held_at is not None:
         return None
-    held = jobs_for(request.user).filter(WORKABLE, source_queue=job.source_queue, lease_until__gt=now)
-    return held.exclude(holder=None).exclude(pk=job.pk).first()
+    holders = LaunchSetting.objects.filter(key=job.target_key).values("held_by")
+    return jobs_for(request.user).filter(pk__in=holders).first()
 
 
 def _pace(job: ReplayJob, remaining: int, now: datetime) -> MoveRate | None:

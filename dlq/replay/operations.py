@@ -29,9 +29,8 @@ from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, Action, HoldState, JobState, 
 from dlq.reasons import REFUSED_BY
 from dlq.replay.counts import STOPPING
 from dlq.replay.creation import about_job, details_of
-from dlq.replay.worker.hold import is_over
+from dlq.rights import SEE_REPLAYS
 
-SEE_REPLAYS = "dlq.view_replayjob"
 # How far a hold is while its end can be brought forward.
 RELEASABLE = (HoldState.WANTED, HoldState.HELD)
 SEES_REPLAYS = ModelPermission(SEE_REPLAYS, _("Can view replay"))
@@ -217,7 +216,7 @@ class ReleaseReplay(_ActsOnReplay):
             return refused
         if job.held_at is None or job.hold not in (*RELEASABLE, HoldState.ENDING):
             return Refused("nothing_held", gettext("This replay holds no subscription."))
-        if job.hold == HoldState.ENDING or is_over(job, now):
+        if job.hold == HoldState.ENDING or (job.hold_until or now) <= now:
             return Refused("ending", gettext("The subscription is being released already."))
         return None
 

@@ -338,15 +338,9 @@ def how(job: ReplayJob) -> list[Fact]:
 def _order(job: ReplayJob) -> list[Fact]:
     if not job.in_order:
         return []
-    follows = ""
-    if job.hold_minutes:
-        text = ngettext(
-            "The subscription is held for at most %(n)s minute.",
-            "The subscription is held for at most %(n)s minutes.",
-            job.hold_minutes,
-        )
-        follows = text % {"n": number(job.hold_minutes)}
-    return [Fact(gettext("In the order of publishing"), job.get_in_order_display(), follows)]
+    held = gettext("The subscription is held for at most %(n)s min.") % {"n": number(job.hold_minutes)}
+    place = job.get_in_order_display()
+    return [Fact(gettext("In the order of publishing"), place, held if job.hold_minutes else "")]
 
 
 def rule(job: ReplayJob, masks: Masks) -> list[Fact]:

@@ -1,6 +1,6 @@
 """The table of settings: what each does now, what waits and what is dead."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from console.ui.labels import StateLabel
 from console.ui.page import link
 from contract.names import DEAD_LETTER_PREFIX
 from dlq.models import DeadLetter, LetterState
-from dlq.pages.holds import Held, held_subscriptions
+from dlq.pages.holds import HeldSubscription, held_subscriptions
 from failures.models import FailureProtocol
 from failures.pages.protocols import protocols_url
 
@@ -44,7 +44,7 @@ class SettingRow:
     figures: Figures
     failed_at: datetime | None
     dead_since: datetime | None
-    held: Held | None
+    held: HeldSubscription | None = None
 
     def is_in(self, group: str) -> bool:
         """Returns what the list is filtered by: `off`, `problem` (off by its breaker is both), or `on` and
@@ -96,13 +96,9 @@ def setting_rows(now: datetime, user: Any) -> list[SettingRow]:
     runs, facts, figures = open_runs(keys), facts_of(keys), figures_for(settings)
     held = held_subscriptions(settings, user)
     return [
-        _row(
-            setting,
-            runs.get(setting.pk, []),
-            facts[setting.pk],
-            figures[setting.key],
-            held.get(setting.key),
-            now,
+        replace(
+            _row(setting, runs.get(setting.pk, []), facts[setting.pk], figures[setting.key], now),
+            held=held.get(setting.key),
         )
         for setting in settings
     ]
@@ -122,12 +118,7 @@ def _settings() -> QuerySet[LaunchSetting]:
 
 
 def _row(
-    setting: LaunchSetting,
-    runs: list[OpenRun],
-    facts: SettingFacts,
-    figures: Figures,
-    held: Held | None,
-    now: datetime,
+    setting: LaunchSetting, runs: list[OpenRun], facts: SettingFacts, figures: Figures, now: datetime
 ) -> SettingRow:
     dotted = [
         (_tone(run, setting, now), run) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED
@@ -147,7 +138,6 @@ def _row(
         figures=figures,
         failed_at=getattr(setting, "failed_at", None),
         dead_since=getattr(setting, "dead_since", None),
-        held=held,
     )
 
 

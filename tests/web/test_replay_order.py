@@ -214,7 +214,7 @@ def test_the_page_offers_three_orders_and_asks_for_the_hold_once_it_is_chosen(
     job = begun(world)
     assert (job.in_order, job.hold_minutes, job.hold) == ("ahead", 30, "wanted")
     text = looked_at(client, f"/replays/{job.pk}/").text
-    assert "ahead of what waits" in text and "held for at most 30 minutes" in text
+    assert "ahead of what waits" in text and "held for at most 30 min." in text
 
 
 def test_minutes_count_only_for_those_who_go_ahead(world: World, client: Client) -> None:
@@ -312,6 +312,8 @@ def test_why_it_waits_is_said_in_words(world: World, client: Client, why: str, s
     job = ReplayJob.objects.create(
         setting=world.settings[KEY], setting_key=KEY, target_key=KEY, scope="one", in_order="ahead",
         hold="wanted", state="running", wait_reason=why, lease_until=timezone.now() + MINUTE,
+        held_at=None if why == hold.HELD_BY_ANOTHER else timezone.now(),
+        hold_until=timezone.now() + MINUTE,
     )  # fmt: skip
     page = looked_at(client, f"/replays/{job.pk}/")
     assert said in page.text

@@ -30,7 +30,7 @@ NO_CONSUMER = "no_consumer"
 SAME_VERSION = "same_version"
 ORDERED = "ordered"
 HOLD = "hold"
-HELD_BY_ANOTHER = "held_by_another"
+OTHER_HOLDS = "held_by_another"
 LADDER = "ladder_advised"
 CODES = (
     OTHER_DESTINATION,
@@ -42,7 +42,7 @@ CODES = (
     SAME_VERSION,
     ORDERED,
     HOLD,
-    HELD_BY_ANOTHER,
+    OTHER_HOLDS,
     LADDER,
     MUTED,
     OFTEN,
@@ -284,7 +284,7 @@ def _order(place: ReplayTarget, way: Way) -> Iterable[Warning]:
     elif place.ordered:
         yield Warning(ORDERED, n=place.newer or 0)
     if place.held:
-        yield Warning(HELD_BY_ANOTHER)
+        yield Warning(OTHER_HOLDS)
 
 
 def _ladder(going: Sequence[Letter], ladder: bool) -> Iterable[Warning]:

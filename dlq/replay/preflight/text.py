@@ -161,7 +161,7 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     rules.SAME_VERSION: _same_version,
     rules.ORDERED: _ordered,
     rules.HOLD: _hold,
-    rules.HELD_BY_ANOTHER: lambda _w: _(
+    rules.OTHER_HOLDS: lambda _w: _(
         "Another replay holds the subscription: until that ends nothing else of it is handled, and no other "
         "replay goes ahead."
     ),
@@ -272,7 +272,7 @@ def tick(warning: Warning) -> str:
         rules.SAME_VERSION: _("Yes, try them again all the same"),
         rules.ORDERED: _("Yes, out of their order"),
         rules.HOLD: _("Yes, hold the subscription"),
-        rules.HELD_BY_ANOTHER: _("Yes, after that replay"),
+        rules.OTHER_HOLDS: _("Yes, after that replay"),
         rules.LADDER: _("Yes, all at once without a ladder"),
         rules.COPY_SENT: _("Yes, put the original back all the same"),
     }
@@ -291,7 +291,7 @@ def acknowledged(code: str) -> str:
         rules.SAME_VERSION: _("the same agent version as at the failure"),
         rules.ORDERED: _("the subscription keeps an order"),
         rules.HOLD: _("the subscription is held meanwhile"),
-        rules.HELD_BY_ANOTHER: _("another replay held the subscription"),
+        rules.OTHER_HOLDS: _("another replay held the subscription"),
         rules.LADDER: _("a ladder was advised"),
     }
     return words.get(code) or reason(code)
