@@ -95,6 +95,8 @@ MACHINE_FACTS = (
     "disabled_by",
     "disabled_ticket",
     "disabled_until",
+    "hold",
+    "held_by",
     "group",
     "provision_state",
     "provision_problem",

@@ -87,7 +87,7 @@ def test_every_kind_says_the_same_parameters_in_both_languages(kind: ReasonKind)
         (
             "dlq",
             {name: str(kind.text) for name, kind in vars(of_dlq).items() if is_kind(kind)},
-            {"TRIPPED", "DISABLED", "FAILING", "BREAKER_COUNTS", "UNKNOWN"},
+            {"TRIPPED", "DISABLED", "FAILING", "BREAKER_COUNTS", "UNKNOWN", "HOLD_STOPPED"},
         ),
         (
             "insights",

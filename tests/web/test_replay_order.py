@@ -16,7 +16,7 @@ from agents.models import Hold, LaunchSetting
 from agents.provisioning import queue_counts
 from alerts import text as alert_text
 from alerts.evaluation import evaluate_kind
-from alerts.models import Alert
+from alerts.models import Alert, AlertRule
 from alerts.sources import kind_of
 from console.audit.models import AuditEntry
 from console.operations.operation import perform
@@ -253,6 +253,19 @@ def test_each_page_of_the_setting_says_who_holds_it_and_until_when(world: World,
     assert "The replay is paused." in looked_at(client, f"/settings/{KEY}/").text
 
 
+def test_rest_says_of_a_setting_which_replay_holds_it(orders: LaunchSetting) -> None:
+    client, who = APIClient(), reports.person("viewer", "agents.view_launchsetting")
+    client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(who)["Authorization"])
+
+    def told() -> dict[str, Any]:
+        found = client.get("/api/v1/settings/orders/").json()
+        return {name: found[name] for name in ("hold", "held_by")}
+
+    assert told() == {"hold": "", "held_by": None}
+    job = holding(orders)
+    assert told() == {"hold": "ahead", "held_by": str(job.pk)}
+
+
 def test_who_may_see_no_replays_is_told_without_a_link(world: World) -> None:
     job = holding(world.settings[KEY])
     person = Client()
@@ -389,6 +402,7 @@ def test_only_what_is_held_can_be_released(
     assert AuditEntry.objects.get().result == "refused"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("state", ["planned", "running", "paused"])
 @pytest.mark.parametrize("how_far", ["wanted", "held"])
 def test_it_is_released_while_it_waits_moves_or_is_paused(
@@ -402,6 +416,7 @@ def test_it_is_released_while_it_waits_moves_or_is_paused(
     assert hold.is_over(job, timezone.now()) and job.lease_until is None
 
 
+@pytest.mark.both_databases
 def test_of_two_who_see_it_held_one_releases_it(orders: LaunchSetting) -> None:
     job = holding(orders)
     other = ReplayJob.objects.get(pk=job.pk)
@@ -411,6 +426,7 @@ def test_of_two_who_see_it_held_one_releases_it(orders: LaunchSetting) -> None:
     assert refused.value.code == "ending"
 
 
+@pytest.mark.both_databases
 def test_what_ended_meanwhile_is_not_ended_again(orders: LaunchSetting) -> None:
     job = holding(orders)
     ReplayJob.objects.filter(pk=job.pk).update(hold="over", state=JobState.DONE)
@@ -419,6 +435,7 @@ def test_what_ended_meanwhile_is_not_ended_again(orders: LaunchSetting) -> None:
     assert refused.value.code == "other_state"
 
 
+@pytest.mark.both_databases
 def test_a_paused_replay_that_is_released_is_stopped(orders: LaunchSetting) -> None:
     job = holding(orders, state="paused")
     assert hold.end_overdue(timezone.now()) == 0
@@ -485,6 +502,7 @@ def test_a_long_hold_opens_an_alert_until_it_ends(orders: LaunchSetting) -> None
 def test_a_paused_replay_opens_it_at_once_whatever_the_rule_of_the_pool(orders: LaunchSetting) -> None:
     now = timezone.now()
     holding(orders, held_at=now, state="paused")
+    AlertRule.objects.create(kind="subscription_held", pool=orders.pool, upper=7200, lower=7200)
     [alert] = open_alerts(now + timedelta(seconds=2))
     assert "is paused and has held the subscription for 2 s" in alert_text.says(alert)
     ReplayJob.objects.update(state="running")
