@@ -412,7 +412,7 @@ def end_time(job: str) -> None:
 
 def tidy() -> None:
     """What beat does before it starts jobs."""
-    hold.end_overdue(timezone.now())
+    hold.end_overdue_holds(timezone.now())
 
 
 def provision(key: str) -> None:

@@ -14,6 +14,11 @@ def poisoned(n: int) -> Body:
     return {"do": "raise", "type": "RuntimeError", "text": f"poisoned {n}", "note": n}
 
 
+def invalid(n: int) -> Body:
+    """Dead at its first attempt, whatever the destination allows."""
+    return {"do": "invalid", "text": f"invalid {n}", "note": n}
+
+
 def slow(n: int, seconds: float) -> Body:
     return {"do": "sleep", "seconds": seconds, "note": n}
 

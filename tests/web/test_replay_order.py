@@ -438,9 +438,9 @@ def test_what_ended_meanwhile_is_not_ended_again(orders: LaunchSetting) -> None:
 @pytest.mark.both_databases
 def test_a_paused_replay_that_is_released_is_stopped(orders: LaunchSetting) -> None:
     job = holding(orders, state="paused")
-    assert hold.end_overdue(timezone.now()) == 0
+    assert hold.end_overdue_holds(timezone.now()) == 0
     release(job)
-    assert hold.end_overdue(timezone.now()) == 1
+    assert hold.end_overdue_holds(timezone.now()) == 1
     job.refresh_from_db()
     assert job.state == JobState.STOPPED
 

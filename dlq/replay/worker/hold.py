@@ -16,7 +16,7 @@ whether the subscription is to be paused, `ReplayJob.hold` how far the job is. K
   ids, which does nothing the second time, and lets the subscription deliver.
 - before the mark goes: the same, where nothing is left.
 
-A job that nobody works on, because a person paused it, is stopped once its time is over (`end_overdue`), and
+A job that nobody works on, because a person paused it, is stopped once its time is over (`end_overdue_holds`), and
 whatever ends a job ends its hold first.
 """
 
@@ -227,7 +227,7 @@ def _figures(setting: LaunchSetting, queue: str, broker: Management) -> QueueFig
 # -- what nobody works on ------------------------------------------------------------------------------------
 
 
-def end_overdue(now: datetime) -> int:
+def end_overdue_holds(now: datetime) -> int:
     """Stops paused jobs whose time is over; a worker ends their hold then. Returns how many."""
     held = ReplayJob.objects.filter(state=JobState.PAUSED, hold_until__lte=now, hold__in=HOLDING)
     stopped = 0

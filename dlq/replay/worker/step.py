@@ -43,7 +43,7 @@ class ReplayWorker(Worker[ReplayJob]):
         return columns | ({"state": JobState.RUNNING} if job.state in OPEN_JOBS else {})
 
     def tidy(self, now: datetime) -> None:
-        hold.end_overdue(now)
+        hold.end_overdue_holds(now)
 
     def problem_of(self, error: BrokerError) -> Reason:
         return error.reason if isinstance(error, verifier.LettersHeld) else super().problem_of(error)
