@@ -42,6 +42,10 @@ JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 
 def dump(value: Any) -> JSON:
     """JSON value of a dataclass or of one of its fields. Instants are ISO 8601 in UTC."""
+    if value is None or type(value) is int or type(value) is bool or type(value) is float:
+        return value  # most are: a heartbeat is answered with some thousands of values
+    if type(value) is str:
+        return storable(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: dump(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Enum):

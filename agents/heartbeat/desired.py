@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 # The desired state carries them to every server: a bound keeps it small.
 MOST_KNOWN = 1000
+# As it is sent.
+_as_sent = json.JSONEncoder(sort_keys=True, ensure_ascii=True, allow_nan=False).encode
 
 
 def carried_counts(run: Run) -> BreakerCounts | None:
@@ -100,8 +102,8 @@ def desired_state(server: Server) -> DesiredState:
     for run in rows:
         try:
             made = _desired_run(run, server, known[run.activation.setting.key])
-            # As it is sent: what cannot be written must not reach the answer of this server's heartbeat.
-            text = json.dumps(wire.dump(made), sort_keys=True, ensure_ascii=True, allow_nan=False)
+            # What cannot be written must not reach the answer of this server's heartbeat.
+            text = _as_sent(wire.dump(made))
         except DatabaseError:
             raise
         except NotSent as reason:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
-from enum import Enum
+from enum import Enum, IntEnum, StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -59,6 +59,27 @@ st.register_type_strategy(MessageIdentity, st.builds(MessageIdentity, properties
 st.register_type_strategy(Record, st.builds(Record, content=plain))
 st.register_type_strategy(DesiredRun, st.builds(DesiredRun, parameters=plain))
 st.register_type_strategy(Reason, st.builds(Reason, params=plain))
+
+
+class Word(StrEnum):
+    RED = "red"
+
+
+class Rank(IntEnum):
+    FIRST = 1
+
+
+class Named(str):
+    """As Django's SafeString is one."""
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [(Word.RED, "red"), (Rank.FIRST, 1), (Named("a\0"), "a␀"), ("a\0", "a␀"), (True, True), (None, None)],
+)
+def test_values_are_written_as_plain_ones(value: Any, plain: Any) -> None:
+    written = dump(value)
+    assert written == plain and (type(written) is type(plain))
 
 
 @pytest.mark.db  # as dear: many examples
