@@ -43,17 +43,22 @@ ANYWHERE = {
 
 
 def may_read(user: Any, setting_key: str) -> bool:
-    return not _why_not(user, SEE, setting_key)
+    return not _why_not(user, setting_key, SEE)
 
 
 def why_not_annotate(user: Any, setting_key: str) -> str:
     """Returns text beside a disabled button; empty when this person may."""
-    return _why_not(user, SEE, setting_key) or _why_not(user, GIVE_BACK, setting_key)
+    return _why_not(user, setting_key, SEE, GIVE_BACK)
 
 
-def _why_not(user: Any, action: str, setting_key: str) -> str:
+def _why_not(user: Any, setting_key: str, *actions: str) -> str:
+    """Returns the first refusal of `actions`."""
     setting = LaunchSetting.objects.select_related("pool").filter(key=setting_key).first()
-    return why_not_of_setting(user, action, setting) if setting else ANYWHERE[action].why_not(user, None)
+    reasons = (
+        why_not_of_setting(user, action, setting) if setting else ANYWHERE[action].why_not(user, None)
+        for action in actions
+    )
+    return next(filter(None, reasons), "")
 
 
 class MayAnnotate:

@@ -4,11 +4,13 @@ markup."""
 import re
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from agents.models import BreakerTrip
 from console.operations.operation import perform
-from dlq.annotations import MuteLetters, Take
+from dlq.annotations import MuteLetters, Take, why_not_annotate
 from dlq.models import DeadLetter, KnownFault, Note, Taking
 from dlq.models.annotation import active_faults, open_takings
 from tests.web.factories import World
@@ -34,6 +36,14 @@ def about(letter: DeadLetter, of: str, **more: str) -> dict[str, str]:
         "message_key": letter.message_key,
     }
     return named | {"of": of, "next": f"/letters/{letter.pk}/"} | more
+
+
+def test_whether_somebody_may_annotate_asks_for_the_setting_once(world: World, letter: DeadLetter) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        refusals = {name: why_not_annotate(user, letter.setting_key) for name, user in world.people.items()}
+    settings = [each for each in asked.captured_queries if 'FROM "agents_launchsetting"' in each["sql"]]
+    assert not refusals["operator"] and refusals["viewer"] and refusals["outsider"]
+    assert len(settings) == len(refusals)
 
 
 def test_a_note_is_shown_as_text_and_in_the_case_file(world: World, letter: DeadLetter) -> None:
