@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import Count
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -16,6 +17,7 @@ from agents.activations.queries import open_runs
 from agents.breaker.trip import evaluate_open
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.heartbeats import accept_heartbeat
+from agents.liveness import servers_without_broker
 from agents.models import LaunchSetting, Pool, Run, Server
 from agents.provisioning import queue_counts as figures
 from agents.reconciler import tend
@@ -155,3 +157,19 @@ def test_runs_of_open_activations_are_sought_by_these_alone(
     [sql] = [query["sql"] for query in asked.captured_queries if 'FROM "agents_run"' in query["sql"]]
     assert "JOIN" not in sql and "ORDER BY" not in sql
     assert len(open_runs(pool.settings.values_list("pk", flat=True))) == 3
+
+
+def test_who_has_lost_the_broker_is_sought_among_open_runs_alone(pool: Pool, server: Server) -> None:
+    """Begun with the servers, each overview would read every run that ever was."""
+    house(pool, servers=2, settings=3)
+    with CaptureQueriesContext(connection) as asked:
+        assert servers_without_broker(timezone.now()) == []
+
+    [sql] = [query["sql"] for query in asked.captured_queries]
+    assert '"agents_run"."closed_at" IS NULL' in sql.partition(" WHERE ")[2].partition(" GROUP BY ")[0]
+    assert "OUTER JOIN" not in sql
+
+    Run.objects.update(connected=False)
+    lost = dict(servers_without_broker(timezone.now()))
+    open_there = Run.objects.filter(closed_at=None).order_by().values("server").annotate(runs=Count("pk"))
+    assert {each.pk: runs for each, runs in lost.items()} == dict(open_there.values_list("server", "runs"))
