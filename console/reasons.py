@@ -181,6 +181,8 @@ class ReasonsField(JSONField):
         super().__init__(*args, **options)
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        if value == "[]":
+            return []  # most are; pages read thousands
         return _reasons(super().from_db_value(value, expression, connection))
 
     def to_python(self, value: Any) -> list[Reason]:
