@@ -118,7 +118,7 @@ def _fails(house: House, attempt: int) -> dict[str, Any]:
 
 
 # Of each kind; a thousand of them: `MA_TEST_MANY=1000 ./ma test tests/product/test_ordered.py -k killed`.
-MANY = int(os.environ.get("MA_TEST_MANY", "60"))
+MANY = int(os.environ.get("MA_TEST_MANY", "40"))
 KILLED = ("worker", "kma-srv-1", "artemis", "kma-srv-2", "feed")
 
 
@@ -231,7 +231,7 @@ class _Killer:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._over.wait(0.1):
+        while self.kills < max(len(KILLED), MANY // 20) and not self._over.wait(0.1):
             name = KILLED[self.kills % len(KILLED)]
             if self._house.pid(name):
                 self._house.kill(name)
