@@ -255,8 +255,15 @@ def looked_at(person: User, path: str) -> Elements:
     return Elements(client.get(path).content.decode())
 
 
-def options(page: Elements) -> list[str]:
-    return [str(attributes.get("value")) for tag, attributes in page.found if tag == "option"]
+def options(page: Elements, *, selected: bool = False) -> list[str]:
+    """Those of the choice of a target."""
+    inside, found = "", []
+    for tag, attributes in page.found:
+        if tag == "select":
+            inside = str(attributes["name"])
+        if tag == "option" and inside == "target" and (not selected or "selected" in attributes):
+            found.append(str(attributes["value"]))
+    return found
 
 
 def test_the_page_offers_settings_by_destination_those_of_the_same_one_first(
@@ -302,9 +309,7 @@ def test_a_target_that_could_get_nothing_is_not_the_first_that_is_shown(
     reports.setting("billing", pool=archive.pool)
     page = looked_at(mover, f"{PAGE}?letter={three[0].pk}")
     assert "Destination t.orders t.billing" in page.text
-    selected = [attributes["value"] for tag, attributes in page.found if tag == "option" and
-        "selected" in attributes]  # fmt: skip
-    assert selected == ["billing"]
+    assert options(page, selected=True) == ["billing"]
 
 
 def test_the_buttons_are_there_for_either_right(

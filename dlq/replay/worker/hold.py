@@ -16,8 +16,8 @@ whether the subscription is to be paused, `ReplayJob.hold` how far the job is. K
   ids, which does nothing the second time, and lets the subscription deliver.
 - before the mark goes: the same, where nothing is left.
 
-A job that nobody works on, because a person paused it, is stopped once its time is over (`end_overdue_holds`), and
-whatever ends a job ends its hold first.
+A job that nobody works on, because a person paused it, is stopped once its time is over
+(`end_overdue_holds`), and whatever ends a job ends its hold first.
 """
 
 from dataclasses import dataclass
