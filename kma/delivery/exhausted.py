@@ -34,6 +34,7 @@ from contract.names import (
     LETTER,
     LETTER_ID,
     LETTER_QUEUE,
+    subscription_of,
 )
 from contract.outcomes import DISPOSITIONS, AfterLast, Disposition
 from contract.typed import Typed
@@ -180,7 +181,7 @@ def marked(message: Message, marks: dict[str, Typed]) -> Message:
 def _marks(work: InFlight, address: str, queue: str, exception_type: str, at: datetime) -> dict[str, Typed]:
     texts = {
         FAILED_ADDRESS: address,
-        FAILED_QUEUE: queue,
+        FAILED_QUEUE: subscription_of(queue),
         FAILED_MESSAGE: work.identified.key.text,
         FAILED_EXCEPTION: exception_type,
         FAILED_PROTOCOL: str(UUID(bytes=work.record)),

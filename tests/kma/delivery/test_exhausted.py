@@ -63,6 +63,12 @@ def test_the_last_attempt_sends_a_marked_copy_and_accepts(stage: Make) -> None:
     assert one.run.report().failed == 3
 
 
+def test_a_message_that_went_ahead_is_said_to_be_of_its_subscription(stage: Make) -> None:
+    one = stage([encoded_message(json.dumps(RAISE), {})], max_attempts=1, queue="orders.ahead", **ASIDE)
+    one.settled(1)
+    assert one.link.sent[0].message.properties["ma_failed_queue"] == Typed("string", "orders")
+
+
 @pytest.mark.parametrize(
     ("trail", "ends"),
     [
