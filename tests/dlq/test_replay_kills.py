@@ -57,6 +57,19 @@ def test_every_letter_is_redirected_to_another_destination_once(scene: Scene, sc
     assert (target.arrived(), scene.census()) == (scene.names, {})
 
 
+def test_of_a_thousand_each_is_redirected_once_though_workers_die_at_every_step(
+    stage_of_all: Stage, host: WorkerHost
+) -> None:
+    scene = Scene.make(stage_of_all, host, 1000)
+    target = scene.target()
+    job = host.run("ask", key=scene.key, action="redirect", scope="all", target=target.key)
+    for where in GIVE_BACK:
+        host.run("work", job=job, crash_at=where)
+    told = host.run("work", job=job)
+    scenes.done(told, 1000, 1000)
+    assert (target.arrived(), scene.census()) == (scene.names, {})
+
+
 @pytest.mark.parametrize("then", ["looking", "confirming"])
 def test_what_nobody_saw_leave_is_found_in_the_other_destination(scene: Scene, then: str) -> None:
     """The answer to a move died with its worker, so the subscription of the target tells."""
