@@ -13,11 +13,14 @@ from agents.models import Hold, LaunchSetting, ProvisionState
 from agents.provisioning.topology import REMOVING, wanted_hash
 from agents.state_history import note
 from broker.management.desired_topology import Step, base_topology, setting_topology
+from broker.management.queues import find
 from broker.management.topology import Difference, apply, differences
+from broker.management.waiting_messages import move_all
 from broker.port import BrokerError, BrokerTimeout, BrokerUnavailable
 from console.broker import management
 from console.processes import lock, once_per
 from console.reasons import said
+from contract.names import ahead_queue
 
 log = structlog.get_logger(__name__)
 
@@ -97,7 +100,7 @@ def _provision(rows: QuerySet[LaunchSetting]) -> None:
                 if not base_done:
                     apply(management(), base_topology(settings.MA_DLA_ADDRESS))
                     base_done = True
-                changed = apply(management(), steps_of(setting))
+                changed = _make(setting)
             except BrokerUnavailable as error:
                 # Nothing is wrong with the wish: it stays pending, with the reason.
                 LaunchSetting.objects.filter(pk=setting.pk).exclude(
@@ -109,6 +112,25 @@ def _provision(rows: QuerySet[LaunchSetting]) -> None:
                 _failed(setting, str(error))
             else:
                 _ready(setting, changed)
+
+
+def _make(setting: LaunchSetting) -> list[Difference]:
+    """Makes it as it is wanted at the end: a replay may begin or end its hold meanwhile, where all this took
+    longer than the lock lasts. Raises BrokerError."""
+    broker = management()
+    changed: list[Difference] = []
+    while True:
+        setting.refresh_from_db(fields=["hold"])
+        done = setting.hold
+        changed += apply(broker, steps_of(setting))
+        setting.refresh_from_db(fields=["hold"])
+        if setting.hold == done:
+            break
+    beside = ahead_queue(setting.key)
+    # Nobody takes from there while nobody holds it: the rows are of before a hold, brought back.
+    if not setting.hold and setting.takes_messages and find(broker, "listQueues", beside) is not None:
+        move_all(broker, beside, setting.key)
+    return changed
 
 
 def _ready(setting: LaunchSetting, changed: list[Difference]) -> None:

@@ -96,3 +96,13 @@ def move(management: Management, queue: str, number: int, target: str) -> bool:
     """Moves a message, delayed or not, to another queue, where it waits without a delay and with all attempts
     before it; not one that is in delivery. Raises ManagementFailed when there is no such target."""
     return bool(management.call(f"queue.{queue}", "moveMessage", number, target))
+
+
+def move_all(management: Management, queue: str, target: str) -> None:
+    """Moves what waits there, delayed or not, one by one and in its order. What consumers hold stays. Raises
+    ManagementFailed."""
+    deliver_all_now(management, queue)
+    while some := first_waiting(management, queue):
+        gone = [move(management, queue, int(row["messageID"]), target) for row in some]
+        if not any(gone):
+            return  # consumers took them first

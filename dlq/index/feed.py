@@ -273,7 +273,8 @@ class Feed:
         if not row.orig_queue or message is None:
             return UNKNOWN_QUEUE
         own = dead_letter_queue(row.orig_queue)
-        if self._names.has(own) and not has_bad_text(message):
+        lies_there = self._names.has(own) and self._names.takes(own, origin_of(message).queue)
+        if lies_there and not has_bad_text(message):
             return own
         unique = f"ma-rescued-{row.node_id}-{row.orig_queue}-{row.orig_message_id}"
         self._publisher.publish([Outgoing(f"{self._dla}::{UNKNOWN_QUEUE}", copy_of(message, unique))])

@@ -20,6 +20,7 @@ from contract.names import (
     ORIG_ADDRESS,
     ORIG_MESSAGE_ID,
     ORIG_QUEUE,
+    subscription_of,
 )
 from contract.text import storable
 from contract.typed import Typed
@@ -117,3 +118,12 @@ class QueueNames:
             return False
         self._seen[queue] = now + SEEN_HOLDS
         return True
+
+    def takes(self, queue: str, origin: str) -> bool:
+        """Returns whether a dead letter of the queue `origin` goes there. One beside a subscription is not in
+        the filter of a queue that was made before there were any: the broker forgets a filter that was
+        changed when it restarts. Raises BrokerUnavailable: nobody knows."""
+        if origin == subscription_of(origin):
+            return True
+        found = find(self._management, "listQueues", queue)
+        return found is not None and f"'{origin}'" in found["filter"]

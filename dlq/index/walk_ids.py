@@ -15,7 +15,13 @@ from itertools import pairwise
 
 from broker.amqp.sections import read_named_values
 from broker.port import MessageUndecodable
-from contract.names import ANNOTATED_ORIG_MESSAGE_ID, ANNOTATED_ORIG_QUEUE, ORIG_MESSAGE_ID, ORIG_QUEUE
+from contract.names import (
+    ANNOTATED_ORIG_MESSAGE_ID,
+    ANNOTATED_ORIG_QUEUE,
+    ORIG_MESSAGE_ID,
+    ORIG_QUEUE,
+    subscription_of,
+)
 from dlq.dead_letters.rules.parser import name_of_queue, own_number
 from dlq.models import DeadLetter
 
@@ -146,7 +152,7 @@ def _identity(encoded: bytes, mixed: bool) -> tuple[int | None, str]:
     if not isinstance(number, int) or not 0 <= number < 2**63:
         return None, ""
     origin = found.get(ORIG_QUEUE, found.get(ANNOTATED_ORIG_QUEUE))
-    return number, name_of_queue(origin) if isinstance(origin, str) else ""
+    return number, subscription_of(name_of_queue(origin)) if isinstance(origin, str) else ""
 
 
 def _number_apart(number: int, origin: str) -> int:

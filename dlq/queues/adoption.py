@@ -23,7 +23,7 @@ from broker.management.queues import every
 from broker.port import Browser, Management
 from console.audit.log import record
 from console.jobs import crash
-from contract.names import dead_letter_queue
+from contract.names import dead_letter_queue, subscription_of
 from contract.text import storable
 from dlq.dead_letters.rules.parser import origin_queue_of
 from dlq.index.queries import UNKNOWN_QUEUE
@@ -81,17 +81,18 @@ def plan_adoption(
 
 
 def _shares(origins: Counter[str], asked: Management) -> Iterator[OriginShare]:
-    known = _settings_among([storable(name) for name in origins])
+    known = _settings_among([storable(subscription_of(name)) for name in origins])
     there = {row["name"] for row in every(asked, "listQueues") if row["address"] == settings.MA_DLA_ADDRESS}
     for origin, letters in origins.most_common():
+        key = subscription_of(origin)
         if not origin:
             yield OriginShare(origin, letters, why=_("nothing says where they died"))
-        elif origin not in known:
+        elif key not in known:
             yield OriginShare(origin, letters, why=_("no launch setting has this queue"))
-        elif dead_letter_queue(origin) not in there:
+        elif dead_letter_queue(key) not in there:
             yield OriginShare(origin, letters, why=_("the setting has no dead-letter queue at the broker"))
         else:
-            yield OriginShare(origin, letters, key=origin)
+            yield OriginShare(origin, letters, key=key)
 
 
 def _settings_among(names: list[str]) -> set[str]:

@@ -19,7 +19,7 @@ from console.operations.operation import Act, Done, ModelPermission, Operation
 from console.operations.refusals import Refused, WronglyAsked
 from console.operations.resource import Resource
 from console.ui.page import link
-from contract.names import HOLD
+from contract.names import HOLD, subscription_of
 from contract.text import storable
 from dlq.models import LetterQueue
 from dlq.search.visibility import SEE_ALL
@@ -101,7 +101,7 @@ def check_foreign_queue(queue: str, asked: Management) -> str:
         raise Refused("own", gettext("This queue is one of the MA's own: it is followed anyway."))
     if queue.startswith(NEVER) or address.startswith(NEVER):
         raise Refused("internal", gettext("This queue serves the broker or the MA itself."))
-    if LaunchSetting.objects.filter(key=queue).exists():
+    if LaunchSetting.objects.filter(key=subscription_of(queue)).exists():
         raise Refused(
             "subscription", gettext("This is the queue of a launch setting: its messages are not dead.")
         )

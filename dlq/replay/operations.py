@@ -167,6 +167,18 @@ class PauseReplay(_ActsOnReplay):
     code, label, icon, quiet, immediate = "replay.pause", _("Pause"), "pause", True, True
     states = OPEN_JOBS
 
+    def offered(self, job: ReplayJob) -> bool:
+        return super().offered(job) and job.hold != HoldState.ENDING
+
+    def refusal(self, job: ReplayJob, now: datetime) -> Refused | None:
+        if refused := super().refusal(job, now):
+            return refused
+        return _being_released() if job.hold == HoldState.ENDING else None
+
+    def possible(self, now: datetime) -> Q:
+        # The runs take from a subscription that is paused still: a worker has to end that.
+        return ~Q(hold=HoldState.ENDING)
+
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         paused = {"state": JobState.PAUSED, "paused_by": act.by, "paused_at": act.now, "pause_reason": {}}
         self.change(job, act, paused)
@@ -217,7 +229,7 @@ class ReleaseReplay(_ActsOnReplay):
         if job.held_at is None or job.hold not in (*RELEASABLE, HoldState.ENDING):
             return Refused("nothing_held", gettext("This replay holds no subscription."))
         if job.hold == HoldState.ENDING or (job.hold_until or now) <= now:
-            return Refused("ending", gettext("The subscription is being released already."))
+            return _being_released()
         return None
 
     def possible(self, now: datetime) -> Q:
@@ -237,6 +249,10 @@ class ReleaseReplay(_ActsOnReplay):
         self.change(job, act, {"hold_until": act.now, "lease_until": _at_once()})
         start(job)
         return Done(_("The subscription is being released."))
+
+
+def _being_released() -> Refused:
+    return Refused("ending", gettext("The subscription is being released already."))
 
 
 class CancelReplay(_ActsOnReplay):

@@ -8,6 +8,8 @@ from django.db import OperationalError
 
 from broker.amqp.codec import decode
 from broker.amqp.publisher import AmqpPublisher
+from broker.management.desired_topology import setting_topology
+from broker.management.topology import apply, update_queue
 from broker.port import Message, Outgoing, Settle
 from console.processes import ProcessHeartbeat
 from contract.typed import Typed
@@ -15,7 +17,7 @@ from dlq.index import store as index
 from dlq.models import DeadLetter
 from failures.intake.batch import accept_batch
 from tests.dlq.processes import Processes
-from tests.dlq.stage import Stage
+from tests.dlq.stage import DLA, ONCE, Stage
 from tests.web import reports
 
 pytestmark = pytest.mark.django_db
@@ -165,6 +167,20 @@ def test_a_letter_of_a_stomp_client_whose_own_queue_is_missing_is_in_the_catch_a
     assert [found.body.value for found in browsed if found and key in str(found.body.value)] == [
         f"only copy of {key}"
     ]
+
+
+def test_what_dies_ahead_is_kept_where_the_broker_has_forgotten_a_changed_filter(stage: Stage) -> None:
+    """A queue that was made before there were such holds has its first filter again after a restart."""
+    key = stage.key()
+    apply(stage.management, setting_topology(key, f"t.{key}", ONCE, False, DLA, held=True))
+    update_queue(stage.management, f"DLQ.{key}", DLA, f"_AMQ_ORIG_QUEUE = '{key}'", False)
+    before = stage.count("DLQ.unknown")
+    stage.publish(f"t.{key}", text("first"))
+    assert stage.management.call(f"queue.{key}", "moveMessages", 100, "", f"{key}.ahead", False, 1) == 1
+    stage.consume(f"{key}.ahead", 1, Settle.REJECT, f"t.{key}")
+    stage.follow(lambda: bool(rows(key)))
+    assert [row.queue for row in rows(key)] == ["DLQ.unknown"]
+    assert [stage.count(f"DLQ.{key}"), stage.count("DLQ.unknown")] == [0, before + 1]
 
 
 def test_what_nobody_knows_is_left_where_the_catch_all_put_it(stage: Stage) -> None:

@@ -25,12 +25,15 @@ from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.liveness import poll_after_commit
 from agents.models import Hold, LaunchSetting
 from agents.provisioning.provision import steps_of
+from agents.provisioning.topology import REMOVING
 from broker.management import waiting_messages
+from broker.management.desired_topology import Policy
 from broker.management.queues import QueueFigures, queue_figures
 from broker.management.topology import apply
 from broker.port import AddressUnknown, Management, ManagementFailed
@@ -102,11 +105,12 @@ def begin(job: ReplayJob, broker: Management, now: datetime) -> Wait | None:
 
 def _claim(job: ReplayJob, setting: LaunchSetting, broker: Management, now: datetime) -> bool:
     """Marks the setting, of two jobs for one; the queue beside it is there before runs are sent to it."""
-    row = LaunchSetting.objects.filter(pk=setting.pk)
-    if row.exclude(held_by=None).exclude(held_by=job.pk).exists():
+    row = LaunchSetting.objects.filter(pk=setting.pk).exclude(wanted_hash=REMOVING)
+    if not row.exists() or row.exclude(held_by=None).exclude(held_by=job.pk).exists():
         return False
     setting.hold = Hold.AHEAD
-    apply(broker, steps_of(setting)[:-1])
+    # Without the lock of provisioning: no policy, which may be saved at this moment.
+    apply(broker, [step for step in steps_of(setting)[:-1] if not isinstance(step, Policy)])
     crash.point("queue made")
     with transaction.atomic():
         until = now + timedelta(minutes=job.hold_minutes)
@@ -126,7 +130,8 @@ def _provision(setting: LaunchSetting, broker: Management) -> bool:
     with lock("provision", LOCKED_FOR) as free:
         if not free:
             return False
-        setting.refresh_from_db(fields=["hold"])
+        # Everything: policy and exclusiveness may have been saved since it was read.
+        setting.refresh_from_db()
         apply(broker, steps_of(setting))
     # It was released while this process stood still: what was just done is undone.
     done = setting.hold
@@ -202,13 +207,8 @@ def _end_wanted(job: ReplayJob, setting: LaunchSetting, side: _Side, now: dateti
 def _move_behind(setting: LaunchSetting, broker: Management) -> None:
     """Moves what is left beside the subscription to its end, in its order and with its attempts; what is
     delayed too."""
-    beside = ahead_queue(setting.key)
     try:
-        waiting_messages.deliver_all_now(broker, beside)
-        while some := waiting_messages.first_waiting(broker, beside):
-            gone = [waiting_messages.move(broker, beside, int(row["messageID"]), setting.key) for row in some]
-            if not any(gone):
-                return  # consumers took them first
+        waiting_messages.move_all(broker, ahead_queue(setting.key), setting.key)
     except ManagementFailed as error:
         log.warning("nothing moved behind", setting=setting.key, reason=str(error))
 
@@ -225,6 +225,11 @@ def _figures(setting: LaunchSetting, queue: str, broker: Management) -> QueueFig
 
 
 # -- what nobody works on ------------------------------------------------------------------------------------
+
+
+def holders(jobs: QuerySet[ReplayJob]) -> QuerySet[ReplayJob]:
+    """Those that hold a subscription, which others may wait for."""
+    return jobs.filter(hold__in=HOLDING, held_at__isnull=False).order_by("hold_until")
 
 
 def end_overdue_holds(now: datetime) -> int:

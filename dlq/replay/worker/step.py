@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from broker.port import AddressUnknown, BrokerError
 from console.jobs import crash
-from console.jobs.worker import Wait, Worker
+from console.jobs.worker import Wait, Worker, start
 from console.operations.refusals import Refused
 from console.reasons import Reason, said
 from dlq.index.broker import LetterQueues
@@ -44,6 +44,9 @@ class ReplayWorker(Worker[ReplayJob]):
 
     def tidy(self, now: datetime) -> None:
         hold.end_overdue_holds(now)
+        # An older job of its lane may wait for it, and would be started instead of it for ever.
+        for job in hold.holders(self.free(now)):
+            start(job)
 
     def problem_of(self, error: BrokerError) -> Reason:
         return error.reason if isinstance(error, verifier.LettersHeld) else super().problem_of(error)
