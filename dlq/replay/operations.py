@@ -167,13 +167,9 @@ class PauseReplay(_ActsOnReplay):
     code, label, icon, quiet, immediate = "replay.pause", _("Pause"), "pause", True, True
     states = OPEN_JOBS
 
-    def offered(self, job: ReplayJob) -> bool:
-        return super().offered(job) and job.hold != HoldState.ENDING
-
     def refusal(self, job: ReplayJob, now: datetime) -> Refused | None:
-        if refused := super().refusal(job, now):
-            return refused
-        return _being_released() if job.hold == HoldState.ENDING else None
+        ending = job.state in self.states and job.hold == HoldState.ENDING
+        return _being_released() if ending else super().refusal(job, now)
 
     def possible(self, now: datetime) -> Q:
         # The runs take from a subscription that is paused still: a worker has to end that.
