@@ -18,6 +18,7 @@ from agents.reconciler import stand_in_at_broker
 from agents.settings import enable
 from agents.settings.enable import enable_setting
 from broker.management.queues import QueueFigures
+from broker.memory.broker import MemoryBroker
 from console.processes import record_heartbeat
 from contract.messages import RunReport
 from contract.records import RunState
@@ -206,7 +207,7 @@ def test_a_setting_that_cannot_be_provisioned_for_any_reason_stops_no_other(
 
     monkeypatch.setattr(provision, "steps_of", steps)
     monkeypatch.setattr(provision, "apply", lambda *_: [])
-    monkeypatch.setattr(provision, "management", lambda: None)
+    monkeypatch.setattr(provision, "management", MemoryBroker().management)
     try:
         provision.provision_due(timezone.now())
     except KeyError as error:

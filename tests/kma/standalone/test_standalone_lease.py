@@ -60,8 +60,7 @@ def test_nothing_begins_before_the_ma_has_answered(stage: Make) -> None:
     one = stage().start()
     eventually(lambda: "Waits for an answer of the MA" in said(one.run.report().problems), "the problem")
     assert one.lines() == [] and one.run.report().state is RunState.STARTING
-    one.answered()
-    one.began()
+    answered_until_begun(one)
     eventually(
         lambda: one.run.report().state is RunState.RUNNING and not said(one.run.report().problems), "running"
     )
@@ -115,7 +114,7 @@ def test_a_lease_may_come_and_go_while_it_runs(stage: Make) -> None:
 
 def test_a_process_that_was_stopped_does_not_wake_up_after_its_lease(stage: Make) -> None:
     one = stage().start()
-    one.answered()
+    answered_until_begun(one)
     pid = one.began()["pid"]
     os.kill(pid, signal.SIGSTOP)
     before = len(ticks(one))
@@ -135,8 +134,7 @@ def test_code_that_keeps_the_interpreter_ends_by_the_kernels_timer(
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     one = stage(agent="test.greedy", modules=("greedy_agent",)).start()
-    one.answered()
-    one.began()
+    answered_until_begun(one)
     eventually(
         lambda: "Waits for an answer" in said(one.run.report().problems), "the end of the lease", LEASE + 5
     )
@@ -185,7 +183,7 @@ def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
 
     monkeypatch.setattr(StandaloneRun, "_wait", wait)
     one.start()
-    one.answered()
+    answered_until_begun(one)
     pid = one.began()["pid"]
     eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", "its end")
     if answered_again:
