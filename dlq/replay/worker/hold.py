@@ -20,7 +20,6 @@ A job that nobody works on, because a person paused it, is stopped once its time
 (`end_overdue_holds`), and whatever ends a job ends its hold first.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -144,17 +143,6 @@ def _provision(setting: LaunchSetting, broker: Management) -> bool:
 # -- the end -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """The queue beside a subscription, as the broker counts it."""
-
-    figures: QueueFigures | None
-
-    @property
-    def empty(self) -> bool:
-        return self.figures is None or self.figures.messages == 0
-
-
 def end(job: ReplayJob, broker: Management, now: datetime, *, handled: bool) -> Wait | None:
     """Returns None once the subscription delivers again. `handled`: not before the dead letters are, as long
     as the time of the hold lasts. Raises BrokerError."""
@@ -164,11 +152,11 @@ def end(job: ReplayJob, broker: Management, now: datetime, *, handled: bool) -> 
     if setting is None or setting.held_by != job.pk:
         job.renew(timezone.now(), hold=HoldState.OVER)
         return None
-    side = _side(setting, broker)
-    if handled and job.hold != HoldState.ENDING and not side.empty and not is_over(job, now):
+    left = _left_beside(setting, broker)
+    if handled and job.hold != HoldState.ENDING and left and not is_over(job, now):
         _provision(setting, broker)
         return Wait(now + LOOK_EVERY, HANDLED_AHEAD)
-    if job.hold != HoldState.ENDING and not _end_wanted(job, setting, side, now):
+    if job.hold != HoldState.ENDING and not _end_wanted(job, setting, left, now):
         return Wait(now, HOLD_ENDING)
     crash.point("hold ends")
     _move_behind(setting, broker)
@@ -177,7 +165,7 @@ def end(job: ReplayJob, broker: Management, now: datetime, *, handled: bool) -> 
         return Wait(now + LOOK_EVERY, HOLD_ENDING)
     crash.point("released")
     # What a consumer still had may come back.
-    if not _side(setting, broker).empty:
+    if _left_beside(setting, broker):
         return Wait(now + LOOK_EVERY, HOLD_ENDING)
     with transaction.atomic():
         if not job.renew(timezone.now(), hold=HoldState.OVER):
@@ -189,10 +177,9 @@ def end(job: ReplayJob, broker: Management, now: datetime, *, handled: bool) -> 
     return None
 
 
-def _end_wanted(job: ReplayJob, setting: LaunchSetting, side: _Side, now: datetime) -> bool:
+def _end_wanted(job: ReplayJob, setting: LaunchSetting, left: int, now: datetime) -> bool:
     """Writes down that the runs take from the subscription again; what is left of the dead letters is said
     with it."""
-    left = side.figures.messages if side.figures else 0
     columns = {"hold": HoldState.ENDING} | ({"problem": HOLD_OVER(n=left)} if left else {})
     with transaction.atomic():
         if not job.renew(timezone.now(), **columns):
@@ -213,11 +200,11 @@ def _move_behind(setting: LaunchSetting, broker: Management) -> None:
         log.warning("nothing moved behind", setting=setting.key, reason=str(error))
 
 
-def _side(setting: LaunchSetting, broker: Management) -> _Side:
+def _left_beside(setting: LaunchSetting, broker: Management) -> int:
     try:
-        return _Side(_figures(setting, ahead_queue(setting.key), broker))
+        return _figures(setting, ahead_queue(setting.key), broker).messages
     except AddressUnknown:
-        return _Side(None)
+        return 0
 
 
 def _figures(setting: LaunchSetting, queue: str, broker: Management) -> QueueFigures:
