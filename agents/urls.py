@@ -1,7 +1,6 @@
 """Addresses of this app: its pages, which `register` adds, and its routes under /api/v1/."""
 
 from django.urls import URLPattern, URLResolver, path
-from django.utils.translation import gettext_lazy as _
 from rest_framework.routers import SimpleRouter
 
 from agents.acknowledgements.operations import Commit, RollBack
@@ -28,23 +27,10 @@ from agents.settings.operations import (
     StopSetting,
 )
 from console.operations.web import add_operations
-from console.ui.page import Tab, add_page, add_tab, register_panel
+from console.ui.page import add_page, register_panel
 
 
 def register() -> None:
-    add_tab(
-        Tab(
-            "destinations",
-            _("Destinations"),
-            "admin:agents_destination_changelist",
-            30,
-            "agents.view_destination",
-        )
-    )
-    add_tab(Tab("servers", _("Servers"), "admin:servers", 40, servers.VIEW))
-    add_tab(Tab("groups", _("Groups"), "admin:groups", 25, groups.VIEW))
-    add_tab(Tab("activations", _("Activations"), "admin:activations", 50, activations.VIEW))
-    add_tab(Tab("trips", _("Trips"), "admin:trips", 55, trips.VIEW))
     add_page("settings/<slug:key>/", settings.setting_page, "setting")
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
     add_page("previews/pool/<int:pk>/", pool_agents.pool_preview, "pool_preview")

@@ -1,6 +1,5 @@
 """Addresses of this app: its pages and panels, which `register` adds, and its routes under /api/v1/."""
 
-from django.utils.translation import gettext_lazy as _
 from rest_framework.routers import SimpleRouter
 
 from alerts.api.alerts import AlertViewSet
@@ -10,11 +9,10 @@ from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.pages import alerts, notices
 from console.audit.refusals import audited
 from console.operations.web import add_operations
-from console.ui.page import Tab, add_page, add_tab, register_panel
+from console.ui.page import add_page, register_panel
 
 
 def register() -> None:
-    add_tab(Tab("alerts", _("Alerts"), "admin:alerts", 15, alerts.VIEW, badge=alerts.badge))
     add_page("alerts/", alerts.alert_list, "alerts")
     add_page("alerts/<int:pk>/", alerts.alert_page, "alert")
     add_page(

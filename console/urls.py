@@ -1,13 +1,12 @@
 """Pages of this app and its routes under /api/v1/."""
 
 from django.urls import path
-from django.utils.translation import gettext_lazy as _
 
 from console.audit import web as audit
 from console.audit.api import Audit
 from console.operations.web import add_operations
 from console.tokens.operations import ApiTokens, RevokeToken
-from console.ui.page import Tab, add_page, add_tab
+from console.ui.page import add_page
 
 urlpatterns = [
     path("audit/", Audit.as_view(), name="audit"),
@@ -17,6 +16,5 @@ urlpatterns = [
 
 
 def register() -> None:
-    add_tab(Tab("audit", _("Audit"), "admin:audit", 75, audit.VIEW))
     add_page("audit/", audit.audit_page, "audit")
     add_operations(RevokeToken)

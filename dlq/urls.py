@@ -3,15 +3,13 @@
 from typing import Any
 
 from django.urls import path
-from django.utils.translation import gettext_lazy as _
 from rest_framework.routers import SimpleRouter
 
 from agents.hooks import trip_takers
-from agents.pools.rights import may_anywhere
 from console.audit.refusals import LOOKS_BESIDE_FILES, add_audited_page, audited
 from console.operations.web import add_operations
-from console.ui.page import Tab, View, add_page, add_tab, register_panel
-from dlq import rights, saved_filters
+from console.ui.page import View, add_page, register_panel
+from dlq import saved_filters
 from dlq.annotations import AddNote, EndTaking, HandOver, MuteLetters, Take, Unmute
 from dlq.api.annotations import Faults, Notes, Takings
 from dlq.api.dead_letters import Letters, OneLetter
@@ -80,16 +78,6 @@ PAGES: tuple[tuple[str, View, str] | tuple[str, View, str, str], ...] = (
 
 
 def register() -> None:
-    add_tab(
-        Tab(
-            "dead_letters",
-            _("Dead letters"),
-            "admin:dead_letters",
-            50,
-            allowed=lambda user: may_anywhere(user, rights.SEE),
-        )
-    )
-    add_tab(Tab("replays", _("Replays"), "admin:replays", 70, rights.SEE_REPLAYS))
     for page in PAGES:
         add_audited_page(*page)
     exports = audited(EXPORT, LOOKS_BESIDE_FILES)(export.export_page)

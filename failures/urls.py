@@ -1,12 +1,11 @@
 """Addresses of this app: its pages and panels, which `register` adds, and its routes under /api/v1/."""
 
 from django.urls import path
-from django.utils.translation import gettext_lazy as _
 from rest_framework.routers import SimpleRouter
 
 from console.audit.refusals import LOOKS_BESIDE_FILES, audited
 from console.operations.web import add_operations
-from console.ui.page import Tab, add_page, add_tab, register_panel
+from console.ui.page import add_page, register_panel
 from failures.api.fingerprints import FingerprintViewSet
 from failures.api.intake import RecordIntake
 from failures.api.protocols import ExportProtocols, OneProtocol, ProtocolList
@@ -14,11 +13,10 @@ from failures.error_groups.operations import FINGERPRINT_OPERATIONS
 from failures.pages.breaker import breaker_panel, trip_panel
 from failures.pages.difference import difference_panel
 from failures.pages.fingerprint import fingerprint_page
-from failures.pages.fingerprints import VIEW as VIEW_FINGERPRINTS
 from failures.pages.fingerprints import fingerprint_list
 from failures.pages.groups import activation_panel, failures_of_server, latest_of_server, setting_panel
 from failures.pages.protocol import protocol_page
-from failures.pages.protocols import VIEW, export_page, protocol_list, protocol_news
+from failures.pages.protocols import export_page, protocol_list, protocol_news
 from failures.pages.reports import server_panel
 from failures.pages.what_if import what_if_page, what_if_panel
 from failures.protocols.exporting import EXPORT
@@ -27,8 +25,6 @@ from failures.saved_filters import pages as saved_filter_pages
 
 
 def register() -> None:
-    add_tab(Tab("protocols", _("Protocols"), "admin:protocols", 60, VIEW))
-    add_tab(Tab("fingerprints", _("Fingerprints"), "admin:fingerprints", 62, VIEW_FINGERPRINTS))
     add_page("fingerprints/", fingerprint_list, "fingerprints")
     add_page("fingerprint/", fingerprint_page, "fingerprint")
     add_operations(*FINGERPRINT_OPERATIONS)

@@ -1,21 +1,19 @@
 """Addresses of this app: its pages and panels, which `register` adds, and its routes under /api/v1/."""
 
 from django.urls import path
-from django.utils.translation import gettext_lazy as _
 from rest_framework.routers import SimpleRouter
 
 from console.operations.web import add_operations
-from console.ui.page import Tab, add_page, add_tab, register_panel
+from console.ui.page import add_page, register_panel
 from insights.api import Insights, PipelineRunViewSet, views
 from insights.pages.insights import insight_table, insights_page
 from insights.pages.panel import insight_panel
-from insights.pages.run import VIEW, run_bar, run_page
+from insights.pages.run import run_bar, run_page
 from insights.runs.operations import PIPELINE_OPERATIONS
 
 
 def register() -> None:
     add_operations(*PIPELINE_OPERATIONS)
-    add_tab(Tab("insights", _("Insights"), "admin:insights", 64, VIEW))
     add_page("insights/", insights_page, "insights")
     add_page("insights/run-bar/", run_bar, "insights_run_bar")
     add_page("insights/runs/<uuid:pk>/", run_page, "pipeline_run")

@@ -4,8 +4,6 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, include, path, re_path
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 import agents.urls
@@ -16,21 +14,21 @@ import failures.urls
 import insights.urls
 import retention.pages
 from console.rest.errors import unknown_address
-from console.ui.page import Tab, add_page, add_tab
+from console.ui.page import add_page, set_navigation
 from ma_site.health import health
+from ma_site.navigation import NAVIGATION
 from ma_site.pages import overview
-from ma_site.pages.health import VIEW as HEALTH
+from ma_site.pages.glossary import glossary
 from ma_site.pages.health import health_page
+from ma_site.pages.search import search
 
 
 def register() -> None:
-    add_tab(Tab("overview", _("Overview"), "admin:index", 10))
-    add_tab(Tab("settings", _("Settings"), "admin:settings", 20, overview.VIEW))
-    add_tab(Tab("health", _("Health"), "admin:health", 80, HEALTH))
-    add_tab(Tab("docs", _("API"), "docs", 90))
-    add_tab(Tab("records", pgettext_lazy("a tab", "Administration"), "admin:records", 100, apart=True))
+    set_navigation(NAVIGATION)
     add_page("settings/", overview.setting_list, "settings")
     add_page("health/", health_page, "health")
+    add_page("glossary/", glossary, "glossary")
+    add_page("search/", search, "search")
 
 
 # -- registers every page and form of the site, once ---------------------------------------------------------

@@ -82,7 +82,7 @@ def retention_page(request: HttpRequest) -> HttpResponseBase:
         request,
         "retention/retention.html",
         title=_("Retention"),
-        section="health",
+        section="retention",
         crumbs=[(_("Health"), link("health"))],
         sentences=rule_sentences(),
         ages=ages(),

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from console.reasons import Reason
 from console.ui import amounts
-from console.ui.page import tabs_for
+from console.ui.page import TabGroup, navigation_for
 from console.ui.text import visible_html
 
 register = template.Library()
@@ -140,10 +140,25 @@ def console_nav(context: template.Context) -> dict[str, Any]:
     """The current tab is the page's own section, on the admin's own lists the one whose address begins this
     one."""
     request: HttpRequest = context["request"]
-    tabs = tabs_for(request)
+    entries = [
+        (entry, entry.tabs if isinstance(entry, TabGroup) else (entry,))
+        for entry in navigation_for(request.user)
+    ]
+    tabs = [tab for _entry, inside in entries for tab in inside]
     section = context.get("section", "")
     if not section:
-        inside = [tab for tab in tabs if tab.url != "/" and request.path.startswith(tab.url)]
-        section = inside[0].section if inside else ""
-    badges = [tab.badge(request) if tab.badge else "" for tab in tabs]
-    return {"tabs": list(zip(tabs, badges, strict=True)), "section": section}
+        here = [tab.section for tab in tabs if tab.url != "/" and request.path.startswith(tab.url)]
+        section = next(iter(here), "")
+    badges = {tab.section: tab.badge(request) for tab in tabs if tab.badge}
+    return {
+        "entries": [
+            {
+                "label": entry.label,
+                "grouped": isinstance(entry, TabGroup),
+                "tabs": [(tab, badges.get(tab.section, "")) for tab in inside],
+                "current": any(tab.section == section for tab in inside),
+            }
+            for entry, inside in entries
+        ],
+        "section": section,
+    }

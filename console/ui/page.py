@@ -1,8 +1,8 @@
 """The consoles of the site: pages that are no list of rows of the admin, and panels on pages of lower
 apps. Higher apps register theirs here."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Literal, TypedDict, get_args
 from urllib.parse import urlencode
@@ -22,16 +22,14 @@ View = Callable[..., HttpResponseBase]
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One entry of the navigation; `page(section=…)` marks the current one. `apart`: at the end. `allowed`:
-    asked about the person where a permission is not all that lets them in. `badge(request)`: a short text
-    beside the label, empty for none; it is asked for on every page."""
+    """One entry of the navigation; `page(section=…)` marks the current one. `allowed`: asked about the
+    person where a permission is not all that lets them in. `badge(request)`: a short text beside the label,
+    empty for none; it is asked for on every page."""
 
     section: str
     label: Text
     url_name: str
-    order: int
     permission: str = ""
-    apart: bool = False
     allowed: Callable[[Any], bool] | None = None
     badge: Callable[[HttpRequest], str] | None = None
 
@@ -45,17 +43,34 @@ class Tab:
         return reverse(self.url_name)
 
 
-_tabs: dict[str, Tab] = {}
+@dataclass(frozen=True, slots=True)
+class TabGroup:
+    """Tabs that open under one label. Where a person may see one of them, it stands alone."""
+
+    label: Text
+    tabs: tuple[Tab, ...]
+
+
+Navigation = Sequence[Tab | TabGroup]
+
+_navigation: list[Tab | TabGroup] = []
 _views: list[tuple[str, View, str]] = []
 
 
-def add_tab(tab: Tab) -> None:
-    _tabs[tab.section] = tab
+def set_navigation(entries: Navigation) -> None:
+    _navigation[:] = entries
 
 
-def tabs_for(request: HttpRequest) -> list[Tab]:
+def navigation_for(user: Any) -> list[Tab | TabGroup]:
     """The navigation of this person: what they may not see is left out."""
-    return sorted((tab for tab in _tabs.values() if tab.is_for(request.user)), key=lambda tab: tab.order)
+    return [entry for each in _navigation if (entry := _seen_by(user, each))]
+
+
+def _seen_by(user: Any, entry: Tab | TabGroup) -> Tab | TabGroup | None:
+    if isinstance(entry, Tab):
+        return entry if entry.is_for(user) else None
+    tabs = tuple(tab for tab in entry.tabs if tab.is_for(user))
+    return replace(entry, tabs=tabs) if len(tabs) > 1 else next(iter(tabs), None)
 
 
 def add_page(route: str, view: View, name: str) -> None:

@@ -90,7 +90,7 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
     return page(
         request,
         "dlq/groups.html",
-        section="dead_letters",
+        section="dead_letters" if key else "messages",
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         key=key,
         kind=kind,

@@ -121,7 +121,7 @@ def _page(request: HttpRequest, setting: LaunchSetting | None, key: str) -> Http
         request,
         "dlq/trash.html",
         title=_("The bin"),
-        section="dead_letters",
+        section="trash",
         crumbs=[(_("Dead letters"), link("dead_letters")), *([(_("The bin"), link("bin"))] if key else [])],
         key=key,
         setting=setting,

@@ -148,7 +148,13 @@
     }
 
     function search() {
-        const field = document.querySelector("[role=search] input:not([type=hidden]), [role=search] select");
+        const field = document.querySelector("#header [role=search] input");
+        if (field) field.focus();
+        return Boolean(field);
+    }
+
+    function filter() {
+        const field = document.querySelector("#content-start [role=search] input:not([type=hidden]), #content-start [role=search] select");
         const folded = field && field.closest("details");
         if (folded) folded.open = true;
         if (field) field.focus();
@@ -162,6 +168,23 @@
         return true;
     }
 
+    function choosePanel(tab) {
+        tab.closest("[role=tablist]").querySelectorAll("[role=tab]").forEach(function (each) {
+            const chosen = each === tab;
+            const panel = document.getElementById(each.getAttribute("aria-controls"));
+            each.setAttribute("aria-selected", chosen ? "true" : "false");
+            each.tabIndex = chosen ? 0 : -1;
+            panel.hidden = !chosen;
+            if (chosen) htmx.trigger(panel, "shown");
+        });
+        tab.focus();
+    }
+
+    function otherPanel(tab) {
+        const tabs = Array.from(tab.closest("[role=tablist]").querySelectorAll("[role=tab]"));
+        choosePanel(tabs[(tabs.indexOf(tab) + 1) % tabs.length]);
+    }
+
     function follow(key) {
         const target = document.querySelector("[data-key='" + key + "']");
         if (target) target.click();
@@ -171,6 +194,7 @@
     function press(key) {
         if (key === "?") return help();
         if (key === "/") return search();
+        if (key === "f") return filter();
         if (key === "x") return tick();
         if ((key === "j" || key === "k") && rows().length) return go(key === "j" ? 1 : -1);
         return /^[a-z]$/.test(key) && follow(key);
@@ -183,7 +207,14 @@
         if (press(event.key)) event.preventDefault();
     });
 
+    document.addEventListener("keydown", function (event) {
+        const moves = event.key === "ArrowRight" || event.key === "ArrowLeft"; // of two panels the other one
+        if (moves && event.target.matches("[role=tab]")) otherPanel(event.target);
+    });
+
     document.addEventListener("click", function (event) {
+        const tab = event.target.closest("[role=tab]");
+        if (tab) choosePanel(tab);
         const button = event.target.closest("[data-copy], [data-forget], [data-keys], [data-close]");
         if (!button) return;
         if (button.hasAttribute("data-copy")) copy(button);

@@ -51,6 +51,18 @@
             showPause();
         }
     });
+    // A menu closes by Escape, which gives the focus back to its label, and by a click anywhere else.
+    document.addEventListener("click", function (event) {
+        document.querySelectorAll("[data-menu][open]").forEach(function (menu) { if (!menu.contains(event.target)) menu.open = false; });
+    });
+    document.addEventListener("keydown", function (event) {
+        if (event.key !== "Escape") return;
+        document.querySelectorAll("[data-menu][open]").forEach(function (menu) {
+            const inside = menu.contains(document.activeElement);
+            menu.open = false;
+            if (inside) menu.querySelector("summary").focus();
+        });
+    });
     document.addEventListener("change", function (event) {
         if (event.target.matches("[data-choose-all]")) choose(event.target);
     });
@@ -60,7 +72,17 @@
         const polled = event.detail.elt.hasAttribute("data-poll");
         if (polled && (document.hidden || paused() || reading(event.detail.elt))) event.preventDefault();
     });
-    document.addEventListener("htmx:afterSwap", function () { localTimes(document); showPause(); });
-    document.addEventListener("DOMContentLoaded", function () { localTimes(document); showPause(); });
+    // What scrolls can be scrolled by keys, also where nothing in it takes the focus.
+    function reachable() {
+        document.querySelectorAll(".scroll").forEach(function (box) {
+            if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; else box.removeAttribute("tabindex");
+        });
+    }
+
+    function prepare() { localTimes(document); showPause(); reachable(); }
+
+    document.addEventListener("htmx:afterSwap", prepare);
+    document.addEventListener("DOMContentLoaded", prepare);
+    window.addEventListener("resize", reachable);
     localTimes(document);
 })();

@@ -106,6 +106,12 @@ class Browser:
             "POST", f"{self._session}/execute/sync", {"script": script, "args": list(arguments)}
         )
 
+    def run_until_done(self, script: str, *arguments: Any) -> Any:
+        """The last of the script's own arguments is a function, to be called with what it found."""
+        return self._call(
+            "POST", f"{self._session}/execute/async", {"script": script, "args": list(arguments)}
+        )
+
     def find(self, selector: str) -> str:
         answer = self._call("POST", f"{self._session}/element", {"using": "css selector", "value": selector})
         return str(answer[ELEMENT])

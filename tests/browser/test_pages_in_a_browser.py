@@ -116,38 +116,65 @@ def test_static_files_are_served_to_the_browser(live_server: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("width", [pytest.param(1400, marks=pytest.mark.night), 1280])
-@pytest.mark.parametrize("language", ["en", "ru"])
-def test_the_navigation_is_one_row_on_a_usual_screen(
-    live_server: Any, world: World, opened: Callable[..., Browser], language: str, width: int
-) -> None:
-    browser = opened("chief", width=width, height=900)
-    browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
-    browser.open(f"{live_server.url}/")
-    tops = (
-        "return [...document.querySelectorAll('.console-nav li')].map(entry => "
-        "[entry.innerText, entry.offsetTop])"
-    )
-    entries = browser.run(tops)
-    assert len(entries) > 10
-    assert len({top for _, top in entries}) == 1, entries
+ENTRIES = "return [...document.querySelectorAll('.console-nav > ul > li')].map(entry => entry.offsetTop)"
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])
-def test_no_entry_of_the_navigation_is_alone_in_its_row(
+def test_the_navigation_is_one_row_down_to_a_tablet(
     live_server: Any, world: World, opened: Callable[..., Browser], language: str
 ) -> None:
-    browser = opened("chief", width=1279, height=900)
+    browser = opened("chief", width=1400, height=900)
     browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
     browser.open(f"{live_server.url}/")
-    for width in (1279, 1200, 1100, 1000, 900, 800):
+    for width, rows in ((1400, 1), (1280, 1), (1000, 1), (390, 3)):
         browser.narrow(width, 900)
-        tops = browser.run(
-            "return [...document.querySelectorAll('.console-nav li')].map(entry => entry.offsetTop)"
-        )
-        rows = [tops.count(top) for top in sorted(set(tops))]
-        assert len(tops) > 10 and min(rows) > 1, (width, rows)
+        tops = browser.run(ENTRIES)
+        assert len(tops) == 8
+        assert len(set(tops)) <= rows, (width, tops)
         assert browser.run("return document.documentElement.scrollWidth - window.innerWidth") <= 0
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_menu_shows_its_entries_and_closes_by_escape(
+    live_server: Any, world: World, opened: Callable[..., Browser], width: int
+) -> None:
+    inside = (
+        "return [...document.querySelectorAll(arguments[0] + ' a, ' + arguments[0] + ' button')]"
+        ".filter(each => each.checkVisibility()).map(each => each.getBoundingClientRect())"
+        ".map(box => [box.left, box.right])"
+    )
+    escape = (
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))"
+    )
+    browser = opened("chief", width=1400, height=900)
+    browser.open(f"{live_server.url}/")
+    browser.narrow(width, 900)
+    for menu in (".console-nav li:last-of-type > details", "#user-tools"):
+        browser.run("document.querySelector(arguments[0] + ' > summary').focus()", menu)
+        browser.run("document.activeElement.click()")
+        boxes = browser.run(inside, menu)
+        assert len(boxes) > 2
+        assert all(left >= 0 and right <= width for left, right in boxes), boxes
+        browser.run(escape)
+        assert not browser.run("return document.querySelector(arguments[0]).open", menu)
+        assert browser.run("return document.activeElement.tagName") == "SUMMARY"
+
+
+def test_keys_lead_to_the_search_the_filter_and_the_glossary(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    press = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))"
+    browser = opened("chief", width=1400, height=900)
+    browser.open(f"{live_server.url}/protocols/")
+    browser.run(press, "/")
+    assert browser.run("return document.activeElement.name") == "q"
+    browser.run("document.activeElement.blur()")
+    browser.run(press, "f")
+    assert browser.run("return Boolean(document.activeElement.closest('#content-start form[role=search]'))")
+    browser.run("document.activeElement.blur()")
+    browser.run(press, "?")
+    browser.click("#tab-glossary")
+    wait_for(lambda: "quorum" in browser.run("return document.querySelector('#panel-glossary').innerText"))
 
 
 def test_on_a_narrow_screen_an_alert_keeps_the_link_to_what_it_is_about(

@@ -15,7 +15,7 @@ from tests.web.trouble_rows import make_trouble
 TOO_WIDE = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 # Numbers, buttons and tools of the header that lie beyond the edge, or under something else.
 HIDDEN = """
-const CHECKED = '.bars .n, .actions .btn, .form-row textarea, #user-tools a, #user-tools button';
+const CHECKED = '.bars .n, .actions .btn, .form-row textarea, #user-tools summary, .find input';
 const edge = document.documentElement.clientWidth;
 const found = [];
 for (const each of document.querySelectorAll(CHECKED)) {

@@ -221,7 +221,7 @@ def _page(request: HttpRequest, key: str, head: dict[str, Any], listed: "Listed"
     return page(
         request,
         "dlq/dead_letters.html",
-        section="dead_letters",
+        section="dead_letters" if key else "messages",
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         key=key,
         tabs=tabs(key, None, listed.query),

@@ -1,0 +1,68 @@
+"""The navigation of the site: its entries in their order, and who sees them."""
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+from agents.pages import activations, groups, servers, trips
+from agents.pools.rights import may_anywhere
+from alerts.pages import alerts
+from console.audit import web as audit
+from console.ui.page import Tab, TabGroup
+from dlq import rights
+from failures.pages import fingerprints, protocols
+from insights.pages import run
+from ma_site.pages import health, overview
+from retention import pages as retention
+
+
+def _sees_dead_letters(user: object) -> bool:
+    return may_anywhere(user, rights.SEE)
+
+
+NAVIGATION = (
+    Tab("overview", _("Overview"), "admin:index"),
+    Tab("alerts", _("Alerts"), "admin:alerts", alerts.VIEW, badge=alerts.badge),
+    TabGroup(
+        _("Dead letters"),
+        (
+            Tab("dead_letters", _("Queues"), "admin:dead_letters", allowed=_sees_dead_letters),
+            Tab("messages", _("Messages"), "admin:all_dead_letters", allowed=_sees_dead_letters),
+            Tab("replays", _("Replays"), "admin:replays", rights.SEE_REPLAYS),
+            Tab("trash", _("Trash"), "admin:bin", allowed=_sees_dead_letters),
+        ),
+    ),
+    TabGroup(
+        _("Failures"),
+        (
+            Tab("fingerprints", _("Error groups"), "admin:fingerprints", fingerprints.VIEW),
+            Tab("protocols", _("Failure protocols"), "admin:protocols", protocols.VIEW),
+            Tab("trips", _("Breaker trips"), "admin:trips", trips.VIEW),
+        ),
+    ),
+    TabGroup(
+        _("Settings"),
+        (
+            Tab("settings", _("Launch settings"), "admin:settings", overview.VIEW),
+            Tab("groups", _("Groups"), "admin:groups", groups.VIEW),
+            Tab(
+                "destinations",
+                _("Destinations"),
+                "admin:agents_destination_changelist",
+                "agents.view_destination",
+            ),
+            Tab("activations", _("Activations"), "admin:activations", activations.VIEW),
+        ),
+    ),
+    Tab("servers", _("Servers"), "admin:servers", servers.VIEW),
+    Tab("insights", _("Insights"), "admin:insights", run.VIEW),
+    TabGroup(
+        _("System"),
+        (
+            Tab("health", _("Health"), "admin:health", health.VIEW),
+            Tab("retention", _("Retention"), "admin:retention", retention.VIEW),
+            Tab("audit", _("Audit log"), "admin:audit", audit.VIEW),
+            Tab("docs", _("REST API"), "docs"),
+            Tab("records", pgettext_lazy("a tab", "Administration"), "admin:records"),
+        ),
+    ),
+)

@@ -1,0 +1,90 @@
+"""The words of the product, one sentence each. The help of every page shows them as its second tab."""
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
+
+from console.ui.page import page
+
+TERMS = (
+    (
+        _("Launch setting"),
+        _("Which agent processes the messages of which destination, on which servers, and when."),
+    ),
+    (
+        _("Destination"),
+        _("An address of the broker. Every setting that receives from it gets a copy of each message."),
+    ),
+    (
+        _("Subscription"),
+        _("The queue of one setting on the broker. Messages wait there until an agent processes them."),
+    ),
+    (_("Server, KMA"), _("A host with a KMA: the agent container that takes messages and runs agents.")),
+    (_("Activation"), _("The time from one start of a setting to its end, over all its servers.")),
+    (_("Instance"), _("A setting at work on one server, with counts of its own.")),
+    (_("Group run"), _("One pass of a scheduled group: its members run one after the other.")),
+    (
+        _("Heartbeat"),
+        _("A report that a KMA sends every few seconds. A server without it is not responding."),
+    ),
+    (
+        _("Cordon, drain"),
+        _("A cordoned server gets nothing new. A drained server also finishes and hands over what it runs."),
+    ),
+    (_("Failure protocol"), _("The record of one failed attempt: error, code location, message, server.")),
+    (
+        _("Error group, fingerprint"),
+        _("Failures with the same error at the same location. The fingerprint is the id of the group."),
+    ),
+    (_("Known error"), _("An error group that someone has marked as known. It raises no alert for a time.")),
+    (
+        _("Breaker, trip"),
+        _(
+            "The breaker counts consecutive failures. When it trips, the setting is disabled "
+            "and its messages wait."
+        ),
+    ),
+    (
+        _("Interruption, quorum"),
+        _(
+            "An interruption stops a setting on one server. As many servers as the quorum "
+            "requires make a trip."
+        ),
+    ),
+    (
+        _("Dead letters"),
+        _(
+            "Messages without an attempt left. The broker keeps them in the dead-letter "
+            "queue of their setting."
+        ),
+    ),
+    (_("Case file"), _("Everything known about one message: attempts, failures, replays, edits.")),
+    (_("Replay"), _("Moves dead letters back into the subscription of exactly the setting that failed.")),
+    (
+        _("Pre-flight"),
+        _("Shows what a replay will do before it starts: target, selection, skipped messages, warnings."),
+    ),
+    (_("Ladder"), _("Replays one message first, then more and more, and stops when too many fail again.")),
+    (_("Second person"), _("Someone other than the requester who approves a large replay.")),
+    (
+        _("Redirect, discard, trash"),
+        _(
+            "Redirect moves a message to another setting or destination. Discard moves it to "
+            "the trash, where it can be restored for a time."
+        ),
+    ),
+    (_("Spool"), _("The disk buffer of a KMA. Reports stay there until the MA has stored them.")),
+    (
+        _("Epoch, lease"),
+        _("The epoch is the number of a start. The lease is how long a server may work without the MA."),
+    ),
+    (
+        _("Archive, pipeline, insights"),
+        _("The pipeline moves history into the archive and computes the trends that Insights shows."),
+    ),
+)
+
+
+@require_safe
+def glossary(request: HttpRequest) -> HttpResponseBase:
+    return page(request, "ma_site/glossary.html", title=_("Glossary"), section="glossary", terms=TERMS)

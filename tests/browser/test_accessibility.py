@@ -1,0 +1,80 @@
+"""axe finds nothing critical and nothing serious on any page, and the console of the browser stays empty.
+
+`tests/browser/axe/` is axe-core as its makers publish it (MPL 2.0).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from tests.browser.driver import Browser
+from tests.web.factories import World
+from tests.web.pages import every_page
+
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+CHECK = """
+const [tags, done] = arguments;
+axe.run({exclude: [['#swagger-ui']]}, {runOnly: tags, resultTypes: ['violations']}).then(result => done(
+    result.violations.filter(each => ['critical', 'serious'].includes(each.impact)).flatMap(each =>
+        each.nodes.map(node => each.id + ': ' + node.target + ' ' + node.html.slice(0, 150)))
+), error => done(['axe: ' + error]));
+"""
+# Parts of a page, which never stand alone.
+FRAGMENTS = ("preview",)
+OPEN_MENU = "document.querySelector('[data-menu]').open = true"
+OPEN_HELP = "document.getElementById('keys').showModal()"
+
+
+def findings(browser: Browser) -> list[str]:
+    found = [entry["message"] for entry in browser.log() if entry["level"] == "SEVERE"]
+    browser.run(AXE + "; window.axe = axe;")
+    found += browser.run_until_done(CHECK, TAGS)
+    browser.log()  # axe measures forms with inline styles, which the policy refuses
+    return found
+
+
+CASES = [
+    ("light", 1400, "en", ()),
+    ("dark", 390, "ru", ()),
+    ("light", 390, "en", pytest.mark.night),
+    ("dark", 1400, "en", pytest.mark.night),
+    ("light", 1400, "ru", pytest.mark.night),
+    ("light", 390, "ru", pytest.mark.night),
+    ("dark", 390, "en", pytest.mark.night),
+    ("dark", 1400, "ru", pytest.mark.night),
+]
+
+
+@pytest.mark.parametrize(
+    ("theme", "width", "language"),
+    [pytest.param(theme, width, language, marks=marks) for theme, width, language, marks in CASES],
+)
+def test_axe_finds_nothing_serious_on_any_page(
+    live_server: Any,
+    world: World,
+    opened: Callable[..., Browser],
+    theme: str,
+    width: int,
+    language: str,
+) -> None:
+    browser = opened("chief", width=1400, height=900)
+    browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+    browser.run("localStorage.setItem('theme', arguments[0]); localStorage.setItem('ma.paused', '1')", theme)
+    browser.narrow(width, 900)
+    found = {}
+    for name, path in every_page(world).items():
+        if name in FRAGMENTS:
+            continue
+        browser.open(live_server.url + path)
+        if name == "overview":
+            browser.run(OPEN_MENU)
+            if menu := findings(browser):
+                found["an open menu"] = menu
+            browser.run(OPEN_HELP)
+        if trouble := findings(browser):
+            found[name] = trouble
+    assert not found, "\n".join(f"{name}: {each}" for name, all in found.items() for each in all)
