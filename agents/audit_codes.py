@@ -26,12 +26,12 @@ text.COUNTS.declare(
 text.DETAILS.declare(
     {
         "added": _("added"),
-        "allows": _("allows"),
+        "allows": _("allowed agents"),
         "group": _("group"),
         "member": _("member"),
         "members": _("members"),
         "message": _("message"),
-        "missed": _("missed windows"),
+        "missed": _("missed runs"),
         "removed": _("removed"),
         "schedule": _("schedule"),
         "ticket": _("ticket"),
@@ -39,7 +39,7 @@ text.DETAILS.declare(
     }
 )
 text.VALUES.declare(
-    {"allows": {"every": _("every agent of its servers"), "listed": _("only the listed agents")}}
+    {"allows": {"every": _("all agents of its servers"), "listed": _("only the listed agents")}}
 )
 
 
@@ -50,12 +50,12 @@ def _scheduled(owner: LaunchSetting | ScheduledGroup) -> dict[str, Any]:
 
 
 def _allowed(agents: Any) -> text.Text:
-    return _("every agent of its servers") if agents is None else agents or _("no agent")
+    return _("all agents of its servers") if agents is None else agents or _("no agent")
 
 
 SCHEDULE_WORDS = {"missed": lambda value: dict(Missed.choices).get(str(value), "—")}
 RowKind("destination", Destination, _("Destinations"), about=("name",))
-RowKind("grant", PoolGrant, _("Rights in pools"), page="agents_poolgrant_change", about=("pool", "group"))
+RowKind("grant", PoolGrant, _("Pool permissions"), page="agents_poolgrant_change", about=("pool", "group"))
 RowKind("group", ScheduledGroup, _("Groups"), key="name", removed_by="group.delete",
         many={"members": ("setting__key",)}, more=_scheduled, words=SCHEDULE_WORDS)  # fmt: skip
 RowKind("pool", Pool, _("Pools"), key="name", many={"servers": ("name",)}, words={"allowed_agents": _allowed})

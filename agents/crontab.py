@@ -63,7 +63,7 @@ def check_crontab(value: str) -> None:
 
 def check_time_zone(value: str) -> None:
     if value not in time_zones():
-        text = _("There is no time zone “%(name)s”. Write it as in Europe/Berlin, or UTC.")
+        text = _("Unknown time zone “%(name)s”. Use a name such as Europe/Berlin or UTC.")
         raise ValidationError(text, code="unknown_time_zone", params={"name": value})
 
 
@@ -77,17 +77,18 @@ def _parsed(crontab: str) -> CronSim:
     """Begins now: what a crontab means does not depend on it."""
     if len(crontab.split()) != 5:
         text = _(
-            "Five fields are needed: minute, hour, day of month, month, day of week; for example 30 2 * * *."
+            "A crontab needs five fields: minute, hour, day of month, month, day of week; for "
+            "example 30 2 * * *."
         )
         raise ValidationError(text, code="crontab_fields")
     try:
         return CronSim(crontab, datetime.now(UTC))
     except ValueError as error:  # of int(), above 4300 digits
-        raise ValidationError(_("This is no crontab: a number in it is too long."), code="crontab") from error
+        raise ValidationError(_("Invalid crontab: a number in it is too long."), code="crontab") from error
     except CronSimError as error:
         if str(error) == "Bad day-of-month" and _days_alone_are_fine(crontab):
             raise _never(crontab) from error
-        text = _("This is no crontab: the field %(field)s cannot be read.")
+        text = _("Invalid crontab: the field “%(field)s” is invalid.")
         raise ValidationError(text, code="crontab", params={"field": _field_name(str(error))}) from error
 
 
@@ -101,7 +102,7 @@ def _days_alone_are_fine(crontab: str) -> bool:
 
 
 def _never(crontab: str) -> ValidationError:
-    text = _("“%(crontab)s” never comes: there is no such day.")
+    text = _("“%(crontab)s” never runs: no calendar day matches it.")
     return ValidationError(text, code="crontab_never", params={"crontab": crontab})
 
 

@@ -77,13 +77,12 @@ class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
                     "close_after_seconds",
                 ),
                 "description": gettext_lazy(
-                    "Without a pool it holds for the whole site. An empty field: as the rule of the site "
-                    "says, else as "
-                    "built in."
+                    "Without a pool, the rule applies to the whole site. An empty field uses the site "
+                    "rule or, without one, the built-in value."
                 ),
             },
         ),
-        (gettext_lazy("Built in"), {"fields": ("built_in",)}),
+        (gettext_lazy("Built-in values"), {"fields": ("built_in",)}),
     )
 
     @admin.display(description=gettext_lazy("kind"), ordering="kind")
@@ -91,7 +90,7 @@ class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
         kind = kind_of(obj.kind)
         return str(kind.label) if kind else obj.kind
 
-    @admin.display(description=gettext_lazy("Bounds"))
+    @admin.display(description=gettext_lazy("Rules and thresholds"))
     def built_in(self, obj: AlertRule | None) -> SafeString:
         rows = [(kind.label, defaults_of(kind)) for kind in every_kind()]
         return format_html_join("", "<p>{}: {}</p>", rows)
@@ -112,18 +111,17 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("setting", "pool"),
                 "description": gettext_lazy(
-                    "Of one setting, or of every setting of a pool: choose one of the two."
+                    "Applies to one setting or to all settings of a pool: choose one."
                 ),
             },
         ),
         (
-            gettext_lazy("Told through"),
+            gettext_lazy("Channel"),
             {
                 "fields": ("channel", "address"),
                 "description": gettext_lazy(
-                    "An e-mail address, or the address of a webhook. The secret that signs a webhook's body "
-                    "is shown "
-                    "once, when the target is saved."
+                    "An e-mail address or a webhook URL. The secret that signs webhook bodies is shown "
+                    "once, when the recipient is saved."
                 ),
             },
         ),
@@ -158,5 +156,5 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: NoticeTarget, form: Any, change: bool) -> None:
         if secret := save_target(obj):
-            text = _("The secret that signs the webhook, shown now and never again: %(secret)s")
+            text = _("Webhook signing secret, shown only now: %(secret)s")
             messages.warning(request, text % {"secret": secret})

@@ -59,14 +59,15 @@ class SnoozeAlert(_HandlesAlert):
     inputs = {"until": Until(("1h", "4h", "1d"), required=True), "reason": REASON}
     asks = _("Snooze this alert?")
     explained = _(
-        "It stays in the list, and nobody is reminded of it. If it lasts longer, people are told again."
+        "The alert stays in the list without reminders. If the cause outlasts the snooze, "
+        "recipients are notified again."
     )
 
     @transaction.atomic
     def run(self, alert: Alert, act: Act, *, until: datetime, **inputs: Any) -> Done:
         snoozed = snooze(alert, until, act.by, act.reason, act.now)
         act.record()
-        return Done(_("Snoozed: nobody is reminded until then."), snoozed)
+        return Done(_("Snoozed: no reminders until then."), snoozed)
 
 
 class CloseAlert(_HandlesAlert):
@@ -75,7 +76,7 @@ class CloseAlert(_HandlesAlert):
     code, label, icon, quiet, inputs = "alert.close", _("Close"), "ok", True, {"reason": REASON}
     asks = _("Close this alert?")
     explained = _(
-        "It stays closed while its cause lasts. When the cause has gone and comes back, a new alert opens."
+        "The alert stays closed while its cause lasts. If the cause clears and returns, a new alert opens."
     )
 
     @transaction.atomic
@@ -88,10 +89,16 @@ class CloseAlert(_HandlesAlert):
 def snooze(alert: Alert, until: datetime, by: Any, reason: str, now: datetime) -> Alert:
     """No reminders until then; also for an alert that is snoozed already. Raises Refused."""
     if until <= now:
-        raise Refused("until_is_past", gettext("The end is in the past."), gettext("Choose a later instant."))
+        raise Refused(
+            "until_is_past",
+            gettext("The end time is invalid: it is in the past."),
+            gettext("Choose a later time."),
+        )
     if until > now + LONGEST_SNOOZE:
         raise Refused(
-            "until_is_too_far", gettext("That is too long."), gettext("Choose an end within three months.")
+            "until_is_too_far",
+            gettext("Not snoozed: the period is too long."),
+            gettext("Choose an end time within three months."),
         )
     return _change(
         alert, lambda state: snoozed(state, until), AlertStep.SNOOZED, by, reason, now, until=until
@@ -128,4 +135,6 @@ def _change(
 
 
 def _closed_already() -> Refused:
-    return Refused("alert_is_closed", gettext("It is closed already."), gettext("Nothing is to be done."))
+    return Refused(
+        "alert_is_closed", gettext("The alert is already closed."), gettext("No action is needed.")
+    )

@@ -29,7 +29,7 @@ UNREADABLE = (KeyError, TypeError, ValueError, NoReverseMatch)
 STEPS: dict[str, Text] = {
     AlertStep.OPENED: pgettext_lazy("an alert", "opened"),
     AlertStep.REPEATED: pgettext_lazy("an alert", "still open"),
-    AlertStep.REOPENED: pgettext_lazy("an alert", "came back at once"),
+    AlertStep.REOPENED: pgettext_lazy("an alert", "reopened"),
     AlertStep.SNOOZED: pgettext_lazy("an alert", "snoozed"),
     AlertStep.CLOSED: pgettext_lazy("an alert", "closed"),
 }
@@ -61,7 +61,7 @@ def says(alert: Alert) -> str:
         return one_line(alert.subject)
     if alert.subject == MORE:
         count = round(alert.value)
-        text = ngettext("and %(n)s more of this kind", "and %(n)s more of this kind", count)
+        text = ngettext("%(n)s more of this kind", "%(n)s more of this kind", count)
         return text % {"n": number(count)}
     try:
         return one_line(kind.says(alert.facts, alert.value))
@@ -130,15 +130,15 @@ def alert_email(row: AlertTransition) -> tuple[str, str]:
     alert, kind = row.alert, kind_of(row.alert.kind)
     heads = {
         AlertStep.REPEATED.value: _("Still open: %(what)s"),
-        AlertStep.CLOSED.value: _("Over: %(what)s"),
+        AlertStep.CLOSED.value: _("Resolved: %(what)s"),
     }
     head = heads.get(row.step, "%(what)s") % {"what": f"{alert_label(alert)}: {says(alert)}"}
     lines = [says(alert), "", *_facts(row, kind)]
     if row.step != AlertStep.CLOSED:
-        lines += ["", _("What to do: %(text)s") % {"text": what_to_do(alert)}]
+        lines += ["", _("Recommended action: %(text)s") % {"text": what_to_do(alert)}]
     lines += [
         "",
-        _("Look: %(url)s") % {"url": settings.MA_BASE_URL + about(alert)},
+        _("Open: %(url)s") % {"url": settings.MA_BASE_URL + about(alert)},
         _("Snooze or close: %(url)s")
         % {"url": settings.MA_BASE_URL + reverse("admin:alert", args=[alert.pk])},
     ]
@@ -157,7 +157,7 @@ def _facts(row: AlertTransition, kind: AlertKind | None) -> list[str]:
         _("Pools: %(names)s") % {"names": pools} if pools else "",
     ]
     if row.step == AlertStep.CLOSED:
-        who = row.by.get_username() if row.by else pgettext("an alert", "by itself")
+        who = row.by.get_username() if row.by else pgettext("an alert", "automatically")
         facts.append(_("Closed: %(at)s, %(who)s") % {"at": instant(row.at), "who": who})
         facts.append(_("Reason: %(reason)s") % {"reason": one_line(row.reason)} if row.reason else "")
     return [fact for fact in facts if fact]

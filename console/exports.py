@@ -84,7 +84,12 @@ class Stream:
         """Raises Refused where so many files are being made already."""
         self._places = _running
         if not self._places.acquire(blocking=False):
-            raise Refused("busy", gettext("Other exports are running: try again when they are done."))
+            raise Refused(
+                "busy",
+                gettext(
+                    "The export cannot start: other exports are running. Try again when they have finished."
+                ),
+            )
         self._on_end, self._held, self._whole = on_end, True, False
         self._pieces = self._joined(texts, begin)
         on_end(True)

@@ -44,13 +44,15 @@ class InstantField(forms.Field):
         except ValueError:
             at = None
         if at is None:
-            raise ValidationError(_("Write an instant like 2026-03-01T06:00 or 2026-03-01T06:00:00+00:00."))
+            raise ValidationError(
+                _("Enter a date and time such as 2026-03-01T06:00 or 2026-03-01T06:00:00+00:00.")
+            )
         if timezone.is_naive(at):
             at = timezone.make_aware(at)
         try:
             return at.astimezone(UTC)
         except OverflowError as error:
-            raise ValidationError(_("There is no such instant.")) from error
+            raise ValidationError(_("Invalid date.")) from error
 
     def prepare_value(self, value: Any) -> Any:
         return value
@@ -178,9 +180,9 @@ class ListFilter(django_filters.FilterSet):
             if name not in cls.base_filters:
                 continue
             if not all(value.strip() for value in values):
-                problems[name] = _("It has no value: leave it out, or say what it is to find.")
+                problems[name] = _("The value is missing: remove the parameter or enter a value.")
             elif len(values) > 1 and name not in cls.several:
-                problems[name] = _("It is there more than once; only one value can count.")
+                problems[name] = _("Specified more than once: only one value is allowed.")
         return problems
 
     @property
@@ -228,12 +230,12 @@ class SearchForm(forms.Form):
         cleaned = super().clean() or {}
         for name in self.data:
             if name not in self.fields and name not in self.filters.page_own:
-                problem = _("There is no filter “%(name)s”.") % {"name": storable(str(name))[:50]}
+                problem = _("Unknown filter parameter “%(name)s”.") % {"name": storable(str(name))[:50]}
                 self.add_error(None, ValidationError(problem))
         for low, high in self.filters.ranges:
             first, last = cleaned.get(low), cleaned.get(high)
             if first is not None and last is not None and first > last:
-                self.add_error(high, ValidationError(_("This is before the begin.")))
+                self.add_error(high, ValidationError(_("The range ends before it starts.")))
         if not self.errors:
             self.filters.asked = self.filters.meaning(cleaned)
         return cleaned

@@ -80,7 +80,7 @@ class SavedFilter(models.Model):
     )
     name = models.CharField(_("name"), max_length=100)
     query = models.TextField(_("filter"))
-    shared = models.BooleanField(_("for everybody"), default=False)
+    shared = models.BooleanField(_("shared with everyone"), default=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
 
     class Meta:

@@ -49,93 +49,106 @@ def said(value: Any) -> str:
 BROKER_LOST = Kind("run.broker_lost", _("no connection to the broker: %(detail)s"))
 AGENT_RAISED_AT_START = Kind("run.agent_raised_at_start", "%(type)s: %(text)s")
 PROCESS_ENDED_EARLY = Kind(
-    "run.process_ended_early", _("the agent's process ended (%(how)s) before it was ready")
+    "run.process_ended_early", _("the agent process ended (%(how)s) before it was ready")
 )
 ENDED_BEFORE_IT_BEGAN = Kind(
-    "run.ended_before_it_began", _("the agent's process ended before the agent had begun")
+    "run.ended_before_it_began", _("the agent process ended before the agent started")
 )
-IMPORT_TOO_SLOW = Kind("run.import_too_slow", _("the agent takes longer than %(seconds)s s to import"))
-NO_PROCESS = Kind("run.no_process", _("no process can be started: %(detail)s"))
-HANDLING_SLOW = Kind("run.handling_slow", _("a handling has taken %(seconds)s s, of at most %(limit)s s"))
-CRASHED = Kind("run.crashed", _("the run failed: %(type)s: %(text)s"))
-ENDINGS_NOT_STORED = Kind("run.endings_not_stored", _("endings could not be stored"))
+IMPORT_TOO_SLOW = Kind("run.import_too_slow", _("agent import takes longer than %(seconds)s s"))
+NO_PROCESS = Kind("run.no_process", _("cannot start a process: %(detail)s"))
+HANDLING_SLOW = Kind("run.handling_slow", _("processing has taken %(seconds)s s, the limit is %(limit)s s"))
+CRASHED = Kind("run.crashed", _("the instance failed: %(type)s: %(text)s"))
+ENDINGS_NOT_STORED = Kind("run.endings_not_stored", _("processing results could not be stored"))
 UNKNOWN_AGENT = Kind("run.unknown_agent", _("unknown agent %(agent)s; this server offers: %(offered)s"))
 OTHER_KIND = Kind(
-    "run.other_kind", _("agent %(agent)s is a %(kind)s agent here; the setting is for a %(wanted)s one")
+    "run.other_kind", _("agent %(agent)s has kind %(kind)s here; the setting requires kind %(wanted)s")
 )
-NO_CONCURRENCY = Kind("run.no_concurrency", _("concurrency is below 1"))
+NO_CONCURRENCY = Kind("run.no_concurrency", _("concurrency is less than 1"))
 WAITS_FOR_MA = Kind(
     "run.waits_for_ma",
-    _("Waits for an answer of the MA: without one it must not run here, another server may."),
+    _("Waiting for a reply from the MA. Without it the setting cannot run here: another server may run it."),
 )
-STARTED_AGAIN = Kind(
-    "run.started_again", _("run_agent failed: %(type)s; it is started again after %(seconds)s s")
-)
+STARTED_AGAIN = Kind("run.started_again", _("run_agent failed: %(type)s; it restarts in %(seconds)s s"))
 
 # -- why a KMA does not work as it should --
 SPOOL_FULL = Kind(
-    "spool.full", _("The spool is full: no more messages are taken until the MA has taken records.")
+    "spool.full", _("The spool is full: the server takes no more messages until the MA accepts records.")
 )
 SPOOL_NOT_WRITTEN = Kind(
     "spool.not_written",
-    _("The spool cannot be written (%(detail)s): no more messages are taken until it can."),
+    _(
+        "The spool cannot be written (%(detail)s): the server takes no more messages until "
+        "writing works again."
+    ),
 )
 MODULE_NOT_IMPORTED = Kind(
-    "kma.module_not_imported", _("module %(module)s cannot be imported: %(type)s: %(text)s")
+    "kma.module_not_imported", _("cannot import module %(module)s: %(type)s: %(text)s")
 )
-MODULES_TOO_SLOW = Kind("kma.modules_too_slow", _("importing %(modules)s takes longer than %(seconds)s s"))
+MODULES_TOO_SLOW = Kind("kma.modules_too_slow", _("import of %(modules)s takes longer than %(seconds)s s"))
 MODULES_ENDED_PROCESS = Kind(
-    "kma.modules_ended_process", _("importing %(modules)s ended the process with code %(status)s")
+    "kma.modules_ended_process", _("import of %(modules)s ended the process with exit code %(status)s")
 )
 NO_PROCESS_FOR_MODULES = Kind(
-    "kma.no_process_for_modules", _("no process can be started to look at the agents: %(detail)s")
+    "kma.no_process_for_modules", _("cannot start a process to list the agents: %(detail)s")
 )
-REPORTER_FAILED = Kind("kma.reporter_failed", _("nothing is reported: %(type)s: %(text)s"))
-RECORDS_NOT_TAKEN = Kind("kma.records_not_taken", _("records are not taken: %(detail)s"))
-TOKEN_REFUSED = Kind("kma.token_refused", _("records are not taken, the token is refused: %(detail)s"))
-BATCH_NOT_TAKEN = Kind("kma.batch_not_taken", _("%(n)s records at once are not taken: %(detail)s"))
-RECORD_NOT_TAKEN = Kind("kma.record_not_taken", _("record %(number)s is not taken: %(detail)s"))
-RECORDS_GONE = Kind("kma.records_gone", _("the MA asks for records that are not here any more"))
-STORED_IN_PART = Kind("kma.stored_in_part", _("the MA has stored only a part of a batch"))
+REPORTER_FAILED = Kind("kma.reporter_failed", _("reporting failed: %(type)s: %(text)s"))
+RECORDS_NOT_TAKEN = Kind("kma.records_not_taken", _("the MA does not accept records: %(detail)s"))
+TOKEN_REFUSED = Kind("kma.token_refused", _("the MA rejects the token and accepts no records: %(detail)s"))
+BATCH_NOT_TAKEN = Kind(
+    "kma.batch_not_taken", _("the MA does not accept a batch of %(n)s records: %(detail)s")
+)
+RECORD_NOT_TAKEN = Kind("kma.record_not_taken", _("the MA does not accept record %(number)s: %(detail)s"))
+RECORDS_GONE = Kind("kma.records_gone", _("the MA requests records that no longer exist here"))
+STORED_IN_PART = Kind("kma.stored_in_part", _("the MA stored only part of a batch"))
 LINK_TOO_SLOW = Kind(
     "kma.link_too_slow",
     _(
-        "%(n)s records do not reach the MA in the time that it gives one: the link to it is too slow. "
-        "They wait in the spool and are tried again after the others."
+        "%(n)s records do not reach the MA in time: the link is too slow. They stay in the "
+        "spool and are retried after the others."
     ),
 )
-RECORDS_REFUSED = Kind(
-    "kma.records_refused", _("%(n)s records were refused by the MA; they are kept in %(path)s")
-)
+RECORDS_REFUSED = Kind("kma.records_refused", _("the MA refused %(n)s records; they are kept in %(path)s"))
 DESIRED_NOT_STORED = Kind(
-    "kma.desired_not_stored", _("What the MA wants cannot be stored in %(path)s, nor begin: %(detail)s")
+    "kma.desired_not_stored",
+    _("The desired state from the MA cannot be stored in %(path)s and does not take effect: %(detail)s"),
 )
 
 # -- how a delivery ended that waited for an answer --
-NO_ANSWER = Kind("delivery.no_answer", _("No answer came within %(seconds)s s."))
-ANSWERED_ROLLBACK = Kind("delivery.answered_rollback", _("The delivery was answered ROLLBACK."))
-HANDLING_FAILED = Kind("delivery.handling_failed", _("Its handling failed."))
-RELEASED = Kind("delivery.released", _("It was released to the broker: the run stops."))
+NO_ANSWER = Kind("delivery.no_answer", _("No acknowledgement arrived within %(seconds)s s."))
+ANSWERED_ROLLBACK = Kind(
+    "delivery.answered_rollback", _("Acknowledged with ROLLBACK: the delivery is rolled back.")
+)
+HANDLING_FAILED = Kind("delivery.handling_failed", _("Message processing failed."))
+RELEASED = Kind("delivery.released", _("The message was released to the broker: the instance stops."))
 CONNECTION_LOST = Kind(
-    "delivery.connection_lost", _("The connection was lost while it waited; the message comes back.")
+    "delivery.connection_lost",
+    _("The connection was lost before acknowledgement; the broker redelivers the message."),
 )
 IN_DOUBT = Kind(
     "delivery.in_doubt",
-    _("The connection was lost while it was being committed: it is committed, or the message comes back."),
+    _("The connection was lost during commit: the message is committed, or the broker redelivers it."),
 )
-RUN_ENDED = Kind("delivery.run_ended", _("The run ended while it waited; the message comes back."))
+RUN_ENDED = Kind(
+    "delivery.run_ended", _("The instance ended before acknowledgement; the broker redelivers the message.")
+)
 CONTAINER_ENDED = Kind(
-    "delivery.container_ended", _("The container ended while it waited; the message comes back.")
+    "delivery.container_ended",
+    _("The container ended before acknowledgement; the broker redelivers the message."),
 )
 CONTAINER_ENDED_IN_DOUBT = Kind(
     "delivery.container_ended_in_doubt",
-    _("The container ended while it was being committed: it is committed, or the message comes back."),
+    _("The container ended during commit: the message is committed, or the broker redelivers it."),
 )
 NOT_OPEN = Kind(
     "delivery.not_open",
-    _("It is not open on this server: it was answered within its handling, or went with its connection."),
+    _(
+        "The delivery is not open on this server: it was acknowledged during processing, or "
+        "its connection was lost."
+    ),
 )
-NOT_COMMITTED = Kind("delivery.not_committed", _("It could not be committed: %(detail)s"))
-SENDS_NOT_TAKEN = Kind("delivery.sends_not_taken", _("What its handling sent was not taken: %(detail)s"))
+NOT_COMMITTED = Kind("delivery.not_committed", _("Commit failed: %(detail)s"))
+SENDS_NOT_TAKEN = Kind(
+    "delivery.sends_not_taken", _("The broker did not accept messages sent during processing: %(detail)s")
+)
 
 SENTENCES = {kind.code: kind.sentence for kind in list(globals().values()) if isinstance(kind, Kind)}

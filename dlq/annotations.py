@@ -38,7 +38,7 @@ LONGEST_PERSON = 150
 # Of a setting that is gone, or of dead letters that have none.
 ANYWHERE = {
     SEE: ModelPermission(SEE_ALL, _("Can view dead letter")),
-    GIVE_BACK: ModelPermission("dlq.give_back", _("Can give dead letters back to their setting")),
+    GIVE_BACK: ModelPermission("dlq.give_back", _("Can replay dead letters")),
 }
 
 
@@ -130,21 +130,21 @@ class AddNote(_OfAnnotation[Note]):
         _sign(note, act)
         note.text = _cleaned(text)
         if not note.text:
-            raise WronglyAsked("empty", gettext("The note is empty."))
+            raise WronglyAsked("empty", gettext("The note is empty. Enter some text."))
         with transaction.atomic():
             note.save()
             act.record(note=note.pk)
-        return Done(_("The note is kept."), note)
+        return Done(_("Note saved."), note)
 
 
 class MuteLetters(_OfAnnotation[KnownFault]):
     """Lists can leave them out, and giving back does. 409 when it is known already."""
 
-    code, label, on = "dead_letters.mute", _("known, being worked on"), FAULTS
+    code, label, on = "dead_letters.mute", _("mark as known"), FAULTS
     address = "remarks/mute/"
     inputs = {
         "ticket": TextInput(_("Ticket"), LONGEST_TICKET, untold=True),
-        "text": TextInput(_("What is known"), LONGEST, long=True, untold=True),
+        "text": TextInput(_("Notes"), LONGEST, long=True, untold=True),
         "until": Until(),
     }
 
@@ -153,7 +153,9 @@ class MuteLetters(_OfAnnotation[KnownFault]):
         _sign(fault, act)
         if until is not None and until <= act.now:
             raise WronglyAsked(
-                "past", gettext("That moment is over."), gettext("Choose a later one, or none.")
+                "past",
+                gettext("The end time is in the past."),
+                gettext("Choose a later time, or set no end."),
             )
         fault.ticket, fault.text, fault.until = _cleaned(ticket), _cleaned(text), until
         act.reason = " · ".join(filter(None, (fault.ticket, fault.text)))
@@ -165,16 +167,16 @@ class MuteLetters(_OfAnnotation[KnownFault]):
                 fault.save()
                 act.record(fault=fault.pk)
         except IntegrityError as error:
-            raise Refused("exists", gettext("It is known already."), gettext("End that first.")) from error
-        return Done(
-            _("It is known now: muted in lists, and left out when dead letters are given back."), fault
-        )
+            raise Refused(
+                "exists", gettext("Already marked as known."), gettext("Remove the existing mark first.")
+            ) from error
+        return Done(_("Marked as known: lists show the mark, and replays skip these messages."), fault)
 
 
 class Unmute(_OfAnnotation[KnownFault]):
     """409 also where its date was first."""
 
-    code, label, on = "dead_letters.unmute", _("no longer known"), FAULTS
+    code, label, on = "dead_letters.unmute", _("unmark as known"), FAULTS
     address = "remarks/faults/<int:pk>/end/"
 
     @transaction.atomic
@@ -182,7 +184,7 @@ class Unmute(_OfAnnotation[KnownFault]):
         if not active_faults(act.now).filter(pk=fault.pk).update(ended_at=act.now, ended_by=act.by):
             raise _over()
         act.record(fault=fault.pk)
-        return Done(_("It is no longer muted."))
+        return Done(_("No longer marked as known."))
 
 
 class _OfTaking(_OfAnnotation[Taking]):
@@ -195,9 +197,9 @@ class _OfTaking(_OfAnnotation[Taking]):
 class Take(_OfTaking):
     """One person at a time: 409 when somebody has it already."""
 
-    code, label = "assignment.take", _("taken")
+    code, label = "assignment.take", _("assignee set")
     address = "remarks/take/"
-    inputs = {"text": TextInput(_("Note for the others"), LONGEST, long=True, untold=True)}
+    inputs = {"text": TextInput(_("Note for the team"), LONGEST, long=True, untold=True)}
 
     def run(self, taking: Taking, act: Act, *, text: str, **inputs: Any) -> Done:
         """Lets one of two people at once have it (a unique constraint); the other sees who."""
@@ -209,20 +211,22 @@ class Take(_OfTaking):
                 act.record(taking=taking.pk)
         except IntegrityError as error:
             held = open_takings().filter(**taking.named, trip=taking.trip).first()
-            reason = gettext("%(name)s has taken it already.") % {"name": held.by_name if held else "?"}
-            raise Refused("exists", reason, gettext("Ask them to hand it over, or end theirs.")) from error
-        return Done(_("It is yours now."), taking)
+            reason = gettext("Already assigned to %(name)s.") % {"name": held.by_name if held else "?"}
+            raise Refused(
+                "exists", reason, gettext("Ask them to reassign it to you, or unassign them first.")
+            ) from error
+        return Done(_("Assigned to you."), taking)
 
 
 class HandOver(_OfTaking):
     """Ends this one and answers the one of the other person. `text` replaces the note, without it the note
     stays. Not only its holder may: who took it may be asleep."""
 
-    code, label = "assignment.hand_over", _("handed over")
+    code, label = "assignment.hand_over", _("assignee changed")
     address = "remarks/takings/<int:pk>/hand-over/"
     inputs = {
-        "to": TextInput(_("Hand over to"), LONGEST_PERSON, required=True),
-        "text": OtherText(_("Note for the others"), LONGEST, long=True, untold=True),
+        "to": TextInput(_("New assignee"), LONGEST_PERSON, required=True),
+        "text": OtherText(_("Note for the team"), LONGEST, long=True, untold=True),
     }
 
     def hidden(self, taking: Taking) -> frozenset[str]:
@@ -231,9 +235,18 @@ class HandOver(_OfTaking):
     def run(self, taking: Taking, act: Act, *, to: str, text: str | None, **inputs: Any) -> Done:
         person = User.objects.filter(username=to, is_active=True).first()
         if person is None:
-            raise WronglyAsked("no_person", gettext("There is no person “%(name)s”.") % {"name": to})
+            raise WronglyAsked(
+                "no_person", gettext("User “%(name)s” not found. Check the name.") % {"name": to}
+            )
         if not may_read(person, taking.setting_key):
-            raise WronglyAsked("no_person", gettext("%(name)s may not see these letters.") % {"name": to})
+            raise WronglyAsked(
+                "no_person",
+                gettext(
+                    "Cannot reassign to %(name)s: they have no permission to view these messages. Choose "
+                    "another assignee."
+                )
+                % {"name": to},
+            )
         act.reason = taking.text if text is None else _cleaned(text)
         facts = taking.named | {"by_name": to, "text": act.reason}
         with transaction.atomic():
@@ -241,13 +254,13 @@ class HandOver(_OfTaking):
                 raise _over()
             given = Taking.objects.create(**facts, trip=taking.trip, by=person, at=act.now)
             act.record(taking=given.pk)
-        return Done(gettext("It is handed over to %(name)s.") % {"name": to}, given)
+        return Done(gettext("Reassigned to %(name)s.") % {"name": to}, given)
 
 
 class EndTaking(_OfTaking):
     """Nobody works on it any more, or it is done."""
 
-    code, label = "assignment.end", _("no longer taken")
+    code, label = "assignment.end", _("assignee removed")
     address = "remarks/takings/<int:pk>/end/"
 
     @transaction.atomic
@@ -255,14 +268,15 @@ class EndTaking(_OfTaking):
         if not open_takings().filter(pk=taking.pk).update(ended_at=act.now):
             raise _over()
         act.record(taking=taking.pk)
-        return Done(_("Nobody has it now."))
+        return Done(_("Assignee removed."))
 
 
 def _sign(annotation: Annotation, act: Act) -> None:
     """Sets whose it is. Raises WronglyAsked where it is about nothing, or about two things."""
     if not annotation.setting_key or (annotation.fingerprint and annotation.message_key):
         raise WronglyAsked(
-            "nothing_named", gettext("Name a setting and, of it, one fingerprint or one message key.")
+            "nothing_named",
+            gettext("Specify a setting and at most one of these: a fingerprint or a message key."),
         )
     annotation.by, annotation.at = act.by, act.now
     annotation.by_name = act.by.get_username() if act.by is not None else ""
@@ -273,4 +287,6 @@ def _cleaned(text: str) -> str:
 
 
 def _over() -> Refused:
-    return Refused("ended", gettext("It has ended already."), gettext("Look again."))
+    return Refused(
+        "ended", gettext("This entry is already closed."), gettext("Refresh to see the current state.")
+    )

@@ -201,7 +201,8 @@ def checked_count(letters: QuerySet[DeadLetter], *, bodies: bool) -> int:
         count = count_up_to(letters, limit)
     if count > limit:
         text = _(
-            "More than %(n)s letters: narrow the filter, or let the command line write the file: %(command)s"
+            "Cannot export more than %(n)s messages. Narrow the filter, or export from the "
+            "command line: %(command)s"
         )
         raise Refused("too_many", text % {"n": number(limit), "command": "./ma manage dlq export"})
     return count

@@ -5,22 +5,18 @@ from django.utils.translation import gettext_lazy as _
 from console.reasons import ReasonKind
 
 # -- why a replay stopped, or did not do all --
-TRIPPED = ReasonKind(
-    "replay.tripped", _("It stopped by itself because the breaker switched the setting off.")
-)
-DISABLED = ReasonKind("replay.disabled", _("It stopped by itself because the setting was switched off."))
-FAILING = ReasonKind(
-    "replay.failing", _("It stopped by itself because too many letters of a step failed again.")
-)
+TRIPPED = ReasonKind("replay.tripped", _("Stopped automatically: the breaker disabled the setting."))
+DISABLED = ReasonKind("replay.disabled", _("Stopped automatically: the setting was disabled."))
+FAILING = ReasonKind("replay.failing", _("Stopped automatically: too many messages of a step failed again."))
 BREAKER_COUNTS = ReasonKind(
     "replay.breaker_counts",
-    _("It stopped by itself because the breaker of the setting began to count failures."),
+    _("Stopped automatically: the breaker of the setting began to count failures."),
 )
 UNKNOWN = ReasonKind(
     "replay.unknown",
-    _("Stopped automatically: nothing was heard of too many messages of a step for an hour."),
+    _("Stopped automatically: too many messages of a step had no outcome for an hour."),
 )
-STAYED = ReasonKind("replay.stayed", _("Messages that stayed where they were: %(n)s."))
+STAYED = ReasonKind("replay.stayed", _("Messages not moved: %(n)s."))
 HELD = ReasonKind(
     "replay.held",
     _(
@@ -29,13 +25,13 @@ HELD = ReasonKind(
     ),
 )
 HOLD_STOPPED = ReasonKind(
-    "replay.hold_stopped", _("It stopped by itself because the time of holding the subscription was over.")
+    "replay.hold_stopped", _("Stopped automatically: the hold of the subscription timed out.")
 )
 HOLD_OVER = ReasonKind(
     "replay.hold_over",
-    _("The hold ended before all were handled: messages that followed behind what waits: %(n)s."),
+    _("The hold ended before all messages were processed. Messages moved after the waiting messages: %(n)s."),
 )
-REFUSED_BY = ReasonKind("replay.refused_by", _("refused by %(person)s"))
+REFUSED_BY = ReasonKind("replay.refused_by", _("rejected by %(person)s"))
 WHY_STOPPED = {
     "tripped": TRIPPED,
     "disabled": DISABLED,
@@ -46,14 +42,18 @@ WHY_STOPPED = {
 }
 
 # -- why a message was not read whole --
-NOT_THERE = ReasonKind("full_body.not_there", _("It is not in the queue any more."))
+NOT_THERE = ReasonKind("full_body.not_there", _("The message is no longer in the queue."))
 TOO_DEEP = ReasonKind(
-    "full_body.too_deep", _("It was not found within four minutes: it lies too deep in its queue.")
+    "full_body.too_deep", _("Not found within four minutes: the message is too deep in its queue.")
 )
-TOO_LARGE = ReasonKind("full_body.too_large", _("It is larger than 100 MB: only the broker keeps that."))
-OTHER_BROKER = ReasonKind("full_body.other_broker", _("Another broker has it, which is not reached now."))
-TRIED = ReasonKind("full_body.tried", _("Three tries were broken off."))
+TOO_LARGE = ReasonKind(
+    "full_body.too_large", _("Larger than 100 MB: only the broker stores the whole message.")
+)
+OTHER_BROKER = ReasonKind(
+    "full_body.other_broker", _("The message is on another broker, which is unreachable now.")
+)
+TRIED = ReasonKind("full_body.tried", _("Three attempts were interrupted."))
 
 # -- what is wrong with the index of a queue --
-STILL_DIFFERS = ReasonKind("queue.still_differs", _("the counts differ though the queue was walked whole"))
+STILL_DIFFERS = ReasonKind("queue.still_differs", _("counts differ after a full scan of the queue"))
 NO_QUEUE = ReasonKind("queue.missing", _("the broker has no such queue"))

@@ -51,10 +51,8 @@ def register_rights() -> None:
     add_action(
         SEE_MASKED, "dlq.can_see_masked", "may_see_masked", _("Can see masked properties of dead letters")
     )
-    add_action(
-        GIVE_BACK, GIVE_BACK_EVERYWHERE, "may_give_back", _("Can give dead letters back to their setting")
-    )
-    add_action(EDIT, "dlq.edit_letters", "may_edit_letters", _("Can edit dead letters and give them back"))
+    add_action(GIVE_BACK, GIVE_BACK_EVERYWHERE, "may_give_back", _("Can replay dead letters"))
+    add_action(EDIT, "dlq.edit_letters", "may_edit_letters", _("Can edit and replay dead letters"))
     add_action(REDIRECT, "dlq.redirect", "may_redirect", _("Can redirect dead letters to another setting"))
     add_action(
         REDIRECT_ELSEWHERE,
@@ -63,7 +61,7 @@ def register_rights() -> None:
         _("Can redirect dead letters to a setting of another destination"),
     )
     add_action(DISCARD, "dlq.discard", "may_discard", _("Can discard dead letters"))
-    add_action(WAITING, "dlq.handle_waiting", "may_handle_waiting", _("Can handle waiting messages"))
+    add_action(WAITING, "dlq.handle_waiting", "may_handle_waiting", _("Can manage waiting messages"))
     add_action(
         IMPORT, "dlq.import_letters", "may_import_letters", _("Can send imported messages to a setting")
     )

@@ -47,10 +47,10 @@ pages = SavedFilterPages(
     name="saved_filter",
     title=_("Saved filters"),
     about=_(
-        "Filters of dead letters under a name: yours, and those that others share. Each finds what you "
-        "may see yourself."
+        "Saved filters of dead letters: yours and those that others share. Each filter finds "
+        "only messages that you can view."
     ),
-    how=_("Choose something to look for in a list of dead letters, then “Save this filter…”."),
+    how=_("Set a filter in a list of dead letters, then choose “Save this filter…”."),
     section=(_("Dead letters"), "dead_letters"),
     listed=(_("All dead letters"), "all_dead_letters"),
 )

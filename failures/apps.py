@@ -19,19 +19,19 @@ class FailuresConfig(AppConfig):
         hooks.unresolved_messages.implement(unresolved)
         hooks.stored_less.implement(stored_up_to)
         hooks.referrers.implement(setting_removal.referrer)
-        text.ACTIONS.declare({EXPORT: _("export of protocols")})
+        text.ACTIONS.declare({EXPORT: _("failure export")})
         declare_words()
 
 
 def declare_words() -> None:
     """Declares the words of what entries of the audit hold."""
-    text.COUNTS.declare({"protocols": _("protocols")})
+    text.COUNTS.declare({"protocols": _("failure protocols")})
     text.DETAILS.declare(
         {
             "fields": _("fields"),
-            "file": _("kind of file"),
+            "file": _("file type"),
             "in_setting": _("setting"),
-            "other": _("the other fingerprint"),
+            "other": _("other fingerprint"),
             "query": _("filter"),
             "since": _("since"),
             "version": _("version"),

@@ -25,11 +25,11 @@ pages = SavedFilterPages(
     guard=needs(VIEW),
     route="protocols/saved/",
     name="saved_view",
-    title=_("Saved filters of protocols"),
-    about=_("Filters of protocols under a name: yours, and those that others share."),
-    how=_("Choose something to look for in the list of protocols, then “Save this filter…”."),
-    section=(_("Protocols"), "protocols"),
-    listed=(_("Protocols"), "protocols"),
+    title=_("Saved failure filters"),
+    about=_("Named failure filters: your own and those shared by others."),
+    how=_("Set a filter in the failure list, then choose “Save this filter…”."),
+    section=(_("Failures"), "protocols"),
+    listed=(_("Failures"), "protocols"),
 )
 
 

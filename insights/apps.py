@@ -10,6 +10,6 @@ class InsightsConfig(AppConfig):
 
     def ready(self) -> None:
         """Declares the words of what entries of the audit hold."""
-        text.ACTIONS.declare({"archive.verify": _("read the archive again")})
+        text.ACTIONS.declare({"archive.verify": _("verify the archive")})
         text.COUNTS.declare({"blocks": _("blocks")})
-        text.DETAILS.declare({"anew": _("everything anew"), "day": _("day"), "jobs": _("jobs")})
+        text.DETAILS.declare({"anew": _("recompute everything"), "day": _("day"), "jobs": _("jobs")})

@@ -7,31 +7,35 @@ from console.reasons import ReasonKind
 # -- why a run of the pipeline did not do all it should --
 STAGES_FAILED = ReasonKind("pipeline_run.stages_failed", "%(errors)s")
 APPLICATION_ENDED = ReasonKind(
-    "pipeline_run.application_ended", _("The Spark application ended with %(status)s: %(words)s")
+    "pipeline_run.application_ended", _("The Spark application ended with exit code %(status)s: %(words)s")
 )
 TOO_LONG = ReasonKind(
-    "pipeline_run.too_long", _("It took longer than %(hours)s hours (MA_PIPELINE_HOURS) and was ended.")
+    "pipeline_run.too_long",
+    _("The run took longer than %(hours)s hours (MA_PIPELINE_HOURS) and was stopped."),
 )
 TOO_LARGE = ReasonKind(
     "pipeline_run.too_large",
-    _("It needed more than %(mb)s MB of memory (MA_PIPELINE_MEMORY_MB) and was ended."),
+    _("The run needed more than %(mb)s MB of memory (MA_PIPELINE_MEMORY_MB) and was stopped."),
 )
 NO_SUBMIT = ReasonKind(
     "pipeline_run.no_submit",
-    _("There is no spark-submit: install pyspark, or name one by MA_PIPELINE_SUBMIT."),
+    _("spark-submit is not found: install pyspark or set MA_PIPELINE_SUBMIT."),
 )
 KEY_UNREADABLE = ReasonKind(
     "pipeline_run.key_unreadable",
     _(
-        "sslkey is PEM, which PostgreSQL's JDBC driver does not read. Put one in DER beside it: "
-        "openssl pkcs8 -topk8 -nocrypt -outform DER -in %(key)s -out %(converted)s"
+        "sslkey is in PEM format, which the PostgreSQL JDBC driver cannot read. Create a DER "
+        "copy next to it: openssl pkcs8 -topk8 -nocrypt -outform DER -in %(key)s -out "
+        "%(converted)s"
     ),
 )
 PIPELINE_BROKE = ReasonKind("pipeline_run.broke", "%(type)s: %(text)s")
-SIGNALLED = ReasonKind("pipeline_run.signalled", _("It was told to stop by a signal."))
-NOT_TAKEN = ReasonKind("pipeline_run.not_taken", _("No process took it."))
-PROCESS_GONE = ReasonKind("pipeline_run.process_gone", _("Its process %(pid)s on %(host)s is gone."))
+SIGNALLED = ReasonKind("pipeline_run.signalled", _("The run was stopped by a signal."))
+NOT_TAKEN = ReasonKind("pipeline_run.not_taken", _("No process picked up the run."))
+PROCESS_GONE = ReasonKind(
+    "pipeline_run.process_gone", _("The process of the run (%(pid)s on %(host)s) no longer exists.")
+)
 PROCESS_SILENT = ReasonKind(
     "pipeline_run.process_silent",
-    _("Its process %(pid)s on %(host)s has given no sign of life since %(since)s."),
+    _("No heartbeat from the process of the run (%(pid)s on %(host)s) since %(since)s."),
 )

@@ -42,10 +42,10 @@ class MaSiteConfig(AppConfig):
             {
                 "sign_in": _("sign in"),
                 "sign_out": _("sign out"),
-                "adopt_broker": _("take the broker over"),
+                "adopt_broker": _("take over the broker"),
             }
         )
-        text.DETAILS.declare({"before": _("site before"), "site": _("site id")})
+        text.DETAILS.declare({"before": _("previous site"), "site": _("site id")})
         declare_people()
 
 
@@ -56,10 +56,10 @@ def declare_people() -> None:
     from console.audit.saves import VERBS, RowKind
 
     permission = ("content_type__app_label", "codename")
-    RowKind("role", Group, _("Groups of people"), key="name", many={"permissions": permission},
+    RowKind("role", Group, _("User groups"), key="name", many={"permissions": permission},
             words={"permissions": permission_words})  # fmt: skip
-    RowKind("person", User, _("People"), key="username", target="user", secret=("password",),
-            verbs={**VERBS, "password": pgettext_lazy("what people do", "Set the password")},
+    RowKind("person", User, _("Users"), key="username", target="user", secret=("password",),
+            verbs={**VERBS, "password": pgettext_lazy("what people do", "Set password")},
             left_out=("last_login", "date_joined"), words={"user_permissions": permission_words},
             many={"groups": ("name",), "user_permissions": permission})  # fmt: skip
 

@@ -13,25 +13,25 @@ class RetentionConfig(AppConfig):
         text.ACTIONS.declare(
             {
                 "retention.apply": _("apply retention now"),
-                "erase_begun": _("begin of an erasure"),
-                "erase": _("erasure of personal data"),
+                "erase_begun": _("start erasing personal data"),
+                "erase": _("erase personal data"),
             }
         )
         text.COUNTS.declare(
             {
                 "edits": _("edits"),
-                "whole bodies": _("whole bodies"),
+                "whole bodies": _("full bodies"),
                 "notes": _("notes"),
-                "known faults": _("known faults"),
-                "takings": _("takings"),
+                "known faults": _("known errors"),
+                "takings": _("assignments"),
                 "reports": _("reports"),
                 "waiting messages": _("waiting messages"),
                 "recovered": _("recovered"),
-                "headlines": _("headlines"),
+                "headlines": _("error group titles"),
                 "refused records": _("refused records"),
                 "conflicts": _("conflicts"),
                 "saved filters": _("saved filters"),
-                "filters of replays": _("filters of replays"),
+                "replay filters": _("replay filters"),
             }
         )
-        text.DETAILS.declare({"digest": _("digest of the value")})
+        text.DETAILS.declare({"digest": _("hash of the value")})

@@ -34,8 +34,8 @@ class RetentionRun(Job):
     deleted = models.BigIntegerField(_("deleted"), default=0)
 
     class Meta:
-        verbose_name = _("run of retention")
-        verbose_name_plural = _("runs of retention")
+        verbose_name = _("retention run")
+        verbose_name_plural = _("retention runs")
         ordering = ("-id",)
         default_permissions = ("view",)
         constraints = [
@@ -54,20 +54,20 @@ class RetentionFigure(models.Model):
     deleted or kept: no row."""
 
     run = models.ForeignKey(
-        RetentionRun, models.CASCADE, related_name="figures", verbose_name=_("run of retention")
+        RetentionRun, models.CASCADE, related_name="figures", verbose_name=_("retention run")
     )
     what = models.CharField(_("what"), max_length=20)
     setting_key = models.CharField(_("setting key"), max_length=200, blank=True, default="")
     rule = models.CharField(_("rule"), max_length=10, blank=True, default="")
     before = models.DateTimeField(_("older than"), null=True)
     deleted = models.BigIntegerField(_("deleted"), default=0)
-    kept_for = models.JSONField(_("kept because of"), default=dict)
+    kept_for = models.JSONField(_("kept, by reason"), default=dict)
     since = models.DateTimeField(_("since"), default=timezone.now)
     until = models.DateTimeField(_("until"), default=timezone.now)
 
     class Meta:
-        verbose_name = _("figure of retention")
-        verbose_name_plural = _("figures of retention")
+        verbose_name = _("retention result")
+        verbose_name_plural = _("retention results")
         ordering = ("id",)
         default_permissions = ()
         constraints = [
@@ -95,10 +95,10 @@ class ArchiveErasure(models.Model):
     asked_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        verbose_name = _("erasure in the archive")
-        verbose_name_plural = _("erasures in the archive")
+        verbose_name = _("archive erasure")
+        verbose_name_plural = _("archive erasures")
         default_permissions = ()
-        permissions = [("erase_personal", _("Can erase what is kept of messages"))]
+        permissions = [("erase_personal", _("Can erase personal data"))]
         constraints = [
             models.UniqueConstraint(fields=["digest", "name", "setting_key"], name="archive_erasure_once")
         ]

@@ -100,29 +100,33 @@ def rule_sentences() -> list[str]:
     """The rule with the numbers of this site."""
     n, c = settings.MA_RETENTION_DAYS, settings.MA_RETENTION_SILENT_DAYS
     after_error = ngettext(
-        "With an error: of these, what is older than %(n)s day before its start goes, where the setting has "
-        "no number "
-        "of its own.",
-        "With an error: of these, what is older than %(n)s days before its start goes, where the setting has "
-        "no number "
-        "of its own.",
+        "If it finished with an error: only protocols more than %(n)s day older than its "
+        "start are deleted, unless the setting has its own number.",
+        "If it finished with an error: only protocols more than %(n)s days older than its "
+        "start are deleted, unless the setting has its own number.",
         n,
     )
     silent = ngettext(
-        "Where nothing finished for %(n)s day: what is older than that goes, also of an activation that "
-        "never ends.",
-        "Where nothing finished for %(n)s days: what is older than that goes, also of an activation that "
-        "never ends.",
+        "If nothing finished for %(n)s day: everything older is deleted, including protocols "
+        "of an activation that never ends.",
+        "If nothing finished for %(n)s days: everything older is deleted, including protocols "
+        "of an activation that never ends.",
         c,
     )
     return [
-        _("The last activation of a setting that has finished decides; one that goes on is none."),
-        _("It finished well: every protocol of activations up to it goes."),
+        _("The last finished activation of a setting decides; a running one does not count."),
+        _(
+            "If it finished successfully: all failure protocols up to and including that "
+            "activation are deleted."
+        ),
         after_error % {"n": number(n)},
-        silent % {"n": number(c)} if c else _("Nothing goes by its age alone."),
-        _("Protocols of messages that are still dead letters are kept.")
+        silent % {"n": number(c)} if c else _("Nothing is deleted by age alone."),
+        _("Failure protocols of messages that are still in the DLQ are kept.")
         if settings.MA_RETENTION_KEEP_DEAD
-        else _("Protocols of dead letters go too: each letter keeps a copy of its last failure."),
+        else _(
+            "Failure protocols of dead letters are deleted too: each message keeps a copy of its "
+            "last failure."
+        ),
     ]
 
 
@@ -130,17 +134,17 @@ def ages() -> list[tuple[str, str]]:
     """Returns what has a time of its own, and how long that is."""
     times = [
         (_("ended activations"), settings.MA_KEEP_ACTIVATIONS_DAYS),
-        (_("runs of ended activations"), settings.MA_KEEP_RUNS_DAYS),
-        (_("dead letters, since they left their queues"), settings.MA_KEEP_DEAD_LETTERS_DAYS),
-        (_("bodies of dead letters, since they left their queues"), settings.MA_KEEP_DEAD_LETTER_BODIES_DAYS),
+        (_("instances of ended activations"), settings.MA_KEEP_RUNS_DAYS),
+        (_("dead letters, after they left the DLQ"), settings.MA_KEEP_DEAD_LETTERS_DAYS),
+        (_("bodies of dead letters, after they left the DLQ"), settings.MA_KEEP_DEAD_LETTER_BODIES_DAYS),
         (_("finished replays"), settings.MA_KEEP_REPLAYS_DAYS),
-        (_("audit entries"), settings.MA_KEEP_AUDIT_DAYS),
+        (_("audit log entries"), settings.MA_KEEP_AUDIT_DAYS),
         (_("closed alerts"), settings.MA_KEEP_ALERTS_DAYS),
         (_("refused and conflicting records"), settings.MA_KEEP_REFUSED_DAYS),
-        (_("answered deliveries"), settings.MA_KEEP_ANSWERS_DAYS),
+        (_("completed CLIENT deliveries"), settings.MA_KEEP_ANSWERS_DAYS),
     ]
     return [
-        (what, ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("for ever"))
+        (what, ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("unlimited"))
         for what, days in times
     ]
 
@@ -150,9 +154,9 @@ def _row(setting: LaunchSetting, now: datetime, letters: Sequence[AgePreview]) -
     ranges = ranges_of(setting, now)
     goes = [what_goes_next(each) for each in ranges]
     if none_finished(ranges) and not any(_has_older(setting, each) for each in ranges):
-        goes = [_("nothing has finished yet")]
+        goes = [_("no activation has finished yet")]
     if setting.key == HISTORY_KEY:
-        goes = [_("nothing by age: the demo made it up, and ./ma manage demo_history --remove takes it away")]
+        goes = [_("nothing by age: this is demo data; ./ma manage demo_history --remove deletes it")]
     goes += _letters_go(letters)
     return RetentionRow(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
 
@@ -171,18 +175,18 @@ def _letters_go(going: Sequence[AgePreview]) -> list[str]:
 def _letters_word(what: str, count: int) -> str:
     if what == "dead_letters":
         return ngettext(
-            "%(n)s dead letter that left its queue before %(at)s",
-            "%(n)s dead letters that left their queues before %(at)s",
+            "%(n)s message that left the DLQ before %(at)s",
+            "%(n)s messages that left the DLQ before %(at)s",
             count,
         )
     if what == "letter_bodies":
         return ngettext(
-            "the body of %(n)s dead letter that left its queue before %(at)s",
-            "the bodies of %(n)s dead letters that left their queues before %(at)s",
+            "the body of %(n)s message that left the DLQ before %(at)s",
+            "the bodies of %(n)s messages that left the DLQ before %(at)s",
             count,
         )
     return ngettext(
-        "%(n)s copy that an edit made before %(at)s", "%(n)s copies that edits made before %(at)s", count
+        "%(n)s edited copy created before %(at)s", "%(n)s edited copies created before %(at)s", count
     )
 
 
@@ -197,11 +201,11 @@ def _has_older(setting: LaunchSetting, of: Range) -> bool:
 
 def what_goes_next(of: Range) -> str:
     if of.rule is Rule.WELL:
-        return _("everything up to its last finished activation")
+        return _("everything up to and including the last finished activation")
     before = instant(of.before) if of.before else ""
     if of.rule is Rule.ERROR:
-        return _("up to its last finished activation what is older than %(at)s") % {"at": before}
-    return _("nothing finished for long: what is older than %(at)s") % {"at": before}
+        return _("up to the last finished activation: everything before %(at)s") % {"at": before}
+    return _("no activation finished for a long time: everything before %(at)s") % {"at": before}
 
 
 def _did(figures: QuerySet[RetentionFigure]) -> Did:
@@ -226,12 +230,12 @@ def _did(figures: QuerySet[RetentionFigure]) -> Did:
 
 def _kept(reason: str, count: int) -> str:
     words = {
-        "attempts": _("attempts of messages whose KMA died are counted from them"),
-        "archive": _("they are in no verified block of the archive yet"),
-        "index": _("their letters are not in the index yet"),
-        "dead": _("their messages are still dead letters"),
-        "job": _("a replay that is not over has them"),
-        "outcome": _("what becomes of them is not known yet"),
+        "attempts": _("needed to count attempts of messages after a KMA crash"),
+        "archive": _("not in a verified archive block yet"),
+        "index": _("their messages are not in the DLQ index yet"),
+        "dead": _("their messages are still in the DLQ"),
+        "job": _("used by an unfinished replay"),
+        "outcome": _("the outcome is not known yet"),
     }
     return _("%(n)s kept: %(why)s") % {"n": number(count), "why": words.get(reason, reason)}
 
@@ -261,21 +265,21 @@ def what_word(what: str) -> str:
     words = {
         "protocols": _("failure protocols"),
         "recovered": _("recovered messages"),
-        "runs": _("runs"),
+        "runs": _("instances"),
         "activations": _("activations"),
-        "groups": _("counts of unknown activations"),
-        "fingerprints": _("kinds of failures"),
+        "groups": _("failure counts of unknown activations"),
+        "fingerprints": _("error groups"),
         "dead_letters": _("dead letters"),
         "letter_bodies": _("bodies of dead letters"),
-        "edited_bodies": _("copies of edits"),
+        "edited_bodies": _("edited copies"),
         "replays": _("replays"),
         "replay_items": _("replay items"),
         "replay_slices": _("replay slices"),
-        "audit": _("audit entries"),
+        "audit": _("audit log entries"),
         "alerts": _("closed alerts"),
         "refused": _("refused records"),
         "conflicts": _("conflicting records"),
-        "answers": _("answered deliveries"),
+        "answers": _("completed CLIENT deliveries"),
     }
     return words.get(what, what)
 

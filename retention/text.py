@@ -27,7 +27,7 @@ WORDS = {
     "recovered": ("recovered message", "recovered messages"),
     "runs": ("run", "runs"),
     "activations": ("activation", "activations"),
-    "groups": ("count of an unknown activation", "counts of unknown activations"),
+    "groups": ("count of an unknown activation", "failure counts of unknown activations"),
     "fingerprints": ("fingerprint", "fingerprints"),
     "replays": ("replay", "replays"),
     "replay_items": ("replay item", "replay items"),
@@ -37,7 +37,7 @@ WORDS = {
         "body of a dead letter that left its queue",
         "bodies of dead letters that left their queues",
     ),
-    "edited_bodies": ("copy of an edit", "copies of edits"),
+    "edited_bodies": ("copy of an edit", "edited copies"),
     "audit": ("audit entry", "audit entries"),
     "alerts": ("alert", "alerts"),
     "refused": ("refused record", "refused records"),
@@ -113,7 +113,7 @@ def nothing_line(key: str, foreseen: Sequence[Preview]) -> str:
     if key == HISTORY_KEY:
         why = ["the demo made it up: ./ma manage demo_history --remove"]
     elif key and none_finished(ranges):
-        why = ["nothing has finished yet"]
+        why = ["no activation has finished yet"]
         why += [f"nothing is older than {each.before:%Y-%m-%dT%H:%M}" for each in ranges if each.before]
     else:
         why = [_why(of_preview(each)) for each in foreseen] or ["nothing goes by its age alone"]

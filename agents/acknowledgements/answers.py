@@ -101,7 +101,7 @@ def named(acknowledgement: str, now: datetime) -> Acknowledgement:
     try:
         parts = read_id(acknowledgement)
     except ValueError:
-        raise Unknown(_("This is no acknowledgement id.")) from None
+        raise Unknown(_("Invalid acknowledgement id.")) from None
     server = Server.objects.filter(name=parts.server).first()
     runs = Run.objects.filter(
         activation=parts.activation, epoch=parts.epoch, activation__setting__mode=AckMode.CLIENT
@@ -110,7 +110,9 @@ def named(acknowledgement: str, now: datetime) -> Acknowledgement:
     if run is None or server is None or not verify(secret_of(run, server), acknowledgement):
         raise Unknown(_("No delivery has this acknowledgement id."))
     if run.closed_at is not None and run.state != RunPhase.LOST:
-        raise TooLate(_("Its run has ended: the message was answered before, or given back."))
+        raise TooLate(
+            _("The instance has ended: the message is already acknowledged or back in the subscription.")
+        )
     # Its record is under way, or it never came to wait: the server will say.
     made = {
         "setting": run.activation.setting,
@@ -132,8 +134,10 @@ def outstanding(setting: str, jms_message_id: str) -> Acknowledgement:
     if len(found) == 1:
         return found[0]
     if found:
-        raise Ambiguous(_("Several deliveries of this message wait: answer by acknowledgement id."))
-    raise Ambiguous(_("No delivery of this message waits for an answer."))
+        raise Ambiguous(
+            _("Several deliveries of this message await acknowledgement: use the acknowledgement id.")
+        )
+    raise Ambiguous(_("No delivery of this message awaits acknowledgement."))
 
 
 def acknowledge(
@@ -159,10 +163,10 @@ def acknowledge(
             message_key=row.message_key, action=action.value,
         )  # fmt: skip
     elif row.state in GONE:
-        raise TooLate(str(row.reason or _("It waits for no answer any more.")), row)
+        raise TooLate(str(row.reason or _("The delivery no longer awaits acknowledgement.")), row)
     elif not _same(row, action):
         raise AnsweredOtherwise(
-            _("Another answer came first: %(what)s.") % {"what": row.get_state_display()}, row
+            _("Another acknowledgement came first: %(what)s.") % {"what": row.get_state_display()}, row
         )
     return row
 
@@ -187,7 +191,7 @@ def until_ended(row: Acknowledgement, seconds: float = PATIENCE) -> Acknowledgem
     finally:
         _places.release()
     if row.state in GONE:
-        raise TooLate(str(row.reason or _("It waits for no answer any more.")), row)
+        raise TooLate(str(row.reason or _("The delivery no longer awaits acknowledgement.")), row)
     return row
 
 

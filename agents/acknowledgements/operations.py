@@ -36,7 +36,7 @@ ACKNOWLEDGEMENTS = _Acknowledgements(
     route="answers/<int:pk>/",
     view="agents.view_acknowledgement",
     list_page="answers",
-    title=_("Waiting for an answer"),
+    title=_("Awaiting acknowledgement"),
     section="activations",
     setting_key=lambda row: row.setting.key,
 )
@@ -57,7 +57,10 @@ class _Answers(Operation[Acknowledgement]):
     def refusal(self, row: Acknowledgement, now: datetime) -> NotAnswered | None:
         if row.state == AcknowledgementState.OPEN:
             return None
-        return NotAnswered(gettext("It was answered already: %(what)s.") % {"what": row.get_state_display()})
+        return NotAnswered(
+            gettext("The delivery no longer awaits acknowledgement: %(what)s.")
+            % {"what": row.get_state_display()}
+        )
 
     def detail(self, row: Acknowledgement) -> dict[str, Any]:
         return {"server": row.server.name, "message": row.jms_message_id or row.message_key}
@@ -70,13 +73,13 @@ class _Answers(Operation[Acknowledgement]):
         }
         which = gettext("Setting %(setting)s, server %(server)s, message %(key)s.") % names
         return Question(
-            self.asks, [which, self.explained, _("The first answer counts; it cannot be taken back.")]
+            self.asks, [which, self.explained, _("The first acknowledgement counts and cannot be undone.")]
         )
 
     def run(self, row: Acknowledgement, act: Act, **inputs: Any) -> Done:
         row = until_ended(acknowledge(row, self.action, Answerer(by=act.by), act.now, act.record))
         if row.state in WAITING_STATES:
-            return Done(_("Answered. Its server has not said yet what came of it."), row)
+            return Done(_("Acknowledged. The server has not reported the outcome yet."), row)
         state = row.get_state_display()
         return Done(f"{state}: {row.reason}" if row.reason else state, row)
 
@@ -86,9 +89,7 @@ class Commit(_Answers):
 
     code, label, icon = "acknowledgement.commit", _("Commit"), "ok"
     action, asks = Action.COMMIT, _("Commit this message?")
-    explained = _(
-        "The message is done with: it leaves the subscription for good, as after a handling that went well."
-    )
+    explained = _("The message leaves the subscription for good, as after successful processing.")
 
 
 class RollBack(_Answers):
@@ -97,6 +98,7 @@ class RollBack(_Answers):
     code, label, icon, tone = "acknowledgement.rollback", _("Roll back"), "back", "danger"
     action, asks = Action.ROLLBACK, _("Roll this message back?")
     explained = _(
-        "That is a failed attempt with a protocol of its own: the message comes again after the delay of "
-        "its destination, after the last attempt it is a dead letter."
+        "This counts as a failed attempt with its own failure protocol. The message is "
+        "redelivered after the delay of its destination. After the last attempt it is "
+        "dead-lettered."
     )

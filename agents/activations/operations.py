@@ -45,13 +45,13 @@ log = structlog.get_logger(__name__)
 def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused | None:
     """Returns why this setting cannot be started now, or None. `in_group`: its group starts it."""
     if not in_group and (group := _group_name(setting)):
-        return Refused("in_group", IN_GROUP(name=group), gettext("Run the group."))
+        return Refused("in_group", IN_GROUP(name=group), gettext("Run the group instead."))
     if not setting.enabled:
         return Refused("disabled", DISABLED(), gettext("Enable it first."))
     if setting.timing == Timing.ASAP and setting.takes_messages:
-        return Refused("runs_always", RUNS_ALWAYS(), gettext("Nothing is to be done."))
+        return Refused("runs_always", RUNS_ALWAYS(), gettext("No action is needed."))
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
-        what = gettext("Wait until its servers have reported the end, or stop it.")
+        what = gettext("Wait until the servers have reported the end, or stop the activation.")
         return Refused("still_running", NOT_ENDED(), what)
     return sending_refusal(setting)
 
@@ -98,11 +98,13 @@ def stop_refusal(activation: Activation) -> Refused | None:
     """Returns why a person cannot stop this activation now, or None."""
     if activation.state not in OPEN_ACTIVATIONS or activation.ending:
         return Refused(
-            "over", gettext("It is ending already."), gettext("Wait until its servers have reported the end.")
+            "over",
+            gettext("The activation is already ending."),
+            gettext("Wait until the servers have reported the end."),
         )
     setting = activation.setting
     if setting.timing == Timing.ASAP and setting.takes_messages:
-        return Refused("runs_always", RUNS_ALWAYS(), gettext("Disable the setting."))
+        return Refused("runs_always", RUNS_ALWAYS(), gettext("To stop it, disable the setting."))
     return None
 
 
@@ -174,6 +176,8 @@ class StopActivation(Operation[Activation]):
     def run(self, activation: Activation, act: Act, **inputs: Any) -> Done:
         if not stop_activation(activation, act.by, why_of(act.by, act.reason), act.now, record=act.record):
             raise Refused(
-                "over", gettext("It has ended, or is ending already."), gettext("Nothing is to be done.")
+                "over",
+                gettext("The activation has ended or is already ending."),
+                gettext("No action is needed."),
             )
-        return Done(gettext("It is being stopped: %(key)s") % {"key": activation.setting.key})
+        return Done(gettext("Stopping: %(key)s") % {"key": activation.setting.key})

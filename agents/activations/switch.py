@@ -170,22 +170,21 @@ def sending_refusal(setting: LaunchSetting) -> Refused | None:
     if because is Withheld.AGENT_NOT_ALLOWED:
         why = AGENT_NOT_ALLOWED(pool=setting.pool.name, agent=setting.agent)
         return Refused(because.value, why, setting.pool.what_it_allows())
-    return Refused(because.value, NOT_SENT(why=because.value), _("Its page says what to correct."))
+    return Refused(because.value, NOT_SENT(why=because.value), _("Open the setting to see what to correct."))
 
 
 def _provision_refusal(setting: LaunchSetting) -> Refused | None:
     if setting.provision_state == ProvisionState.FAILED:
         return Refused(
             "not_provisioned",
-            _("The broker does not have what this setting needs: %(problem)s")
-            % {"problem": setting.provision_problem},
-            _("Remove the cause, then run ./ma manage provision (it is also tried again by itself)."),
+            _("Provisioning on the broker failed: %(problem)s") % {"problem": setting.provision_problem},
+            _("Fix the cause, then run ./ma manage provision. MA also retries automatically."),
         )
     if setting.provision_state != ProvisionState.READY or setting.wanted_hash != setting.provisioned_hash:
         return Refused(
             "not_provisioned",
-            _("Its queues are still being made on the broker."),
-            _("Wait a few seconds; ./ma doctor says what keeps them from being made."),
+            _("The broker is still creating the queues of this setting."),
+            _("Wait a few seconds. If they are still missing, run ./ma doctor to find the cause."),
         )
     return None
 
@@ -195,7 +194,7 @@ def _pool_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     facts = {"pool": setting.pool.name, "agent": setting.agent}
     if not servers:
         return Refused(
-            "empty_pool", _("The pool “%(pool)s” has no server.") % facts, _("Add a server to the pool.")
+            "empty_pool", _("The pool “%(pool)s” has no servers.") % facts, _("Add a server to the pool.")
         )
     if any(server.state(now) is not ServerState.ALIVE for server in servers):
         return None  # one that is not here now may offer the agent when it appears
@@ -205,12 +204,13 @@ def _pool_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     if offered.filter(name=setting.agent).exists():
         return Refused(
             "other_kind",
-            _("The agent “%(agent)s” is of another kind than this setting.") % facts,
-            _("Choose another agent, or make a setting of the kind that it is."),
+            _("The agent “%(agent)s” and this setting are of different kinds.") % facts,
+            _("Choose another agent, or create a setting of the same kind."),
         )
     facts["names"] = ", ".join(sorted(set(offered.values_list("name", flat=True)))) or "—"
     return Refused(
         "unknown_agent",
-        _("No server of the pool “%(pool)s” offers the agent “%(agent)s”; they offer: %(names)s.") % facts,
-        _("Correct the name, or list the agent's module in KMA_AGENTS of a server and restart its KMA."),
+        _("No server of the pool “%(pool)s” offers the agent “%(agent)s”. Available agents: %(names)s.")
+        % facts,
+        _("Correct the name, or add the agent's module to KMA_AGENTS on a server and restart its KMA."),
     )

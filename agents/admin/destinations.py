@@ -33,7 +33,7 @@ class SettingInline(admin.TabularInline):
     """Says who shares the policy."""
 
     model = LaunchSetting
-    verbose_name_plural = _("Launch settings that share this policy")
+    verbose_name_plural = _("Launch settings with this policy")
     extra = 0
     max_num = 0
     can_delete = False
@@ -58,10 +58,9 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("name", "description"),
                 "description": _(
-                    "An address of the broker: what is published there reaches every setting below. The "
-                    "broker makes "
-                    "it, with this policy, with the first setting that receives from it; before that a send "
-                    "is refused."
+                    "A broker address: every setting below receives the messages published to it. The "
+                    "broker creates it, with this policy, for the first setting that subscribes. Until "
+                    "then, sends are rejected."
                 ),
             },
         ),
@@ -77,13 +76,10 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
                     "expiry_ms",
                 ),
                 "description": _(
-                    "The broker keeps one policy per address. Every launch setting of this destination "
-                    "shares it: "
-                    "a change here changes it for all of them. Maximum attempts −1: without end. Empty "
-                    "maximum delay: "
-                    "10 × delay. Empty expiry: messages never expire. What dies or expires is always kept in "
-                    "the "
-                    "dead-letter queue of its setting."
+                    "The broker keeps one policy per address: a change applies to all launch settings of "
+                    "this destination. Maximum attempts −1: unlimited. Empty maximum delay: 10 × delay. "
+                    "Empty expiry: messages never expire. Failed and expired messages always go to the "
+                    "dead-letter queue of their setting."
                 ),
             },
         ),
@@ -98,7 +94,8 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
             return self.fieldsets
         (title, shown), *rest = self.fieldsets
         lone = _(
-            "No setting receives from it: the broker has not made it, and what is sent there is refused."
+            "No setting receives from this destination. The broker has not created it and rejects "
+            "sends to it."
         )
         return [(title, {**shown, "description": lone}), *rest]
 

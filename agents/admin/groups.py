@@ -25,18 +25,17 @@ class GroupForm(ScheduleForm):
 
     user: Any = None
     members = forms.CharField(
-        label=_("Members in their order"),
+        label=_("Members in order"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 8, "cols": 40, "spellcheck": "false"}),
         help_text=_(
-            "Keys of settings that are started by schedule, one per line. One starts when the one before it "
-            "has "
-            "finished well. Move lines to change the order; a pass that runs keeps the order it began with."
+            "Keys of scheduled settings, one per line. Each starts when the previous one has "
+            "succeeded. Move lines to change the order. A group run in progress keeps its order."
         ),
     )
 
     class Meta:
-        help_texts = {"name": _("It can never be changed.")}
+        help_texts = {"name": _("Cannot be changed later.")}
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -130,7 +129,7 @@ class ScheduledGroupAdmin(RecordedAdmin, admin.ModelAdmin):
             return self._gone(request)
 
     def _gone(self, request: HttpRequest) -> HttpResponseRedirect:
-        messages.error(request, _("It was deleted meanwhile."))
+        messages.error(request, _("It has been deleted in the meantime."))
         return HttpResponseRedirect(link("agents_scheduledgroup_changelist"))
 
 
@@ -148,16 +147,17 @@ class PoolGrantAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("pool", "group"),
                 "description": _(
-                    "What this group of people may do with the settings of this pool, beyond permissions."
+                    "Permissions of this user group for the settings of this pool, in addition to "
+                    "site-wide permissions."
                 ),
             },
         ),
         (
-            _("May"),
+            _("Allowed"),
             {"fields": ("may_edit", "may_enable", "may_disable", "may_run", "may_stop", "may_answer")},
         ),
         (
-            _("With dead letters and waiting messages, may"),
+            _("Allowed for dead letters and waiting messages"),
             {
                 "fields": (
                     "may_see_letters",

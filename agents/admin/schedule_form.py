@@ -26,10 +26,10 @@ WEEKLY = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* ([0-6](?:,[0-6])*)")
 
 class Choice(models.TextChoices):
     NONE = "", _("no schedule")
-    EVERY = "every", _("every so many minutes or hours")
-    DAILY = "daily", _("every day at")
-    WEEKLY = "weekly", _("on days of the week at")
-    CRONTAB = "crontab", _("as a crontab says")
+    EVERY = "every", _("at an interval")
+    DAILY = "daily", _("daily")
+    WEEKLY = "weekly", _("weekly, on selected days")
+    CRONTAB = "crontab", _("by crontab")
 
 
 UNITS = {1: _("seconds"), 60: _("minutes"), 3600: _("hours"), 86_400: _("days")}
@@ -123,16 +123,18 @@ class ScheduleForm(forms.ModelForm):
     """Shows every field without a script; those that the choice does not need are ignored."""
 
     schedule_choice = forms.ChoiceField(
-        label=gettext_lazy("Starts"),
+        label=gettext_lazy("Schedule"),
         required=False,
         choices=Choice.choices,
-        help_text=gettext_lazy("Without a schedule it starts only when somebody presses “Run now”."),
+        help_text=gettext_lazy("Without a schedule it starts only when someone presses “Run now”."),
     )
     schedule_number = forms.IntegerField(
         label=gettext_lazy("Every"),
         required=False,
         min_value=1,
-        help_text=gettext_lazy("Each start is that long after the one before was due, however long it ran."),
+        help_text=gettext_lazy(
+            "The next start is counted from the scheduled time of the previous one, not from its end."
+        ),
     )
     schedule_unit = forms.TypedChoiceField(
         label=gettext_lazy("Unit"), required=False, coerce=int, choices=list(UNITS.items()), initial=60
@@ -141,10 +143,10 @@ class ScheduleForm(forms.ModelForm):
         label=gettext_lazy("Days"), required=False, choices=DAYS, widget=forms.CheckboxSelectMultiple
     )
     schedule_time = forms.TimeField(
-        label=gettext_lazy("At"),
+        label=gettext_lazy("Time of day"),
         required=False,
         widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
-        help_text=gettext_lazy("By the clock of the time zone, also when clocks change."),
+        help_text=gettext_lazy("In the selected time zone, including daylight-saving changes."),
     )
     schedule_crontab = forms.CharField(
         label=gettext_lazy("Crontab"),
@@ -153,20 +155,20 @@ class ScheduleForm(forms.ModelForm):
         strip=True,
         widget=AdminTextInputWidget,
         help_text=gettext_lazy(
-            "Minute, hour, day of month, month, day of week. “30 2 * * 1-5” is at 02:30 on weekdays."
+            "Minute, hour, day of month, month, day of week. “30 2 * * 1-5” means 02:30 on weekdays."
         ),
     )
     schedule_zone = forms.ChoiceField(
         label=gettext_lazy("Time zone"), required=False, choices=_zones, initial="UTC"
     )
     schedule_missed = forms.ChoiceField(
-        label=gettext_lazy("Starts that were missed"),
+        label=gettext_lazy("Missed runs"),
         required=False,
         choices=Missed.choices,
         initial=Missed.SKIP,
         help_text=gettext_lazy(
-            "While the MA was away. “Run once”: one start makes up for all of them; “skip”: the next one is "
-            "waited for."
+            "Runs that came due while MA was down. “Run once” starts one run for all of them; "
+            "“skip” waits for the next one."
         ),
     )
 
@@ -192,9 +194,7 @@ class ScheduleForm(forms.ModelForm):
                 {name.removeprefix("schedule_"): self.cleaned_data.get(name) for name in FIELDS}
             )
         except KeyError as missing:
-            self.add_error(
-                f"schedule_{missing.args[0]}", gettext("This is needed for the chosen way to start.")
-            )
+            self.add_error(f"schedule_{missing.args[0]}", gettext("Required for the selected schedule."))
             return
         if self.wish is not None:
             self._check(self.wish)

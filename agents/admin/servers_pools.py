@@ -22,8 +22,8 @@ from console.ui.page import link
 
 LONGEST_TEXT = 150_000
 CHOICES = [
-    (EVERY, gettext_lazy("every agent that its servers offer")),
-    (LISTED, gettext_lazy("only the agents that are listed here")),
+    (EVERY, gettext_lazy("all agents that the servers of the pool offer")),
+    (LISTED, gettext_lazy("only the agents listed here")),
 ]
 
 
@@ -31,7 +31,7 @@ class PoolForm(forms.ModelForm):
     """`allows` and `listed_agents` are the two parts of `Pool.allowed_agents`."""
 
     allows = forms.ChoiceField(
-        label=gettext_lazy("Its settings may run"),
+        label=gettext_lazy("Settings of this pool may run"),
         choices=CHOICES,
         initial=EVERY,
         required=False,
@@ -43,8 +43,7 @@ class PoolForm(forms.ModelForm):
         max_length=LONGEST_TEXT,
         widget=forms.Textarea(attrs={"rows": 8, "cols": 60, "spellcheck": "false"}),
         help_text=gettext_lazy(
-            "One name on each line, as the agents are registered. Without any name nothing may run in this "
-            "pool."
+            "One registered agent name per line. If the list is empty, nothing can run in this pool."
         ),
     )
 
@@ -65,8 +64,8 @@ class PoolForm(forms.ModelForm):
             self.add_error(
                 "listed_agents",
                 gettext(
-                    "This list has no effect while every agent is allowed: choose the other way above, or "
-                    "empty it."
+                    "This list has no effect while all agents are allowed. Choose the other option above, "
+                    "or clear the list."
                 ),
             )
         else:
@@ -119,9 +118,9 @@ class ServerAdmin(RecordedAdmin, admin.ModelAdmin):
     fieldsets = (
         (
             None,
-            {"fields": ("name",), "description": _("Its token comes from: ./ma manage create_server NAME")},
+            {"fields": ("name",), "description": _("To get its token, run: ./ma manage create_server NAME")},
         ),
-        (_("What its KMA said last"), {"fields": facts}),
+        (_("Last KMA report"), {"fields": facts}),
     )
     inlines = (OfferedAgentInline,)
 
@@ -172,7 +171,7 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
     def agents_allowed(self, pool: Pool) -> str:
         """Renders the list for those who may only view."""
         if pool.allowlist is None:
-            return gettext("every agent that its servers offer")
+            return gettext("all agents that the servers of the pool offer")
         return join_names(pool.allowlist) or gettext("no agent")
 
     def get_fieldsets(self, request: HttpRequest, obj: Pool | None = None) -> Any:
@@ -180,9 +179,9 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
         may = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
         agents = ("allows", "listed_agents") if may else ("agents_allowed",)
         text = _(
-            "A setting with another agent can be neither saved nor enabled. One that is enabled is not sent "
-            "to its "
-            "servers: what it has at hand is finished or goes back, its messages wait."
+            "A setting with any other agent cannot be saved or enabled. If it is already enabled, "
+            "servers no longer receive it. Messages in progress finish or return to the queue; "
+            "the others wait."
         )
         return (
             (None, {"fields": ("name", "description", "servers")}),

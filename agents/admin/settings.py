@@ -49,103 +49,99 @@ class SettingForm(ScheduleForm):
         field_classes = {"masked_properties": JsonFormField}
         widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
         help_texts = {
-            "key": _("Also the name of its subscription on the broker. It can never be changed."),
-            "agent": _("The name under which servers offer it; those offered now are suggested."),
+            "key": _("Also the name of the subscription on the broker. Cannot be changed later."),
+            "agent": _("The name under which servers offer the agent. Available agents are suggested."),
             "kind": _(
-                "A message agent handles messages of its destination; a standalone one runs once per start."
+                "A message agent processes the messages of its destination. A standalone agent runs "
+                "once per activation."
             ),
             "timing": _(
-                "As soon as possible: from enabling to disabling. By schedule: each start drains what has "
-                "gathered "
-                "and ends."
+                "Continuous: runs from enabling to disabling. Scheduled: each run processes the "
+                "waiting messages and ends."
             ),
-            "spread": _(
-                "Of all live servers of the pool one (another takes over when it is lost), or every one."
+            "spread": _("One online server of the pool, with failover to another, or all of them."),
+            "pool": _("A pool without servers is allowed, but nothing can run in it."),
+            "destination": _(
+                "Only for message agents. Cannot be changed after the subscription has received messages."
             ),
-            "pool": _("A pool without servers is allowed: then nothing can run."),
-            "destination": _("Of a message agent only. It cannot be changed once messages gather."),
-            "concurrency": _(
-                "So many messages at once on each server; their order is lost with more than one."
-            ),
+            "concurrency": _("With more than one, messages may be processed out of order."),
             "drain_idle_seconds": _(
-                "It ends when what was there at the start is gone for so long. With a limit below it also "
-                "takes what "
-                "comes later, until its subscription was empty for so long."
+                "The run ends when the messages present at its start have been gone for this time. "
+                "With a limit below, it also takes later messages, until the subscription stays empty "
+                "for this time."
             ),
             "drain_wait_seconds": _(
-                "Messages that are delayed for their redelivery are waited for; after that it ends with an "
-                "error."
+                "The activation waits for messages delayed for redelivery. After this time it ends "
+                "with an error."
             ),
-            "drain_limit_messages": _("The rest waits for the next start."),
-            "drain_limit_minutes": _("The rest waits for the next start."),
-            "restart_seconds": _(
-                "Only as soon as possible: by schedule one that failed waits for the next start."
-            ),
+            "drain_limit_messages": _("The rest waits for the next run."),
+            "drain_limit_minutes": _("The rest waits for the next run."),
+            "restart_seconds": _("Only for continuous settings: a scheduled one waits for its next run."),
             "grace_seconds": _(
-                "When it is stopped, a handler may finish for so long; then its process is killed."
+                "When the setting is stopped, messages in progress may finish within this time. Then "
+                "the process is killed."
             ),
             "mode": _(
-                "Transacted: what the agent sends and the message commit or roll back together; a handling "
-                "that sends "
-                "costs a transaction. Automatic: the same without the limit on the transaction. Duplicates "
-                "allowed: "
-                "acknowledged in batches, the fewest writes; a crash repeats about one batch. Answered: "
-                "the agent, "
-                "or anybody later, commits or rolls back each message; until then a crash brings it again."
+                "Transacted: the message and everything that the agent sends commit or roll back "
+                "together; sending costs a transaction. Auto acknowledge: the same, without the "
+                "transaction timeout. Dups-OK: acknowledges in batches with the fewest writes; a "
+                "crash repeats about one batch. Client acknowledge: the agent, or anyone later, "
+                "commits or rolls back each message; until then, a crash redelivers it."
             ),
-            "dups_ok_messages": _(
-                "A crash of the server repeats about so many messages that were handled well."
-            ),
+            "dups_ok_messages": _("After a server crash, about this many processed messages are repeated."),
             "acknowledgement_timeout_seconds": _(
-                "Begins when the agent returned unanswered; then it is rolled back."
+                "The timeout starts when the agent returns without acknowledging. When it expires, "
+                "the message is rolled back."
             ),
             "acknowledgement_property": _(
-                "A message may bring a timeout of its own in it, a whole number of seconds."
+                "A message can set its own timeout in this property: a whole number of seconds."
             ),
             "committed_destination": _(
-                "Each commit sends a small JSON event there, in the same transaction."
+                "Each commit sends a short JSON event there, in the same transaction."
             ),
-            "rolled_back_destination": _("Each rollback, or answer that did not come, sends one there."),
-            "dups_ok_seconds": _("So long a quiet subscription shows messages that are handled already."),
-            "handling_timeout_seconds": _("Longer handling is killed and counts as a failure."),
+            "rolled_back_destination": _(
+                "Each rollback and each acknowledgement timeout sends this event there."
+            ),
+            "dups_ok_seconds": _(
+                "On a quiet subscription, processed messages stay visible for up to this time."
+            ),
+            "handling_timeout_seconds": _("Processing that takes longer is killed and counts as a failure."),
             "breaker_m": _(
-                "M failures of any type in a row trip it, or M / 3 of one type; N is derived and no field."
+                "The breaker trips after M consecutive failures of any type, or after M / 3 of the same type."
             ),
             "count_once": _(
-                "Repeated failures of one message count as one: a single bad message never trips it."
+                "Repeated failures of one message count as one: a single bad message never trips the breaker."
             ),
             "try_one_first": _(
-                "One message on one server: handled well, all go on at full speed; failed, it is off again "
-                "at once."
+                "One server tries one message. If it succeeds, all servers start at full speed; if it "
+                "fails, the setting is disabled again."
             ),
             "ordered": _(
-                "One message at a time over all servers. One that failed is tried again before anything "
-                "else; count "
-                "each message once, else a bad one soon trips the breaker."
+                "One message at a time across all servers. A failed message is retried before any "
+                "other. Count each message once; otherwise one bad message soon trips the breaker."
             ),
-            "blocked_seconds": _("So long after a failure of the first message; 0 = at once."),
+            "blocked_seconds": _("Delay after a failure of the first message; 0 = immediately."),
             "after_last": _(
-                "What becomes of a message whose last attempt failed, or that is invalid. Exception "
-                "destination: a "
-                "marked copy goes there, and to the dead-letter queue what it cannot take. Discard: gone, "
-                "only its "
-                "protocol and a line in the log remain. Stay: it is tried again without end, and all others "
+                "Applies to a message that is invalid or whose last attempt failed. Exception "
+                "destination: a marked copy goes there; if it cannot be delivered, the message goes "
+                "to the dead-letter queue. Discard: the message is deleted; only its protocol and a "
+                "log line remain. Keep first: the message is retried without limit, and all others "
                 "wait."
             ),
-            "exception_destination": _("An address of the broker that somebody takes these messages from."),
-            "duplicate_key": _(
-                "Empty: every message is handled. “key” (the message key), “property:NAME” or “pointer:/a/b” "
-                "into a "
-                "JSON body: what a server has handled well it accepts from then on without the agent. Each "
-                "server "
-                "knows its own."
+            "exception_destination": _(
+                "An address on the broker from which someone receives these messages."
             ),
-            "duplicate_window_seconds": _("A repeat that comes later is handled."),
-            "masked_properties": _("Values of these message properties are never stored with a failure."),
+            "duplicate_key": _(
+                "Empty: every message is processed. Use “key” (the message key), “property:NAME” or "
+                "“pointer:/a/b” (in a JSON body). A server accepts repeats of messages that it has "
+                "already processed, without calling the agent. Each server knows only its own "
+                "messages."
+            ),
+            "duplicate_window_seconds": _("A later repeat is processed again."),
+            "masked_properties": _("The values of these message properties are never stored with failures."),
             "retention_days": _(
-                "After an activation that finished well all its protocols are deleted; after one with an "
-                "error those "
-                "that are older than so many days before its start."
+                "After a successful activation, all its protocols are deleted. After a failed one, "
+                "only protocols older than this many days before its start are deleted."
             ),
         }
 
@@ -164,13 +160,13 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
             _("What"),
             {
                 "fields": ("key", "kind", "agent", "parameters", "description"),
-                "description": _("Once saved it gathers messages, also while it is disabled."),
+                "description": _("Once saved, the setting receives messages even while it is disabled."),
             },
         ),
         (_("When"), {"fields": ("timing", *SCHEDULE_FIELDS)}),
         (_("Where"), {"fields": ("spread", "pool", "destination")}),
         (
-            _("When a start by schedule ends"),
+            _("End of a scheduled run"),
             {
                 "fields": (
                     "drain_idle_seconds",
@@ -178,7 +174,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
                     "drain_limit_messages",
                     "drain_limit_minutes",
                 ),
-                "description": _("For message agents that are started by schedule."),
+                "description": _("For scheduled message agents."),
             },
         ),
         (
@@ -202,7 +198,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
             },
         ),
         (
-            _("After failure"),
+            _("After a failure"),
             {
                 "fields": (
                     "breaker_m",

@@ -57,7 +57,8 @@ def check_destination(request: Request, action: str, destination: Destination) -
     """`action`: add or edit, for a setting that shall subscribe to it. Raises Forbidden."""
     if not may_subscribe(request.user, action, destination):
         text = _(
-            "No setting of a pool where you may edit subscribes to “%(name)s”. Ask for “%(permission)s”."
+            "You cannot use the destination “%(name)s”: no setting in the pools that you may edit "
+            "subscribes to it. Ask for the permission “%(permission)s”."
         )
         facts = {"name": destination.name, "permission": _("Can add destination")}
         raise _forbidden(text % facts, "destination")
@@ -78,4 +79,4 @@ def check_group(
 
 
 def _forbidden(reason: str, where: str) -> Forbidden:
-    return Forbidden(reason, where=where, what_to_do=_("Ask an administrator for the permission."))
+    return Forbidden(reason, where=where, what_to_do=_("Ask an administrator for this permission."))

@@ -138,7 +138,8 @@ class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
         if isinstance(data, dict) and not {"n", "N", "breaker_n"}.isdisjoint(data):
             name = next(name for name in ("n", "N", "breaker_n") if name in data)
             text = _(
-                "N cannot be chosen: it is derived, N = M / 3 rounded down, at least 1. Set M (breaker_m)."
+                "N cannot be set: it is derived from M (N = M / 3, rounded down, at least 1). Set M "
+                "(breaker_m)."
             )
             raise serializers.ValidationError({name: text})
         return super().to_internal_value(data)

@@ -144,7 +144,7 @@ def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datet
         activation = open_ones.first()
         if not current.enabled or activation is None:
             raise Refused(
-                "not_running", _("The setting does not run."), _("Enable it: then it begins everywhere.")
+                "not_running", _("The setting is not running."), _("Enable it to start it on all servers.")
             )
         if refused := _refusal(current, activation, server):
             raise refused
@@ -165,19 +165,20 @@ def _refusal(setting: LaunchSetting, activation: Activation, server: Server) -> 
     if newest is None or newest.state != RunPhase.INTERRUPTED:
         return Refused(
             "not_interrupted",
-            _("It was not given up on %(server)s, or somebody resumed it there already.") % facts,
-            _("Look at the runs of its activation."),
+            _("The setting is not interrupted on %(server)s, or someone has already resumed it there.")
+            % facts,
+            _("Check the instances of its activation."),
         )
     if not setting.pool.servers.filter(pk=server.pk).exists():
         return Refused(
             "not_in_pool",
-            _("%(server)s is not in the pool “%(pool)s” any more.") % facts,
+            _("%(server)s is no longer in the pool “%(pool)s”.") % facts,
             _("Add it to the pool first."),
         )
     if server.duty != Duty.ACTIVE:
         return Refused(
             "not_in_service",
-            _("%(server)s is cordoned or draining: nothing new begins there.") % facts,
-            _("Put the server back into service first."),
+            _("%(server)s is cordoned or draining: nothing new starts there.") % facts,
+            _("Uncordon the server first."),
         )
     return sending_refusal(setting)

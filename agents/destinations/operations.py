@@ -81,12 +81,12 @@ def _policy_row(line: PolicyLine, *, known: bool = True) -> PolicyRow:
 def _ours() -> dict[str, str]:
     return {
         "deadLetterAddress": gettext("dead-letter address"),
-        "expiryAddress": gettext("address of what expired"),
-        "addressFullMessagePolicy": gettext("when its memory is full"),
-        "autoCreateQueues": gettext("makes queues by itself"),
-        "autoDeleteQueues": gettext("removes queues by itself"),
-        "autoCreateAddresses": gettext("makes addresses by itself"),
-        "autoDeleteAddresses": gettext("removes addresses by itself"),
+        "expiryAddress": gettext("expiry address"),
+        "addressFullMessagePolicy": gettext("when the address is full"),
+        "autoCreateQueues": gettext("auto-create queues"),
+        "autoDeleteQueues": gettext("auto-delete queues"),
+        "autoCreateAddresses": gettext("auto-create addresses"),
+        "autoDeleteAddresses": gettext("auto-delete addresses"),
     }
 
 
@@ -98,7 +98,7 @@ def _value(name: str, value: Any) -> str:
     if name == "expiryDelay" and value < 0:
         return gettext("never")
     if name == "maxDeliveryAttempts" and value < 0:
-        return gettext("without end")
+        return gettext("unlimited")
     if name in MILLISECONDS:
         return amounts.duration(value / 1000)
     return amounts.number(value, 3) if isinstance(value, int | float) else str(value)
@@ -137,13 +137,13 @@ class _OfPolicy(Operation[Destination]):
 class ApplyPolicy(_OfPolicy):
     """The broker gets every value that is wanted."""
 
-    code, label = "destination.apply", _("Write it to the broker")
+    code, label = "destination.apply", _("Write to the broker")
     asks, done = _("Write the policy of %(name)s to the broker?"), _("Written to the broker: %(name)s")
     explained = (
-        _("The broker gets every value of the column “wanted”, for all settings of this destination."),
+        _("The broker receives all values of this destination. They apply to all its settings."),
         _(
-            "It holds for messages that wait already, from their next failure on. One that is delayed at "
-            "this moment keeps its delay."
+            "Messages that already wait use the policy from their next failure. A message that is "
+            "delayed now keeps its delay."
         ),
     )
 
@@ -155,15 +155,15 @@ class ApplyPolicy(_OfPolicy):
 class AdoptPolicy(_OfPolicy):
     """The fields of this destination get what the broker has."""
 
-    code, label, icon, quiet = "destination.adopt", _("Adopt it"), "down", True
-    asks = _("Adopt the policy that the broker has for %(name)s?")
+    code, label, icon, quiet = "destination.adopt", _("Adopt"), "down", True
+    asks = _("Adopt the broker policy for %(name)s?")
     done = _("Adopted from the broker: %(name)s")
     explained = (
         _(
-            "The fields of this destination get what the broker has. What is always the MA's is not adopted, "
-            "it is written to the broker."
+            "The fields of this destination receive the values from the broker. Values that MA "
+            "always sets are written to the broker instead."
         ),
-        _("The broker goes by these values already: what waits is not treated otherwise than before."),
+        _("The broker already uses these values: waiting messages are not affected."),
     )
 
     def run(self, destination: Destination, act: Act, *, seen: str, **inputs: Any) -> Done:
@@ -177,19 +177,25 @@ def policy_buttons(user: Any, destination: Destination, side: BrokerSide) -> lis
         return []
     refused = _refusal(side)
     why = ApplyPolicy.permission.why_not(user, destination) or (refused.sentence if refused else "")
-    adopting = why or ("" if side.adoptable else gettext("What differs is always the MA's."))
+    adopting = why or (
+        "" if side.adoptable else gettext("MA always sets the differing values: they cannot be adopted.")
+    )
     apply, adopt = (link(f"destination_{verb}", destination.pk) for verb in ("apply", "adopt"))
     return [
-        Button("apply", gettext("Write what is wanted to the broker…"), apply, "run", "primary", why),
-        Button("adopt", gettext("Adopt what the broker has…"), adopt, "down", "", adopting),
+        Button("apply", gettext("Write to the broker…"), apply, "run", "primary", why),
+        Button("adopt", gettext("Adopt from the broker…"), adopt, "down", "", adopting),
     ]
 
 
 def _refusal(side: BrokerSide) -> Refused | None:
     if not side.made:
-        return Refused("not_made", gettext("No setting receives from it: the broker has not made it."))
+        return Refused(
+            "not_made", gettext("No setting receives from this destination: the broker has not created it.")
+        )
     if side.problem:
-        return Refused("broker", gettext("The broker cannot be asked: %(why)s.") % {"why": side.problem})
+        return Refused(
+            "broker", gettext("Cannot read the policy from the broker: %(why)s.") % {"why": side.problem}
+        )
     if not side.drift:
-        return Refused("same", gettext("The broker has what is wanted."))
+        return Refused("same", gettext("The policy on the broker is in sync."))
     return None

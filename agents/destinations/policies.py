@@ -167,7 +167,7 @@ def apply_policy(
         except BrokerError as error:
             _note(destination, "apply_failed", by, now, said(str(error)))
             raise Refused(
-                "broker", _("The broker did not take it: %(why)s.") % {"why": error}, _read_again()
+                "broker", _("The broker rejected the policy: %(why)s.") % {"why": error}, _read_again()
             ) from error
         _note(destination, "applied", by, now, said(changes))
 
@@ -187,7 +187,7 @@ def _nobody_else_writes() -> Iterator[None]:
     with lock("provision", HELD_FOR) as free:
         if not free:
             raise Refused(
-                "busy", _("The broker is being provisioned at this moment."), _("Try again in a moment.")
+                "busy", _("The broker is being provisioned right now."), _("Try again in a moment.")
             )
         yield
 
@@ -200,8 +200,10 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime, record: 
         lines = _checked(destination, found, seen)
         adopted = [line for line in lines if line.field and line.differs]
         if not adopted:
-            reason = _("The fields of this destination are as the broker has them.")
-            raise Refused("same", reason, _("What else differs is always the MA's: apply it."))
+            reason = _("Nothing to adopt: the fields of this destination match the broker.")
+            raise Refused(
+                "same", reason, _("MA always sets the remaining differences: write them to the broker.")
+            )
         for name, value in _fields(destination, found).items():
             setattr(destination, name, value)
         try:
@@ -212,7 +214,7 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime, record: 
             )
             raise Refused(
                 "invalid",
-                _("The broker has what is not possible here: %(why)s") % {"why": why},
+                _("The policy on the broker cannot be adopted: %(why)s") % {"why": why},
                 _read_again(),
             ) from error
         save_destination(destination)
@@ -235,17 +237,21 @@ def _label(field: str) -> str:
 
 
 def _read_again() -> str:
-    return _("Look at the page again.")
+    return _("Reload the page.")
 
 
 def _ask(destination: Destination) -> dict[str, Any]:
     if not is_made(destination):
-        raise Refused("not_made", _("No setting receives from it: the broker has not made it."), "")
+        raise Refused(
+            "not_made", _("No setting receives from this destination: the broker has not created it."), ""
+        )
     try:
         return read_policy(destination)
     except BrokerError as error:
         raise Refused(
-            "broker", _("The broker cannot be asked: %(why)s.") % {"why": error}, _("Try again later.")
+            "broker",
+            _("Cannot read the policy from the broker: %(why)s.") % {"why": error},
+            _("Try again later."),
         ) from error
 
 
@@ -257,10 +263,12 @@ def _checked(destination: Destination, found: Mapping[str, Any], seen: str) -> l
     lines = policy_lines(destination, found)
     if mark_of(lines) != seen:
         raise Refused(
-            "changed", _("Something has changed since you looked: nothing was done."), _read_again()
+            "changed",
+            _("Nothing was done: the values have changed since you opened the page."),
+            _read_again(),
         )
     if not any(line.differs for line in lines):
-        raise Refused("same", _("The broker has what is wanted: nothing was done."), "")
+        raise Refused("same", _("Nothing was done: the policy on the broker is in sync."), "")
     return lines
 
 

@@ -89,12 +89,10 @@ def losses(setting: LaunchSetting) -> list[str]:
     if most < 0 or not setting.ordered or setting.after_last != PoisonPolicy.STAY:
         return []
     text = ngettext(
-        "A loss of its server or of the broker may count as an attempt there: after %(n)s of these the "
-        "message is a "
-        "dead letter. Only a destination without a maximum (−1) has no such end.",
-        "A loss of its server or of the broker may count as an attempt there: after %(n)s of these the "
-        "message is a "
-        "dead letter. Only a destination without a maximum (−1) has no such end.",
+        "The loss of a server or of the broker may count as an attempt: after %(n)s loss "
+        "the message is dead-lettered. Only a destination without a maximum (−1) avoids this.",
+        "The loss of a server or of the broker may count as an attempt: after %(n)s losses "
+        "the message is dead-lettered. Only a destination without a maximum (−1) avoids this.",
         most,
     )
     return [text % {"n": amounts.number(most)}]
@@ -111,7 +109,7 @@ def _gone(setting: LaunchSetting) -> str:
 
 def band(least: timedelta, most: timedelta) -> str:
     if most == timedelta():
-        return _("at once")
+        return _("immediately")
     if least == most:
         return amounts.duration(most)
     return f"{amounts.duration(least)} – {amounts.duration(most)}"
@@ -126,8 +124,10 @@ def _endless(destination: Destination) -> list[str]:
     if destination.max_attempts >= 0:
         return []
     if destination.expiry_ms is None:
-        return [_("A message that always fails is tried for ever and never becomes a dead letter.")]
-    return [_("A message that always fails is tried until it expires: nothing else makes it a dead letter.")]
+        return [
+            _("A message that always fails is retried without limit and never reaches the dead-letter queue.")
+        ]
+    return [_("A message that always fails is retried until it expires. Only then is it dead-lettered.")]
 
 
 def _too_late(destination: Destination, planned: list[PlannedDelivery]) -> list[str]:
@@ -138,10 +138,9 @@ def _too_late(destination: Destination, planned: list[PlannedDelivery]) -> list[
     if late is None:
         return []
     text = _(
-        "The expiry, %(expiry)s, is shorter than the schedule: a message that keeps failing may expire "
-        "before attempt "
-        "%(n)s. It is then a dead letter without the attempts that are left, as soon as it was due for the "
-        "next one."
+        "The expiry (%(expiry)s) is shorter than the redelivery schedule: a failing message "
+        "may expire before attempt %(n)s. It is then dead-lettered when its next attempt is "
+        "due, without the remaining attempts."
     )
     return [text % {"expiry": amounts.duration(expiry), "n": amounts.number(late.number)}]
 
@@ -151,18 +150,18 @@ def policy_facts(setting: LaunchSetting) -> list[Fact]:
     destination = setting.subscribed
     stays = setting.ordered and setting.after_last == PoisonPolicy.STAY
     endless = destination.max_attempts < 0 or stays
-    attempts = _("without end") if endless else amounts.number(destination.max_attempts)
+    attempts = _("unlimited") if endless else amounts.number(destination.max_attempts)
     queue = dead_letter_queue(setting.key)
     dead = ""
     if setting.after_last == PoisonPolicy.DLQ:
-        dead = _("After the last attempt the message is kept in %(queue)s.") % {"queue": queue}
+        dead = _("After the last attempt, the message goes to %(queue)s.") % {"queue": queue}
     warned = " ".join([*_endless(destination), *losses(setting)])
     facts = [Fact(_("Maximum attempts"), attempts, warned or dead, warns=endless)]
     if not setting.ordered:
-        told = _("Belongs to the destination: settings that share it share the delays.")
+        told = _("The delay belongs to the destination: all its settings share it.")
         facts.append(Fact(_("Delay"), _delay(destination), told))
     if destination.expiry_ms is not None:
-        told = _("What is not handled so long after it came to the broker is kept in %(queue)s.") % {
+        told = _("A message that is not processed within this time after its arrival goes to %(queue)s.") % {
             "queue": queue
         }
         facts.append(Fact(_("Expiry"), amounts.duration(destination.expiry_ms / 1000), told))
@@ -186,7 +185,7 @@ def _shared(setting: LaunchSetting, destination: Destination) -> tuple[str, str]
     keys = LaunchSetting.objects.filter(destination=destination.pk).exclude(key=setting.key).order_by("key")
     others = list(keys.values_list("key", flat=True)[: SHOWN_SETTINGS + 1])
     if not others:
-        return _("no other setting"), _("It is changed at its destination.")
+        return _("no other setting"), _("To change the policy, edit the destination.")
     names = ", ".join(others[:SHOWN_SETTINGS])
-    told = _("Changed at its destination, the policy changes for all of them.")
+    told = _("A change at the destination applies to all of them.")
     return (_("%(names)s and others") % {"names": names} if len(others) > SHOWN_SETTINGS else names), told

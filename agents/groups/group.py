@@ -38,7 +38,7 @@ def group_refusal(group: ScheduledGroup, now: datetime) -> Refused | None:
     """Returns why this group cannot be enabled now, or None."""
     members = _members(group)
     if not members:
-        text = _("The group “%(name)s” has no member.") % {"name": group.name}
+        text = _("The group “%(name)s” has no members.") % {"name": group.name}
         return Refused("empty_group", text, _("Add settings to the group."))
     for setting in members:
         if refused := enable_refusal(setting, now):

@@ -62,13 +62,11 @@ def _checked(group: ScheduledGroup, before: Sequence[str], keys: Sequence[str]) 
     found = {setting.key: setting for setting in asked}
     for place, key in enumerate(keys):
         if key in keys[:place]:
-            raise _problem("twice", _("The setting “%(key)s” is named twice."), key=key)
+            raise _problem("twice", _("The setting “%(key)s” is listed twice."), key=key)
         if key not in found:
             raise _problem("unknown", _unknown(key), key=key)
     if group.enabled and set(keys) != set(before):
-        text = _(
-            "The group is enabled, and its members with it: disable the group, then add or remove members."
-        )
+        text = _("The group and its members are enabled. Disable the group, then add or remove members.")
         raise _problem("group_enabled", text)
     settings = [found[key] for key in keys]
     for setting in settings:
@@ -79,28 +77,25 @@ def _checked(group: ScheduledGroup, before: Sequence[str], keys: Sequence[str]) 
 
 def _unknown(key: str) -> str:
     if ScheduledGroup.objects.filter(name=key).exists():
-        return _("“%(key)s” is a group: a group holds settings only, neither itself nor another group.")
+        return _("“%(key)s” is a group. A group can contain only settings, not itself or another group.")
     return _("There is no setting “%(key)s”.")
 
 
 def _check_new(group: ScheduledGroup, setting: LaunchSetting) -> None:
     if setting.timing != Timing.DELAYED:
-        text = _(
-            "“%(key)s” runs as soon as possible: only settings that are started by schedule can be in a "
-            "group."
-        )
+        text = _("“%(key)s” is continuous: a group can contain only scheduled settings.")
         raise _problem("not_delayed", text, key=setting.key)
     other = GroupMember.objects.select_related("group").filter(setting=setting).first()
     if other is not None:
-        text = _("“%(key)s” is in the group “%(group)s” already: a setting is in one group at most.")
+        text = _("“%(key)s” is already in the group “%(group)s”: a setting can be in one group only.")
         raise _problem("in_another_group", text, key=setting.key, group=other.group.name)
     if Schedule.objects.filter(setting=setting).exists():
         text = _(
-            "“%(key)s” has a schedule of its own: delete it first, in a group the group's schedule starts it."
+            "“%(key)s” has its own schedule. Delete it first: the schedule of the group starts its members."
         )
         raise _problem("own_schedule", text, key=setting.key)
     if setting.enabled:
-        text = _("“%(key)s” is enabled: disable it first, in a group it is enabled with the group.")
+        text = _("“%(key)s” is enabled. Disable it first: members are enabled together with the group.")
         raise _problem("enabled", text, key=setting.key)
 
 

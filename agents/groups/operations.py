@@ -35,7 +35,7 @@ GROUPS = Resource(
 class EnableGroup(Operation[ScheduledGroup]):
     """All members or none. 409 with the reason if refused."""
 
-    code, label, icon = "group.enable", _("Switch on"), "play"
+    code, label, icon = "group.enable", _("Enable"), "play"
     on, permission = GROUPS, GroupRight("enable")
 
     def offered(self, group: ScheduledGroup) -> bool:
@@ -46,40 +46,37 @@ class EnableGroup(Operation[ScheduledGroup]):
 
     def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
         text = _(
-            "All its members are switched on with it. Nothing starts before the next window, or before "
-            "“run now”."
+            "All members are enabled together with the group. Nothing starts before the next "
+            "scheduled time or “Run now”."
         )
-        return Question(gettext("Switch the group %(name)s on?") % {"name": group.name}, [text])
+        return Question(gettext("Enable the group %(name)s?") % {"name": group.name}, [text])
 
     def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
         enable_group(group, act.by, act.now, record=act.record)
-        done = gettext("Switched on: %(key)s") % {"key": group.name}
+        done = gettext("Enabled: %(key)s") % {"key": group.name}
         return Done(done if act.is_recorded else UNCHANGED)
 
 
 class DisableGroup(Operation[ScheduledGroup]):
     """Stops the member that runs; nothing after it starts."""
 
-    code, label, icon, tone = "group.disable", _("Switch off"), "off", "danger"
+    code, label, icon, tone = "group.disable", _("Disable"), "off", "danger"
     on, permission, inputs = GROUPS, GroupRight("disable"), {"reason": REASON}
 
     def offered(self, group: ScheduledGroup) -> bool:
         return group.enabled
 
     def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
-        stops = _(
-            "The member that runs is stopped, nothing after it starts, and every member is switched off "
-            "with it."
-        )
+        stops = _("The running member stops, later members do not start, and all members are disabled.")
         waits = _(
-            "Messages wait in the subscriptions of the members until it is switched on again; nothing is "
-            "lost."
+            "Messages wait in the subscriptions of the members until the group is enabled again. "
+            "Nothing is lost."
         )
-        return Question(gettext("Switch the group %(name)s off?") % {"name": group.name}, [stops, waits])
+        return Question(gettext("Disable the group %(name)s?") % {"name": group.name}, [stops, waits])
 
     def run(self, group: ScheduledGroup, act: Act, **inputs: Any) -> Done:
         disable_group(group, act.by, why_of(act.by, act.reason), act.now, record=act.record)
-        done = gettext("Switched off: %(key)s") % {"key": group.name}
+        done = gettext("Disabled: %(key)s") % {"key": group.name}
         return Done(done if act.is_recorded else UNCHANGED)
 
 
@@ -93,7 +90,7 @@ class RunGroup(Operation[ScheduledGroup]):
         return group.enabled and not group.activations.filter(state=GroupActivationState.RUNNING).exists()
 
     def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
-        text = _("Its members start one after the other, each only when the one before it has finished well.")
+        text = _("The members start one after another, each only when the previous one has succeeded.")
         return Question(gettext("Run the group %(name)s now?") % {"name": group.name}, [text])
 
     @transaction.atomic
@@ -114,18 +111,20 @@ class StopGroup(Operation[ScheduledGroup]):
         passes = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING)
         activation = going_on.filter(group_activation__in=passes).first()
         if activation is None:
-            raise Refused("nothing_runs", gettext("No member of it runs."), gettext("Nothing is to be done."))
+            raise Refused(
+                "nothing_runs", gettext("No member of the group is running."), gettext("No action is needed.")
+            )
         stop_activation(activation, act.by, why_of(act.by, act.reason), act.now, record=act.record)
-        done = gettext("It is being stopped: %(key)s") % {"key": group.name}
+        done = gettext("Stopping: %(key)s") % {"key": group.name}
         return Done(done if act.is_recorded else UNCHANGED)
 
 
 class MoveMember(Operation[ScheduledGroup]):
     """One place up or down; a pass that runs keeps the order it began with."""
 
-    code, label, immediate = "group.move", _("Another order of the members"), True
+    code, label, immediate = "group.move", _("Reorder members"), True
     on, permission = GROUPS, GroupRight("edit")
-    inputs = {"member": TextInput(_("Member"), 61), "to": TextInput(_("Where to"), 4)}
+    inputs = {"member": TextInput(_("Member"), 61), "to": TextInput(_("Target"), 4)}
 
     @transaction.atomic
     def run(self, group: ScheduledGroup, act: Act, *, member: str, to: str, **inputs: Any) -> Done:
@@ -139,7 +138,7 @@ class MoveMember(Operation[ScheduledGroup]):
                 reorder(group, keys, act.by, act.now)
             except ValidationError as error:  # changed by somebody else in between
                 raise Refused(
-                    "changed", " ".join(error.messages), gettext("Look, then do it again.")
+                    "changed", " ".join(error.messages), gettext("Reload the page and try again.")
                 ) from error
             act.record()
         return Done("")
@@ -158,8 +157,8 @@ class DeleteGroup(Operation[ScheduledGroup]):
         return Refused("enabled", text, gettext("Disable it first."))
 
     def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
-        goes = _("Its schedule and the passes through its members go with it.")
-        stays = _("Its members stay, switched off, with all that they have handled.")
+        goes = _("The schedule and the runs of the group are deleted with it.")
+        stays = _("The members stay, disabled, and keep their data.")
         return Question(gettext("Delete the group %(name)s?") % {"name": group.name}, [goes, stays])
 
     @transaction.atomic

@@ -49,10 +49,12 @@ def group_start_refusal(group: ScheduledGroup) -> Refused | None:
     running = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING).first()
     if running is not None:
         why = GROUP_RUNS(step=running.step + 1, count=len(running.plan))
-        return Refused("still_running", why, _("Wait until it has ended, or disable the group to stop it."))
+        return Refused(
+            "still_running", why, _("Wait for the group run to end, or disable the group to stop it.")
+        )
     members = Activation.objects.filter(setting__membership__group=group, ended_at=None)
     if busy := members.values_list("setting__key", flat=True).first():
-        what = _("Wait until its servers have reported the end.")
+        what = _("Wait until the servers have reported the end.")
         return Refused("still_running", MEMBER_RUNS(key=busy), what)
     return None
 

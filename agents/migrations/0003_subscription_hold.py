@@ -18,6 +18,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='launchsetting',
             name='hold',
-            field=models.CharField(blank=True, choices=[('ahead', 'held, others go ahead'), ('ending', 'held, ending')], default='', editable=False, max_length=6, verbose_name='subscription held'),
+            field=models.CharField(blank=True, choices=[('ahead', 'on hold, replayed messages go first'), ('ending', 'on hold, releasing')], default='', editable=False, max_length=6, verbose_name='subscription on hold'),
         ),
     ]

@@ -15,11 +15,11 @@ LONGEST_JMS_ID = 255
 class AcknowledgementState(models.TextChoices):
     """PENDING: answered, and its server has not said yet what came of it."""
 
-    OPEN = "open", _("waits for an answer")
-    PENDING = "pending", _("answered, not yet carried out")
+    OPEN = "open", _("awaiting acknowledgement")
+    PENDING = "pending", _("acknowledged, not yet applied")
     COMMITTED = EndState.COMMITTED.value, _("committed")
     ROLLED_BACK = EndState.ROLLED_BACK.value, _("rolled back")
-    EXPIRED = EndState.EXPIRED.value, _("no answer in time")
+    EXPIRED = EndState.EXPIRED.value, _("not acknowledged in time")
     LOST = EndState.LOST.value, _("lost")
 
 
@@ -57,26 +57,30 @@ class Acknowledgement(models.Model):
         _("state"), max_length=12, choices=AcknowledgementState.choices, default=AcknowledgementState.OPEN
     )
     action = models.CharField(
-        _("answer"), max_length=8, choices=AcknowledgementAction.choices, blank=True, default=""
+        _("acknowledgement"), max_length=8, choices=AcknowledgementAction.choices, blank=True, default=""
     )
     reason = ReasonField(_("reason"))
     opened_at = models.DateTimeField(_("waiting since"), null=True)
-    due_at = models.DateTimeField(_("answer expected until"), null=True)
-    answered_at = models.DateTimeField(_("answered"), null=True)
+    due_at = models.DateTimeField(_("acknowledgement due"), null=True)
+    answered_at = models.DateTimeField(_("acknowledged"), null=True)
     answered_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("answered by")
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        verbose_name=_("acknowledged by"),
     )
-    answered_from = ReasonField(_("answered through"))
+    answered_from = ReasonField(_("acknowledged through"))
     ended_at = models.DateTimeField(_("ended"), null=True)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
     opened_record = models.UUIDField(null=True, editable=False, unique=True)
     ended_record = models.UUIDField(null=True, editable=False, unique=True)
 
     class Meta:
-        verbose_name = _("delivery that waits for an answer")
-        verbose_name_plural = _("deliveries that wait for an answer")
+        verbose_name = _("delivery awaiting acknowledgement")
+        verbose_name_plural = _("deliveries awaiting acknowledgement")
         ordering = ("-created_at", "-id")
-        permissions = [("can_answer", _("Can answer deliveries that wait"))]
+        permissions = [("can_answer", _("Can acknowledge deliveries"))]
         indexes = [
             models.Index(
                 fields=["created_at", "id"], condition=Q(ended_at=None), name="open_acknowledgements"

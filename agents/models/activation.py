@@ -34,9 +34,9 @@ class Ending(models.TextChoices):
 
     DRAINED = "drained", _("drained")
     LIMIT = "limit", _("limit reached")
-    WAITED = "waited", _("delayed messages did not come in time")
-    FINISHED = "finished", _("every run ended by itself")
-    STOPPED = "stopped", _("stopped by a person")
+    WAITED = "waited", _("delayed messages did not arrive in time")
+    FINISHED = "finished", _("all instances ended")
+    STOPPED = "stopped", _("stopped manually")
 
 
 OPEN_ACTIVATIONS = (ActivationState.PENDING, ActivationState.RUNNING)
@@ -45,7 +45,7 @@ OPEN_ACTIVATIONS = (ActivationState.PENDING, ActivationState.RUNNING)
 class RunPhase(models.TextChoices):
     """Holds what the MA wants or the KMA last said of a run."""
 
-    WANTED = "wanted", _("wanted")
+    WANTED = "wanted", _("assigned")
     STARTING = "starting", _("starting")
     RUNNING = "running", _("running")
     DRAINING = "draining", _("draining")
@@ -72,16 +72,14 @@ class Activation(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True)
     # How it finished, for who asks when its records are deleted; None before it ended. False before it ended:
     # nobody can tell any more that all went well. See agents.activations.rules.outcome.
-    well = models.BooleanField(_("finished well"), null=True, editable=False)
+    well = models.BooleanField(_("finished successfully"), null=True, editable=False)
     reason = ReasonField(_("reason"))
     last_epoch = models.PositiveIntegerField(default=0, editable=False)
     # Which enabling of the setting it belongs to (LaunchSetting.enablings at its start), and its place among
     # the activations of the setting: instants tell neither where clocks differ or step back.
     enabling = models.PositiveIntegerField(default=0, editable=False)
     number = models.PositiveIntegerField(default=0, editable=False)
-    trigger = models.CharField(
-        _("started through"), max_length=10, choices=Trigger.choices, default=Trigger.ENABLED
-    )
+    trigger = models.CharField(_("trigger"), max_length=10, choices=Trigger.choices, default=Trigger.ENABLED)
     group_activation = models.ForeignKey(
         "agents.GroupActivation",
         models.SET_NULL,
@@ -90,7 +88,7 @@ class Activation(models.Model):
         verbose_name=_("group"),
     )
     # One message is tried first: until it was handled well, one server has one run and nobody else begins.
-    trial = models.BooleanField(_("tries one message first"), default=False)
+    trial = models.BooleanField(_("starts with one trial message"), default=False)
     ending = models.CharField(_("ending"), max_length=10, choices=Ending.choices, blank=True, default="")
     ending_at = models.DateTimeField(_("ending since"), null=True)
     # What the broker said when it began: messages in the subscription, delayed ones too, and the added ones
@@ -146,10 +144,10 @@ class Withheld(models.TextChoices):
     """Says why a wanted run is left out of what its server is sent. Cleared by itself when it can be sent
     again."""
 
-    PARAMETERS_TOO_DEEP = "parameters_too_deep", _("its parameters nest too deep")
-    PARAMETERS_UNREADABLE = "parameters_unreadable", _("its parameters cannot be read")
-    AGENT_NOT_ALLOWED = "agent_not_allowed", _("its pool does not allow its agent")
-    CANNOT_BE_SENT = "cannot_be_sent", _("it cannot be sent to its servers")
+    PARAMETERS_TOO_DEEP = "parameters_too_deep", _("the parameters are nested too deeply")
+    PARAMETERS_UNREADABLE = "parameters_unreadable", _("the parameters cannot be read")
+    AGENT_NOT_ALLOWED = "agent_not_allowed", _("the pool does not allow the agent")
+    CANNOT_BE_SENT = "cannot_be_sent", _("the setting cannot be sent to its servers")
 
 
 class Run(models.Model):
@@ -162,9 +160,9 @@ class Run(models.Model):
     )
     server = models.ForeignKey("agents.Server", models.PROTECT, related_name="runs", verbose_name=_("server"))
     epoch = models.PositiveIntegerField(_("epoch"))
-    wanted = models.BooleanField(_("wanted"), default=True)
+    wanted = models.BooleanField(_("assigned"), default=True)
     state = models.CharField(_("state"), max_length=12, choices=RunPhase.choices, default=RunPhase.WANTED)
-    handled = models.BigIntegerField(_("handled"), default=0)
+    handled = models.BigIntegerField(_("processed"), default=0)
     failed = models.BigIntegerField(_("failed"), default=0)
     temporary = models.BigIntegerField(_("temporary"), default=0)
     recovered = models.BigIntegerField(_("recovered"), default=0)
@@ -172,27 +170,27 @@ class Run(models.Model):
     repeats = models.BigIntegerField(_("repeats"), default=0)
     in_progress = models.IntegerField(_("in progress"), default=0)
     connected = models.BooleanField(_("connected"), default=False)
-    same_type = models.CharField(_("type of the failures in a row"), max_length=255, blank=True, default="")
-    same_count = models.IntegerField(_("failures of that type in a row"), default=0)
-    any_count = models.IntegerField(_("failures in a row"), default=0)
+    same_type = models.CharField(_("type of consecutive failures"), max_length=255, blank=True, default="")
+    same_count = models.IntegerField(_("consecutive failures of that type"), default=0)
+    any_count = models.IntegerField(_("consecutive failures"), default=0)
     # Where each message counts once: which ones counted in this row (contract.breaker.mark). For the next run
     # only.
     counted_marks = models.JSONField(default=list, blank=True, editable=False)
-    reported_at = models.DateTimeField(_("reported"), null=True)
+    reported_at = models.DateTimeField(_("last report"), null=True)
     problems = ReasonsField(_("problems"))
     # `contract.messages.BlockedMessage` as JSON, None while nothing blocks.
     blocked = models.JSONField(null=True, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
     closed_at = models.DateTimeField(_("closed"), null=True)
-    closing_records = models.BigIntegerField(_("records before the closing one"), null=True)
+    closing_records = models.BigIntegerField(_("records before the closing record"), null=True)
     stored_records = models.BigIntegerField(_("stored records"), default=0)
     withheld_because = models.CharField(
         _("not sent because"), max_length=40, choices=Withheld.choices, blank=True, default="", editable=False
     )
 
     class Meta:
-        verbose_name = _("run")
-        verbose_name_plural = _("runs")
+        verbose_name = _("instance")
+        verbose_name_plural = _("instances")
         ordering = ("-created_at", "-id")
         constraints = [
             models.UniqueConstraint(fields=["activation", "server", "epoch"], name="run_once_per_epoch"),
@@ -236,7 +234,7 @@ class StateChange(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
     )
-    at = models.DateTimeField(_("at"), default=timezone.now)
+    at = models.DateTimeField(_("time"), default=timezone.now)
 
     class Meta:
         verbose_name = _("state change")

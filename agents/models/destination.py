@@ -15,10 +15,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 # No wildcard (`*`, `#`), no `::`: the name is also the match of its address settings.
 address_name = RegexValidator(
     r"^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$",
-    _(
-        "Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to "
-        "broker and us."
-    ),
+    _("Allowed: A–Z, a–z, 0–9 and . _ / - only. Reserved: activemq, mops, jms, ExpiryQueue, MA and DLQ."),
 )
 
 
@@ -47,7 +44,7 @@ class Destination(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(365 * DAY_MS)],
     )
-    accept_queue_senders = models.BooleanField(_("accept queue senders"), default=False)
+    accept_queue_senders = models.BooleanField(_("accept queue senders (ANYCAST)"), default=False)
     description = models.TextField(_("description"), blank=True, default="")
 
     class Meta:
@@ -60,18 +57,20 @@ class Destination(models.Model):
 
     def clean(self) -> None:
         if self.max_attempts == 0:
-            raise ValidationError({"max_attempts": _("At least 1 attempt, or -1 for attempts without end.")})
+            raise ValidationError(
+                {"max_attempts": _("Enter at least 1 attempt, or -1 for unlimited attempts.")}
+            )
         if self.accept_queue_senders:
             raise ValidationError(
                 {
                     "accept_queue_senders": _(
-                        "Not offered yet: publish to this address as a topic (MULTICAST)."
+                        "Not supported yet: publish to this address as a topic (MULTICAST)."
                     )
                 }
             )
         stored = Destination.objects.filter(pk=self.pk).first() if self.pk else None
         if stored is not None and stored.name != self.name:
-            raise ValidationError({"name": _("It is the address on the broker and cannot be changed.")})
+            raise ValidationError({"name": _("The name cannot be changed: it is the address on the broker.")})
 
     @property
     def policy(self) -> RedeliveryPolicy:
@@ -99,8 +98,8 @@ class FoundPolicy(models.Model):
     differs_since = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name = _("policy found on the broker")
-        verbose_name_plural = _("policies found on the broker")
+        verbose_name = _("policy on the broker")
+        verbose_name_plural = _("policies on the broker")
 
     def __str__(self) -> str:
         return self.address
@@ -129,8 +128,8 @@ class SubscriptionState(models.Model):
     unfed_since = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name = _("state of a subscription")
-        verbose_name_plural = _("states of subscriptions")
+        verbose_name = _("subscription state")
+        verbose_name_plural = _("subscription states")
 
     def __str__(self) -> str:
         return str(self.setting_id)

@@ -10,7 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 from console.reasons import ReasonField
 
-group_name = RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", _("Small letters, digits and hyphens, at most 60."))
+group_name = RegexValidator(
+    r"^[a-z0-9][a-z0-9-]{0,59}$", _("Lower-case a–z, 0–9 and hyphens, at most 60 characters.")
+)
 
 
 class ScheduledGroup(models.Model):
@@ -77,8 +79,8 @@ class GroupActivation(models.Model):
     reason = ReasonField(_("reason"))
 
     class Meta:
-        verbose_name = _("group activation")
-        verbose_name_plural = _("group activations")
+        verbose_name = _("group run")
+        verbose_name_plural = _("group runs")
         ordering = ("-started_at",)
         indexes = [models.Index(fields=["group", "-started_at"], name="activation_of_group")]
         constraints = [

@@ -20,20 +20,22 @@ class PoisonPolicy(models.TextChoices):
     DLQ = AfterLast.DLQ.value, _("dead-letter queue")
     EXCEPTION = AfterLast.EXCEPTION.value, _("exception destination")
     DISCARD = AfterLast.DISCARD.value, _("discard")
-    STAY = AfterLast.STAY.value, _("stay first (only ordered)")
+    STAY = AfterLast.STAY.value, _("keep first (ordered only)")
 
 
 def check_duplicate_key(value: str) -> None:
     try:
         message_key.check_key(value)
     except ValueError as error:
-        text = _("“key”, “property:NAME” or “pointer:/json/pointer”; empty for none.")
+        text = _("Enter “key”, “property:NAME” or “pointer:/json/pointer”, or leave it empty.")
         raise ValidationError(text, code="no_key") from error
 
 
 def check_blocked(value: float) -> None:
     if value < 0 and value != -1:
-        raise ValidationError(_("Seconds, 0 for at once, or -1."), code="invalid_interval")
+        raise ValidationError(
+            _("Enter a number of seconds, 0 for immediately, or -1."), code="invalid_interval"
+        )
 
 
 def poison_problems(setting: Any) -> dict[str, Any]:
@@ -42,33 +44,37 @@ def poison_problems(setting: Any) -> dict[str, Any]:
     if setting.after_last == PoisonPolicy.EXCEPTION and (problem := _destination_problem(setting)):
         found["exception_destination"] = problem
     if setting.after_last == PoisonPolicy.STAY and not setting.ordered:
-        found["after_last"] = _("Only in an ordered subscription: elsewhere the others would overtake it.")
+        found["after_last"] = _(
+            "Available only for an ordered subscription; elsewhere other messages would overtake "
+            "the failed one."
+        )
     if setting.mode == Mode.CLIENT.value:
         for field in ("committed_destination", "rolled_back_destination"):
             if _is_own(setting, getattr(setting, field)):
                 found[field] = _(
-                    "At its own destination each event would be a message for it: name another one."
+                    "Every event would return to this setting as a new message. Enter another destination."
                 )
     if not setting.ordered:
         return found
     if not setting.takes_messages:
-        found["ordered"] = _("A standalone agent takes no messages.")
+        found["ordered"] = _("A standalone agent does not receive messages.")
     if setting.mode not in IN_ORDER:
         found["mode"] = _(
-            "An ordered subscription settles each message before the next: transacted or automatic."
+            "An ordered subscription settles each message before the next one. Choose transacted "
+            "or automatic acknowledgement."
         )
     if setting.concurrency != 1:
-        found["concurrency"] = _("An ordered subscription has one handler.")
+        found["concurrency"] = _("An ordered subscription processes one message at a time. Enter 1.")
     return found
 
 
 def _destination_problem(setting: Any) -> Any:
     if not setting.exception_destination:
-        return _("Name the destination, or choose another end.")
+        return _("Enter a destination, or choose another action.")
     if _is_own(setting, setting.exception_destination):
-        return _("From its own destination the message would come back to it without end: name another one.")
+        return _("The message would loop through its own destination endlessly. Enter another destination.")
     if not _is_as_stored(setting) and (round_trip := _way_back(setting)):
-        problem = _("From there %(settings)s would send it on, and back to here: name another one.")
+        problem = _("The message would come back here through %(settings)s. Enter another destination.")
         return problem % {"settings": ", ".join(round_trip)}
     return ""
 

@@ -40,7 +40,7 @@ def check_bounds(value: Any) -> None:
     """Raises ValidationError."""
     if isinstance(value, UnreadableJson) or deeper_than(value, DEEPEST_PARAMETERS):
         raise ValidationError(
-            _("It nests deeper than %(most)s levels: make it flatter."),
+            _("The structure is nested deeper than %(most)s levels. Flatten it."),
             code="too_deep",
             params={"most": DEEPEST_PARAMETERS},
         )
@@ -48,11 +48,11 @@ def check_bounds(value: Any) -> None:
         size = len(canonical(value))
     except (ValueError, TypeError) as error:
         raise ValidationError(
-            _("It contains what JSON does not know, such as NaN."), code="not_json"
+            _("The value contains something that JSON does not support, such as NaN."), code="not_json"
         ) from error
     if size > LARGEST_PARAMETERS:
         raise ValidationError(
-            _("It is larger than %(most)s KB: keep large data where the agent can read it."),
+            _("The value is larger than %(most)s KB. Store large data where the agent can read it."),
             code="too_large",
             params={"most": LARGEST_PARAMETERS // 1024},
         )
@@ -68,7 +68,9 @@ def check_storable(value: Any) -> None:
         elif isinstance(item, list):
             texts.extend(item)
         elif isinstance(item, str) and storable(item) != item:
-            raise ValidationError(_("A text in it contains NUL or a broken character."), code="not_storable")
+            raise ValidationError(
+                _("A text value contains NUL or an invalid character."), code="not_storable"
+            )
 
 
 class JsonFormField(forms.JSONField):

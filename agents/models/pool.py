@@ -36,7 +36,9 @@ def join_names(names: Collection[str]) -> str:
     return ", ".join(first) + (", …" if len(names) > SHOWN else "")
 
 
-pool_name = RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", _("Small letters, digits and hyphens, at most 60."))
+pool_name = RegexValidator(
+    r"^[a-z0-9][a-z0-9-]{0,59}$", _("Lower-case a–z, 0–9 and hyphens, at most 60 characters.")
+)
 
 MOST_ALLOWED_AGENTS = 500
 LONGEST_AGENT_NAME = 200  # as LaunchSetting.agent
@@ -47,14 +49,16 @@ def check_agent_names(value: Any) -> None:
     if not isinstance(value, list) or not all(
         isinstance(name, str) and name and name == name.strip() for name in value
     ):
-        raise ValidationError(_("A list of agent names is needed."), code="not_names")
+        raise ValidationError(_("Enter a list of agent names."), code="not_names")
     if len(value) > MOST_ALLOWED_AGENTS:
         raise ValidationError(
-            _("At most %(most)s agents can be listed."), code="too_many", params={"most": MOST_ALLOWED_AGENTS}
+            _("The list can have at most %(most)s agents."),
+            code="too_many",
+            params={"most": MOST_ALLOWED_AGENTS},
         )
     if any(len(name) > LONGEST_AGENT_NAME for name in value):
         raise ValidationError(
-            _("A name of an agent has at most %(most)s characters."),
+            _("An agent name can have at most %(most)s characters."),
             code="too_long",
             params={"most": LONGEST_AGENT_NAME},
         )
@@ -101,9 +105,9 @@ class Pool(models.Model):
     def what_it_allows(self) -> str:
         """Returns what helps after `refusal_of`."""
         text = gettext(
-            "Choose an allowed agent (%(names)s), or ask whoever may change pools to allow this one."
+            "Choose an allowed agent (%(names)s), or ask someone who can change pools to allow this one."
         )
-        return text % {"names": join_names(self.allowlist or ()) or gettext("none so far")}
+        return text % {"names": join_names(self.allowlist or ()) or gettext("none yet")}
 
 
 def agent_problems(setting: Any, stored: Any) -> dict[str, str]:
@@ -126,26 +130,26 @@ def agent_problems(setting: Any, stored: Any) -> dict[str, str]:
 
 class PoolGrant(models.Model):
     pool = models.ForeignKey("agents.Pool", models.CASCADE, related_name="grants", verbose_name=_("pool"))
-    group = models.ForeignKey(Group, models.CASCADE, related_name="+", verbose_name=_("group of people"))
+    group = models.ForeignKey(Group, models.CASCADE, related_name="+", verbose_name=_("user group"))
     may_edit = models.BooleanField(_("edit"), default=False)
     may_enable = models.BooleanField(_("enable"), default=False)
     may_disable = models.BooleanField(_("disable"), default=False)
     may_run = models.BooleanField(_("run now"), default=False)
     may_stop = models.BooleanField(_("stop"), default=False)
-    may_answer = models.BooleanField(_("answer deliveries that wait"), default=False)
-    may_see_letters = models.BooleanField(_("see dead letters"), default=False)
-    may_see_masked = models.BooleanField(_("see masked fields"), default=False)
-    may_give_back = models.BooleanField(_("give back"), default=False)
-    may_edit_letters = models.BooleanField(_("edit and give back"), default=False)
+    may_answer = models.BooleanField(_("acknowledge deliveries"), default=False)
+    may_see_letters = models.BooleanField(_("view dead letters"), default=False)
+    may_see_masked = models.BooleanField(_("view masked fields"), default=False)
+    may_give_back = models.BooleanField(_("replay"), default=False)
+    may_edit_letters = models.BooleanField(_("edit and replay"), default=False)
     may_redirect = models.BooleanField(_("redirect"), default=False)
     may_redirect_elsewhere = models.BooleanField(_("redirect to another destination"), default=False)
     may_discard = models.BooleanField(_("discard"), default=False)
-    may_handle_waiting = models.BooleanField(_("handle waiting messages"), default=False)
+    may_handle_waiting = models.BooleanField(_("manage waiting messages"), default=False)
     may_import_letters = models.BooleanField(_("import messages"), default=False)
 
     class Meta:
-        verbose_name = _("right in a pool")
-        verbose_name_plural = _("rights in pools")
+        verbose_name = _("pool permission")
+        verbose_name_plural = _("pool permissions")
         ordering = ("pool", "group")
         constraints = [models.UniqueConstraint(fields=["pool", "group"], name="one_grant_per_pool_and_group")]
 

@@ -16,7 +16,7 @@ from console.reasons import ReasonField
 class Missed(models.TextChoices):
     """Holds what becomes of windows that passed while nobody could start them."""
 
-    SKIP = "skip", _("skip them")
+    SKIP = "skip", _("skip")
     ONCE = "once", _("run once")
 
 
@@ -28,12 +28,12 @@ class Schedule(models.Model):
     crontab = models.CharField(_("crontab"), max_length=200, blank=True, default="")
     time_zone = models.CharField(_("time zone"), max_length=64, default="UTC")
     every_seconds = models.PositiveIntegerField(
-        _("every so many seconds"),
+        _("interval, s"),
         null=True,
         blank=True,
         validators=[MinValueValidator(5), MaxValueValidator(31_622_400)],
     )
-    missed = models.CharField(_("missed windows"), max_length=4, choices=Missed.choices, default=Missed.SKIP)
+    missed = models.CharField(_("missed runs"), max_length=4, choices=Missed.choices, default=Missed.SKIP)
     # Windows up to here are decided; set anew when the owner is enabled or the schedule is changed.
     decided_up_to = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -66,7 +66,7 @@ class Schedule(models.Model):
             except ValidationError as error:
                 problems[name] = error
         if bool(self.crontab) == (self.every_seconds is not None):
-            problems["crontab"] = _("Give either a crontab or an interval.")
+            problems["crontab"] = _("Enter either a crontab or an interval.")
         if refused := self._owner_problem():
             problems["__all__"] = refused
         if problems:
@@ -76,9 +76,9 @@ class Schedule(models.Model):
         if self.setting is None:
             return None
         if self.setting.timing != Timing.DELAYED:
-            return _("It runs as soon as possible: only what is started by schedule has a schedule.")
+            return _("A continuous setting cannot have a schedule. Set its timing to “scheduled” first.")
         if self.setting.pk and hasattr(self.setting, "membership"):
-            return _("It belongs to a group: the group's schedule starts it.")
+            return _("A group member cannot have its own schedule: the schedule of the group starts it.")
         return None
 
 
@@ -91,7 +91,7 @@ class Window(models.Model):
     """One due instant of a schedule, decided once: the unique key makes a doubled tick harmless."""
 
     schedule = models.ForeignKey(Schedule, models.CASCADE, related_name="windows")
-    due_at = models.DateTimeField(_("due"))
+    due_at = models.DateTimeField(_("scheduled time"))
     result = models.CharField(_("result"), max_length=8, choices=WindowResult.choices)
     reason = ReasonField(_("reason"))
     activation = models.OneToOneField("agents.Activation", models.SET_NULL, null=True, related_name="window")
@@ -101,8 +101,8 @@ class Window(models.Model):
     decided_at = models.DateTimeField(_("decided"), default=timezone.now)
 
     class Meta:
-        verbose_name = _("window")
-        verbose_name_plural = _("windows")
+        verbose_name = _("scheduled time")
+        verbose_name_plural = _("scheduled times")
         ordering = ("-due_at",)
         constraints = [models.UniqueConstraint(fields=["schedule", "due_at"], name="window_decided_once")]
 
@@ -113,5 +113,5 @@ class Window(models.Model):
 class Timing(models.TextChoices):
     """ASAP: from enabling to disabling. DELAYED: started by a schedule, drains what has gathered, ends."""
 
-    ASAP = "ASAP", _("as soon as possible")
-    DELAYED = "DELAYED", _("by schedule")
+    ASAP = "ASAP", _("continuous")
+    DELAYED = "DELAYED", _("scheduled")

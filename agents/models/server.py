@@ -12,14 +12,14 @@ from console.reasons import ReasonsField
 
 server_name = RegexValidator(
     r"^[a-z0-9][a-z0-9.-]{0,62}$",
-    _("Small letters, digits, points and hyphens, at most 63, a letter or digit first."),
+    _("Lower-case a–z, 0–9, dots and hyphens, at most 63 characters; the first is a–z or 0–9."),
 )
 
 
 class ServerState(models.TextChoices):
-    NEW = "new", _("never seen")
-    ALIVE = "alive", _("alive")
-    SILENT = "silent", _("silent")
+    NEW = "new", _("no heartbeat yet")
+    ALIVE = "alive", _("online")
+    SILENT = "silent", _("offline")
 
 
 class Duty(models.TextChoices):
@@ -45,17 +45,17 @@ class Server(models.Model):
 
     name = models.CharField(_("name"), max_length=63, unique=True, validators=[server_name])
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
-    last_seen_at = models.DateTimeField(_("last seen"), null=True, editable=False, db_index=True)
+    last_seen_at = models.DateTimeField(_("last heartbeat"), null=True, editable=False, db_index=True)
     # Since then it is heard without a pause.
     heard_since = models.DateTimeField(null=True, editable=False)
-    desired_state_taken_at = models.DateTimeField(_("took the desired state"), null=True, editable=False)
+    desired_state_taken_at = models.DateTimeField(_("desired state accepted"), null=True, editable=False)
     # The version in the last answer that was made whole.
     desired_version_sent = models.CharField(max_length=64, default="", editable=False)
-    boot = models.UUIDField(_("boot"), null=True, editable=False)
+    boot = models.UUIDField(_("boot id"), null=True, editable=False)
     kma_version = models.CharField(_("KMA version"), max_length=60, default="", editable=False)
     # The version of the wire in its last heartbeat, where this site does not speak it; None since one was
     # accepted.
-    refused_version = models.BigIntegerField(_("refused version"), null=True, editable=False)
+    refused_version = models.BigIntegerField(_("rejected version"), null=True, editable=False)
     clock_skew_seconds = models.FloatField(_("clock skew, s"), default=0.0, editable=False)
     spool_rows = models.BigIntegerField(_("records in spool"), default=0, editable=False)
     spool_bytes = models.BigIntegerField(_("bytes in spool"), default=0, editable=False)
@@ -63,9 +63,11 @@ class Server(models.Model):
     spool_full = models.BooleanField(_("spool full"), default=False, editable=False)
     problems = ReasonsField(_("problems"), editable=False)
     # Hash of what the KMA said it has; the wanted one is computed from the runs.
-    desired_version = models.CharField(_("desired state it has"), max_length=64, default="", editable=False)
+    desired_version = models.CharField(
+        _("desired-state version on the server"), max_length=64, default="", editable=False
+    )
     duty = models.CharField(
-        _("duty"), max_length=10, choices=Duty.choices, default=Duty.ACTIVE, editable=False
+        _("scheduling"), max_length=10, choices=Duty.choices, default=Duty.ACTIVE, editable=False
     )
     duty_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
     # Since the duty, its reason or its end was changed last.
@@ -140,7 +142,7 @@ class OfferedAgent(models.Model):
     kind = models.CharField(_("kind"), max_length=20)
     version = models.CharField(_("version"), max_length=60, default="")
     summary = models.TextField(_("summary"), default="")
-    seen_at = models.DateTimeField(_("seen"), default=timezone.now)
+    seen_at = models.DateTimeField(_("last offered"), default=timezone.now)
 
     class Meta:
         verbose_name = _("offered agent")

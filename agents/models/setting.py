@@ -22,7 +22,9 @@ from contract.messages import AgentKind, Mode
 from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS, ahead_queue
 
 KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
-property_name = RegexValidator(r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("A name of a message property."))
+property_name = RegexValidator(
+    r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("Enter a valid name of a message property.")
+)
 
 
 class SettingKind(models.TextChoices):
@@ -31,50 +33,51 @@ class SettingKind(models.TextChoices):
 
 
 class Spread(models.TextChoices):
-    ANY = "ANY", _("on one server of the pool")
-    MANY = "MANY", _("on every server of the pool")
+    ANY = "ANY", _("one server, with failover")
+    MANY = "MANY", _("all servers of the pool")
 
 
 class AckMode(models.TextChoices):
     TRANSACTED = Mode.TRANSACTED.value, _("transacted")
-    AUTO = Mode.AUTO.value, _("automatic")
-    DUPS_OK = Mode.DUPS_OK.value, _("duplicates allowed")
-    CLIENT = Mode.CLIENT.value, _("answered by the agent or later")
+    AUTO = Mode.AUTO.value, _("auto acknowledge")
+    DUPS_OK = Mode.DUPS_OK.value, _("Dups-OK")
+    CLIENT = Mode.CLIENT.value, _("client acknowledge")
 
 
 class ProvisionState(models.TextChoices):
-    PENDING = "pending", _("being made on the broker")
+    PENDING = "pending", _("being created on the broker")
     READY = "ready", _("ready on the broker")
-    FAILED = "failed", _("failed on the broker")
+    FAILED = "failed", _("provisioning failed")
 
 
 class Hold(models.TextChoices):
     """Says which queue its runs take messages from: AHEAD, the one beside the subscription, which is paused
     on the broker; ENDING, the subscription again, which goes on as soon as nothing else is in delivery."""
 
-    AHEAD = "ahead", _("held, others go ahead")
-    ENDING = "ending", _("held, ending")
+    AHEAD = "ahead", _("on hold, replayed messages go first")
+    ENDING = "ending", _("on hold, releasing")
 
 
 def check_key(value: str) -> None:
     if not KEY.fullmatch(value):
         raise ValidationError(
-            _("2 to 61 small letters, digits and hyphens, a letter or digit first."), code="invalid_key"
+            _("Use 2 to 61 characters: a–z, 0–9 and hyphens. The first character cannot be a hyphen."),
+            code="invalid_key",
         )
     if value in RESERVED_KEYS:
-        raise ValidationError(_("“%(key)s” is reserved."), code="reserved_key", params={"key": value})
+        raise ValidationError(_("The key “%(key)s” is reserved."), code="reserved_key", params={"key": value})
 
 
 def check_parameters(value: Any) -> None:
     if not isinstance(value, dict):
-        raise ValidationError(_("A JSON object is needed, for example {}."), code="not_an_object")
+        raise ValidationError(_("Enter a JSON object, for example {}."), code="not_an_object")
     check_bounds(value)
     check_storable(value)
 
 
 def check_names(value: Any) -> None:
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
-        raise ValidationError(_("A JSON list of property names is needed, for example []."), code="not_names")
+        raise ValidationError(_("Enter a JSON list of property names, for example []."), code="not_names")
     check_bounds(value)
     check_storable(value)
 
@@ -86,7 +89,7 @@ class LaunchSetting(models.Model):
         _("kind"), max_length=10, choices=SettingKind.choices, default=SettingKind.MESSAGE
     )
     timing = models.CharField(_("timing"), max_length=10, choices=Timing.choices, default=Timing.ASAP)
-    spread = models.CharField(_("spread"), max_length=4, choices=Spread.choices, default=Spread.ANY)
+    spread = models.CharField(_("placement"), max_length=4, choices=Spread.choices, default=Spread.ANY)
     pool = models.ForeignKey("agents.Pool", models.PROTECT, related_name="settings", verbose_name=_("pool"))
     # A message agent has one, a standalone agent none: see `clean` and the constraint.
     destination = models.ForeignKey(
@@ -101,17 +104,19 @@ class LaunchSetting(models.Model):
         _("acknowledgement mode"), max_length=10, choices=AckMode.choices, default=AckMode.TRANSACTED
     )
     concurrency = models.PositiveSmallIntegerField(
-        _("handlers per server"), default=1, validators=[MinValueValidator(1), MaxValueValidator(64)]
+        _("concurrent messages per server"),
+        default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(64)],
     )
     breaker_m = models.PositiveIntegerField(
-        _("breaker: limit of failures in a row"),
+        _("breaker: threshold M, consecutive failures"),
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(10_000)],
     )
     count_once = models.BooleanField(_("breaker: count each message once"), default=False)
     try_one_first = models.BooleanField(_("after enabling: try one message first"), default=False)
     drain_idle_seconds = models.FloatField(
-        _("drained after so long without a message, s"),
+        _("drained after idle time, s"),
         default=5.0,
         validators=[MinValueValidator(1.0), MaxValueValidator(86_400.0)],
     )
@@ -121,15 +126,15 @@ class LaunchSetting(models.Model):
         validators=[MinValueValidator(0.0), MaxValueValidator(604_800.0)],
     )
     drain_limit_messages = models.PositiveIntegerField(
-        _("at most so many messages per server (0 = no limit)"),
+        _("maximum messages per server (0 = no limit)"),
         default=0,
         validators=[MaxValueValidator(2_000_000_000)],
     )
     drain_limit_minutes = models.PositiveIntegerField(
-        _("at most so many minutes (0 = no limit)"), default=0, validators=[MaxValueValidator(100_000)]
+        _("maximum duration, minutes (0 = no limit)"), default=0, validators=[MaxValueValidator(100_000)]
     )
     restart_seconds = models.FloatField(
-        _("pause before a standalone agent that failed is started again, s"),
+        _("restart delay of a failed standalone agent, s"),
         default=5.0,
         validators=[MinValueValidator(0.1), MaxValueValidator(86_400.0)],
     )
@@ -137,7 +142,7 @@ class LaunchSetting(models.Model):
         _("grace period, s"), default=30.0, validators=[MinValueValidator(0.0), MaxValueValidator(3600.0)]
     )
     handling_timeout_seconds = models.FloatField(
-        _("handling timeout, s (0 = none)"),
+        _("processing timeout, s (0 = none)"),
         default=0.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(604_800.0)],
     )
@@ -147,12 +152,12 @@ class LaunchSetting(models.Model):
         validators=[MinValueValidator(0.0), MaxValueValidator(604_800.0)],
     )
     dups_ok_messages = models.PositiveIntegerField(
-        _("duplicates allowed: acknowledge so many messages together"),
+        _("Dups-OK: batch size, messages"),
         default=100,
         validators=[MinValueValidator(1), MaxValueValidator(1000)],
     )
     dups_ok_seconds = models.FloatField(
-        _("duplicates allowed: acknowledge after so long at most, s"),
+        _("Dups-OK: acknowledge within, s"),
         default=1.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(60.0)],
     )
@@ -162,20 +167,20 @@ class LaunchSetting(models.Model):
         validators=[MinValueValidator(0.0), MaxValueValidator(31_536_000.0)],
     )
     acknowledgement_property = models.CharField(
-        _("property with a timeout of its own"),
+        _("message property with its own timeout"),
         max_length=200,
         default=ACKNOWLEDGMENT_TIMEOUT,
         validators=[property_name],
     )
     committed_destination = models.CharField(
-        _("destination of events of commits"),
+        _("destination for commit events"),
         max_length=200,
         blank=True,
         default="",
         validators=[address_name],
     )
     rolled_back_destination = models.CharField(
-        _("destination of events of rollbacks"),
+        _("destination for rollback events"),
         max_length=200,
         blank=True,
         default="",
@@ -183,7 +188,7 @@ class LaunchSetting(models.Model):
     )
     ordered = models.BooleanField(_("ordered: one message at a time, the failed one first"), default=False)
     blocked_seconds = models.FloatField(
-        _("ordered: try the failed message again after, s (-1 = when a person asks)"),
+        _("ordered: retry the failed message after, s (-1 = on request only)"),
         default=5.0,
         validators=[MaxValueValidator(86_400.0), check_blocked],
     )
@@ -194,19 +199,19 @@ class LaunchSetting(models.Model):
         _("exception destination"), max_length=200, blank=True, default="", validators=[address_name]
     )
     duplicate_key = models.CharField(
-        _("repeats are known by"), max_length=200, blank=True, default="", validators=[check_duplicate_key]
+        _("identify repeats by"), max_length=200, blank=True, default="", validators=[check_duplicate_key]
     )
     duplicate_window_seconds = models.FloatField(
-        _("repeats: remember what was handled for so long, s"),
+        _("repeats: remember processed messages for, s"),
         default=86_400.0,
         validators=[MinValueValidator(1.0), MaxValueValidator(2_592_000.0)],
     )
     isolate = models.BooleanField(_("a new process after each failure"), default=False)
     child_memory_mb = models.PositiveIntegerField(
-        _("memory bound of a process, MB (0 = none)"), default=0, validators=[MaxValueValidator(1_048_576)]
+        _("memory limit per process, MB (0 = none)"), default=0, validators=[MaxValueValidator(1_048_576)]
     )
     retention_days = models.PositiveIntegerField(
-        _("after an error: keep failure protocols from so many days before it (empty = as the site)"),
+        _("after an error: keep failure protocols from this many days before it (empty = site default)"),
         null=True,
         blank=True,
         validators=[MaxValueValidator(36_500)],
@@ -247,7 +252,7 @@ class LaunchSetting(models.Model):
     # A replay holds the subscription, so that its messages go ahead of what waits there; see
     # `dlq/replay/worker/hold.py`. `held_by` is that replay.
     hold = models.CharField(
-        _("subscription held"), max_length=6, choices=Hold.choices, blank=True, default="", editable=False
+        _("subscription on hold"), max_length=6, choices=Hold.choices, blank=True, default="", editable=False
     )
     held_by = models.UUIDField(null=True, editable=False)
 
@@ -261,7 +266,7 @@ class LaunchSetting(models.Model):
         editable=False,
     )
     provision_problem = models.TextField(_("problem on the broker"), blank=True, default="", editable=False)
-    provisioned_at = models.DateTimeField(_("made on the broker"), null=True, editable=False)
+    provisioned_at = models.DateTimeField(_("created on the broker"), null=True, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
@@ -273,7 +278,7 @@ class LaunchSetting(models.Model):
             ("can_disable", _("Can disable launch settings")),
             ("can_run", _("Can run launch settings now")),
             ("can_stop", _("Can stop activations")),
-            ("can_discard", _("Can choose that messages without an attempt left are discarded")),
+            ("can_discard", _("Can choose to discard messages after the last attempt")),
         ]
         constraints = [
             models.CheckConstraint(
@@ -319,7 +324,9 @@ class LaunchSetting(models.Model):
             if self.takes_messages and self.destination_id is None:
                 problems["destination"] = [_("A message agent needs a destination.")]
             if not self.takes_messages and self.destination_id is not None:
-                problems["destination"] = [_("A standalone agent takes no messages: leave this empty.")]
+                problems["destination"] = [
+                    _("A standalone agent does not receive messages: leave this empty.")
+                ]
         for field, problem in poison_problems(self).items():
             if field not in (exclude or ()):
                 problems.setdefault(field, []).append(problem)
@@ -341,12 +348,13 @@ class LaunchSetting(models.Model):
     def _changes_refused(self, stored: "LaunchSetting") -> dict[str, Any]:
         problems: dict[str, Any] = {}
         if self.kind != stored.kind:
-            problems["kind"] = _("The kind cannot be changed. Make a new setting.")
+            problems["kind"] = _("The kind cannot be changed. Create a new setting.")
         if self.key != stored.key:
-            problems["key"] = _("The key is the name of the subscription and cannot be changed.")
+            problems["key"] = _("The key cannot be changed: it is the name of the subscription.")
         if self.destination_id != stored.destination_id and stored.provisioned_hash:
             problems["destination"] = _(
-                "Its subscription already gathers messages there. Make a new setting for another destination."
+                "The destination cannot be changed: the subscription already receives messages there. "
+                "Create a new setting."
             )
         if self.timing != stored.timing and (refused := self._timing_problem(stored)):
             problems["timing"] = refused
@@ -359,9 +367,12 @@ class LaunchSetting(models.Model):
     def _in_use(self, stored: "LaunchSetting") -> Any:
         """Returns why nothing can change now that its runs rely on, or None."""
         if stored.enabled:
-            return _("Disable the setting first.")
+            return _("This cannot be changed while the setting is enabled. Disable it first.")
         if stored.activations.filter(ended_at=None).exists():
-            return _("Its activation before has not ended yet: wait until its servers have reported the end.")
+            return _(
+                "This cannot be changed yet: the previous activation has not ended. Wait until its "
+                "servers report the end."
+            )
         return None
 
     def _timing_problem(self, stored: "LaunchSetting") -> Any:
@@ -370,9 +381,9 @@ class LaunchSetting(models.Model):
             return refused
         if hasattr(stored, "membership"):
             return _(
-                "It belongs to a group, whose members are started by schedule: take it out of the group "
-                "first."
+                "The timing cannot be changed: the setting belongs to a group. Remove it from the "
+                "group first."
             )
         if hasattr(stored, "schedule"):
-            return _("It has a schedule: delete the schedule first.")
+            return _("The timing cannot be changed: the setting has a schedule. Delete the schedule first.")
         return None

@@ -16,7 +16,7 @@ class SiteIdentity(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY)
     uuid = models.UUIDField(_("site id"), default=uuid.uuid4)
-    hearing_since = models.DateTimeField(_("hears servers since"), null=True)
+    hearing_since = models.DateTimeField(_("receives heartbeats since"), null=True)
 
     class Meta:
         verbose_name = _("site identity")
@@ -47,8 +47,8 @@ class ComponentState(models.Model):
     details = models.JSONField(_("details"), default=dict)
 
     class Meta:
-        verbose_name = _("state of a component")
-        verbose_name_plural = _("states of components")
+        verbose_name = _("component state")
+        verbose_name_plural = _("component states")
         ordering = ("name",)
         default_permissions = ("view",)
 

@@ -9,9 +9,9 @@ from contract.breaker import TripReason
 
 
 class BreakReason(models.TextChoices):
-    SAME_TYPE = TripReason.SAME_TYPE.value, _("failures of one type in a row")
-    ANY_TYPE = TripReason.ANY_TYPE.value, _("failures in a row")
-    TRIAL = TripReason.TRIAL.value, _("the message tried first failed")
+    SAME_TYPE = TripReason.SAME_TYPE.value, _("consecutive failures of one type")
+    ANY_TYPE = TripReason.ANY_TYPE.value, _("consecutive failures")
+    TRIAL = TripReason.TRIAL.value, _("the trial message failed")
 
 
 class BreakerTrip(models.Model):
@@ -26,14 +26,14 @@ class BreakerTrip(models.Model):
     exception_type = models.CharField(_("exception type"), max_length=255, blank=True, default="")
     quorum = models.JSONField(default=dict)
     effects = models.JSONField(default=list)
-    at = models.DateTimeField(_("at"), default=timezone.now)
+    at = models.DateTimeField(_("time"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
     ended_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
-    reopened = models.PositiveIntegerField(_("opened again"), default=0)
+    reopened = models.PositiveIntegerField(_("reopened"), default=0)
 
     class Meta:
-        verbose_name = _("trip")
-        verbose_name_plural = _("trips")
+        verbose_name = _("breaker trip")
+        verbose_name_plural = _("breaker trips")
         ordering = ("-at", "-id")
         indexes = [
             models.Index(fields=["setting", "-at"], name="trips_of_setting"),
@@ -60,14 +60,14 @@ class Interruption(models.Model):
     trip = models.ForeignKey(BreakerTrip, models.SET_NULL, null=True, related_name="interruptions")
     activation_uuid = models.UUIDField()
     epoch = models.PositiveIntegerField(_("epoch"))
-    effective = models.BooleanField(_("had an effect"), default=True)
+    effective = models.BooleanField(_("took effect"), default=True)
     reason = models.CharField(_("reason"), max_length=10, choices=BreakReason.choices)
-    limit_m = models.PositiveIntegerField(_("limit M"))
+    limit_m = models.PositiveIntegerField(_("threshold M"))
     same_type = models.CharField(max_length=255, blank=True, default="")
     same_count = models.PositiveIntegerField(default=0)
     any_count = models.PositiveIntegerField(default=0)
     evidence = models.JSONField(default=list)
-    occurred_at = models.DateTimeField(_("at"))
+    occurred_at = models.DateTimeField(_("time"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
 
     class Meta:

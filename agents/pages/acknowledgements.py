@@ -59,7 +59,7 @@ def waiting(row: Acknowledgement, now: datetime, user: Any) -> AcknowledgementRo
         state=STATES[row.state],
         since=row.opened_at - skew if row.opened_at else row.created_at,
         due=due,
-        left=amounts.duration(max(due - now, timedelta())) if due else _("without end"),
+        left=amounts.duration(max(due - now, timedelta())) if due else _("unlimited"),
         silent=row.server.state(now) is not ServerState.ALIVE,
         why_not=why_not(user, "answer", row.setting),
         reason=str(row.reason),
@@ -79,9 +79,9 @@ def choices() -> list[tuple[str, str]]:
 class AnswerFilter(ListFilter):
     setting = OfSettingFilter(choices)
     state = OneOfFilter(
-        gettext_lazy("Waits"),
-        [("ended", gettext_lazy("not any more"))],
-        empty_label=gettext_lazy("still"),
+        gettext_lazy("Acknowledgement"),
+        [("ended", gettext_lazy("no longer awaited"))],
+        empty_label=gettext_lazy("awaited"),
         method="in_state",
     )
 
@@ -103,7 +103,7 @@ def answer_list(request: HttpRequest) -> HttpResponseBase:
     return list_page(
         request,
         "agents/answers.html",
-        title=_("Waiting for an answer"),
+        title=_("Awaiting acknowledgement"),
         section="activations",
         crumbs=[(_("Activations"), link("activations"))],
         filters=filters,
@@ -132,7 +132,7 @@ def panel_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | No
     oldest = rows.order_by("created_at", "id").first() if found else None
     number = count_or_more(found, MOST_COUNTED)
     return {
-        "title": _("Waiting for an answer"),
+        "title": _("Awaiting acknowledgement"),
         "template": "agents/answers_panel.html",
         "context": {"found": found, "number": number, "oldest": oldest, "key": setting.key},
     }

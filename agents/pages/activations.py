@@ -85,7 +85,7 @@ def short(activation: Activation) -> str:
 class ActivationFilter(ListFilter):
     setting = OfSettingFilter()
     state = OneOfFilter(gettext_lazy("State"), ActivationState.choices)
-    trigger = OneOfFilter(gettext_lazy("Started through"), Trigger.choices)
+    trigger = OneOfFilter(gettext_lazy("Trigger"), Trigger.choices)
     span = SpanFilter(field_name="started_at")
     quiet = ("trigger",)
 

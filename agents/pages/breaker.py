@@ -116,35 +116,38 @@ def breaker_verdict(
     """Returns why it is off, or why it is not off, in one sentence."""
     if not setting.enabled:
         return _why_off(setting, trip, interruptions)
-    question = _("Why is it not off?")
+    question = _("Why is it still enabled?")
     if quorum.interrupted:
         return BreakerVerdict(question, _interrupted_alone(quorum), "warn")
     if not rows:
         return BreakerVerdict(
-            question, _("It is on and runs nowhere yet, so nothing has failed in a row."), "info"
+            question, _("It is enabled but runs nowhere yet, so there are no consecutive failures."), "info"
         )
     nearest = max(rows, key=_nearness)
     if not nearest.run.any_count:
-        return BreakerVerdict(question, _("No counted failure since the last success, on any server."), "ok")
+        return BreakerVerdict(question, _("No counted failures since the last success on any server."), "ok")
     return BreakerVerdict(question, _nearest(setting, nearest), "warn" if _nearness(nearest) >= 0.5 else "ok")
 
 
 def _why_off(
     setting: LaunchSetting, trip: BreakerTrip | None, interruptions: Sequence[Interruption]
 ) -> BreakerVerdict:
-    question = _("Why is it off?")
+    question = _("Why is it disabled?")
     if trip is not None:
-        text = _("By the breaker: %(cause)s. It stays off until a person switches it on.")
+        text = _("The breaker tripped: %(cause)s. It stays disabled until someone re-enables it.")
         return BreakerVerdict(question, text % {"cause": cause_of_trip(trip, interruptions)}, "bad", trip.at)
     if setting.disabled_by:
-        text = _("By %(person)s, not by the breaker.") % {"person": setting.disabled_by}
+        text = _("%(person)s disabled it; the breaker did not trip.") % {"person": setting.disabled_by}
         return BreakerVerdict(question, text, "off", setting.state_since)
     if setting.disabled_reason:
         return BreakerVerdict(
-            question, _("Not by its own breaker: %(why)s") % {"why": setting.disabled_reason}, "off", None
+            question,
+            _("Another cause, not its own breaker: %(why)s") % {"why": setting.disabled_reason},
+            "off",
+            None,
         )
     return BreakerVerdict(
-        question, _("It was not switched on so far; the breaker has no part in it."), "off", None
+        question, _("It has never been enabled, so the breaker could not trip."), "off", None
     )
 
 
@@ -152,11 +155,11 @@ def _interrupted_alone(quorum: QuorumState) -> str:
     if not quorum.others:
         return _interrupted_everywhere(quorum)
     text = ngettext(
-        "%(servers)s has given it up, but that takes %(needed)s servers: %(others)s.",
-        "%(servers)s have given it up, but that takes %(needed)s servers: %(others)s.",
+        "Interrupted on %(servers)s, but %(needed)s servers are needed to disable it: %(others)s.",
+        "Interrupted on %(servers)s, but %(needed)s servers are needed to disable it: %(others)s.",
         len(quorum.interrupted),
     )
-    others = _("%(others)s go on") % {"others": ", ".join(quorum.others)}
+    others = _("still running on %(others)s") % {"others": ", ".join(quorum.others)}
     facts = {
         "servers": ", ".join(quorum.interrupted),
         "needed": number(max(quorum.needed, 1)),
@@ -167,10 +170,10 @@ def _interrupted_alone(quorum: QuorumState) -> str:
 
 def _interrupted_everywhere(quorum: QuorumState) -> str:
     text = ngettext(
-        "%(servers)s has given it up and no other runs it. It is switched off when no other could for "
-        "%(seconds)s s.",
-        "%(servers)s have given it up and no other runs it. It is switched off when no other could for "
-        "%(seconds)s s.",
+        "Interrupted on %(servers)s, and no other server runs it. It is disabled if no other "
+        "server can run it for %(seconds)s s.",
+        "Interrupted on %(servers)s, and no other server runs it. It is disabled if no other "
+        "server can run it for %(seconds)s s.",
         len(quorum.interrupted),
     )
     return text % {
@@ -194,23 +197,24 @@ def _nearest(setting: LaunchSetting, row: RunRow) -> str:
         "server": run.server.name,
     }
     counted = _(
-        "Nearest is %(server)s: %(same)s of %(limit)s %(type)s and %(any)s of %(m)s of any type in a row."
+        "Closest to the threshold is %(server)s: %(same)s of %(limit)s consecutive %(type)s "
+        "and %(any)s of %(m)s of any type."
     )
     missing = min(limit - run.same_count, m - run.any_count)
     if missing <= 0:
         return counted % facts
     if setting.spread == Spread.MANY:
         more = ngettext(
-            "%(n)s more without a success between and that server gives it up; it takes two to switch it "
-            "off.",
-            "%(n)s more without a success between and that server gives it up; it takes two to switch it "
-            "off.",
+            "%(n)s more consecutive failure interrupts it on that server; two servers are needed "
+            "to disable it.",
+            "%(n)s more consecutive failures interrupt it on that server; two servers are needed "
+            "to disable it.",
             missing,
         )
     else:
         more = ngettext(
-            "%(n)s more without a success between switches it off.",
-            "%(n)s more without a success between switch it off.",
+            "%(n)s more consecutive failure disables it.",
+            "%(n)s more consecutive failures disable it.",
             missing,
         )
     return f"{counted % facts} {more % {'n': number(missing)}}"

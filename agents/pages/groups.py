@@ -40,10 +40,10 @@ PASS_STATES: dict[str, StateLabel] = {
     GroupActivationState.FAILED: StateLabel(GroupActivationState.FAILED.label, "bad", "bad"),
     GroupActivationState.STOPPED: StateLabel(GroupActivationState.STOPPED.label, "off", "off"),
 }
-ON = StateLabel(gettext_lazy("on"), "ok", "ok")
-OFF = StateLabel(gettext_lazy("off"), "off", "off")
-OFF_BY_BREAKER = StateLabel(gettext_lazy("off by breaker"), "bad", "off")
-TO_COME = StateLabel(gettext_lazy("to come"), "info", "wait")
+ON = StateLabel(gettext_lazy("enabled"), "ok", "ok")
+OFF = StateLabel(gettext_lazy("disabled"), "off", "off")
+OFF_BY_BREAKER = StateLabel(gettext_lazy("disabled by breaker"), "bad", "off")
+TO_COME = StateLabel(gettext_lazy("pending"), "info", "wait")
 NOT_STARTED = StateLabel(gettext_lazy("not started"), "off", "off")
 
 

@@ -51,7 +51,7 @@ def _timetable(stored: str) -> str:
         when = interval_in_words(int(crontab))
     elif len(crontab.split()) == 5:
         when = crontab_in_words(crontab, time_zone)
-    text = _("%(when)s, missed windows: %(missed)s")
+    text = _("%(when)s, missed runs: %(missed)s")
     return text % {"when": when, "missed": Missed(missed).label}
 
 
@@ -60,7 +60,7 @@ def subject_word(what: str) -> str:
         "setting": _("Setting"),
         "activation": _("Activation"),
         "ending": _("Activation"),
-        "run": _("Run"),
+        "run": _("Instance"),
         "provision": _("Broker"),
         "server": _("Server"),
         "schedule": _("Schedule"),
@@ -79,41 +79,41 @@ def state_word(what: str, state: str) -> str:
         words |= dict(states.choices)
     words |= dict(ProvisionState.choices) if what == "provision" else {}
     words |= {"one message": _("one message"), "full speed": _("full speed")}
-    words |= {"enabled": _("switched on"), "disabled": _("switched off"), "withdrawn": _("withdrawn")}
+    words |= {"enabled": _("enabled"), "disabled": _("disabled"), "withdrawn": _("withdrawn")}
     return str(words.get(state, state))
 
 
 def _words() -> dict[tuple[str, str], str]:
     return {
-        ("setting", "enabled"): _("Switched on"),
-        ("setting", "disabled"): _("Switched off"),
-        ("run", "tried again"): _("Another attempt was asked for"),
-        ("run", "given up"): _("Asked: the message that blocks it to the dead letters"),
-        ("activation", "pending"): _("Activation begun"),
-        ("activation", "succeeded"): _("Activation ended well"),
-        ("activation", "failed"): _("Activation ended with an error"),
-        ("activation", "interrupted"): _("Activation ended, interrupted"),
-        ("activation", "stopped"): _("Activation ended, stopped"),
-        ("ending", "drained"): _("Drained: the runs end"),
-        ("ending", "limit"): _("Limit reached: the runs end"),
-        ("ending", "waited"): _("Delayed messages did not come in time: the runs end"),
-        ("ending", "finished"): _("Every run ended by itself"),
-        ("ending", "stopped"): _("Stopped by a person: the runs end"),
-        ("server", "cordoned"): _("Server cordoned: nothing new begins there"),
-        ("server", "draining"): _("Server draining: its runs end or move"),
-        ("server", "active"): _("Server back in service"),
-        ("run", "wanted"): _("Wanted on a server"),
-        ("run", "withdrawn"): _("Not wanted on a server any more"),
-        ("run", "interrupted"): _("Given up on a server"),
-        ("run", "lost"): _("Run lost with its server"),
+        ("setting", "enabled"): _("Enabled"),
+        ("setting", "disabled"): _("Disabled"),
+        ("run", "tried again"): _("Retry requested"),
+        ("run", "given up"): _("Requested: move the blocking message to the DLQ"),
+        ("activation", "pending"): _("Activation started"),
+        ("activation", "succeeded"): _("Activation succeeded"),
+        ("activation", "failed"): _("Activation failed"),
+        ("activation", "interrupted"): _("Activation interrupted"),
+        ("activation", "stopped"): _("Activation stopped"),
+        ("ending", "drained"): _("Queue drained: instances are ending"),
+        ("ending", "limit"): _("Limit reached: instances are ending"),
+        ("ending", "waited"): _("Delayed messages did not arrive in time: instances are ending"),
+        ("ending", "finished"): _("All instances ended"),
+        ("ending", "stopped"): _("Stopped manually: instances are ending"),
+        ("server", "cordoned"): _("Server cordoned: no new instances start there"),
+        ("server", "draining"): _("Server draining: its instances end or move"),
+        ("server", "active"): _("Server uncordoned"),
+        ("run", "wanted"): _("Assigned to a server"),
+        ("run", "withdrawn"): _("Unassigned from a server"),
+        ("run", "interrupted"): _("Interrupted on a server"),
+        ("run", "lost"): _("Instance lost with its server"),
         ("provision", "ready"): _("Ready on the broker"),
-        ("provision", "failed"): _("Could not be made on the broker"),
-        ("provision", "pending"): _("To be made on the broker"),
+        ("provision", "failed"): _("Provisioning failed"),
+        ("provision", "pending"): _("Being created on the broker"),
         ("agent", "not_allowed"): _(
-            "Its pool does not allow its agent any more: it is not sent to its servers"
+            "The pool no longer allows the agent: the setting is not sent to its servers"
         ),
-        ("agent", "allowed"): _("Its pool allows its agent again"),
-        ("policy", "applying"): _("The redelivery policy is being written to the broker"),
+        ("agent", "allowed"): _("The pool allows the agent again"),
+        ("policy", "applying"): _("Writing the redelivery policy to the broker"),
         ("policy", "applied"): _("Redelivery policy written to the broker"),
         ("policy", "apply_failed"): _("The redelivery policy could not be written to the broker"),
         ("policy", "adopted"): _("Redelivery policy adopted from the broker"),

@@ -39,8 +39,11 @@ def offer_warning(agent: str, pool: Pool | None) -> str:
     if not agent or (pool is None and offering.exists()):
         return ""
     if not offering.exists():
-        names = ", ".join(name for name, _servers in offers()) or _("none so far")
-        return _("No server offers the agent “%(agent)s”: it could not start. Offered are: %(names)s.") % {
+        names = ", ".join(name for name, _servers in offers()) or _("none yet")
+        return _(
+            "The agent “%(agent)s” cannot start: it is not available on any server. Available "
+            "agents: %(names)s."
+        ) % {
             "agent": agent,
             "names": names,
         }
@@ -48,7 +51,8 @@ def offer_warning(agent: str, pool: Pool | None) -> str:
         return ""
     servers = ", ".join(offering.order_by("server__name").values_list("server__name", flat=True))
     text = _(
-        "No server of the pool “%(pool)s” offers the agent “%(agent)s”: it could not start. %(servers)s do."
+        "The agent “%(agent)s” cannot start: it is not available in the pool “%(pool)s”. "
+        "Servers with this agent: %(servers)s."
     )
     return text % {"pool": pool, "agent": agent, "servers": servers}
 
@@ -156,6 +160,6 @@ def names_of(text: str) -> list[str]:
 def withheld_text(keys: Collection[str]) -> str:
     """After a list was saved that keeps these enabled settings from their servers."""
     first = ", ".join(sorted(keys)[:SHOWN]) + (", …" if len(keys) > SHOWN else "")
-    return _("Not sent to their servers any more, because the pool does not allow their agents: %(keys)s") % {
+    return _("No longer sent to their servers because the pool does not allow their agents: %(keys)s") % {
         "keys": first
     }

@@ -47,11 +47,11 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
         return None
     if not server.obeys(now):
         return ServerNote(
-            _("heard, but has not taken the desired state for %(time)s")
+            _("online, but has not applied the desired state for %(time)s")
             % {"time": duration(round(server.seconds_disobeying(now)))},
             _(
-                "What is enabled or disabled has no effect there. The logs of the site and of its KMA say "
-                "why."
+                "Enabling or disabling a setting has no effect there. The logs of the site and of its "
+                "KMA show the cause."
             ),
         )
     if count := unfed.get(server.pk, 0):
@@ -63,9 +63,8 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
         return ServerNote(
             text % {"n": number(count)},
             _(
-                "Check the address in KMA_AMQP_URL and the network between this server and the broker; the "
-                "KMA's log "
-                "says why the connection fails. Messages wait on the broker meanwhile."
+                "Check the address in KMA_AMQP_URL and the network between this server and the "
+                "broker. The KMA log shows the cause. Messages wait on the broker meanwhile."
             ),
         )
     return None
@@ -78,10 +77,10 @@ def _silent(server: Server, now: datetime) -> ServerNote:
             version_problem(server.name, server.refused_version), version_advice(server.refused_version)
         )
     return ServerNote(
-        _("silent for %(time)s") % {"time": coarse(now - server.last_seen_at)},
+        _("no heartbeat for %(time)s") % {"time": coarse(now - server.last_seen_at)},
         _(
-            "Is its KMA running? It keeps its records and goes on with its runs while it cannot reach us. "
-            "If it is gone for good, delete the server."
+            "Check that its KMA is running. While it cannot reach the site, it keeps its records "
+            "and its instances continue. If the server is gone for good, delete it."
         ),
     )
 

@@ -32,19 +32,24 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
         facts.append(Fact(_("Description"), setting.description))
     facts.append(Fact(_("Kind"), setting.get_kind_display(), _kind(setting)))
     modes = {
-        AckMode.TRANSACTED.value: _("The message and all that the agent sends commit or roll back together."),
+        AckMode.TRANSACTED.value: _(
+            "The message and everything that the agent sends commit or roll back together."
+        ),
         AckMode.AUTO.value: _(
-            "Acknowledged when the agent returns; what it sent goes out then, after a failure nothing."
+            "Acknowledged when the agent returns. The messages that it sent go out then; after a "
+            "failure, none do."
         ),
         AckMode.CLIENT.value: _(
-            "Each message waits until the agent, or somebody later, commits it or rolls it back."
+            "Each message waits until the agent, or someone later, commits it or rolls it back."
         ),
-        AckMode.DUPS_OK.value: _("Acknowledged in batches; a crash of a server repeats about one batch."),
+        AckMode.DUPS_OK.value: _(
+            "Acknowledged in batches; if a server crashes, about one batch is redelivered."
+        ),
     }
     if setting.takes_messages:
         facts.append(Fact(_("Acknowledgement"), setting.get_mode_display(), modes.get(setting.mode, "")))
     if setting.isolate:
-        facts.append(Fact(_("Isolation"), _("a new process after each failure"), _("Safer and slower.")))
+        facts.append(Fact(_("Isolation"), _("a new process after each failure"), _("Safer but slower.")))
     if setting.parameters:
         facts.append(Fact(_("Parameters"), text_of(setting.parameters), code=True))
     if setting.masked_properties:
@@ -59,28 +64,28 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
 
 def _kind(setting: LaunchSetting) -> str:
     if setting.takes_messages:
-        return _("Called once for each message.")
-    return _("Called once for each activation; it takes no messages.")
+        return _("Called once per message.")
+    return _("Called once per activation; it receives no messages.")
 
 
 def _offers(servers: list[Server], offered: list[OfferedAgent]) -> tuple[str, bool]:
     having = {agent.server_id: agent for agent in offered}
     missing = [server.name for server in servers if server.pk not in having]
     if not servers:
-        return _("The pool has no server: nothing can run."), True
+        return _("The pool has no servers: nothing can run."), True
     if len(missing) == len(servers):
-        return _("No server of the pool offers it: it cannot start."), True
+        return _("It cannot start: no server of the pool has it."), True
     versions = ", ".join(sorted({agent.version for agent in offered if agent.version}))
-    told = _("Offered by every server of the pool") if not missing else ""
+    told = _("Available on every server of the pool") if not missing else ""
     if missing:
-        told = _("Not offered by %(servers)s") % {"servers": ", ".join(missing)}
+        told = _("Not available on %(servers)s") % {"servers": ", ".join(missing)}
     return (f"{told} · {_('version')} {versions}." if versions else f"{told}."), bool(missing)
 
 
 def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
-    names = ", ".join(server.name for server in servers) or _("no server")
+    names = ", ".join(server.name for server in servers) or _("no servers")
     pool = Fact(_("Pool"), f"{setting.pool.name}: {names}")
-    spread = Fact(_("Spread"), setting.get_spread_display(), _spread(setting))
+    spread = Fact(_("Placement"), setting.get_spread_display(), _spread(setting))
     if not setting.takes_messages:
         return [pool, spread]
     handlers = setting.concurrency * (
@@ -88,8 +93,8 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
     )
     at_once = ngettext("At most %(n)s message at a time.", "At most %(n)s messages at a time.", handlers)
     subscription = _(
-        "Made on the broker when the setting was saved: it gathers messages from then on, also while it is "
-        "off."
+        "Created on the broker when the setting was saved. It receives messages from then on, "
+        "even while the setting is disabled."
     )
     return [
         Fact(_("Destination"), setting.subscribed.name, code=True),
@@ -97,7 +102,7 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
         pool,
         spread,
         Fact(
-            _("Handlers per server"),
+            _("Concurrent messages per server"),
             amounts.number(setting.concurrency),
             at_once % {"n": amounts.number(handlers)},
         ),
@@ -107,48 +112,48 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
 def _spread(setting: LaunchSetting) -> str:
     if setting.takes_messages:
         if setting.feeds_one:
-            return _("The broker feeds one server at a time; another takes over when that one is lost.")
-        return _("Every live server of the pool takes messages; each message goes to one of them.")
+            return _("The broker feeds one server at a time; if that server is lost, another takes over.")
+        return _("Every online server of the pool receives messages; each message goes to one of them.")
     if setting.spread == Spread.ANY:
         return _(
-            "It runs on one server; another takes over when that one was not heard for so long that it has "
-            "ended."
+            "It runs on one server. Another takes over once that server is offline long enough "
+            "for the instance to have ended."
         )
-    return _("It runs on every live server of the pool.")
+    return _("It runs on every online server of the pool.")
 
 
 def _limits(setting: LaunchSetting) -> list[Fact]:
     handling, transaction = setting.handling_timeout_seconds, setting.transaction_timeout_seconds
     facts = [
         Fact(
-            _("Handling timeout"),
+            _("Processing timeout"),
             _seconds(handling),
-            _("Longer handling is ended and counts as a failure.")
+            _("Longer processing is terminated and counts as a failure.")
             if handling
-            else _("A handler that hangs is never ended."),
+            else _("Processing that hangs is never terminated."),
         )
     ]
     if setting.takes_messages and setting.mode == AckMode.TRANSACTED:
         facts.append(Fact(_("Transaction timeout"), _seconds(transaction)))
     if setting.takes_messages and setting.mode == AckMode.DUPS_OK:
-        facts.append(Fact(_("Acknowledged together"), amounts.number(setting.dups_ok_messages)))
-        facts.append(Fact(_("Acknowledged after at most"), _seconds(setting.dups_ok_seconds)))
+        facts.append(Fact(_("Acknowledgement batch size"), amounts.number(setting.dups_ok_messages)))
+        facts.append(Fact(_("Longest acknowledgement delay"), _seconds(setting.dups_ok_seconds)))
     if setting.takes_messages and setting.mode == AckMode.CLIENT:
         facts.append(Fact(_("Acknowledgement timeout"), _seconds(setting.acknowledgement_timeout_seconds)))
     facts.append(
         Fact(
             _("Grace period"),
             _seconds(setting.grace_seconds),
-            _("How long messages at hand may finish when it is stopped."),
+            _("Time for messages in progress to finish after a stop."),
         )
     )
     if setting.child_memory_mb:
         bound = _("%(n)s MB") % {"n": amounts.number(setting.child_memory_mb)}
         facts.append(
             Fact(
-                _("Memory of a process"),
+                _("Memory per process"),
                 bound,
-                _("A process that wants more is replaced: a failure like any other."),
+                _("A process that exceeds it is replaced; this counts as a failure."),
             )
         )
     return facts
@@ -173,28 +178,33 @@ def after_failure(setting: LaunchSetting) -> list[Fact]:
 def _repeats(setting: LaunchSetting) -> list[Fact]:
     if not setting.duplicate_key:
         return []
-    note = _("What a server has handled well within %(time)s it accepts without the agent.")
+    note = _(
+        "If a server processed a message successfully within the last %(time)s, it accepts a "
+        "repeat without calling the agent."
+    )
     window = amounts.duration(setting.duplicate_window_seconds)
-    return [Fact(_("Repeats are known by"), setting.duplicate_key, note % {"time": window})]
+    return [Fact(_("Repeats identified by"), setting.duplicate_key, note % {"time": window})]
 
 
 def _order(setting: LaunchSetting) -> list[Fact]:
     if not setting.ordered:
         return []
     wait = setting.blocked_seconds
-    again = _("when a person asks") if wait < 0 else _("at once") if not wait else amounts.duration(wait)
+    again = _("on request") if wait < 0 else _("immediately") if not wait else amounts.duration(wait)
     note = _(
-        "One message at a time over all servers: the failed one stays first, whatever its destination's "
-        "delays."
+        "One message at a time across all servers. A failed message stays first, regardless "
+        "of the destination's delays."
     )
-    return [Fact(_("Ordered: tried again"), again, note)]
+    return [Fact(_("Ordered: retry"), again, note)]
 
 
 def _exhausted(setting: LaunchSetting) -> Fact:
     notes = {
-        PoisonPolicy.EXCEPTION.value: _("A marked copy goes there; what it cannot take is a dead letter."),
-        PoisonPolicy.STAY.value: _("It is tried again without end, and all others wait behind it."),
-        PoisonPolicy.DISCARD.value: _("It is gone: its protocol and a line in the log remain."),
+        PoisonPolicy.EXCEPTION.value: _(
+            "A marked copy goes there. If the destination cannot accept it, the message is dead-lettered."
+        ),
+        PoisonPolicy.STAY.value: _("It is retried without end, and all other messages wait behind it."),
+        PoisonPolicy.DISCARD.value: _("The message is deleted; its failure protocol and a log entry remain."),
     }
     to = setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else ""
     text = f"{setting.get_after_last_display()} {to}".strip()
@@ -204,14 +214,12 @@ def _exhausted(setting: LaunchSetting) -> Fact:
 def _restart(setting: LaunchSetting) -> list[Fact]:
     if setting.timing == Timing.DELAYED:
         return []
-    return [
-        Fact(_("Started again"), _("after %(time)s") % {"time": amounts.duration(setting.restart_seconds)})
-    ]
+    return [Fact(_("Restart"), _("after %(time)s") % {"time": amounts.duration(setting.restart_seconds)})]
 
 
 def _breaker(setting: LaunchSetting) -> list[Fact]:
     limit, m = same_limit(setting.breaker_m), setting.breaker_m
-    value = _("%(same)s of one type, or %(any)s of any, in a row") % {
+    value = _("%(same)s consecutive failures of one type, or %(any)s of any type") % {
         "same": amounts.number(limit),
         "any": amounts.number(m),
     }
@@ -219,25 +227,29 @@ def _breaker(setting: LaunchSetting) -> list[Fact]:
     if setting.count_once:
         facts.append(
             Fact(
-                _("Counts"),
+                _("Counting"),
                 _("each message once"),
-                _("Repeated failures of one message are one for the breaker."),
+                _("Repeated failures of one message count as one."),
             )
         )
     if setting.try_one_first:
-        follows = _("It succeeds: full speed. It fails: off again, by the same trip.")
-        facts.append(Fact(_("After switching on"), _("one message is tried first"), follows))
+        follows = _(
+            "If it succeeds, processing continues at full speed. If it fails, the same trip "
+            "disables the setting again."
+        )
+        facts.append(Fact(_("After enabling"), _("one message is tried first"), follows))
     return facts
 
 
 def _at_the_limit(setting: LaunchSetting) -> str:
     if setting.spread == Spread.MANY:
         return _(
-            "A server that reaches it gives the setting up; two different servers switch it off everywhere."
+            "A server that reaches the threshold interrupts the setting there; two such servers "
+            "disable it everywhere."
         )
     if not setting.takes_messages:
-        return _("Then it is switched off, and stays off until a person switches it on.")
-    return _("Then it is switched off, and stays off until a person switches it on. Its messages wait.")
+        return _("At the threshold the setting is disabled until someone re-enables it.")
+    return _("At the threshold the setting is disabled until someone re-enables it. Its messages wait.")
 
 
 def breaker_warnings(setting: LaunchSetting) -> list[str]:
@@ -254,43 +266,40 @@ def _alone(setting: LaunchSetting) -> str:
         return ""
     if setting.spread == Spread.MANY and attempts == limit:
         text = ngettext(
-            "One bad message alone on a quiet queue can make a server give this setting up with its %(n)s "
-            "attempt, as "
-            "it becomes dead.",
-            "One bad message alone on a quiet queue can make a server give this setting up with its last "
-            "attempt of "
-            "%(n)s, as it becomes dead.",
+            "On a quiet queue, one bad message can interrupt this setting on a server at its last "
+            "attempt (%(n)s).",
+            "On a quiet queue, one bad message can interrupt this setting on a server at its last "
+            "attempt (%(n)s).",
             limit,
         )
     elif setting.spread == Spread.MANY:
         text = ngettext(
-            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s "
-            "attempt, "
-            "before it is dead.",
-            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s "
-            "attempts, "
-            "before it is dead.",
+            "On a quiet queue, one bad message can interrupt this setting on a server after %(n)s "
+            "attempt, before dead-lettering.",
+            "On a quiet queue, one bad message can interrupt this setting on a server after %(n)s "
+            "attempts, before dead-lettering.",
             limit,
         )
     elif attempts == limit:
         text = ngettext(
-            "One bad message alone on a quiet queue switches this setting off with its %(n)s attempt, as it "
-            "becomes "
-            "dead.",
-            "One bad message alone on a quiet queue switches this setting off with its last attempt of "
-            "%(n)s, as it "
-            "becomes dead.",
+            "On a quiet queue, one bad message disables this setting at its last attempt (%(n)s), "
+            "as it is dead-lettered.",
+            "On a quiet queue, one bad message disables this setting at its last attempt (%(n)s), "
+            "as it is dead-lettered.",
             limit,
         )
     else:
         text = ngettext(
-            "One bad message alone on a quiet queue switches this setting off after %(n)s attempt, before it "
-            "is dead.",
-            "One bad message alone on a quiet queue switches this setting off after %(n)s attempts, before "
-            "it is dead.",
+            "On a quiet queue, one bad message disables this setting after %(n)s attempt, before "
+            "dead-lettering.",
+            "On a quiet queue, one bad message disables this setting after %(n)s attempts, before "
+            "dead-lettering.",
             limit,
         )
-    ways = _("Ways out: count each message once, a larger limit, or fewer attempts at the destination.")
+    ways = _(
+        "To avoid this, count each message once, raise the threshold, or allow fewer attempts "
+        "at the destination."
+    )
     return f"{text % {'n': amounts.number(limit)}} {ways}"
 
 
@@ -299,8 +308,8 @@ def _few(setting: LaunchSetting) -> str:
         return ""
     limit = same_limit(setting.breaker_m)
     text = ngettext(
-        "With this limit already %(n)s failure of one type trips the breaker.",
-        "With this limit already %(n)s failures of one type in a row trip the breaker.",
+        "At this threshold, %(n)s failure of one type already trips the breaker.",
+        "At this threshold, %(n)s consecutive failures of one type already trip the breaker.",
         limit,
     )
     return text % {"n": amounts.number(limit)}

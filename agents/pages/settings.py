@@ -80,18 +80,24 @@ class Note:
 
 
 WHY: dict[str, str | Promise] = {
-    Withheld.PARAMETERS_TOO_DEEP: _("Its parameters nest too deep to be sent to a server."),
-    Withheld.PARAMETERS_UNREADABLE: _("Its parameters cannot be read from the database."),
-    Withheld.AGENT_NOT_ALLOWED: _("Its pool does not allow its agent."),
-    Withheld.CANNOT_BE_SENT: _("What its servers need to know of it cannot be put together."),
+    Withheld.PARAMETERS_TOO_DEEP: _("The parameters are nested too deeply to be sent to a server."),
+    Withheld.PARAMETERS_UNREADABLE: _("The parameters cannot be read from the database."),
+    Withheld.AGENT_NOT_ALLOWED: _("The pool does not allow the agent."),
+    Withheld.CANNOT_BE_SENT: _("The data for its servers cannot be prepared."),
 }
 WHAT_TO_DO: dict[str, str | Promise] = {
-    Withheld.PARAMETERS_TOO_DEEP: _("Edit them: at most %(most)s levels. Until then it runs nowhere."),
-    Withheld.PARAMETERS_UNREADABLE: _("Edit the setting and give them again. Until then it runs nowhere."),
-    Withheld.AGENT_NOT_ALLOWED: _(
-        "Choose an allowed agent, or allow this one in the pool. Until then it runs nowhere."
+    Withheld.PARAMETERS_TOO_DEEP: _(
+        "Reduce the nesting to at most %(most)s levels. Until then the setting runs nowhere."
     ),
-    Withheld.CANNOT_BE_SENT: _("The log of the site says why: ./ma logs web. Until then it runs nowhere."),
+    Withheld.PARAMETERS_UNREADABLE: _(
+        "Edit the setting and enter them again. Until then the setting runs nowhere."
+    ),
+    Withheld.AGENT_NOT_ALLOWED: _(
+        "Choose an allowed agent, or allow this one in the pool. Until then the setting runs nowhere."
+    ),
+    Withheld.CANNOT_BE_SENT: _(
+        "The site log shows the cause: ./ma logs web. Until then the setting runs nowhere."
+    ),
 }
 
 
@@ -187,13 +193,12 @@ def stopping_note(setting: LaunchSetting, consumers: int | None) -> str:
     if setting.enabled or not consumers:
         return ""
     text = ngettext(
-        "Disabled, but %(n)s consumer of its subscription is still open and may process messages. A run that "
-        "is still "
-        "ending is listed below with its server; where none is, the consumer belongs to another client.",
-        "Disabled, but %(n)s consumers of its subscription are still open and may process messages. Runs "
-        "that are "
-        "still ending are listed below with their servers; where none is, the consumers belong to another "
-        "client.",
+        "Disabled, but %(n)s consumer of its subscription is still open and may process "
+        "messages. If an instance below is still ending, the consumer belongs to it. "
+        "Otherwise it belongs to another client.",
+        "Disabled, but %(n)s consumers of its subscription are still open and may process "
+        "messages. If instances below are still ending, the consumers belong to them. "
+        "Otherwise they belong to another client.",
         consumers,
     )
     return text % {"n": number(consumers)}

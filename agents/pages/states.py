@@ -60,12 +60,12 @@ def setting_label(
 ) -> StateLabel:
     """Returns what an operator needs first: is it off, can it run, does it run."""
     if setting.provision_state == ProvisionState.FAILED:
-        return StateLabel(_("not on the broker"), "bad", "warn")
+        return StateLabel(_("not provisioned"), "bad", "warn")
     if not setting.enabled:
         return (
-            StateLabel(_("off by breaker"), "bad", "off")
+            StateLabel(_("disabled by breaker"), "bad", "off")
             if facts.tripped
-            else StateLabel(_("off"), "off", "off")
+            else StateLabel(_("disabled"), "off", "off")
         )
     if facts.withheld:
         return StateLabel(_("not sent to its servers"), "bad", "warn")
@@ -75,9 +75,9 @@ def setting_label(
     if not wanted:
         return _nothing_wanted(open_runs)
     if any(run.problems or run.blocked for run in wanted):
-        return StateLabel(_("has a problem"), "bad", "warn")
+        return StateLabel(_("failing"), "bad", "warn")
     if all(run.server.state(now) is not ServerState.ALIVE for run in wanted):
-        return StateLabel(_("server silent"), "bad", "silent")
+        return StateLabel(_("server offline"), "bad", "silent")
     if any(at_work(run, setting) for run in wanted):
         return StateLabel(_("running"), "ok", "play")
     return StateLabel(_("starting"), "info", "wait")
@@ -85,19 +85,19 @@ def setting_label(
 
 def _not_started(setting: LaunchSetting, facts: SettingFacts) -> StateLabel:
     if facts.member:
-        return StateLabel(_("waits for its group"), "info", "wait")
+        return StateLabel(_("idle (group schedule)"), "info", "wait")
     if setting.timing == Timing.DELAYED:
         return StateLabel(
-            _("waits for its schedule") if facts.scheduled else _("waits to be run"), "info", "wait"
+            _("idle (schedule)") if facts.scheduled else _("idle (manual start)"), "info", "wait"
         )
     if not setting.takes_messages:
-        return StateLabel(_("ended by itself"), "info", "ok")
+        return StateLabel(_("completed"), "info", "ok")
     return StateLabel(_("waiting for a server"), "warn", "wait")
 
 
 def _nothing_wanted(open_runs: list[OpenRun]) -> StateLabel:
     if any(run.state == RunPhase.INTERRUPTED for run in open_runs):
-        return StateLabel(_("given up"), "bad", "bad")
+        return StateLabel(_("interrupted"), "bad", "bad")
     if open_runs:
         return StateLabel(_("ending"), "info", "wait")
     return StateLabel(_("waiting for a server"), "warn", "wait")
@@ -164,43 +164,43 @@ def _follows(setting: LaunchSetting) -> str:
         return _delayed(setting)
     if not setting.takes_messages:
         if setting.enabled:
-            return gettext("Runs until it is switched off; when it returns by itself it waits for “run now”.")
-        return gettext("It is off: nothing of it runs.")
+            return gettext("It runs until it is disabled. If the agent ends earlier, it waits for “Run now”.")
+        return gettext("It is disabled: nothing runs.")
     if setting.enabled:
-        return gettext("Handles messages as they come, until it is switched off.")
+        return gettext("It processes messages as they arrive until it is disabled.")
     return gettext(
-        "It is off: its messages wait in its subscription, and a new activation goes on with them."
+        "It is disabled: messages wait in its subscription, and the next activation processes them."
     )
 
 
 def _delayed(setting: LaunchSetting) -> str:
     if not setting.enabled:
-        return gettext("It is off: its schedule starts nothing.")
+        return gettext("It is disabled: its schedule starts nothing.")
     if setting.takes_messages:
-        return gettext("Each start handles what has gathered in its subscription, and ends.")
-    return gettext("Each start runs the agent once, and ends when it returns or raises.")
+        return gettext("Each start processes the messages waiting in its subscription, then ends.")
+    return gettext("Each start runs the agent once. It ends when the agent returns or fails.")
 
 
 def _drained(setting: LaunchSetting) -> list[Fact]:
     idle, wait = amounts.duration(setting.drain_idle_seconds), amounts.duration(setting.drain_wait_seconds)
     limited = setting.drain_limit_messages or setting.drain_limit_minutes
     when = (
-        gettext("when its queue was empty for %(time)s")
+        gettext("when its queue has been empty for %(time)s")
         if limited
-        else gettext("when what was there at its start is gone for %(time)s")
+        else gettext("when the messages present at its start have been gone for %(time)s")
     )
     facts = [
         Fact(
             gettext("Ends"),
             when % {"time": idle},
-            gettext("Messages that come later are taken too, up to the limit.")
+            gettext("Messages that arrive later are processed too, up to the limit.")
             if limited
-            else gettext("Messages that come later are not waited for: they are for the next start."),
+            else gettext("Messages that arrive later wait for the next start."),
         ),
         Fact(
             gettext("Delayed messages"),
-            gettext("are waited for, at most %(time)s") % {"time": wait},
-            gettext("When they have not come by then, it ends with an error."),
+            gettext("awaited for up to %(time)s") % {"time": wait},
+            gettext("If they do not arrive in time, it ends with an error."),
         ),
     ]
     if setting.drain_limit_messages:
@@ -275,7 +275,7 @@ def run_label(run: Run, now: datetime) -> StateLabel:
     """What a silent server said last is no news: it is shown as such."""
     shown = RUNS[run.state]
     if run.closed_at is None and run.server.state(now) is ServerState.SILENT:
-        return StateLabel(format_lazy(_("last told: {state}"), state=shown.word), "off", "wait")
+        return StateLabel(format_lazy(_("last reported: {state}"), state=shown.word), "off", "wait")
     return shown
 
 

@@ -27,16 +27,23 @@ from contract.breaker import TripReason
 
 def cause(reason: str, kind: str, same: int, every: int, servers: Sequence[str]) -> str:
     """`3 × KeyError in a row on srv-2, srv-3`."""
-    facts = {"type": kind or _("a failure"), "servers": ", ".join(servers) or "—"}
+    facts = {"type": kind or _("unidentified"), "servers": ", ".join(servers) or "—"}
     if reason == TripReason.SAME_TYPE.value and same:
-        return _("%(n)s × %(type)s in a row on %(servers)s") % {**facts, "n": number(same)}
+        text = ngettext(
+            "%(n)s %(type)s failure on %(servers)s",
+            "%(n)s consecutive %(type)s failures on %(servers)s",
+            same,
+        )
+        return text % {**facts, "n": number(same)}
     if reason == TripReason.SAME_TYPE.value:
-        return _("%(type)s again and again on %(servers)s") % facts
+        return _("repeated %(type)s failures on %(servers)s") % facts
     if reason == TripReason.TRIAL.value:
-        return _("the one message that was tried first failed (%(type)s) on %(servers)s") % facts
+        return _("the trial message failed (%(type)s) on %(servers)s") % facts
     if not every:
-        return _("failures of several types in a row on %(servers)s") % facts
-    text = ngettext("%(n)s failure in a row on %(servers)s", "%(n)s failures in a row on %(servers)s", every)
+        return _("consecutive failures of several types on %(servers)s") % facts
+    text = ngettext(
+        "%(n)s consecutive failure on %(servers)s", "%(n)s consecutive failures on %(servers)s", every
+    )
     return text % {**facts, "n": number(every)}
 
 
@@ -67,7 +74,7 @@ def quorum_text(trip: BreakerTrip) -> str:
     needed = quorum.get("needed")
     if not isinstance(needed, int):
         return "—"
-    text = ngettext("%(have)s of %(n)s server that it took", "%(have)s of %(n)s servers that it took", needed)
+    text = ngettext("%(have)s of %(n)s required server", "%(have)s of %(n)s required servers", needed)
     return text % {"have": number(have), "n": number(needed)}
 
 
@@ -97,13 +104,13 @@ def _done(effect: dict[str, Any]) -> Done:
 def _words() -> dict[str, tuple[str, str]]:
     """Returns by the code: what is said, and the page that shows the named thing."""
     return {
-        "setting_disabled": (_("setting switched off"), "setting"),
-        "member_disabled": (_("member of the group switched off"), "setting"),
-        "group_disabled": (_("group switched off"), "group"),
+        "setting_disabled": (_("disabled setting"), "setting"),
+        "member_disabled": (_("disabled group member"), "setting"),
+        "group_disabled": (_("disabled group"), "group"),
         "run_unwanted": (_("stopped on server"), "server"),
         "run_stopped": (_("stopped on server"), "server"),
-        "notice": (_("told"), ""),
-        "notice_created": (_("told"), ""),
+        "notice": (_("notified"), ""),
+        "notice_created": (_("notified"), ""),
     }
 
 
@@ -174,8 +181,8 @@ def _last(given_up: Sequence[Told]) -> datetime | None:
 VIEW = "agents.view_breakertrip"
 MOST_ROWS = 100
 
-OPEN = StateLabel(gettext_lazy("off"), "bad", "off")
-ENDED = StateLabel(gettext_lazy("switched on again"), "off", "ok")
+OPEN = StateLabel(gettext_lazy("disabled"), "bad", "off")
+ENDED = StateLabel(gettext_lazy("re-enabled"), "off", "ok")
 
 
 def setting_choices() -> list[tuple[str, str]]:
@@ -200,7 +207,7 @@ class TripFilter(ListFilter):
     setting = OfSettingFilter()
     state = OneOfFilter(
         gettext_lazy("State"),
-        [("open", gettext_lazy("still off")), ("ended", gettext_lazy("switched on again"))],
+        [("open", gettext_lazy("still disabled")), ("ended", gettext_lazy("re-enabled"))],
         method="in_state",
     )
     span = SpanFilter(field_name="at")
@@ -219,7 +226,7 @@ def trip_list(request: HttpRequest) -> HttpResponseBase:
     return list_page(
         request,
         "agents/trips.html",
-        title=_("Trips"),
+        title=_("Breaker trips"),
         section="trips",
         filters=filters,
         listed=listed,
@@ -249,9 +256,9 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     return page(
         request,
         "agents/trip.html",
-        title=_("Trip of %(key)s") % {"key": trip.setting.key},
+        title=_("Breaker trip of %(key)s") % {"key": trip.setting.key},
         section="trips",
-        crumbs=[(_("Trips"), link("trips"))],
+        crumbs=[(_("Breaker trips"), link("trips"))],
         trip=trip,
         state=trip_label(trip),
         trip_cause=cause_of_trip(trip, list(reversed(interruptions))),

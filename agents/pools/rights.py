@@ -31,7 +31,7 @@ _ACTIONS = {
     "disable": _Action("agents.can_disable", "may_disable", gettext_lazy("Can disable launch settings")),
     "run": _Action("agents.can_run", "may_run", gettext_lazy("Can run launch settings now")),
     "stop": _Action("agents.can_stop", "may_stop", gettext_lazy("Can stop activations")),
-    "answer": _Action("agents.can_answer", "may_answer", gettext_lazy("Can answer deliveries that wait")),
+    "answer": _Action("agents.can_answer", "may_answer", gettext_lazy("Can acknowledge deliveries")),
 }
 ACTIONS = tuple(_ACTIONS)
 
@@ -132,7 +132,10 @@ def why_not_group(
 ) -> str:
     pools = _pools_of(group, members)
     if not pools and not may_group(user, action, group, ()):
-        text = _("A group without members is in no pool. Ask for the permission “%(permission)s”.")
+        text = _(
+            "You don't have permission: the group has no members and so belongs to no pool. Ask "
+            "for “%(permission)s”."
+        )
         return text % {"permission": _ACTIONS[action].named}
     return _missing_with_group(user, action, pools)
 
@@ -158,10 +161,7 @@ class GroupRight:
 
 
 def missing(action: str, pool: str) -> str:
-    text = _(
-        "You may not do that. Ask for the permission “%(permission)s”, or for this right in the pool "
-        "“%(pool)s”."
-    )
+    text = _("You don't have permission. Ask for “%(permission)s”, or for this right in the pool “%(pool)s”.")
     return text % {"permission": _ACTIONS[action].named, "pool": pool}
 
 
@@ -172,9 +172,8 @@ def _missing_with_group(user: Any, action: str, pools: Iterable[int]) -> str:
         return ""
     names = Pool.objects.filter(pk__in=without).order_by("name").values_list("name", flat=True)
     text = _(
-        "You may not do that with every member of the group. Ask for the permission “%(permission)s”, or for "
-        "this "
-        "right in: %(pools)s."
+        "You don't have permission for every member of the group. Ask for “%(permission)s”, "
+        "or for this right in the pools: %(pools)s."
     )
     return text % {"permission": _ACTIONS[action].named, "pools": ", ".join(names)}
 

@@ -58,11 +58,11 @@ def _times(fields: Fields) -> str:
         clock = [f"{hour:02}:{minute:02}" for hour in hours for minute in minutes]
         return _("at %(times)s") % {"times": ", ".join(clock)}
     if step := _step(minutes, 60):
-        return _("%(every)s in the hours %(hours)s") % {
+        return _("%(every)s during hours %(hours)s") % {
             "every": _every_minutes(step),
             "hours": _ranges(hours),
         }
-    return _("at minute %(minutes)s of the hours %(hours)s") % {
+    return _("at minute %(minutes)s past hours %(hours)s") % {
         "minutes": _ranges(minutes),
         "hours": _ranges(hours),
     }

@@ -63,17 +63,18 @@ def write_draft(path: Path, secret: str) -> Path:
 def version_problem(server: str, version: int) -> str:
     if version < OLDEST_VERSION:
         text = _(
-            "The KMA of %(server)s is too old for this site: it speaks version %(n)s, at least %(least)s is "
-            "needed."
+            "The KMA of %(server)s is too old for this site: its protocol version is %(n)s, the "
+            "site needs at least %(least)s."
         )
     else:
         text = _(
-            "The KMA of %(server)s is newer than this site: it speaks version %(n)s, known is up to %(most)s."
+            "The KMA of %(server)s is newer than this site: its protocol version is %(n)s, the "
+            "site supports up to %(most)s."
         )
     return text % {"server": server, "n": version, "least": OLDEST_VERSION, "most": VERSION}
 
 
 def version_advice(version: int) -> str:
     if version < OLDEST_VERSION:
-        return _("Upgrade that KMA. It goes on with its runs and keeps its records meanwhile.")
-    return _("Upgrade this site. That KMA goes on with its runs and keeps its records meanwhile.")
+        return _("Upgrade that KMA. Meanwhile its instances continue and it keeps its records.")
+    return _("Upgrade this site. Meanwhile the instances of that KMA continue and it keeps its records.")

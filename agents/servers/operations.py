@@ -42,7 +42,11 @@ def set_duty(
     """Returns whether something changed. `until`: then it is back in service by itself. Raises Refused: that
     is past."""
     if until is not None and until <= now:
-        raise Refused("until_is_past", gettext("The end is in the past."), gettext("Choose a later instant."))
+        raise Refused(
+            "until_is_past",
+            gettext("The end time is invalid: it is in the past."),
+            gettext("Choose a later time."),
+        )
     current = Server.objects.get(pk=server.pk)
     if (current.duty, current.duty_reason, current.duty_until) == (duty, reason, until):
         return False
@@ -121,7 +125,7 @@ class Cordon(_ChangesDuty):
     code, label, icon, quiet = "server.cordon", _("Cordon"), "pause", True
     duty, inputs = Duty.CORDONED, {"reason": REASON, "until": Until()}
     asks, done = _("Cordon %(server)s?"), _("Cordoned: %(server)s")
-    explained = (_("Nothing new begins there. What runs there goes on."),)
+    explained = (_("No new instances start there. Running instances continue."),)
 
 
 class Drain(_ChangesDuty):
@@ -133,45 +137,49 @@ class Drain(_ChangesDuty):
     asks, done = _("Drain %(server)s?"), _("Draining: %(server)s")
     explained = (
         _(
-            "Nothing new begins there. What runs there ends in order: messages at hand finish, the rest "
-            "goes back."
+            "No new instances start there. Running instances stop gracefully: messages in "
+            "progress finish, the rest return to the queue."
         ),
-        _("What runs on one server only moves to another that is able; where none is, it stays."),
+        _("An instance limited to one server moves to another suitable server. If there is none, it stays."),
     )
 
 
 class Uncordon(_ChangesDuty):
     """Puts a server in service again."""
 
-    code, label, icon = "server.uncordon", _("Back into service"), "play"
+    code, label, icon = "server.uncordon", _("Uncordon"), "play"
     duty = Duty.ACTIVE
-    asks, done = _("Take %(server)s back into service?"), _("Back in service: %(server)s")
-    explained = (_("Settings whose pool holds it may begin there again at once."),)
+    asks, done = _("Uncordon %(server)s?"), _("Uncordoned: %(server)s")
+    explained = (_("Settings whose pool includes this server may start there immediately."),)
 
 
 class RemoveServer(Operation[Server]):
     """Removes a server for good: it was switched off for ever, or has another name now."""
 
-    code, label, icon, tone = "server.remove", _("Remove the server"), "trash", "danger"
+    code, label, icon, tone = "server.remove", _("Remove server"), "trash", "danger"
     on, permission = SERVERS, ModelPermission("agents.delete_server", _("Can delete server"))
 
     def offered(self, server: Server) -> bool:
         return server.state(timezone.now()) is not ServerState.ALIVE
 
     def question(self, server: Server, by: Any, **named: Any) -> Question:
-        goes = _("Its tokens, the agents that it offers and its closed runs go with it.")
-        stays = _("Protocols, dead letters, trips and the history of settings stay, with its name.")
-        return Question(gettext("Remove %(server)s for good?") % {"server": server.name}, [goes, stays])
+        goes = _("This also deletes its tokens, its available agents and its closed instances.")
+        stays = _(
+            "Failure protocols, dead letters, breaker trips and the history of settings are kept "
+            "under its name."
+        )
+        return Question(gettext("Remove %(server)s permanently?") % {"server": server.name}, [goes, stays])
 
     def refusal(self, server: Server, now: datetime) -> Refused | None:
         if server.state(now) is ServerState.ALIVE:
-            text = gettext("The server %(name)s is alive: stop its KMA first.")
+            text = gettext("The server %(name)s cannot be removed: it is online. Stop its KMA first.")
             return Refused("alive", text % {"name": server.name})
         still = Run.objects.filter(server=server, closed_at=None).select_related("activation__setting")
         if keys := sorted({run.activation.setting.key for run in still}):
             text = gettext(
-                "The server %(name)s still has open runs (%(keys)s): take it out of their pools, or switch "
-                "these settings off, and wait until the runs are closed."
+                "The server %(name)s cannot be removed: it has open instances (%(keys)s). Remove it "
+                "from their pools or disable these settings, then wait until the instances are "
+                "closed."
             )
             return Refused("open_runs", text % {"name": server.name, "keys": ", ".join(keys)})
         return None

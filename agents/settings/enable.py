@@ -54,7 +54,9 @@ def enable_setting(
         if LaunchSetting.objects.filter(pk=setting.pk, enabled=True).exists():
             return None
         raise Refused(
-            "disabled_meanwhile", _("It was disabled at the same time."), _("Look, then enable it again.")
+            "disabled_meanwhile",
+            _("The setting was not enabled: someone disabled it at the same time."),
+            _("Check its state, then enable it again."),
         )
     plan_runs(activation.pk, now)
     activation.refresh_from_db()
@@ -76,7 +78,9 @@ def disable_setting(
     Refused where that is past."""
     if until is not None and until <= now:
         raise Refused(
-            "until_is_past", _("The end of the pause is in the past."), _("Choose a later instant.")
+            "until_is_past",
+            _("The end of the pause is invalid: it is in the past."),
+            _("Choose a later time."),
         )
     if (group := group_of(setting)) is not None and _disabled_with(
         group, by, OF_MEMBER(key=setting.key, why=reason), now, record
@@ -92,7 +96,9 @@ def disable_setting(
 
 def in_group(group: ScheduledGroup) -> Refused:
     """Returns why a member is not enabled alone."""
-    text = _("It belongs to the group “%(name)s”.") % {"name": group.name}
+    text = _("The setting cannot be enabled alone: it belongs to the group “%(name)s”.") % {
+        "name": group.name
+    }
     return Refused("in_group", text, _("Enable the group: its members are enabled together."))
 
 
@@ -118,9 +124,8 @@ def check_discarding(user: Any, setting: LaunchSetting | None, wanted: Any) -> N
     stored = LaunchSetting.objects.filter(pk=setting.pk) if setting is not None and setting.pk else None
     if stored is None or not stored.filter(after_last=PoisonPolicy.DISCARD).exists():
         text = _(
-            "You may not choose that messages are discarded. Ask somebody with the permission “Can choose "
-            "that "
-            "messages without an attempt left are discarded”."
+            "You cannot choose to discard messages without the permission “Can choose to discard "
+            "messages after the last attempt”. Ask someone who has it."
         )
         raise ValidationError(text, code="not_yours")
 
@@ -141,9 +146,8 @@ def check_unmasking(user: Any, setting: LaunchSetting, wanted: Any) -> None:
     removed = sorted(name for name in stored or [] if name not in kept)
     if removed and not user.has_perm(SEE_MASKED):
         text = _(
-            "You may not stop masking: %(names)s. Ask somebody with the permission “Can see masked "
-            "properties of dead "
-            "letters”."
+            "You cannot unmask %(names)s without the permission “Can see masked properties of "
+            "dead letters”. Ask someone who has it."
         )
         raise ValidationError(text, code="not_yours", params={"names": ", ".join(removed)})
 
@@ -192,11 +196,11 @@ def _end(pk: int, now: datetime) -> bool:
 
 def retry_refusal(setting: LaunchSetting) -> Refused | None:
     if not setting.ordered:
-        text = _("Its subscription is not ordered: nothing blocks it.")
-        return Refused("not_ordered", text, _("Nothing is to be done."))
+        text = _("There is nothing to retry: the subscription is not ordered, so no message blocks it.")
+        return Refused("not_ordered", text, _("No action is needed."))
     if not setting.enabled:
         return Refused(
-            "not_running", _("The setting does not run."), _("Enable it: then it begins with that message.")
+            "not_running", _("The setting is not running."), _("Enable it: it starts with that message.")
         )
     return None
 

@@ -42,12 +42,12 @@ class EnableSetting(Operation[LaunchSetting]):
     """Starts an activation; answers the open one when it is enabled already, and 204 where there is none: one
     that is started by its schedule begins later. 409 with the reason if refused."""
 
-    code, label, icon = "setting.enable", _("Switch on"), "play"
+    code, label, icon = "setting.enable", _("Enable"), "play"
     on, permission = SETTINGS, SettingRight("enable")
     inputs = {
         "try_one_first": Flag(
             _("Try one message first"),
-            _("When it is handled well all begin, when it fails it is off again."),
+            _("If it succeeds, all instances start. If it fails, the setting is disabled again."),
         )
     }
     template = "agents/question.html"
@@ -70,15 +70,15 @@ class EnableSetting(Operation[LaunchSetting]):
         trip = trips.filter(ended_at=None).first()
         shown = {} if setting.enabled else {"off": setting, "trip": trip}
         return Question(
-            gettext("Switch %(key)s on?") % {"key": setting.key},
-            [_what_starts(setting), _("The breaker's counts begin at 0.")],
+            gettext("Enable %(key)s?") % {"key": setting.key},
+            [_what_starts(setting), _("The breaker counters start at 0.")],
             {**shown, **_figures(setting)},
             initial={"try_one_first": setting.try_one_first or trip is not None},
         )
 
     def run(self, setting: LaunchSetting, act: Act, *, try_one_first: bool | None, **inputs: Any) -> Done:
         activation = enable_setting(setting, act.by, act.now, try_one_first=try_one_first, record=act.record)
-        text = gettext("Switched on: %(key)s") if act.is_recorded else gettext("It was on already: %(key)s")
+        text = gettext("Enabled: %(key)s") if act.is_recorded else gettext("Already enabled: %(key)s")
         return Done(text % {"key": setting.key}, activation)
 
 
@@ -86,7 +86,7 @@ class DisableSetting(Operation[LaunchSetting]):
     """Stops it on every server, with its group if it is in one; its subscription keeps gathering. Nothing
     happens when it is off already."""
 
-    code, label, icon, tone = "setting.disable", _("Switch off"), "off", "danger"
+    code, label, icon, tone = "setting.disable", _("Disable"), "off", "danger"
     on, permission = SETTINGS, SettingRight("disable")
     inputs = {"reason": REASON, "until": Until(), "ticket": TextInput(_("Ticket"), 200)}
     template = "agents/question.html"
@@ -101,9 +101,9 @@ class DisableSetting(Operation[LaunchSetting]):
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         texts = [_what_stops(setting)]
         if group := group_of(setting):
-            text = gettext("It belongs to the group %(name)s: the whole group is switched off with it.")
+            text = gettext("The setting belongs to the group %(name)s; the whole group is disabled with it.")
             texts.append(text % {"name": group.name})
-        return Question(gettext("Switch %(key)s off?") % {"key": setting.key}, texts, _figures(setting))
+        return Question(gettext("Disable %(key)s?") % {"key": setting.key}, texts, _figures(setting))
 
     def run(
         self, setting: LaunchSetting, act: Act, *, ticket: str, until: datetime | None, **inputs: Any
@@ -121,9 +121,9 @@ class DisableSetting(Operation[LaunchSetting]):
         )
         names = {"key": setting.key, "group": group.name if group else ""}
         if not was_on:
-            return Done(gettext("It was off already: %(key)s") % names)
-        with_group = gettext("Switched off: %(key)s, and with it its group %(group)s")
-        return Done((with_group if group else gettext("Switched off: %(key)s")) % names)
+            return Done(gettext("Already disabled: %(key)s") % names)
+        with_group = gettext("Disabled: %(key)s, and with it its group %(group)s")
+        return Done((with_group if group else gettext("Disabled: %(key)s")) % names)
 
 
 class RunSetting(Operation[LaunchSetting]):
@@ -141,7 +141,7 @@ class RunSetting(Operation[LaunchSetting]):
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         once = _("The agent runs once, and the activation ends with it.")
-        handles = _("It handles what waits in its subscription, and ends.")
+        handles = _("It processes the messages waiting in its subscription, then ends.")
         texts = [handles if setting.takes_messages else once]
         return Question(gettext("Run %(key)s now?") % {"key": setting.key}, texts, _figures(setting))
 
@@ -165,7 +165,7 @@ class StopSetting(Operation[LaunchSetting]):
         return stop_refusal(activation) if activation else _nothing_runs()
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
-        text = _("What is at hand may finish within the grace period. The setting stays on.")
+        text = _("Work in progress may finish within the grace period. The setting stays enabled.")
         return Question(gettext("Stop the activation of %(key)s?") % {"key": setting.key}, [text])
 
     def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
@@ -174,16 +174,14 @@ class StopSetting(Operation[LaunchSetting]):
             raise _nothing_runs()
         stopped = stop_activation(activation, act.by, why_of(act.by, act.reason), act.now, record=act.record)
         activation.refresh_from_db()
-        text = (
-            gettext("It is being stopped: %(key)s") if stopped else gettext("It had ended already: %(key)s")
-        )
+        text = gettext("Stopping: %(key)s") if stopped else gettext("Already ended: %(key)s")
         return Done(text % {"key": setting.key}, activation)
 
 
 class RetryMessage(Operation[LaunchSetting]):
     """Another attempt at once of the message that blocks an ordered subscription. 409 if refused."""
 
-    code, label, quiet = "setting.retry", _("Try again now"), True
+    code, label, quiet = "setting.retry", _("Retry now"), True
     on, permission = SETTINGS, SettingRight("run")
 
     def offered(self, setting: LaunchSetting) -> bool:
@@ -194,17 +192,17 @@ class RetryMessage(Operation[LaunchSetting]):
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         text = _(
-            "Where a failed message blocks the subscription its next attempt begins at once; else nothing "
-            "happens."
+            "If a failed message blocks the subscription, its next attempt starts at once. "
+            "Otherwise nothing happens."
         )
-        title = gettext("Try the first message of %(key)s again now?") % {"key": setting.key}
+        title = gettext("Retry the blocking message of %(key)s now?") % {"key": setting.key}
         return Question(title, [text])
 
     @transaction.atomic
     def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
         enable.retry_now(setting, act.by, act.now)
         act.record()
-        return Done(gettext("Its server tries it again: %(key)s") % {"key": setting.key})
+        return Done(gettext("Retry requested: %(key)s") % {"key": setting.key})
 
 
 class ResumeRun(Operation[LaunchSetting]):
@@ -216,10 +214,13 @@ class ResumeRun(Operation[LaunchSetting]):
 
     def question(self, setting: LaunchSetting, by: Any, *, server: Server, **named: Any) -> Question:
         begins = _(
-            "A new run begins on that server alone, its counts at 0. Its failures so far stay as they are."
+            "A new instance starts on this server only, with its counts at 0. Its earlier failures are kept."
         )
-        again = _("If it gives the setting up again while another has too, it is switched off everywhere.")
-        title = gettext("Let %(key)s go on on %(server)s?") % {"key": setting.key, "server": server.name}
+        again = _(
+            "If this server interrupts the setting again while another has too, the setting is "
+            "disabled everywhere."
+        )
+        title = gettext("Resume %(key)s on %(server)s?") % {"key": setting.key, "server": server.name}
         return Question(title, [begins, again] if setting.spread == Spread.MANY else [begins])
 
     @transaction.atomic
@@ -227,7 +228,7 @@ class ResumeRun(Operation[LaunchSetting]):
         run = resume_on_server(setting, server, act.by, act.now)
         act.record()
         return Done(
-            gettext("It goes on on %(server)s: %(key)s") % {"key": setting.key, "server": server.name}, run
+            gettext("Resumed on %(server)s: %(key)s") % {"key": setting.key, "server": server.name}, run
         )
 
 
@@ -236,20 +237,20 @@ class RemoveSetting(Operation[LaunchSetting]):
     enabled, has not ended, is in a group, or a queue of it holds messages. 202: decided, and done within
     seconds."""
 
-    code, label, icon, tone = "setting.remove", _("Remove the setting"), "trash", "danger"
+    code, label, icon, tone = "setting.remove", _("Remove setting"), "trash", "danger"
     on, permission = SETTINGS, SettingRight("delete")
 
     def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
         return removal_refusal(setting)
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
-        goes = _("Its empty queues on the broker, its activations and its schedule go with it.")
-        stays = _("Its protocols, dead letters and trips stay, with its key.")
-        return Question(gettext("Remove %(key)s for good?") % {"key": setting.key}, [goes, stays])
+        goes = _("This also deletes its empty queues on the broker, its activations and its schedule.")
+        stays = _("Failure protocols, dead letters and breaker trips are kept under its key.")
+        return Question(gettext("Remove %(key)s permanently?") % {"key": setting.key}, [goes, stays])
 
     def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
         is_gone = remove_setting(setting, act.by, act.now, record=partial(act.record, decided=True))
-        later = gettext("It is being removed and will be gone within seconds.")
+        later = gettext("The setting is being removed. This takes a few seconds.")
         removed = gettext("Removed: %(key)s") % {"key": setting.key}
         return Done(removed if is_gone else later, is_gone=is_gone, to_list=True)
 
@@ -259,7 +260,9 @@ def open_activation_of(setting: LaunchSetting) -> Activation | None:
 
 
 def _nothing_runs() -> Refused:
-    return Refused("nothing_runs", gettext("No activation of it goes on."), gettext("Nothing is to be done."))
+    return Refused(
+        "nothing_runs", gettext("No activation of the setting is running."), gettext("No action is needed.")
+    )
 
 
 def _starts_and_ends(setting: LaunchSetting) -> bool:
@@ -275,12 +278,13 @@ def _what_starts(setting: LaunchSetting) -> str:
     facts = {"agent": setting.agent, "pool": setting.pool.name}
     if setting.timing == Timing.DELAYED:
         return (
-            gettext("Its schedule, or a person, starts %(agent)s in the pool %(pool)s from then on.") % facts
+            gettext("From then on, its schedule or an operator starts %(agent)s in the pool %(pool)s.")
+            % facts
         )
     if not setting.takes_messages:
-        return gettext("A new activation begins: %(agent)s is started in the pool %(pool)s.") % facts
+        return gettext("A new activation starts %(agent)s in the pool %(pool)s.") % facts
     text = gettext(
-        "A new activation begins: %(agent)s is started in the pool %(pool)s and goes on with what waits."
+        "A new activation starts %(agent)s in the pool %(pool)s and processes the waiting messages."
     )
     return text % facts
 
@@ -288,10 +292,11 @@ def _what_starts(setting: LaunchSetting) -> str:
 def _what_stops(setting: LaunchSetting) -> str:
     if not setting.takes_messages:
         return gettext(
-            "It is stopped on every server: the agent is told to stop, and ended after the grace period."
+            "It stops on every server. The agent receives a stop request and is terminated after "
+            "the grace period."
         )
     return gettext(
-        "It is stopped on every server. Messages at hand may finish within the grace period, the rest goes "
-        "back without an attempt spent. New messages wait in its subscription until it is switched on again; "
-        "nothing is lost."
+        "It stops on every server. Messages in progress may finish within the grace period; "
+        "the rest return to the queue without using up an attempt. New messages wait in the "
+        "subscription until the setting is enabled again. Nothing is lost."
     )

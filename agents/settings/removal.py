@@ -155,18 +155,22 @@ TURN_SECONDS = 5.0
 def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
     """Returns why it cannot be removed now, as far as the rows tell, or None."""
     if setting.enabled:
-        return Refused("enabled", _("It is enabled."), _("Disable it first."))
+        return Refused(
+            "enabled", _("The setting cannot be removed while it is enabled."), _("Disable it first.")
+        )
     if setting.hold:
-        text = _("A replay holds its subscription.")
+        text = _("The setting cannot be removed: a replay holds its subscription.")
         return Refused("subscription_held", text, _("Release the subscription on the page of that replay."))
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
-        text = _("An activation of it has not ended yet.")
-        return Refused("not_ended", text, _("Wait until every run of it is closed."))
+        text = _("The setting cannot be removed: its activation has not ended yet.")
+        return Refused("not_ended", text, _("Wait until all its instances are closed."))
     if member := getattr(setting, "membership", None):
-        text = _("It is a member of the group “%(group)s”.") % {"group": member.group.name}
-        return Refused("in_group", text, _("Take it out of the group first."))
+        text = _("The setting cannot be removed: it is a member of the group “%(group)s”.") % {
+            "group": member.group.name
+        }
+        return Refused("in_group", text, _("Remove it from the group first."))
     if why := next(filter(None, hooks.removal_refused(setting)), None):
-        return Refused("awaits_messages", str(why), _("Wait until it has ended, or cancel it."))
+        return Refused("awaits_messages", str(why), _("Wait until it ends, or cancel it."))
     return None
 
 
@@ -282,7 +286,9 @@ def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
         found = find(broker, "listQueues", queue)
         if found is not None and found["messageCount"] != "0":
             why = kind(queue=queue, n=found["messageCount"])
-            return Refused("holds_messages", why, _("Let them be handled, or remove them on the broker."))
+            return Refused(
+                "holds_messages", why, _("Let the setting process them, or delete them on the broker.")
+            )
     return None
 
 
@@ -315,7 +321,7 @@ def _remove_row(setting: LaunchSetting, now: datetime) -> bool:
                 delete_schedule(schedule, None, now)
             current.delete()
     except ProtectedError as error:
-        raise Refused("in_group", GROUPED_MEANWHILE(), _("Take it out of the group first.")) from error
+        raise Refused("in_group", GROUPED_MEANWHILE(), _("Remove it from the group first.")) from error
     log.info("setting removed", setting=setting.key)
     return True
 
@@ -330,5 +336,7 @@ def _take_back(setting: LaunchSetting, now: datetime, refused: Refused) -> None:
 def _broker_refusal(error: BrokerError) -> Refused:
     if isinstance(error, ManagementFailed):
         why = QUEUES_KEPT(problem=str(error))
-        return Refused("broker_refused", why, _("Remove the cause, then try again."))
-    return Refused("broker_away", BROKER_AWAY(problem=str(error)), _("Try again when the broker is back."))
+        return Refused("broker_refused", why, _("Fix the cause, then try again."))
+    return Refused(
+        "broker_away", BROKER_AWAY(problem=str(error)), _("Try again when the broker is available.")
+    )

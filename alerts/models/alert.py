@@ -12,7 +12,7 @@ class AlertState(models.TextChoices):
     """`calm`: its value is above the bound, not for long enough yet. Such a row is nobody's business and goes
     again."""
 
-    CALM = "calm", pgettext_lazy("an alert", "on its way")
+    CALM = "calm", pgettext_lazy("an alert", "pending")
     OPEN = "open", pgettext_lazy("an alert", "open")
     SNOOZED = "snoozed", pgettext_lazy("an alert", "snoozed")
     CLOSED = "closed", pgettext_lazy("an alert", "closed")
@@ -23,7 +23,7 @@ LIVE_ALERTS = (AlertState.OPEN, AlertState.SNOOZED)
 
 class Severity(models.IntegerChoices):
     WARNING = 1, pgettext_lazy("an alert", "warning")
-    BAD = 2, pgettext_lazy("an alert", "urgent")
+    BAD = 2, pgettext_lazy("an alert", "critical")
 
 
 class Alert(models.Model):
@@ -53,7 +53,7 @@ class Alert(models.Model):
     above_since = models.DateTimeField(null=True)
     below_since = models.DateTimeField(null=True)
     closed_at = models.DateTimeField(pgettext_lazy("an alert", "closed"), null=True)
-    by_hand = models.BooleanField(_("closed by a person"), default=False)
+    by_hand = models.BooleanField(_("closed manually"), default=False)
     held = models.BooleanField(default=False)
     snoozed_until = models.DateTimeField(_("snoozed until"), null=True)
     repeats = models.PositiveIntegerField(_("reminders"), default=0)
@@ -98,7 +98,7 @@ class AlertTransition(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
     )
     reason = models.TextField(_("reason"), blank=True, default="")
-    at = models.DateTimeField(_("at"), default=timezone.now)
+    at = models.DateTimeField(_("time"), default=timezone.now)
 
     class Meta:
         verbose_name = _("alert transition")
@@ -123,7 +123,7 @@ class AlertRule(models.Model):
         related_name="alert_rules",
         verbose_name=_("pool"),
     )
-    watched = models.BooleanField(_("watched"), default=True)
+    watched = models.BooleanField(_("monitored"), default=True)
     upper = models.FloatField(_("opens at"), null=True, blank=True)
     lower = models.FloatField(_("closes below"), null=True, blank=True)
     open_after_seconds = models.PositiveIntegerField(_("opens after, s"), null=True, blank=True)
@@ -146,16 +146,24 @@ class AlertRule(models.Model):
     def clean(self) -> None:
         same = AlertRule.objects.filter(kind=self.kind, pool=self.pool_id).exclude(pk=self.pk)
         if same.exists():
-            raise ValidationError(_("There is such a rule already."))
+            raise ValidationError(
+                _("Rule not saved: a rule for this kind and pool already exists. Edit that rule instead.")
+            )
         if self.upper is not None and self.lower is not None and self.lower > self.upper:
-            raise ValidationError({"lower": _("It cannot close above the bound at which it opens.")})
+            raise ValidationError(
+                {
+                    "lower": _(
+                        "Rule not saved: the closing threshold is above the opening threshold. Lower it."
+                    )
+                }
+            )
 
 
 class AlertEvaluation(models.Model):
     """Says when a kind of alerts was evaluated last, to its end."""
 
     kind = models.CharField(_("kind"), max_length=40, unique=True)
-    at = models.DateTimeField(_("at"))
+    at = models.DateTimeField(_("time"))
 
     class Meta:
         verbose_name = _("alert evaluation")

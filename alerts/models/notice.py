@@ -6,6 +6,7 @@ from django.core.validators import EmailValidator, URLValidator
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from console.ui.text import masked
 
@@ -44,8 +45,8 @@ class NoticeTarget(models.Model):
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
-        verbose_name = _("notice target")
-        verbose_name_plural = _("notice targets")
+        verbose_name = _("notification recipient")
+        verbose_name_plural = _("notification recipients")
         ordering = ("pk",)
         constraints = [
             models.CheckConstraint(
@@ -62,11 +63,7 @@ class NoticeTarget(models.Model):
     def clean(self) -> None:
         if self.channel == Channel.EMAIL and not settings.MA_EMAIL_READY:
             raise ValidationError(
-                {
-                    "channel": _(
-                        "This installation sends no e-mail: MA_EMAIL_URL is not set (docs/operations.md)."
-                    )
-                }
+                {"channel": _("This site cannot send e-mail: MA_EMAIL_URL is not set (docs/operations.md).")}
             )
         check = EmailValidator() if self.channel == Channel.EMAIL else URLValidator(schemes=["http", "https"])
         try:
@@ -77,14 +74,17 @@ class NoticeTarget(models.Model):
             raise ValidationError(_("Choose either a setting or a pool."))
         others = NoticeTarget.objects.filter(setting=self.setting_id, pool=self.pool_id).exclude(pk=self.pk)
         if others.count() >= MOST_TARGETS:
-            text = _("At most %(most)s addresses are told: remove one first, or let one forward it to many.")
+            text = _(
+                "Recipient not saved: the limit is %(most)s. Remove one first, or use an address that "
+                "forwards to several people."
+            )
             raise ValidationError(text % {"most": MOST_TARGETS})
 
 
 class NoticeState(models.TextChoices):
-    PENDING = "pending", _("to be sent")
+    PENDING = "pending", _("pending")
     SENT = "sent", _("sent")
-    FAILED = "failed", _("given up")
+    FAILED = "failed", pgettext_lazy("a notification", "failed")
 
 
 class Notice(models.Model):
@@ -107,8 +107,8 @@ class Notice(models.Model):
     sent_at = models.DateTimeField(_("sent"), null=True)
 
     class Meta:
-        verbose_name = _("notice")
-        verbose_name_plural = _("notices")
+        verbose_name = _("notification")
+        verbose_name_plural = _("notifications")
         ordering = ("-created_at", "-id")
         constraints = [
             models.UniqueConstraint(fields=["trip", "target"], name="one_notice_per_trip_and_target"),

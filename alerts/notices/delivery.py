@@ -156,24 +156,24 @@ def email_of(notice: Notice) -> tuple[str, str]:
 
 
 def _test_email() -> tuple[str, str]:
-    text = _("Somebody asked %(site)s to try whether notices of trips reach this address. They do.")
-    return _("Test of a notice"), text % {"site": settings.MA_BASE_URL}
+    text = _("This is a test requested on %(site)s. Trip notifications reach this address.")
+    return _("Test notification"), text % {"site": settings.MA_BASE_URL}
 
 
 def _trip_email(trip: BreakerTrip) -> tuple[str, str]:
     lines = [
-        _("The breaker switched “%(key)s” off.") % {"key": trip.setting.key},
+        _("The breaker disabled “%(key)s”.") % {"key": trip.setting.key},
         "",
         _("Reason: %(reason)s") % {"reason": trip.get_reason_display()},
         _("Exception type: %(type)s") % {"type": trip.exception_type or "—"},
         _("Servers: %(names)s") % {"names": ", ".join(trip.quorum.get("interrupted", ())) or "—"},
-        _("At: %(at)s") % {"at": trip.at.isoformat(timespec="seconds")},
+        _("Time: %(at)s") % {"at": trip.at.isoformat(timespec="seconds")},
     ]
     if trip.group is not None:
-        lines.append(_("With it its whole group: %(group)s") % {"group": trip.group.name})
-    waits = _("Its messages wait in its subscription until somebody switches it on again.")
+        lines.append(_("Group disabled with it: %(group)s") % {"group": trip.group.name})
+    waits = _("Messages wait in the subscription until someone re-enables the setting.")
     lines += ["", *([waits] if trip.setting.takes_messages else []), _link(trip)]
-    return _("Switched off: %(key)s") % {"key": trip.setting.key}, "\n".join(lines)
+    return _("Disabled: %(key)s") % {"key": trip.setting.key}, "\n".join(lines)
 
 
 def _link(trip: BreakerTrip) -> str:

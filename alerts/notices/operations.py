@@ -27,7 +27,7 @@ TARGETS = Resource(
     view="alerts.view_noticetarget",
     list_page="alerts_noticetarget_changelist",
     page="alerts_noticetarget_change",
-    title=_("Who is told of trips"),
+    title=_("Notification recipients"),
     setting_key=lambda target: target.setting.key if target.setting else "",
 )
 
@@ -54,26 +54,28 @@ class _OfTarget(Operation[NoticeTarget]):
 class SendTest(_OfTarget):
     """Sends one now and answers how it went; `problem` says what was wrong."""
 
-    code, label = "notice_target.test", _("Send a test")
+    code, label = "notice_target.test", _("Send test notification")
 
     def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
         notice = send_test(target, act.by, act.now, partial(act.record, begun=True))
         facts = {"address": notice.address, "problem": notice.problem}
         if notice.state == NoticeState.SENT:
-            return Done(gettext("The test arrived: %(address)s") % facts, notice)
-        return Done(gettext("The test did not arrive at %(address)s: %(problem)s") % facts, notice)
+            return Done(gettext("Test notification delivered: %(address)s") % facts, notice)
+        return Done(gettext("Test notification not delivered to %(address)s: %(problem)s") % facts, notice)
 
 
 class RenewSecret(_OfTarget):
     """A new secret, shown this once; the one before signs nothing any more."""
 
-    code, label = "notice_target.renew_secret", _("Renew the secret")
+    code, label = "notice_target.renew_secret", _("Renew secret")
 
     def refusal(self, target: NoticeTarget, now: datetime) -> Refused | None:
         if target.channel == Channel.WEBHOOK:
             return None
         return Refused(
-            "not_signed", gettext("Only what a webhook gets is signed."), gettext("Nothing is to be done.")
+            "not_signed",
+            gettext("Secret not renewed: only webhook notifications are signed."),
+            gettext("No action is needed."),
         )
 
     @transaction.atomic
@@ -84,13 +86,13 @@ class RenewSecret(_OfTarget):
         target.secret = ""
         save_target(target)
         act.record()
-        return Done(gettext("The secret is renewed."), target)
+        return Done(gettext("Secret renewed."), target)
 
 
 class DeleteTarget(_OfTarget):
     """Nobody is told there any more."""
 
-    code, label = "notice_target.delete", _("Delete the address")
+    code, label = "notice_target.delete", _("Delete recipient")
 
     @transaction.atomic
     def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:

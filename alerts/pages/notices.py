@@ -52,7 +52,7 @@ def panel_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | No
     shown = targets.select_related("setting")[:MOST]
     told = TargetPanel([_row(request, target) for target in shown], why_not(request.user, "edit", setting))
     context = {"setting": setting, "told": told}
-    return {"title": _("Told of a trip"), "template": "alerts/told.html", "context": context}
+    return {"title": _("Notify"), "template": "alerts/told.html", "context": context}
 
 
 def panel_of_trip(request: HttpRequest, trip: BreakerTrip) -> Panel:
@@ -62,7 +62,7 @@ def panel_of_trip(request: HttpRequest, trip: BreakerTrip) -> Panel:
         for notice in rows
     ]
     context = {"notices": notices, "untold": len(pending_targets(trip))}
-    return {"title": _("Who was told"), "template": "alerts/told_of_trip.html", "context": context}
+    return {"title": _("Notifications"), "template": "alerts/told_of_trip.html", "context": context}
 
 
 def _row(request: HttpRequest, target: NoticeTarget) -> TargetRow:

@@ -23,8 +23,8 @@ from console.ui.amounts import duration
 FRESH = timedelta(seconds=20)
 # Its own sentence for each: a name that is put into a sentence begins it in small letters.
 SILENT = {
-    "broker": gettext_lazy("The broker has not answered for %(time)s."),
-    "redis": gettext_lazy("Redis has not answered for %(time)s."),
+    "broker": gettext_lazy("The broker has not responded for %(time)s."),
+    "redis": gettext_lazy("Redis has not responded for %(time)s."),
 }
 
 
@@ -50,7 +50,7 @@ def _kind(name: str, component: str, label: Any, what_to_do: Any) -> AlertKind:
         label=label,
         severity=Severity.BAD,
         limits=Thresholds(30.0, 30.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
-        unit=gettext_lazy("seconds without an answer"),
+        unit=gettext_lazy("seconds without a response"),
         says=_says,
         measure=lambda value: duration(round(value)),
         what_to_do=what_to_do,
@@ -62,21 +62,20 @@ def _kind(name: str, component: str, label: Any, what_to_do: Any) -> AlertKind:
 BROKER = _kind(
     "broker_away",
     "broker",
-    gettext_lazy("Broker away"),
+    gettext_lazy("Broker unavailable"),
     gettext_lazy(
-        "No message is lost: they are on its disk, and servers connect again by themselves. Start it: ./ma "
-        "status, "
-        "./ma logs artemis."
+        "No messages are lost: they are on the broker's disk. Servers reconnect "
+        "automatically. Start the broker: ./ma status, ./ma logs artemis."
     ),
 )
 REDIS = _kind(
     "redis_away",
     "redis",
-    gettext_lazy("Redis away"),
+    gettext_lazy("Redis unavailable"),
     gettext_lazy(
-        "Agents go on; replays, retention, schedules and provisioning wait, and servers hear of changes only "
-        "when they "
-        "ask (every 2 s). Start it: ./ma status, ./ma logs redis."
+        "Agents keep running. Replays, retention, schedules and provisioning wait; servers "
+        "learn of changes only by polling (every 2 s). Start Redis: ./ma status, ./ma logs "
+        "redis."
     ),
 )
 
@@ -93,18 +92,18 @@ ADOPTED = AlertKind(
     label=gettext_lazy("Broker taken over"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0, open_after=timedelta(), close_after=timedelta()),
-    unit=gettext_lazy("1 while it is another site's"),
+    unit=gettext_lazy("1 while another site owns the broker"),
     says=lambda facts, value: (
         _(
-            "The broker belongs to another site now (%(owner)s): this one takes no dead letters and moves no "
-            "messages."
+            "The broker now belongs to another site (%(owner)s). This site indexes no dead "
+            "letters and moves no messages."
         )
         % {"owner": facts["owner"]}
     ),
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "If that was on purpose, stop this site: ./ma down. To take the broker back: ./ma down, then "
-        "./ma up --adopt-broker."
+        "If this is intended, stop this site: ./ma down. To take the broker back: ./ma down, "
+        "then ./ma up --adopt-broker."
     ),
     url=lambda facts: reverse("admin:health"),
     observe=_adopted,

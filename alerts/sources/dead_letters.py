@@ -105,8 +105,8 @@ def _queue_url(facts: Mapping[str, Any]) -> str:
 def _grew(facts: Mapping[str, Any], value: float) -> str:
     count = int(facts["dead"])
     text = ngettext(
-        "%(n)s%(more)s letter died in %(queue)s within an hour, %(before)s in the hour before.",
-        "%(n)s%(more)s letters died in %(queue)s within an hour, %(before)s in the hour before.",
+        "%(n)s%(more)s message dead-lettered to %(queue)s in the last hour, %(before)s in the hour before.",
+        "%(n)s%(more)s messages dead-lettered to %(queue)s in the last hour, %(before)s in the hour before.",
         count,
     )
     more = "+" if facts.get("capped") else ""
@@ -119,13 +119,13 @@ def _grew(facts: Mapping[str, Any], value: float) -> str:
 
 
 def _lies(facts: Mapping[str, Any], value: float) -> str:
-    text = _("The oldest dead letter of %(queue)s has been there for %(time)s.")
+    text = _("The oldest message in %(queue)s has been there for %(time)s.")
     return text % {"queue": facts["queue"], "time": duration(round(value))}
 
 
 def _waits(facts: Mapping[str, Any], value: float) -> str:
     count = round(value)
-    text = ngettext("%(n)s dead letter is not indexed yet.", "%(n)s dead letters are not indexed yet.", count)
+    text = ngettext("%(n)s message is not indexed yet.", "%(n)s messages are not indexed yet.", count)
     return text % {"n": number(count)}
 
 
@@ -135,15 +135,14 @@ def _times(value: float) -> str:
 
 GROWING = AlertKind(
     name="dead_letters_growing",
-    label=gettext_lazy("Dead letters growing"),
+    label=gettext_lazy("Dead letters increasing"),
     severity=Severity.BAD,
     limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=60), close_after=timedelta(minutes=10)),
-    unit=gettext_lazy("deaths of an hour against those of the hour before, 20 at least"),
+    unit=gettext_lazy("messages dead-lettered in the last hour, divided by the hour before (at least 20)"),
     says=_grew,
     measure=_times,
     what_to_do=gettext_lazy(
-        "See in the groups of dead letters what most of them died of, and mend that first; then give them "
-        "back."
+        "Find the top error in the dead-letter groups and fix it first, then replay the messages."
     ),
     url=_queue_url,
     observe=growing_queues,
@@ -155,42 +154,41 @@ OLD = AlertKind(
     limits=Thresholds(
         86_400.0, 86_400.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=60)
     ),
-    unit=gettext_lazy("seconds since the oldest died"),
+    unit=gettext_lazy("seconds since the oldest message was dead-lettered"),
     says=_lies,
     measure=lambda value: duration(round(value)),
-    what_to_do=gettext_lazy("Give them back, or discard what nobody needs any more."),
+    what_to_do=gettext_lazy("Replay the messages, or discard those no longer needed."),
     url=_queue_url,
     observe=old_queues,
 )
 BEHIND = AlertKind(
     name="feed_behind",
-    label=gettext_lazy("Feed behind"),
+    label=gettext_lazy("Indexer lagging"),
     severity=Severity.WARNING,
     limits=Thresholds(1000.0, 200.0, open_after=timedelta(minutes=2), close_after=timedelta(minutes=1)),
-    unit=gettext_lazy("letters not indexed yet"),
+    unit=gettext_lazy("messages not indexed yet"),
     says=_waits,
     measure=number,
     what_to_do=gettext_lazy(
-        "It catches up by itself while the feed runs; the letters are safe on the broker. If it grows, look "
-        "at "
-        "./ma logs feed and at the database."
+        "The indexer catches up automatically while it runs; the messages are safe on the "
+        "broker. If the lag grows, check ./ma logs feed and the database."
     ),
     url=lambda facts: reverse("admin:health"),
     observe=behind,
 )
 STANDS_STILL = AlertKind(
     name="feed_silent",
-    label=gettext_lazy("Feed stands still"),
+    label=gettext_lazy("Indexer stalled"),
     severity=Severity.BAD,
     limits=Thresholds(60.0, 30.0, open_after=timedelta(seconds=30), close_after=timedelta(seconds=60)),
-    unit=gettext_lazy("seconds since its last sign of life"),
+    unit=gettext_lazy("seconds since the last heartbeat"),
     says=lambda facts, value: (
-        _("The feed of dead letters gives no sign for %(time)s.") % {"time": duration(round(value))}
+        _("No heartbeat from the dead-letter indexer for %(time)s.") % {"time": duration(round(value))}
     ),
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Dead letters are safe on the broker, but our lists do not show new ones. "
-        "Start it: ./ma status, ./ma logs feed."
+        "Messages are safe on the broker, but new ones do not appear in the lists. Start the "
+        "indexer: ./ma status, ./ma logs feed."
     ),
     url=lambda facts: reverse("admin:health"),
     observe=standing_still,

@@ -233,14 +233,14 @@ def _new(facts: Mapping[str, Any], value: float) -> str:
     count = round(value)
     if "fingerprint" not in facts:
         text = ngettext(
-            "%(n)s kind of failure in the first hours of %(key)s.",
-            "%(n)s kinds of failures in the first hours of %(key)s.",
+            "%(n)s error group in the first hours of %(key)s.",
+            "%(n)s error groups in the first hours of %(key)s.",
             count,
         )
         return text % {"n": number(count), "key": facts["setting"]}
     text = ngettext(
-        "Never seen before: %(what)s, %(n)s time in %(where)s.",
-        "Never seen before: %(what)s, %(n)s times in %(where)s.",
+        "New error: %(what)s, %(n)s time in %(where)s.",
+        "New error: %(what)s, %(n)s times in %(where)s.",
         count,
     )
     return text % {"what": _what(facts), "n": number(count), "where": _where(facts)}
@@ -248,23 +248,21 @@ def _new(facts: Mapping[str, Any], value: float) -> str:
 
 def _new_head(facts: Mapping[str, Any], value: float) -> Text:
     one = "fingerprint" in facts or round(value) == 1
-    return NEW.label if one else _("New kinds of failures")
+    return NEW.label if one else _("New error groups")
 
 
 def _new_advice(facts: Mapping[str, Any]) -> Text:
     if "fingerprint" in facts:
         return NEW.what_to_do
     return _(
-        "See on the page of the setting what fails: while everything is new to it, the setting or its agent "
-        "is often "
-        "not right yet. It is over by itself a day after the last of these kinds was seen first, or when "
-        "they are in "
-        "the book of known errors."
+        "Check the failures on the setting page: a new setting or its agent is often not "
+        "correct yet. The alert closes automatically a day after the last of these groups "
+        "appeared, or once all have notes."
     )
 
 
 def _returned(facts: Mapping[str, Any], value: float) -> str:
-    text = _("It was said to be fixed and came again: %(what)s in %(where)s.")
+    text = _("An error marked as fixed recurred: %(what)s in %(where)s.")
     told = text % {"what": _what(facts), "where": _where(facts)}
     return f"{told} ({facts['ticket']})" if facts["ticket"] else told
 
@@ -272,8 +270,8 @@ def _returned(facts: Mapping[str, Any], value: float) -> str:
 def _growing(facts: Mapping[str, Any], value: float) -> str:
     count = int(facts["count"])
     text = ngettext(
-        "%(n)s failure within an hour, %(before)s in the hour before: %(what)s in %(where)s.",
-        "%(n)s failures within an hour, %(before)s in the hour before: %(what)s in %(where)s.",
+        "%(n)s failure in the last hour, %(before)s in the hour before: %(what)s in %(where)s.",
+        "%(n)s failures in the last hour, %(before)s in the hour before: %(what)s in %(where)s.",
         count,
     )
     before = number(facts["before"])
@@ -288,16 +286,15 @@ def _url(facts: Mapping[str, Any]) -> str:
 
 NEW = AlertKind(
     name="fingerprint_new",
-    label=gettext_lazy("New kind of failure"),
+    label=gettext_lazy("New error group"),
     severity=Severity.WARNING,
     limits=Thresholds(1.0, 1.0, reminders=()),
     unit=gettext_lazy("failures so far"),
     says=_new,
     measure=number,
     what_to_do=gettext_lazy(
-        "Look at its protocols; then write into the book of known errors what it is and what is to be done. "
-        "It is over "
-        "by itself a day after it was seen first, or when it is in the book."
+        "Check its failures, then add a note with the cause and the recommended action. The "
+        "alert closes automatically a day after the first failure, or once a note exists."
     ),
     url=_url,
     observe=new,
@@ -307,33 +304,31 @@ NEW = AlertKind(
 )
 RETURNED = AlertKind(
     name="fingerprint_returned",
-    label=gettext_lazy("Returned after its fix"),
+    label=gettext_lazy("Error regressed"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0),
-    unit=gettext_lazy("1 while it comes"),
+    unit=gettext_lazy("1 while it recurs"),
     says=_returned,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "An agent failed whose version is not older than the fixed one, or that names no version. If the fix "
-        "is in "
-        "another version, mark the error as fixed again with that version; if the fix does not work, reopen "
-        "it."
+        "The failing agent version is not older than the fixed one, or is unknown. If another "
+        "version has the fix, mark the error as fixed again with that version. If the fix "
+        "does not work, reopen the error."
     ),
     url=_url,
     observe=returned,
 )
 GROWING = AlertKind(
     name="fingerprint_growing",
-    label=gettext_lazy("Failures growing"),
+    label=gettext_lazy("Failures increasing"),
     severity=Severity.BAD,
     limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=60), close_after=timedelta(minutes=10)),
-    unit=gettext_lazy("failures of an hour against those of the hour before, 20 at least"),
+    unit=gettext_lazy("failures in the last hour, divided by the hour before (at least 20)"),
     says=_growing,
     measure=lambda value: f"×{number(value, 1)}",
     what_to_do=gettext_lazy(
-        "See on its page which settings and servers it comes from, and what changed there. A setting whose "
-        "failures do "
-        "not end is switched off by its breaker."
+        "Open the error group: find the affected settings and servers, and what changed "
+        "there. The breaker disables a setting whose failures continue."
     ),
     url=_url,
     observe=growing,

@@ -36,11 +36,11 @@ def troubles(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 
 def _says(facts: Mapping[str, Any], value: float) -> str:
     if facts["why"] != FAILED:
-        text = _("No run of the pipeline has ended well for %(time)s.")
+        text = _("No pipeline run has succeeded for %(time)s.")
         return text % {"time": duration(round(3600 * (value - 1)))}
     if facts["state"] == "partial":
-        return _("A part of the last run of the pipeline failed.")
-    return _("The last run of the pipeline failed.")
+        return _("The last pipeline run partly failed.")
+    return _("The last pipeline run failed.")
 
 
 PIPELINE = AlertKind(
@@ -48,15 +48,14 @@ PIPELINE = AlertKind(
     label=gettext_lazy("Pipeline failed or late"),
     severity=Severity.WARNING,
     limits=Thresholds(1.0, 1.0),
-    unit=gettext_lazy("hours since then, and 1"),
+    unit=gettext_lazy("hours since the failure or delay, plus 1"),
     says=_says,
     measure=lambda value: number(value - 1, 1) if value >= 1 else "",
     what_to_do=gettext_lazy(
-        "The page of the run names the stage, its error and the log; the page Insights says where nothing "
-        "can run "
-        "here. Fix the cause, then start a run: ./ma manage pipeline run. Nothing is lost: the next run does "
-        "what this "
-        "one did not. Protocols that are not archived yet are kept, so the database grows."
+        "The run page shows the stage, its error and the log. The Insights page shows if the "
+        "pipeline cannot run here. Fix the cause, then start a run: ./ma manage pipeline run. "
+        "Nothing is lost: the next run catches up. Protocols not archived yet are kept, so "
+        "the database grows."
     ),
     url=lambda facts: link("pipeline_run", facts["run"]) if facts["run"] else link("insights"),
     observe=troubles,
@@ -87,9 +86,8 @@ ARCHIVE = AlertKind(
     says=_says_damaged,
     measure=lambda value: number(round(value)),
     what_to_do=gettext_lazy(
-        "The page Insights names the blocks. What the database still has whole is read anew by the next run; "
-        "the files "
-        "of the others have to come back from a backup."
+        "The Insights page lists the damaged blocks. The next run reads blocks that are "
+        "complete in the database again. Restore the files of the others from a backup."
     ),
     url=lambda facts: link("insights"),
     observe=damaged,

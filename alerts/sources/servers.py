@@ -108,7 +108,7 @@ def _server_url(facts: Mapping[str, Any]) -> str:
 def _silent(facts: Mapping[str, Any], value: float) -> str:
     if (version := facts.get("refused_version")) is not None:
         return version_problem(facts["server"], version)
-    return _("The server %(server)s is silent for %(time)s.") % {
+    return _("No heartbeat from server %(server)s for %(time)s.") % {
         "server": facts["server"],
         "time": duration(round(value)),
     }
@@ -120,7 +120,7 @@ def _silent_advice(facts: Mapping[str, Any]) -> Text:
 
 
 def _disobeying(facts: Mapping[str, Any], value: float) -> str:
-    text = _("The server %(server)s is heard but has not taken the desired state for %(time)s.")
+    text = _("Server %(server)s is online but has not accepted the desired state for %(time)s.")
     return text % {"server": facts["server"], "time": duration(round(value))}
 
 
@@ -134,31 +134,30 @@ def _why(code: str) -> str:
 
 
 def _spool(facts: Mapping[str, Any], value: float) -> str:
-    text = _("The spool of the server %(server)s is %(percent)s %% full (%(size)s).")
+    text = _("The spool of server %(server)s is %(percent)s %% full (%(size)s).")
     return text % {"server": facts["server"], "percent": number(value), "size": size(facts["bytes"])}
 
 
 def _tripped(facts: Mapping[str, Any], value: float) -> str:
     if not facts["type"]:
-        return _("The breaker switched “%(key)s” off.") % {"key": facts["setting"]}
-    text = _("The breaker switched “%(key)s” off: %(type)s.")
+        return _("The breaker disabled “%(key)s”.") % {"key": facts["setting"]}
+    text = _("The breaker disabled “%(key)s”: %(type)s.")
     return text % {"key": facts["setting"], "type": facts["type"]}
 
 
 SILENT = AlertKind(
     name="server_silent",
-    label=gettext_lazy("Silent server"),
+    label=gettext_lazy("Server not responding"),
     severity=Severity.BAD,
     # After a pause of the MA itself every server seems silent, until it is heard a moment later.
     limits=Thresholds(60.0, 15.0, open_after=timedelta(seconds=20), close_after=timedelta(seconds=60)),
-    unit=gettext_lazy("seconds since it was heard"),
+    unit=gettext_lazy("seconds since the last heartbeat"),
     says=_silent,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Look whether its KMA runs and reaches the MA (./ma status, ./ma logs). It keeps its records "
-        "meanwhile; "
-        "settings that run on one server only go on elsewhere in their pool. If it is gone for good, delete "
-        "the server."
+        "Check that the KMA runs and reaches the MA (./ma status, ./ma logs). Meanwhile the "
+        "KMA keeps its records, and single-server settings continue elsewhere in the pool. If "
+        "the server is gone for good, delete it."
     ),
     url=_server_url,
     observe=silent_servers,
@@ -166,20 +165,18 @@ SILENT = AlertKind(
 )
 DISOBEYING = AlertKind(
     name="server_disobeying",
-    label=gettext_lazy("Server does not obey"),
+    label=gettext_lazy("Server ignores the desired state"),
     severity=Severity.BAD,
     limits=Thresholds(
         DISOBEYS_AFTER_SECONDS, 15.0, open_after=timedelta(seconds=20), close_after=timedelta(seconds=30)
     ),
-    unit=gettext_lazy("seconds since it took the desired state"),
+    unit=gettext_lazy("seconds since the desired state was accepted"),
     says=_disobeying,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "What is enabled or disabled has no effect there. The log of the site says whether its heartbeats "
-        "fail "
-        "(./ma logs web), that of the KMA whether its disk is full (./ma logs kma-NAME). Stop the KMA if "
-        "something "
-        "there has to end now."
+        "Enabling or disabling settings has no effect there. Check the site log (./ma logs "
+        "web) for failing heartbeats. Check the KMA log (./ma logs kma-NAME) for a full disk. "
+        "To end work there at once, stop the KMA."
     ),
     url=_server_url,
     observe=disobeying_servers,
@@ -193,38 +190,39 @@ WITHHELD = AlertKind(
     says=_withheld,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Its page says what to correct. It runs nowhere meanwhile and its messages wait; all other settings "
-        "go on."
+        "The setting page shows what to correct. Until then the setting runs nowhere and its "
+        "messages wait. All other settings continue."
     ),
     url=lambda facts: reverse("admin:setting", args=[facts["setting"]]),
     observe=withheld_settings,
 )
 SPOOL = AlertKind(
     name="spool_filling",
-    label=gettext_lazy("Spool filling"),
+    label=gettext_lazy("Spool filling up"),
     severity=Severity.BAD,
     limits=Thresholds(80.0, 60.0, open_after=timedelta(seconds=30), close_after=timedelta(seconds=60)),
-    unit=gettext_lazy("per cent of its limit"),
+    unit=gettext_lazy("percent of the limit"),
     says=_spool,
     measure=lambda value: f"{number(value)}\N{NO-BREAK SPACE}%",
     what_to_do=gettext_lazy(
-        "A full spool takes no more messages. See why the MA does not take its records: the health page, and "
-        "the KMA's "
-        "log; then enlarge the spool's limit or its disk."
+        "A server with a full spool takes no more messages. Check why the MA does not accept "
+        "its records: the health page and the KMA log. Then raise the spool limit or enlarge "
+        "the disk."
     ),
     url=_server_url,
     observe=filling_spools,
 )
 TRIP = AlertKind(
     name="trip",
-    label=gettext_lazy("Trip"),
+    label=gettext_lazy("Breaker trip"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0),
-    unit=gettext_lazy("1 while it is off"),
+    unit=gettext_lazy("1 while the setting is disabled"),
     says=_tripped,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Read the trip's evidence, mend the cause, then switch the setting on. Until then its messages wait."
+        "Check the counted failures of the trip, fix the cause, then enable the setting. Its "
+        "messages wait until then."
     ),
     url=lambda facts: reverse("admin:trip", args=[facts["trip"]]),
     observe=open_trips,
@@ -235,15 +233,15 @@ BEAT = AlertKind(
     label=gettext_lazy("Scheduler stopped"),
     severity=Severity.BAD,
     limits=Thresholds(60.0, 30.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=60)),
-    unit=gettext_lazy("seconds since its last heartbeat"),
+    unit=gettext_lazy("seconds since the last heartbeat"),
     says=lambda facts, value: (
-        _("Beat, the worker or Redis is down: no scheduled work for %(time)s.")
+        _("Beat, the worker or Redis is down: no scheduled work has run for %(time)s.")
         % {"time": duration(round(value))}
     ),
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Replays, retention, schedules and notices wait; agents go on. Start what is down: ./ma status, "
-        "./ma logs redis, ./ma logs beat, ./ma logs worker."
+        "Replays, retention, schedules and notifications wait; agents keep running. Start the "
+        "stopped component: ./ma status, ./ma logs redis, ./ma logs beat, ./ma logs worker."
     ),
     url=lambda facts: reverse("admin:health"),
     observe=silent_beat,
@@ -273,8 +271,8 @@ def foreign_reports(now: datetime, live: frozenset[str]) -> Iterator[Observation
 
 def _set_aside(facts: Mapping[str, Any], value: float) -> str:
     text = ngettext(
-        "%(server)s sent %(n)s report about a run that it never had.",
-        "%(server)s sent %(n)s reports about runs that it never had.",
+        "%(server)s sent %(n)s report about an instance that it never had.",
+        "%(server)s sent %(n)s reports about instances that it never had.",
         round(value),
     )
     return text % {"server": facts["server"], "n": number(round(value))}
@@ -282,18 +280,16 @@ def _set_aside(facts: Mapping[str, Any], value: float) -> str:
 
 SET_ASIDE = AlertKind(
     name="reports_set_aside",
-    label=gettext_lazy("Reports about other servers' runs"),
+    label=gettext_lazy("Reports about other servers' instances"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0),
     unit=gettext_lazy("reports set aside"),
     says=_set_aside,
     measure=number,
     what_to_do=gettext_lazy(
-        "Somebody may use this server's token. Check which host sends with it; if in doubt, revoke the token "
-        "and issue "
-        "a new one. The reports changed nothing; the server's page lists them. The alert closes after a day "
-        "without "
-        "another one."
+        "Someone else may be using this server's token. Check which host sends with it. If in "
+        "doubt, revoke the token and issue a new one. The reports changed nothing; the server "
+        "page lists them. The alert closes after a day without new reports."
     ),
     url=lambda facts: link("server", facts["server"]),
     observe=foreign_reports,

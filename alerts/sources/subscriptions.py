@@ -66,7 +66,7 @@ def drifting_policies(now: datetime, live: frozenset[str]) -> Iterator[Observati
 
 
 def _drifts(facts: Mapping[str, Any], value: float) -> str:
-    text = _("The broker has other settings for the address %(address)s than wanted: %(names)s.")
+    text = _("Address %(address)s differs on the broker from the desired settings: %(names)s.")
     return text % {"address": facts["address"], "names": ", ".join(facts["differing"])}
 
 
@@ -78,10 +78,7 @@ def _destination_url(facts: Mapping[str, Any]) -> str:
 
 
 def _stalled(facts: Mapping[str, Any], value: float) -> str:
-    text = _(
-        "“%(key)s”: messages waiting: %(n)s, consumers: %(consumers)s, and nothing was acknowledged for "
-        "%(time)s."
-    )
+    text = _("“%(key)s”: messages waiting: %(n)s, consumers: %(consumers)s, no acknowledgement for %(time)s.")
     return text % {
         "key": facts["setting"],
         "n": number(facts["waiting"]),
@@ -121,10 +118,9 @@ STALLED = AlertKind(
     says=_stalled,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Open the setting. If its servers are processing one long message, wait, or give the alert rule of "
-        "its pool a "
-        "longer time. If nothing is in progress, disable and enable the setting: its servers then open new "
-        "links."
+        "Open the setting. If its servers are processing one long message, wait, or set a "
+        "longer time in the pool's alert rule. If nothing is in progress, disable and enable "
+        "the setting: its servers then reconnect."
     ),
     url=_setting_url,
     observe=_observe(lambda row: row.still_since),
@@ -139,42 +135,40 @@ UNFED = AlertKind(
     says=_unfed,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Its messages wait and are not lost. Open the setting: is a server of its pool in service, does it "
-        "offer the "
-        "agent, and is its KMA connected to the broker?"
+        "Messages wait and are not lost. Open the setting: check for a pool server that is in "
+        "service and offers the agent. Check that its KMA is connected to the broker."
     ),
     url=_setting_url,
     observe=_observe(lambda row: row.unfed_since),
 )
 WITHOUT_BROKER = AlertKind(
     name="kma_without_broker",
-    label=gettext_lazy("KMA without its broker"),
+    label=gettext_lazy("KMA not connected to the broker"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=30)),
     unit=gettext_lazy("1 while it is not connected"),
     says=_without_broker,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Check the address in KMA_AMQP_URL and the network between this server and the broker; the KMA's log "
-        "says why "
-        "the connection fails. Messages wait on the broker meanwhile."
+        "Check the address in KMA_AMQP_URL and the network between this server and the "
+        "broker. The KMA log shows the cause. Messages wait on the broker meanwhile."
     ),
     url=lambda facts: reverse("admin:server", args=[facts["server"]]),
     observe=without_broker,
 )
 DRIFT = AlertKind(
     name="policy_drift",
-    label=gettext_lazy("Changed on the broker"),
+    label=gettext_lazy("Address settings changed on the broker"),
     severity=Severity.WARNING,
     # Saved wishes reach the broker within seconds.
     limits=Thresholds(120.0, 120.0, open_after=timedelta(), close_after=timedelta()),
-    unit=gettext_lazy("seconds since the difference was seen"),
+    unit=gettext_lazy("seconds since the difference was found"),
     says=_drifts,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Open the destination: it shows wanted and found values side by side. Write the wanted ones to the "
-        "broker, or "
-        "adopt what the broker has. For an address of the MA itself: ./ma manage provision."
+        "Open the destination: it shows desired and actual values side by side. Write the "
+        "desired values to the broker, or adopt the broker's values. For an address of the MA "
+        "itself: ./ma manage provision."
     ),
     url=_destination_url,
     observe=drifting_policies,
@@ -197,15 +191,14 @@ def waiting_for_a_person(now: datetime, live: frozenset[str]) -> Iterator[Observ
 
 def _stands(facts: Mapping[str, Any], value: float) -> str:
     text = _(
-        "“%(key)s” stands still: attempt %(n)s of its first message failed, and only a person has it tried "
-        "again."
+        "“%(key)s” is stalled: attempt %(n)s of its first message failed, and only an operator can retry it."
     )
     return text % {"key": facts["setting"], "n": number(facts["attempt"])}
 
 
 WAITS = AlertKind(
     name="waits_for_person",
-    label=gettext_lazy("Waits for a person"),
+    label=gettext_lazy("Waiting for an operator"),
     severity=Severity.BAD,
     # While somebody has it tried again it does not block.
     limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=30)),
@@ -213,9 +206,8 @@ WAITS = AlertKind(
     says=_stands,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "See in its protocols why the message failed. Mend that and have it tried again, or send it to the "
-        "dead "
-        "letters."
+        "Check the failures of the message for the cause. Fix it and retry the message, or "
+        "move the message to the DLQ."
     ),
     url=lambda facts: reverse("admin:waiting", args=[facts["setting"]]),
     observe=waiting_for_a_person,
@@ -249,13 +241,13 @@ def held_subscriptions(now: datetime, live: frozenset[str]) -> Iterator[Observat
 
 def _is_held(facts: Mapping[str, Any], value: float) -> str:
     text = _(
-        "“%(key)s”: replay %(id)s has held the subscription for %(time)s, and its other messages wait. It "
-        "ends by itself on %(until)s at the latest."
+        "“%(key)s”: replay %(id)s has held the subscription for %(time)s; other messages "
+        "wait. The hold ends automatically by %(until)s."
     )
     if facts["paused"]:
         text = _(
-            "“%(key)s”: replay %(id)s is paused and has held the subscription for %(time)s; its other "
-            "messages wait. It ends by itself on %(until)s at the latest."
+            "“%(key)s”: replay %(id)s is paused and has held the subscription for %(time)s; other "
+            "messages wait. The hold ends automatically by %(until)s."
         )
     return text % {
         "key": facts["setting"],
@@ -274,9 +266,9 @@ HELD = AlertKind(
     says=_is_held,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Open the replay: does it move, and are its letters handled? If nothing goes on, release the "
-        "subscription there: what was not handled goes behind what waits. A paused replay: resume or "
-        "release it."
+        "Open the replay and check that it makes progress. If not, release the subscription "
+        "there: unprocessed messages go after the waiting ones. Resume a paused replay, or "
+        "release its subscription."
     ),
     url=lambda facts: reverse("admin:replay", args=[facts["replay"]]),
     observe=held_subscriptions,

@@ -41,20 +41,20 @@ class AuditEntry(models.Model):
     detail = models.JSONField(_("detail"), default=dict)
     operation = models.UUIDField(_("operation"), null=True)
     setting_key = models.CharField(_("setting key"), max_length=61, blank=True)
-    letter = models.BigIntegerField(_("dead letter"), null=True)
+    letter = models.BigIntegerField(_("dead-lettered message"), null=True)
     scope = models.CharField(_("scope"), max_length=20, blank=True)
     reason = models.TextField(_("reason"), blank=True)
     counts = models.JSONField(_("counts"), default=dict)
     result = models.CharField(
         _("result"), max_length=10, choices=AuditResult.choices, default=AuditResult.DONE
     )
-    at = models.DateTimeField(_("at"), default=timezone.now)
+    at = models.DateTimeField(_("time"), default=timezone.now)
 
     objects = _OnlyAdded.as_manager()
 
     class Meta:
-        verbose_name = _("audit entry")
-        verbose_name_plural = _("audit")
+        verbose_name = _("audit log entry")
+        verbose_name_plural = _("audit log")
         ordering = ("-id",)
         default_permissions = ("view",)
         indexes = [

@@ -45,7 +45,7 @@ PAGES = Declared[TargetPage]()
 
 ACTIONS.declare({"token.issue": _("issue a token")})
 # `why`: of every refusal (`console.audit.log.record_refused`).
-DETAILS.declare({"name": _("name"), "why": _("why")})
+DETAILS.declare({"name": _("name"), "why": _("reason")})
 
 
 def listed_actions() -> list[tuple[str, Text]]:

@@ -50,16 +50,16 @@ class ActionFilter(OneOfFilter):
 
 
 class AuditFilter(ListFilter):
-    person = TextFilter(_("Person (exactly)"), 150, field_name="by_name")
+    person = TextFilter(_("User (exact name)"), 150, field_name="by_name")
     action = ActionFilter(_("Action"), listed_actions)
-    setting = TextFilter(_("Setting (exactly)"), 61, field_name="setting_key")
+    setting = TextFilter(_("Setting (exact key)"), 61, field_name="setting_key")
     result = OneOfFilter(_("Result"), AuditResult.choices)
     span = SpanFilter(field_name="at")
     operation = IdFilter(label=_("Operation"))
     letter = django_filters.NumberFilter(
-        label=_("Dead letter"), method="of_letter", min_value=1, max_value=BIGGEST_KEY, decimal_places=0
+        label=_("Message number"), method="of_letter", min_value=1, max_value=BIGGEST_KEY, decimal_places=0
     )
-    target = TextFilter(_("Target"), 300)
+    target = TextFilter(_("Object"), 300)
     since = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte", label=_("Since"))
     until = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt", label=_("Before"))
     quiet = ("operation", "letter", "target", "since", "until")

@@ -29,7 +29,7 @@ class Job(models.Model):
     state = models.CharField(max_length=10)
     holder = models.UUIDField(null=True, editable=False)
     lease_until = models.DateTimeField(null=True, editable=False)
-    wait_reason = models.TextField(_("waits for"), blank=True)
+    wait_reason = models.TextField(_("waiting for"), blank=True)
     problem = ReasonField(_("problem"))
 
     objects: ClassVar[models.Manager[Self]] = models.Manager()

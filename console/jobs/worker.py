@@ -35,7 +35,7 @@ PAUSE, LONG_PAUSE = timedelta(seconds=5), timedelta(seconds=30)
 STARTED = 20
 # Why a job is not taken: another one of its lane is worked on.
 ANOTHER = "another_job"
-WORKER_FAILED = ReasonKind("job.worker_failed", _("%(type)s; the log of the worker has the rest"))
+WORKER_FAILED = ReasonKind("job.worker_failed", _("%(type)s; see the worker log for details"))
 
 J = TypeVar("J", bound=Job)
 

@@ -55,7 +55,7 @@ class OperationsCommand(BaseCommand):
         except Refused as refused:
             raise CommandError(refused.sentence) from refused
         except ObjectDoesNotExist as gone:
-            raise CommandError("It was deleted meanwhile.") from gone
+            raise CommandError("It has been deleted in the meantime.") from gone
         if options["json"]:
             now = self._found(options["key"])
             answer = {"done": str(done.message), "changed": done.changed}

@@ -36,7 +36,7 @@ SPAN_LABELS = {
     "3d": _("for 3 days"),
     "7d": _("for 7 days"),
 }
-OPEN_ENDED = [("", _("until a person ends it")), *SPAN_LABELS.items()]
+OPEN_ENDED = [("", _("until removed manually")), *SPAN_LABELS.items()]
 AT = "at"  # a span that is an instant
 
 
@@ -126,7 +126,7 @@ class OtherText(TextInput):
     default: ClassVar[str | None] = None
 
 
-REASON = TextInput(_("Why? (everybody sees it)"), LONGEST_REASON, long=True)
+REASON = TextInput(_("Reason (visible to everyone)"), LONGEST_REASON, long=True)
 REASON_NEEDED = replace(REASON, required=True)
 
 
@@ -181,18 +181,18 @@ class UntilField(forms.MultiValueField):
     """One of some spans, or an instant in UTC. Its value is the pair."""
 
     def __init__(self, spans: Sequence[str]) -> None:
-        chosen = [*((span, SPAN_LABELS[span]) for span in spans), (AT, _("until the instant below"))]
+        chosen = [*((span, SPAN_LABELS[span]) for span in spans), (AT, _("until the time below"))]
         at = forms.DateTimeInput(
             attrs={"type": "datetime-local", "aria-label": _("Until")}, format="%Y-%m-%dT%H:%M"
         )
         fields = (forms.ChoiceField(choices=chosen), forms.DateTimeField(required=False, widget=at))
-        label, help_text = _("How long?"), _("In UTC, three months ahead at most.")
+        label, help_text = _("For how long?"), _("In UTC, at most three months ahead.")
         widget = _UntilWidget([forms.Select(attrs={"aria-label": label}, choices=chosen), at])
         super().__init__(fields, label=label, help_text=help_text, widget=widget, require_all_fields=False)
 
     def compress(self, values: Any) -> Any:
         if values and values[0] == AT and not values[1]:
-            raise forms.ValidationError(_("Name the instant."))
+            raise forms.ValidationError(_("Enter the end time."))
         return values
 
 
@@ -235,7 +235,7 @@ class Until(Instant):
     def form_field(self) -> forms.Field:
         if self.required:
             return UntilField(self.spans)
-        return forms.ChoiceField(label=_("How long?"), choices=OPEN_ENDED, required=False)
+        return forms.ChoiceField(label=_("For how long?"), choices=OPEN_ENDED, required=False)
 
     def rest_field(self) -> "serializers.Field[Any, Any, Any, Any]":
         if self.required:

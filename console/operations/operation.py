@@ -28,13 +28,13 @@ from console.ui.page import Text
 
 Obj = TypeVar("Obj", bound=models.Model)
 # Said where nothing was to be done.
-UNCHANGED = _("It was so already, or somebody else has changed it at this moment: nothing was done.")
+UNCHANGED = _("Nothing was changed: it was already so, or someone else changed it at the same time.")
 
 words.DETAILS.declare(
     {
-        "begun": _("begun"),
+        "begun": _("execution started"),
         "changed": _("changed"),
-        "decided": _("decided, to be carried out"),
+        "decided": _("accepted for execution"),
     }
 )
 
@@ -54,7 +54,7 @@ class ModelPermission:
     def why_not(self, user: Any, obj: Any) -> str:
         if user.has_perm(self.name):
             return ""
-        text = gettext("You may not do that. Ask for the permission “%(permission)s”.")
+        text = gettext("You don't have permission to do this. Ask an administrator for “%(permission)s”.")
         return text % {"permission": self.label}
 
 

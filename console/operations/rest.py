@@ -141,5 +141,5 @@ def forbidding(where: str) -> Iterator[None]:
     try:
         yield
     except NotAllowed as denied:
-        what_to_do = _("Ask an administrator for the permission.")
+        what_to_do = _("Ask an administrator for this permission.")
         raise Forbidden(denied.reason, where=where, what_to_do=what_to_do) from denied

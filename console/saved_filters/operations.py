@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console.audit import text as words
 from console.filters import ListFilter
@@ -26,7 +26,7 @@ from contract.text import storable
 MOST = 200  # of one person in one list
 LONGEST_NAME, LONGEST_QUERY = 100, 4000
 
-words.DETAILS.declare({"shared": gettext_lazy("for all")})
+words.DETAILS.declare({"shared": gettext_lazy("shared")})
 
 
 class SavedFilters(ABC):
@@ -75,9 +75,7 @@ class SavedFilters(ABC):
         """Returns the query as it is kept. Raises WronglyAsked."""
         kept = self.filter_part(QueryDict(query.removeprefix("?")))
         if not kept:
-            raise WronglyAsked(
-                "empty", _("There is no filter to be saved."), _("Choose something to look for first.")
-            )
+            raise WronglyAsked("empty", _("Nothing to save: no filter is set."), _("Set a filter first."))
         if problem := self.checked(kept, by).problem:
             raise WronglyAsked("bad_filter", problem)
         return kept.urlencode()
@@ -94,7 +92,9 @@ class _Owner:
     def why_not(self, user: Any, saved: SavedFilter) -> str:
         if saved.owner_id == user.pk:
             return ""
-        text = _("This filter is %(name)s's: only they change it.") % {"name": saved.owner.get_username()}
+        text = _("This filter belongs to %(name)s: only the owner can change it.") % {
+            "name": saved.owner.get_username()
+        }
         return f"{text} {_('Save it under a name of your own.')}"
 
 
@@ -115,7 +115,7 @@ class _OfFilter(Operation[SavedFilter]):
     def write(self, saved: SavedFilter, act: Act) -> None:
         """Writes in a transaction. Raises WronglyAsked."""
         if saved.shared and (why := SavedFilters.of(saved).why_not_shared(saved.query, act.by)):
-            raise WronglyAsked("masked", why, _("Keep it for yourself."))
+            raise WronglyAsked("masked", why, _("Keep the filter private."))
         saved.save()
         act.record(about={"target": self.on.target(saved)}, name=saved.name, shared=saved.shared)
 
@@ -127,7 +127,7 @@ class SaveFilter(_OfFilter):
     inputs = {
         "name": TextInput(gettext_lazy("Name"), LONGEST_NAME),
         "query": TextInput(gettext_lazy("filter"), LONGEST_QUERY, untold=True),
-        "shared": Flag(gettext_lazy("for everybody")),
+        "shared": Flag(gettext_lazy("shared with everyone")),
     }
 
     def run(
@@ -138,21 +138,24 @@ class SaveFilter(_OfFilter):
         saved.shared, saved.created_at = bool(shared), act.now
         if SavedFilter.objects.filter(list=saved.list, owner=saved.owner_id).count() >= MOST:
             raise Refused(
-                "too_many", _("You have %(n)s saved filters already.") % {"n": MOST}, _("Delete some.")
+                "too_many",
+                _("The filter is not saved: you already have %(n)s saved filters, the maximum.")
+                % {"n": MOST},
+                _("Delete some of them."),
             )
         with _named_once(), transaction.atomic():
             self.write(saved, act)
-        return Done(_("The filter is saved."), saved)
+        return Done(_("Filter saved."), saved)
 
 
 class ChangeFilter(_OfFilter):
     """Only its owner changes it."""
 
-    code, label = "saved_filter.change", gettext_lazy("Change")
+    code, label = "saved_filter.change", pgettext_lazy("what people do", "Change")
     inputs = {
         "name": OtherText(gettext_lazy("Name"), LONGEST_NAME),
         "query": OtherText(gettext_lazy("filter"), LONGEST_QUERY, untold=True),
-        "shared": Flag(gettext_lazy("for everybody")),
+        "shared": Flag(gettext_lazy("shared with everyone")),
     }
 
     def hidden(self, saved: SavedFilter) -> frozenset[str]:
@@ -178,20 +181,20 @@ class ChangeFilter(_OfFilter):
             if shared is not None:
                 saved.shared = shared
             self.write(saved, act)
-        return Done(_("The filter is changed."), saved)
+        return Done(_("Filter changed."), saved)
 
 
 class DeleteFilter(_OfFilter):
     """Only its owner deletes it."""
 
-    code, label = "saved_filter.delete", gettext_lazy("Delete the filter")
+    code, label = "saved_filter.delete", gettext_lazy("Delete filter")
 
     @transaction.atomic
     def run(self, saved: SavedFilter, act: Act, **inputs: Any) -> Done:
         saved = self.on.rows().select_for_update(of=("self",)).get(pk=saved.pk)
         act.record(name=saved.name, shared=saved.shared)
         saved.delete()
-        return Done(_("The filter is deleted. What it found stays as it is."), is_gone=True)
+        return Done(_("Filter deleted. The records that it found are not affected."), is_gone=True)
 
 
 @contextmanager
@@ -201,7 +204,7 @@ def _named_once() -> Iterator[None]:
         yield
     except IntegrityError as error:
         raise Refused(
-            "exists", _("You have a filter of this name already."), _("Choose another name.")
+            "exists", _("You already have a filter with this name."), _("Choose another name.")
         ) from error
 
 
@@ -209,5 +212,5 @@ def _name(name: str) -> str:
     """One line of what can be seen. Raises WronglyAsked."""
     seen = "".join(" " if unicodedata.category(each) in INVISIBLE else each for each in storable(name))
     if not (cleaned := " ".join(seen.split())):
-        raise WronglyAsked("no_name", _("Give the filter a name."))
+        raise WronglyAsked("no_name", _("Enter a name for the filter."))
     return cleaned

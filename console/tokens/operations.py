@@ -26,8 +26,8 @@ class RevokesToken(Operation[Any]):
         return token.revoked_at is None
 
     def question(self, token: Any, by: Any, **named: Any) -> Question:
-        title = gettext("Revoke the token %(token)s?") % {"token": token}
-        return Question(title, [_("Whoever uses it is refused at once. That cannot be taken back.")])
+        title = gettext("Revoke token %(token)s?") % {"token": token}
+        return Question(title, [_("Requests with this token are refused at once. This cannot be undone.")])
 
     @transaction.atomic
     def run(self, token: Any, act: Act, **inputs: Any) -> Done:
@@ -37,7 +37,7 @@ class RevokesToken(Operation[Any]):
         token.revoked_at = act.now
         token.save(update_fields=["revoked_at"])
         act.record()
-        return Done(gettext("Revoked: %(token)s") % {"token": token}, token)
+        return Done(gettext("Token revoked: %(token)s") % {"token": token}, token)
 
 
 class RevokeToken(RevokesToken):

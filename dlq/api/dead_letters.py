@@ -54,7 +54,12 @@ class SeesLetters(Base):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if not may_anywhere(request.user, rights.SEE):
-            raise Forbidden(_("You may not see dead letters."))
+            raise Forbidden(
+                _(
+                    "Dead letters not shown: you don't have the permission “Can view dead letter”. Ask an "
+                    "administrator for it."
+                )
+            )
 
 
 # Long, and of one dead letter only: not in lists.

@@ -16,7 +16,7 @@ HEAD_SHOWN = 2000
 SENTENCE_SHOWN = 160
 
 # What is said of dead letters that a job moved; of every other action: given back.
-MOVED = {"redirect": "redirected", "discard": "put into the bin", "put_back": "put back"}
+MOVED = {"redirect": "redirected", "discard": "moved to the trash", "put_back": "put back"}
 # Moved, and nothing becomes of them by that.
 NO_OUTCOME = ("discard", "put_back")
 NOT_MOVED = ("not_found", "failed_to_move")
@@ -137,7 +137,7 @@ def job_lines(answer: Row) -> Iterator[str]:
 def _in_the_way(why: Row) -> str:
     if "attempt" in why:
         return f"a message of {safe(str(why.get('setting')), KEY_SHOWN)} at attempt {why['attempt']}"
-    names = safe(", ".join(why.get("servers", ())) or "no server of ours", SENTENCE_SHOWN)
+    names = safe(", ".join(why.get("servers", ())) or "external client", SENTENCE_SHOWN)
     return f"{why.get('consumers')} consumers, {names}"
 
 

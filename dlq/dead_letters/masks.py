@@ -76,9 +76,10 @@ class Masks:
         masked_names = self.names_of(wanted) if wanted else frozenset().union(*self.lists.values())
         if name not in masked_names:
             return ""
-        return _("The property “%(name)s” is masked: you may neither see it nor search by it.") % {
-            "name": name
-        }
+        return _(
+            "Cannot use the property “%(name)s”: it is masked. Ask for the permission “Can see "
+            "masked properties of dead letters”."
+        ) % {"name": name}
 
 
 def masked(item: Item) -> Item:

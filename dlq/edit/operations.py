@@ -55,7 +55,7 @@ def draft(letter: DeadLetter, changes: Changes, by: Any) -> Draft:
     after = edited(before, changes, masked, jms_kind=letter.jms_kind, body_hidden=hidden)
     told = changes_between(before, after, masked, letter.jms_kind)
     if not told:
-        raise EditRefused("unchanged", _("Nothing is changed."))
+        raise EditRefused("unchanged", _("No changes found. Change the body or a property first."))
     return Draft(before, after, told)
 
 
@@ -100,7 +100,10 @@ def setting_of(letter: DeadLetter) -> LaunchSetting:
     key = letter.queue.removeprefix(DEAD_LETTER_PREFIX)
     setting = LaunchSetting.objects.select_related("destination", "pool").filter(key=key).first()
     if setting is None or letter.queue != dead_letter_queue(key):
-        raise EditRefused("no_setting", _("It is no dead letter of a launch setting that could get it back."))
+        raise EditRefused(
+            "no_setting",
+            _("Cannot edit: the message is not in the dead-letter queue of an existing launch setting."),
+        )
     return setting
 
 

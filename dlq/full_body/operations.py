@@ -71,9 +71,9 @@ def latest(letter: DeadLetter) -> WholeFetch | None:
 def refusal(letter: DeadLetter) -> Refused | None:
     """Returns why it cannot be fetched at all."""
     if not letter.truncated or letter.problem:
-        return Refused("not_possible", gettext("The index keeps all that there is of it."))
+        return Refused("not_possible", gettext("Nothing to fetch: the index stores the whole message."))
     if letter.state != LetterState.DEAD:
-        return Refused("not_possible", gettext("It is not in the queue any more."))
+        return Refused("not_possible", gettext("The message is no longer in the queue."))
     return None
 
 
@@ -87,8 +87,9 @@ def request_body(letter: DeadLetter, letters: int, act: Act) -> WholeFetch:
     if WholeFetch.objects.filter(state__in=(*OPEN_FETCHES, FetchState.DONE)).count() >= MOST_KEPT:
         raise Refused(
             "too_many",
-            gettext("%(n)s whole letters are kept already.") % {"n": MOST_KEPT},
-            gettext("Each is dropped a day later."),
+            gettext("Cannot fetch the body: %(n)s full messages are stored already, the maximum.")
+            % {"n": MOST_KEPT},
+            gettext("Each one is deleted after one day. Try again later."),
         )
     person = act.by if isinstance(act.by, User) else None
     name = person.get_username() if person else ""
@@ -105,7 +106,7 @@ def request_body(letter: DeadLetter, letters: int, act: Act) -> WholeFetch:
 
 
 def _exists() -> Refused:
-    return Refused("exists", gettext("It is being fetched, or was fetched already."))
+    return Refused("exists", gettext("The message was already fetched, or is being fetched now."))
 
 
 def cancel(letter: DeadLetter, act: Act) -> None:
@@ -113,7 +114,7 @@ def cancel(letter: DeadLetter, act: Act) -> None:
     with transaction.atomic():
         open_ones = WholeFetch.objects.filter(letter=letter, state__in=OPEN_FETCHES)
         if not open_ones.update(state=FetchState.CANCELLED, ended_at=act.now, **NOBODY):
-            raise Refused("ended", gettext("It is not being fetched."))
+            raise Refused("ended", gettext("Nothing to stop: the message is not being fetched."))
         act.record()
 
 
@@ -163,7 +164,7 @@ BODIES = _Bodies(
     visible=letters_seen,
     list_page="all_dead_letters",
     page="letter",
-    title=_("Whole body"),
+    title=_("Full body"),
     setting_key=lambda letter: letter.setting_key,
 )
 
@@ -187,7 +188,7 @@ class FetchBody(_OfBody):
     """Begins it. GET says how far it is and, before, what it costs; `whole/body/` gives the bytes for a
     day."""
 
-    code, label, address = "body.fetch", _("Fetch whole"), f"{BODIES.route}whole/"
+    code, label, address = "body.fetch", _("Fetch full body"), f"{BODIES.route}whole/"
 
     def run(self, letter: DeadLetter, act: Act, **inputs: Any) -> Done:
         letters = message_count(letter.queue)
@@ -199,7 +200,7 @@ class FetchBody(_OfBody):
 class CancelFetch(_OfBody):
     """Cancels one that is going on."""
 
-    code, label, address = "body.cancel", _("Stop fetching it"), f"{BODIES.route}whole/cancel/"
+    code, label, address = "body.cancel", _("Stop fetching"), f"{BODIES.route}whole/cancel/"
 
     def run(self, letter: DeadLetter, act: Act, **inputs: Any) -> Done:
         cancel(letter, act)
@@ -209,7 +210,7 @@ class CancelFetch(_OfBody):
 class DownloadBody(_OfBody):
     """Its bytes, as `Done.made`. Who may not see what is masked in it does not get them."""
 
-    code, label = "body.download", _("Download all of it")
+    code, label = "body.download", _("Download full body")
 
     def run(self, letter: DeadLetter, act: Act, **inputs: Any) -> Done:
         content = bytes_for(act.by, letter)

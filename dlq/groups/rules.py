@@ -43,7 +43,7 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("fingerprint", _("Fault"), "fingerprint", "fingerprint"),
+        Kind("fingerprint", _("Error group"), "fingerprint", "fingerprint"),
         Kind("exception", _("Exception"), "exception_type", "exception_type"),
         Kind("server", _("Server"), "server_name", "server"),
         Kind("activation", _("Activation"), "activation_uuid", "activation"),

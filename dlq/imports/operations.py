@@ -63,7 +63,7 @@ class ImportMessages(Operation[LaunchSetting]):
 
     code, label = "messages.import", _("Import")
     on, permission = MESSAGES, AllOf((SettingRight(rights.SEE), SettingRight(rights.IMPORT)))
-    inputs = {"reason": TextInput(_("Why? (kept in the audit)"), LONGEST_REASON, long=True)}
+    inputs = {"reason": TextInput(_("Reason (stored in the audit log)"), LONGEST_REASON, long=True)}
 
     def run(
         self,
@@ -76,11 +76,11 @@ class ImportMessages(Operation[LaunchSetting]):
         **inputs: Any,
     ) -> Done:
         if setting.destination is None:
-            raise Refused("no_destination", gettext("The setting takes no messages."))
+            raise Refused("no_destination", gettext("Cannot import: the setting receives no messages."))
         if wanted.done is not None and not again:
-            text = gettext("The same lines were imported already, %(at)s by %(by)s.")
+            text = gettext("The same lines were already imported, %(at)s by %(by)s.")
             params = {"at": f"{wanted.done.at:%Y-%m-%d %H:%M} UTC", "by": wanted.done.by_name or "?"}
-            more = gettext("Say so if they shall be sent once more.")
+            more = gettext("Confirm to send them again.")
             raise Refused("imported_already", text % params, more)
         count, detail = len(wanted.parcel.messages), {"lines": wanted.parcel.digest}
         about = act.about | {"operation": wanted.operation, "counts": {"messages": count}}
@@ -101,9 +101,11 @@ def _publish(wanted: ImportPlan, address: str, publisher: Publisher | None) -> N
             own.publish([Outgoing(address, message) for message in messages[start : start + AT_ONCE]])
             crash.point("import-portion")
     except AddressUnknown as error:
-        raise Refused("no_subscription", gettext("The subscription of the setting is not there.")) from error
+        raise Refused(
+            "no_subscription", gettext("Cannot import: the subscription of the setting does not exist.")
+        ) from error
     except BrokerError as error:
-        raise BrokerAway(error, gettext("Import the same file again: nothing is sent twice.")) from error
+        raise BrokerAway(error, gettext("Import the same file again: no message is sent twice.")) from error
     finally:
         if publisher is None:
             own.close()

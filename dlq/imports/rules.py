@@ -56,11 +56,13 @@ def parcel_of(content: bytes) -> ImportFile:
     """Nothing of it is taken when one line is wrong. Raises WronglyAsked; its `problems` are lines of text
     for people, each names its line of the file."""
     if len(content) > LARGEST:
-        raise WronglyAsked("too_large", _("The file has more than %(n)s bytes.") % {"n": LARGEST})
+        raise WronglyAsked(
+            "too_large", _("The file is too large. The limit is %(n)s bytes.") % {"n": LARGEST}
+        )
     numbered = enumerate(content.removeprefix(MARK).splitlines(), 1)
     lines = [(number, line) for number, line in numbered if line.strip()]
     if not lines:
-        raise WronglyAsked("empty", _("There is no line in it."))
+        raise WronglyAsked("empty", _("The file has no lines."))
     if len(lines) > MOST:
         raise WronglyAsked("too_many", _("At most %(n)s messages at a time.") % {"n": MOST})
     messages, problems, digest = [], [], hashlib.sha256()
@@ -72,10 +74,10 @@ def parcel_of(content: bytes) -> ImportFile:
         except (_Wrong, EditRefused) as wrong:
             problems.append(_("Line %(n)s: %(why)s") % {"n": number, "why": wrong})
         except _WRONG:
-            problems.append(_("Line %(n)s: %(why)s") % {"n": number, "why": _("that is no message")})
+            problems.append(_("Line %(n)s: %(why)s") % {"n": number, "why": _("not a valid message")})
     if problems:
         shown = problems[:SHOWN_PROBLEMS]
-        text = _("Lines that are no message: %(n)s.") % {"n": len(problems)}
+        text = _("Nothing was imported. Invalid lines: %(n)s.") % {"n": len(problems)}
         raise WronglyAsked("bad_lines", text, problems=shown)
     return ImportFile(tuple(messages), digest.hexdigest())
 
@@ -110,15 +112,15 @@ def parse_message(data: Any) -> Message:
     """Raises _Wrong, or one of _WRONG."""
     body, said = data.get("body"), data.get("message") or {}
     if said.get("masked") or (isinstance(body, dict) and "masked" in body):
-        raise _Wrong(_("values in it are masked: export it as somebody who may see them"))
+        raise _Wrong(_("it has masked values: ask someone who can view them to export it"))
     if body is None and "body" not in said:
-        raise _Wrong(_("there is no body"))
+        raise _Wrong(_("no body"))
     value = _body(body or {}, said)
     kind = BodyKind(said.get("body_kind", "data" if value.type == "binary" else "value"))
     if (kind is BodyKind.DATA and value.type != "binary") or (
         kind is BodyKind.SEQUENCE and value.type != "list"
     ):
-        raise _Wrong(_("the body does not fit its kind"))
+        raise _Wrong(_("the body does not match its type"))
     message = Message(
         body=value,
         body_kind=kind,
@@ -141,7 +143,7 @@ def _body(body: Mapping[str, Any], said: Mapping[str, Any]) -> Typed:
     if kind == "null":
         return Typed("null", None)
     if kind not in ("string", "binary"):
-        raise _Wrong(_("the body does not fit its kind"))
+        raise _Wrong(_("the body does not match its type"))
     if "base64" in body:
         content = base64.b64decode(body["base64"], validate=True)
         return Typed("binary", content) if kind == "binary" else Typed("string", content.decode())
@@ -172,7 +174,7 @@ def _checked(item: Typed, name: str) -> Typed:
 
 def _priority(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= 9:
-        raise _Wrong(_("a priority goes from 0 to 9"))
+        raise _Wrong(_("the priority must be from 0 to 9"))
     return value
 
 
@@ -187,5 +189,5 @@ def _sendable(message: Message) -> Message:
     try:
         decode(encode_outgoing(message))
     except (ValueError, MessageUndecodable) as error:
-        raise _Wrong(_("it cannot be sent: %(why)s") % {"why": str(error)[:200]}) from error
+        raise _Wrong(_("cannot be sent: %(why)s") % {"why": str(error)[:200]}) from error
     return message

@@ -13,12 +13,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='replayjob',
             name='held_at',
-            field=models.DateTimeField(editable=False, null=True, verbose_name='held since'),
+            field=models.DateTimeField(editable=False, null=True, verbose_name='on hold since'),
         ),
         migrations.AddField(
             model_name='replayjob',
             name='hold',
-            field=models.CharField(blank=True, choices=[('wanted', 'to be held'), ('held', 'held'), ('ending', 'ending'), ('over', 'over')], default='', editable=False, max_length=6),
+            field=models.CharField(blank=True, choices=[('wanted', 'to be put on hold'), ('held', 'held'), ('ending', 'ending'), ('over', 'finished')], default='', editable=False, max_length=6),
         ),
         migrations.AddField(
             model_name='replayjob',
@@ -33,6 +33,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='replayjob',
             name='in_order',
-            field=models.CharField(blank=True, choices=[('behind', 'behind what waits'), ('ahead', 'ahead of what waits')], default='', max_length=6, verbose_name='in order'),
+            field=models.CharField(blank=True, choices=[('behind', 'after the waiting messages'), ('ahead', 'before the waiting messages')], default='', max_length=6, verbose_name='in order'),
         ),
     ]

@@ -68,7 +68,7 @@ class KnownFault(Annotation):
     somebody ends it)."""
 
     ticket = models.CharField(_("ticket"), max_length=200, blank=True)
-    text = models.TextField(_("what is known"), blank=True)
+    text = models.TextField(_("notes"), blank=True)
     until = models.DateTimeField(_("until"), null=True)
     ended_at = models.DateTimeField(_("ended"), null=True)
     ended_by = models.ForeignKey(
@@ -76,8 +76,8 @@ class KnownFault(Annotation):
     )
 
     class Meta:
-        verbose_name = _("known fault")
-        verbose_name_plural = _("known faults")
+        verbose_name = _("known error")
+        verbose_name_plural = _("known errors")
         ordering = ("-id",)
         default_permissions = ("view",)
         constraints = [
@@ -95,7 +95,7 @@ class KnownFault(Annotation):
 class Taking(Annotation):
     """Somebody works on it. Handing over ends one and begins another with the same words."""
 
-    trip = models.BigIntegerField(_("trip"), null=True)
+    trip = models.BigIntegerField(_("breaker trip"), null=True)
     text = models.TextField(_("note"), blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True)
     handed_to = models.ForeignKey(
@@ -103,12 +103,12 @@ class Taking(Annotation):
         models.SET_NULL,
         null=True,
         related_name="+",
-        verbose_name=_("handed over to"),
+        verbose_name=_("reassigned to"),
     )
 
     class Meta:
-        verbose_name = _("taking")
-        verbose_name_plural = _("takings")
+        verbose_name = _("assignment")
+        verbose_name_plural = _("assignments")
         ordering = ("-id",)
         default_permissions = ("view",)
         constraints = [

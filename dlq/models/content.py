@@ -25,7 +25,7 @@ class LetterContent(models.Model):
         models.CASCADE,
         primary_key=True,
         related_name="content",
-        verbose_name=_("dead letter"),
+        verbose_name=_("dead-lettered message"),
     )
     encoded = models.BinaryField()
     body_text = models.TextField(_("body"), blank=True)
@@ -33,8 +33,8 @@ class LetterContent(models.Model):
     annotations = models.JSONField(_("annotations"), default=list)
 
     class Meta:
-        verbose_name = _("content of a dead letter")
-        verbose_name_plural = _("contents of dead letters")
+        verbose_name = _("message content")
+        verbose_name_plural = _("message contents")
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -80,12 +80,12 @@ def with_heads(rows: models.QuerySet[Any], content: str = "content") -> models.Q
 
 
 class FetchState(models.TextChoices):
-    ASKED = "asked", _("asked for")
+    ASKED = "asked", _("requested")
     RUNNING = "running", _("running")
     DONE = "done", _("done")
     FAILED = "failed", _("failed")
     CANCELLED = "cancelled", _("cancelled")
-    DROPPED = "dropped", _("dropped")
+    DROPPED = "dropped", _("deleted")
 
 
 OPEN_FETCHES = (FetchState.ASKED, FetchState.RUNNING)
@@ -96,23 +96,23 @@ class WholeFetch(Job):
     are read so far. A done one holds the whole AMQP message in `encoded` until it is dropped, a day later."""
 
     letter = models.ForeignKey(
-        "dlq.DeadLetter", models.CASCADE, related_name="fetches", verbose_name=_("dead letter")
+        "dlq.DeadLetter", models.CASCADE, related_name="fetches", verbose_name=_("dead-lettered message")
     )
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
     )
     by_name = models.CharField(_("by"), max_length=150, blank=True)
-    at = models.DateTimeField(_("at"), default=timezone.now)
+    at = models.DateTimeField(_("time"), default=timezone.now)
     state = models.CharField(_("state"), max_length=10, choices=FetchState.choices, default=FetchState.ASKED)
     ended_at = models.DateTimeField(_("ended"), null=True)
-    tries = models.PositiveSmallIntegerField(_("tries"), default=0)
-    letters = models.BigIntegerField(_("letters in the queue"), default=0)
-    seen = models.BigIntegerField(_("letters read"), default=0)
+    tries = models.PositiveSmallIntegerField(_("attempts"), default=0)
+    letters = models.BigIntegerField(_("messages in the queue"), default=0)
+    seen = models.BigIntegerField(_("messages read"), default=0)
     encoded = models.BinaryField(null=True)
 
     class Meta:
-        verbose_name = _("fetch of a whole letter")
-        verbose_name_plural = _("fetches of whole letters")
+        verbose_name = _("full-body fetch")
+        verbose_name_plural = _("full-body fetches")
         ordering = ("-id",)
         default_permissions = ("view",)
         constraints = [
@@ -158,8 +158,8 @@ class LetterEdit(models.Model):
     body_deleted_at = models.DateTimeField(_("body deleted"), null=True)
 
     class Meta:
-        verbose_name = _("edited letter")
-        verbose_name_plural = _("edited letters")
+        verbose_name = _("edited message")
+        verbose_name_plural = _("edited messages")
         ordering = ("planned_at",)
         default_permissions = ()
         indexes = [

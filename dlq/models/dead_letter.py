@@ -13,8 +13,8 @@ BIN_QUEUE = dead_letter_queue(BIN)
 
 
 class LetterState(models.TextChoices):
-    DEAD = "dead", _("dead")
-    GIVEN_BACK = "given_back", _("given back")
+    DEAD = "dead", _("dead-lettered")
+    GIVEN_BACK = "given_back", _("replayed")
     GONE = "gone", _("gone")
     DISCARDED = "discarded", _("discarded")
 
@@ -42,7 +42,7 @@ class DeadLetter(models.Model):
 
     node_id = models.CharField(_("broker node"), max_length=60)
     queue = models.CharField(_("dead-letter queue"), max_length=300)
-    orig_message_id = models.BigIntegerField(_("original message id"))
+    orig_message_id = models.BigIntegerField(_("original broker id"))
     # Dead letters are found by their queue; only who removes a setting looks for them by this.
     setting = models.ForeignKey(
         "agents.LaunchSetting",
@@ -58,50 +58,50 @@ class DeadLetter(models.Model):
     message_key = models.CharField(_("message key"), max_length=255, blank=True)
     message_key_weak = models.BooleanField(_("weak message key"), default=False)
     message_id = models.TextField(_("message id"), blank=True)
-    truncated = models.BooleanField(_("only the head of the body is kept"), default=False)
+    truncated = models.BooleanField(_("body truncated"), default=False)
     problem = models.TextField(_("problem"), blank=True)
     body_kind = models.CharField(_("body section"), max_length=10, blank=True)
-    jms_kind = models.SmallIntegerField(_("JMS kind"), null=True)
+    jms_kind = models.SmallIntegerField(_("JMS message type"), null=True)
     content_type = models.CharField(_("content type"), max_length=200, blank=True)
     size = models.BigIntegerField(_("size, bytes"), default=0)
     durable = models.BooleanField(_("durable"), default=True)
     priority = models.SmallIntegerField(_("priority"), default=4)
     correlation_id = models.TextField(_("correlation id"), blank=True)
     reply_to = models.TextField(_("reply to"), blank=True)
-    created_at_producer = models.DateTimeField(_("made by the producer"), null=True)
+    created_at_producer = models.DateTimeField(_("published"), null=True)
     delivery_count = models.BigIntegerField(_("delivery count"), default=0)
     fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)
     exception_type = models.CharField(_("exception type"), max_length=255, blank=True)
     # Of a person's data as much as a protocol's: whoever erases a message's clears this too.
     exception_text = models.TextField(_("text"), blank=True, default="")
-    place = models.CharField(_("place"), max_length=300, blank=True)
+    place = models.CharField(_("location"), max_length=300, blank=True)
     server_name = models.CharField(_("server"), max_length=63, blank=True)
     activation_uuid = models.UUIDField(_("activation id"), null=True)
     agent_version = models.CharField(_("agent version"), max_length=200, blank=True)
-    protocol_at = models.DateTimeField(_("failed last"), null=True)
+    protocol_at = models.DateTimeField(_("last failure"), null=True)
     expires_at = models.DateTimeField(_("expires"), null=True)
-    seen_at = models.DateTimeField(_("dead since"), default=timezone.now)
+    seen_at = models.DateTimeField(_("in DLQ since"), default=timezone.now)
     state = models.CharField(_("state"), max_length=10, choices=LetterState.choices, default=LetterState.DEAD)
     state_at = models.DateTimeField(_("since"), default=timezone.now)
-    chapter = models.PositiveIntegerField(_("chapter"), default=1)
+    chapter = models.PositiveIntegerField(_("DLQ occurrence"), default=1)
     body_deleted_at = models.DateTimeField(_("body deleted"), null=True)
     words_without = models.CharField(max_length=16, blank=True, default="", editable=False)
 
     class Meta:
-        verbose_name = _("dead letter")
+        verbose_name = _("dead-lettered message")
         verbose_name_plural = _("dead letters")
         ordering = ("-id",)
         default_permissions = ("view",)
         permissions = [
-            ("give_back", _("Can give dead letters back to their setting")),
+            ("give_back", _("Can replay dead letters")),
             ("can_see_masked", _("Can see masked properties of dead letters")),
-            ("edit_letters", _("Can edit dead letters and give them back")),
+            ("edit_letters", _("Can edit and replay dead letters")),
             ("redirect", _("Can redirect dead letters to another setting")),
             ("redirect_elsewhere", _("Can redirect dead letters to a setting of another destination")),
             ("discard", _("Can discard dead letters")),
-            ("approve", _("Can approve what another person asks for")),
-            ("manage_foreign", _("Can manage foreign dead-letter queues")),
-            ("handle_waiting", _("Can handle waiting messages")),
+            ("approve", _("Can approve requests of other users")),
+            ("manage_foreign", _("Can manage other dead-letter queues")),
+            ("handle_waiting", _("Can manage waiting messages")),
             ("import_letters", _("Can send imported messages to a setting")),
         ]
         constraints = [
@@ -174,7 +174,7 @@ class DeadLetter(models.Model):
 
 
 class LetterResult(models.TextChoices):
-    HANDLED = "handled", _("handled")
+    HANDLED = "handled", _("processed")
     FAILED = "failed", _("failed again")
 
 
@@ -190,7 +190,7 @@ class LetterReport(models.Model):
     setting_key = models.CharField(_("setting key"), max_length=200)
     message_key = models.CharField(_("message key"), max_length=255)
     letter_queue = models.CharField(_("dead-letter queue"), max_length=300, blank=True)
-    letter_id = models.BigIntegerField(_("the broker's id of the letter there"), null=True)
+    letter_id = models.BigIntegerField(_("broker id in the DLQ"), null=True)
     result = models.CharField(_("result"), max_length=10, choices=LetterResult.choices)
     server_name = models.CharField(_("server"), max_length=63)
     activation_uuid = models.UUIDField(_("activation id"))
@@ -201,8 +201,8 @@ class LetterReport(models.Model):
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:
-        verbose_name = _("report of a returned letter")
-        verbose_name_plural = _("reports of returned letters")
+        verbose_name = _("report of a replayed message")
+        verbose_name_plural = _("reports of replayed messages")
         ordering = ("-occurred_at", "-id")
         default_permissions = ()
         indexes = [models.Index(fields=["message_key", "setting_key"], name="reports_of_message")]

@@ -17,19 +17,19 @@ class LetterQueue(models.Model):
 
     queue = models.CharField(_("queue"), max_length=300, unique=True)
     address = models.CharField(_("address"), max_length=300, blank=True)
-    foreign = models.BooleanField(_("foreign"), default=False)
+    foreign = models.BooleanField(_("other queue"), default=False)
     note = models.CharField(_("note"), max_length=300, blank=True)
     added_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("added by")
     )
     added_at = models.DateTimeField(_("added"), default=timezone.now)
-    broker_count = models.BigIntegerField(_("letters at the broker"), null=True)
-    indexed = models.BigIntegerField(_("letters in the index"), null=True)
-    counted_at = models.DateTimeField(_("counted"), null=True)
+    broker_count = models.BigIntegerField(_("messages in the broker"), null=True)
+    indexed = models.BigIntegerField(_("messages in the index"), null=True)
+    counted_at = models.DateTimeField(_("counted at"), null=True)
     differs_since = models.DateTimeField(_("differs since"), null=True)
-    walk_started_at = models.DateTimeField(_("walk began"), null=True)
-    walk_seen = models.BigIntegerField(_("letters seen by the walk"), default=0)
-    walked_at = models.DateTimeField(_("walked whole"), null=True)
+    walk_started_at = models.DateTimeField(_("scan started"), null=True)
+    walk_seen = models.BigIntegerField(_("messages scanned"), default=0)
+    walked_at = models.DateTimeField(_("last full scan"), null=True)
     problem = ReasonField(_("problem"))
 
     class Meta:
@@ -57,12 +57,12 @@ class UndeliveredMessage(models.Model):
     node_id = models.CharField(_("broker node"), max_length=60)
     queue = models.CharField(_("queue"), max_length=300)
     message_id = models.BigIntegerField(_("message id"))
-    letter_id = models.BigIntegerField(_("id of the dead letter"))
+    letter_id = models.BigIntegerField(_("broker id in the DLQ"))
     reason = models.CharField(_("reason"), max_length=40)
-    deaths = models.PositiveIntegerField(_("deaths"), default=1)
+    deaths = models.PositiveIntegerField(_("times dead-lettered"), default=1)
     first_at = models.DateTimeField(_("first"), default=timezone.now)
     last_at = models.DateTimeField(_("last"), default=timezone.now)
-    taken_out_at = models.DateTimeField(_("taken out"), null=True)
+    taken_out_at = models.DateTimeField(_("taken from the queue"), null=True)
 
     class Meta:
         verbose_name = _("undelivered message")
@@ -89,13 +89,13 @@ class WordRebuild(models.Model):
     open = models.BooleanField(_("open"), default=True)
     began_at = models.DateTimeField(_("began"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
-    last = models.BigIntegerField(_("last letter"), default=0)
-    position = models.BigIntegerField(_("letters up to"), default=0)
-    letters = models.BigIntegerField(_("letters"), default=0)
+    last = models.BigIntegerField(_("last message"), default=0)
+    position = models.BigIntegerField(_("messages up to"), default=0)
+    letters = models.BigIntegerField(_("messages"), default=0)
 
     class Meta:
-        verbose_name = _("rebuild of the index of words")
-        verbose_name_plural = _("rebuilds of the index of words")
+        verbose_name = _("text index rebuild")
+        verbose_name_plural = _("text index rebuilds")
         ordering = ("-id",)
         default_permissions = ()
         constraints = [

@@ -11,9 +11,9 @@ from console.jobs.job import Job
 
 
 class WaitingKind(models.TextChoices):
-    TRY_NOW = "try_now", _("try now")
-    TO_DLQ = "to_dlq", _("to the dead letters")
-    HOLD = "hold", _("hold back")
+    TRY_NOW = "try_now", _("redeliver now")
+    TO_DLQ = "to_dlq", _("move to DLQ")
+    HOLD = "hold", _("hold")
     RELEASE = "release", _("release")
 
 
@@ -22,7 +22,7 @@ class WaitingPart(models.TextChoices):
 
     WAITING = "waiting", _("waiting")
     DELAYED = "delayed", _("delayed")
-    HELD = "held", _("held back")
+    HELD = "held", _("on hold")
 
 
 class WaitingState(models.TextChoices):
@@ -53,7 +53,7 @@ class WaitingAction(Job):
     setting_key = models.CharField(_("setting key"), max_length=61)
     kind = models.CharField(_("action"), max_length=10, choices=WaitingKind.choices)
     part = models.CharField(_("part"), max_length=10, choices=WaitingPart.choices)
-    every = models.BooleanField(_("all of them"), default=False)
+    every = models.BooleanField(_("all"), default=False)
     whole = models.BooleanField(default=False, editable=False)
     reason = models.TextField(_("reason"), blank=True)
     by = models.ForeignKey(
@@ -66,9 +66,9 @@ class WaitingAction(Job):
     total = models.PositiveIntegerField(_("messages"), default=0)
     counts = models.JSONField(_("counts"), default=dict)
     planned_all = models.BooleanField(default=False, editable=False)
-    stopping = models.BooleanField(_("to be stopped"), default=False)
+    stopping = models.BooleanField(_("stopping"), default=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
-    acted_at = models.DateTimeField(_("last asked of the broker"), null=True)
+    acted_at = models.DateTimeField(_("last broker request"), null=True)
     finished_at = models.DateTimeField(_("finished"), null=True)
 
     class Meta:
@@ -101,10 +101,10 @@ class MessageResult(models.TextChoices):
     neither where it was nor where it was to go; mostly somebody handled it first."""
 
     PLANNED = "planned", _("planned")
-    ACTED = "acted", _("asked of the broker")
+    ACTED = "acted", _("requested from the broker")
     DONE = "done", _("done")
-    LEFT = "left", _("was handled or expired before")
-    STAYED = "stayed", _("stayed where it was")
+    LEFT = "left", _("processed or expired earlier")
+    STAYED = "stayed", _("stayed in place")
 
 
 class WaitingItem(models.Model):
@@ -112,11 +112,11 @@ class WaitingItem(models.Model):
     message without a producer's id has no `message_key`: the broker does not tell enough of it."""
 
     action = models.ForeignKey(WaitingAction, models.CASCADE, related_name="items", verbose_name=_("action"))
-    number = models.BigIntegerField(_("broker's id"))
+    number = models.BigIntegerField(_("broker id"))
     setting_key = models.CharField(_("setting key"), max_length=61)
     message_key = models.CharField(_("message key"), max_length=255, blank=True)
     fate = models.CharField(
-        _("what became of it"), max_length=10, choices=MessageResult.choices, default=MessageResult.PLANNED
+        _("outcome"), max_length=10, choices=MessageResult.choices, default=MessageResult.PLANNED
     )
     at = models.DateTimeField(_("since"), default=timezone.now)
 

@@ -16,11 +16,11 @@ from dlq.models.dead_letter import BIN_QUEUE, LetterState
 class Action(models.TextChoices):
     """Holds what a job does with its dead letters: each is a move from one queue to another."""
 
-    GIVE_BACK = "give_back", _("give back")
+    GIVE_BACK = "give_back", _("replay")
     REDIRECT = "redirect", _("redirect")
     DISCARD = "discard", _("discard")
-    PUT_BACK = "put_back", _("put back from the bin")
-    EDIT = "edit", _("edit and give back")
+    PUT_BACK = "put_back", _("restore from the trash")
+    EDIT = "edit", _("edit and replay")
 
 
 # What brings dead letters before agents.
@@ -28,29 +28,29 @@ DELIVERING = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
 
 
 class Scope(models.TextChoices):
-    ONE = "one", _("one letter")
-    SELECTION = "selection", _("selected letters")
-    GROUP = "group", _("a group")
-    MATCHING = "matching", _("all that match a filter")
-    ALL = "all", _("all letters of the setting")
+    ONE = "one", _("one message")
+    SELECTION = "selection", _("selected messages")
+    GROUP = "group", _("one group")
+    MATCHING = "matching", _("all messages matching a filter")
+    ALL = "all", _("all messages")
 
 
 class JobState(models.TextChoices):
-    AWAITING = "awaiting", _("waits for a second person")
+    AWAITING = "awaiting", _("awaiting approval")
     PLANNED = "planned", _("planned")
     RUNNING = "running", _("running")
     PAUSED = "paused", _("paused")
     DONE = "done", _("done")
     FAILED = "failed", _("failed")
-    STOPPED = "stopped", _("stopped by itself")
+    STOPPED = "stopped", _("stopped automatically")
     CANCELLED = "cancelled", _("cancelled")
 
 
 class InOrder(models.TextChoices):
     """Says where dead letters go that are replayed in the order of their publishing."""
 
-    BEHIND = "behind", _("behind what waits")
-    AHEAD = "ahead", _("ahead of what waits")
+    BEHIND = "behind", _("after the waiting messages")
+    AHEAD = "ahead", _("before the waiting messages")
 
 
 class HoldState(models.TextChoices):
@@ -58,10 +58,10 @@ class HoldState(models.TextChoices):
     delivers nothing any more; `held`; `ending`, it delivers again, and what was not handled follows behind;
     `over`."""
 
-    WANTED = "wanted", _("to be held")
+    WANTED = "wanted", _("to be put on hold")
     HELD = "held", _("held")
     ENDING = "ending", _("ending")
-    OVER = "over", _("over")
+    OVER = "over", _("finished")
 
 
 # What a worker may take up, and what holds its dead letters.
@@ -117,25 +117,25 @@ class ReplayJob(Job):
     created_at = models.DateTimeField(_("created"), default=timezone.now)
     started_at = models.DateTimeField(_("started"), null=True)
     finished_at = models.DateTimeField(_("finished"), null=True)
-    total = models.PositiveIntegerField(_("letters"), default=0)
+    total = models.PositiveIntegerField(_("messages"), default=0)
     walking_since = models.DateTimeField(null=True, editable=False)
     walking_queue = models.CharField(max_length=300, blank=True, editable=False)
     walked = models.PositiveIntegerField(default=0, editable=False)
     skipped = models.JSONField(_("skipped"), default=dict)
     counts = models.JSONField(_("counts"), default=dict)
-    per_second = models.FloatField(_("letters a second"), default=0)
+    per_second = models.FloatField(_("messages per second"), default=0)
     window_from = models.TimeField(_("not before"), null=True)
     window_until = models.TimeField(_("not after"), null=True)
     ladder = models.BooleanField(_("ladder"), default=False)
     ladder_percent = models.PositiveSmallIntegerField(_("stops above, %"), default=10)
-    ladder_step = models.PositiveSmallIntegerField(_("step of the ladder"), default=0)
+    ladder_step = models.PositiveSmallIntegerField(_("ladder step"), default=0)
     ladder_counts = models.JSONField(null=True, editable=False)
     ladder_known_at = models.DateTimeField(null=True, editable=False)
     edit_rule = models.JSONField(_("edit rule"), default=dict)
     in_order = models.CharField(_("in order"), max_length=6, choices=InOrder.choices, blank=True, default="")
     hold_minutes = models.PositiveIntegerField(_("hold at most, minutes"), default=0)
     hold = models.CharField(max_length=6, choices=HoldState.choices, blank=True, default="", editable=False)
-    held_at = models.DateTimeField(_("held since"), null=True, editable=False)
+    held_at = models.DateTimeField(_("on hold since"), null=True, editable=False)
     hold_until = models.DateTimeField(_("held until"), null=True, editable=False)
     acknowledged = models.JSONField(_("warnings acknowledged"), default=list)
     needs_second = models.BooleanField(_("needs a second person"), default=False)
@@ -147,7 +147,7 @@ class ReplayJob(Job):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("paused by")
     )
     paused_at = models.DateTimeField(_("paused"), null=True)
-    pause_reason = models.JSONField(_("paused because"), default=dict)
+    pause_reason = models.JSONField(_("pause reason"), default=dict)
     stopping_since = models.DateTimeField(null=True, editable=False)
     goes_on_all_the_same = models.BooleanField(default=False, editable=False)
     letters_up_to = models.BigIntegerField(null=True, editable=False)

@@ -23,21 +23,21 @@ class ReplaySlice(models.Model):
 
     job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="slices", verbose_name=_("replay"))
     number = models.PositiveIntegerField(_("number"))
-    first_letter_id = models.BigIntegerField(_("first letter"))
-    last_letter_id = models.BigIntegerField(_("last letter"))
+    first_letter_id = models.BigIntegerField(_("first message"))
+    last_letter_id = models.BigIntegerField(_("last message"))
     state = models.CharField(
         _("state"), max_length=10, choices=SliceState.choices, default=SliceState.PLANNED
     )
-    size = models.PositiveIntegerField(_("letters"))
-    step = models.PositiveSmallIntegerField(_("step of the ladder"), default=0)
+    size = models.PositiveIntegerField(_("messages"))
+    step = models.PositiveSmallIntegerField(_("ladder step"), default=0)
     by_range = models.BooleanField(default=False, editable=False)
     first_number = models.BigIntegerField(null=True, editable=False)
     last_number = models.BigIntegerField(null=True, editable=False)
-    count_before = models.BigIntegerField(_("letters in the queue before"), null=True)
-    added_before = models.BigIntegerField(_("letters ever added before"), null=True)
-    left = models.IntegerField(_("letters that left"), null=True)
-    tries = models.PositiveSmallIntegerField(_("tries"), default=0)
-    moved = models.IntegerField(_("moved, says the broker"), null=True)
+    count_before = models.BigIntegerField(_("messages in the queue before"), null=True)
+    added_before = models.BigIntegerField(_("total messages added before"), null=True)
+    left = models.IntegerField(_("messages that left the queue"), null=True)
+    tries = models.PositiveSmallIntegerField(_("attempts"), default=0)
+    moved = models.IntegerField(_("moved (broker count)"), null=True)
     moved_exactly = models.IntegerField(default=0, null=True, editable=False)
     seen_before = models.BooleanField(default=True, editable=False)
     planned_at = models.DateTimeField(_("planned"), default=timezone.now)
@@ -61,13 +61,13 @@ class ItemState(models.TextChoices):
     or expired."""
 
     PLANNED = "planned", _("planned")
-    GIVEN_BACK = "given_back", _("given back")
+    GIVEN_BACK = "given_back", _("replayed")
     UNCONFIRMED = "unconfirmed", _("unconfirmed")
     TAKEN_ELSEWHERE = "taken_elsewhere", _("taken elsewhere")
-    NOT_FOUND = "not_found", _("was not there any more")
+    NOT_FOUND = "not_found", _("no longer in the queue")
     FAILED_TO_MOVE = "failed_to_move", _("could not be moved")
-    SKIPPED = "skipped", _("left out")
-    CANCELLED = "cancelled", _("cancelled before it was moved")
+    SKIPPED = "skipped", _("skipped")
+    CANCELLED = "cancelled", _("cancelled before the move")
 
 
 class Outcome(models.TextChoices):
@@ -75,9 +75,9 @@ class Outcome(models.TextChoices):
     what arrives later takes its place."""
 
     WAITING = "", _("waiting")
-    HANDLED = "handled", _("handled")
+    HANDLED = "handled", _("processed")
     FAILED_AGAIN = "failed_again", _("failed again")
-    DEAD_AGAIN = "dead_again", _("dead again")
+    DEAD_AGAIN = "dead_again", _("dead-lettered again")
     UNKNOWN = "unknown", _("unknown")
 
 
@@ -104,7 +104,7 @@ class ReplayItem(models.Model):
         models.CASCADE,
         related_name="replays",
         db_index=False,
-        verbose_name=_("dead letter"),
+        verbose_name=_("dead-lettered message"),
     )
     slice = models.ForeignKey(
         ReplaySlice,
@@ -117,7 +117,7 @@ class ReplayItem(models.Model):
     )
     state = models.CharField(_("state"), max_length=15, choices=ItemState.choices, default=ItemState.PLANNED)
     state_at = models.DateTimeField(_("since"), default=timezone.now)
-    why = models.CharField(_("why"), max_length=40, blank=True)
+    why = models.CharField(_("reason"), max_length=40, blank=True)
     outcome = models.CharField(
         _("outcome"), max_length=15, choices=Outcome.choices, default=Outcome.WAITING, blank=True
     )
@@ -128,7 +128,7 @@ class ReplayItem(models.Model):
         null=True,
         related_name="+",
         db_index=False,
-        verbose_name=_("died again as"),
+        verbose_name=_("dead-lettered again as"),
     )
     released_as = models.GeneratedField(
         expression=models.Case(

@@ -95,8 +95,8 @@ class AnnotationPanel:
 
 LABELS: dict[str, Text] = {
     CASE: gettext_lazy("this message"),
-    GROUP: gettext_lazy("all that died of the same"),
-    WHOLE: gettext_lazy("all of the setting"),
+    GROUP: gettext_lazy("the whole error group"),
+    WHOLE: gettext_lazy("the whole setting"),
 }
 
 
@@ -120,7 +120,9 @@ def panel_of(
         notes=of(Note.objects.all()),
         faults=of(active_faults(timezone.now())),
         takings=of(open_takings().filter(trip=None)),
-        refusal=why_not_annotate(request.user, setting_key) if setting_key else _("It is of no setting."),
+        refusal=why_not_annotate(request.user, setting_key)
+        if setting_key
+        else _("Notes not available: the message belongs to no setting."),
         back=request.get_full_path(),
         lasts=OPEN_ENDED,
     )
@@ -153,7 +155,7 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
         trip=trip.pk,
     )
     return {
-        "title": str(_("Who works on it")),
+        "title": str(_("Assignee")),
         "template": "dlq/annotations.html",
         "context": {"annotation_panel": panel},
     }

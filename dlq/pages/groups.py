@@ -118,7 +118,7 @@ def _range_shown(groups: Groups, start: int, shown: int) -> str:
         return ""
     where = {"first": start + 1, "last": start + shown, "n": len(groups.found)}
     if groups.more:
-        return _("%(first)s–%(last)s of %(n)s groups; there are others, smaller or older ones") % where
+        return _("%(first)s–%(last)s of %(n)s groups; smaller or older groups are not shown") % where
     return _("%(first)s–%(last)s of %(n)s groups") % where
 
 
@@ -151,8 +151,8 @@ def _acts(user: Any, keys: Iterable[str]) -> dict[str, set[str]]:
 
 def _acts_on(key: str, acts: dict[str, set[str]], query: str) -> list[tuple[str, Text, str]]:
     words: list[tuple[str, str, Text, str]] = [
-        (rights.GIVE_BACK, "back", _("Give back this group…"), "give_back"),
-        (rights.EDIT, "edit", _("Edit by a rule…"), "edit_letters"),
+        (rights.GIVE_BACK, "back", _("Replay this group…"), "give_back"),
+        (rights.EDIT, "edit", _("Edit by rule…"), "edit_letters"),
         (rights.REDIRECT, "back", _("Redirect…"), "redirect"),
         (rights.DISCARD, "trash", _("Discard…"), "discard"),
     ]
@@ -193,7 +193,7 @@ def _row(
 
 def _title(group: Group, facts: GroupFacts) -> str:
     if not group.value:
-        return _("no protocol known")
+        return _("no failure protocol")
     if group.kind.name == "fingerprint":
         return facts.exception or str(group.value)
     return str(group.value)

@@ -76,14 +76,15 @@ def how_far(job: ReplayJob) -> str:
         return ""
     return {
         HoldState.WANTED.value: _(
-            "The subscription of %(key)s is being held: nothing moves before its consumers have let go of it."
+            "The subscription of %(key)s is being put on hold. Messages move after its consumers "
+            "have released it."
         ),
         HoldState.HELD.value: _(
-            "The subscription of %(key)s is held: what waits there waits until the letters that went ahead "
-            "are handled."
+            "The subscription of %(key)s is on hold. The waiting messages are processed after the moved ones."
         ),
         HoldState.ENDING.value: _(
-            "The subscription of %(key)s is being released: what was not handled goes behind what waits."
+            "The subscription of %(key)s is being released. Unprocessed messages move after the "
+            "waiting messages."
         ),
     }.get(job.hold, "") % {"key": job.target_key}
 

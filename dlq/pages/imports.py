@@ -62,12 +62,14 @@ def _content(request: HttpRequest) -> str:
         bytes(file.read(LARGEST + 1)) if file else request.POST.get("lines", "").encode("utf-8", "replace")
     )
     if len(content) > LARGEST:
-        reason = _("A page takes at most %(n)s bytes: use REST, or ./ma manage dlq import.")
+        reason = _(
+            "The file is too large: the page accepts at most %(n)s bytes. Use REST or ./ma manage dlq import."
+        )
         raise WronglyAsked("too_large", reason % {"n": number(LARGEST)})
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise WronglyAsked("bad_lines", _("The file is no UTF-8.")) from error
+        raise WronglyAsked("bad_lines", _("The file is not UTF-8. Save it as UTF-8.")) from error
 
 
 def _form(
@@ -118,14 +120,13 @@ def _stopping(setting: LaunchSetting) -> str:
     figures = asked_now(setting)
     if figures.stale or figures.consumers is None:
         return _(
-            "Switched off, but the broker does not answer: consumers may be open and could process these "
-            "messages."
+            "Disabled, but the broker does not respond: consumers may be open and could process "
+            "these messages."
         )
     text = ngettext(
-        "Stopping, %(n)s consumer open: it could still process these messages. Import them once it is "
-        "closed.",
-        "Stopping, %(n)s consumers open: they could still process these messages. Import them once they are "
-        "closed.",
+        "Stopping, %(n)s consumer open: it could still process these messages. Import them after it closes.",
+        "Stopping, %(n)s consumers open: they could still process these messages. Import them "
+        "after they close.",
         figures.consumers,
     )
     return text % {"n": number(figures.consumers)} if figures.consumers else ""

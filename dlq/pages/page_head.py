@@ -95,7 +95,7 @@ def tabs(key: str, here: Kind | None, query: str = "") -> list[tuple[Text, str, 
     found: list[tuple[Text, str, bool]] = [
         (kind.label, f"{groups}?by={kind.name}{more}", kind is here) for kind in KINDS.values()
     ]
-    return [*found, (_("Single letters"), single_letters(key) + (f"?{query}" if query else ""), here is None)]
+    return [*found, (_("Messages"), single_letters(key) + (f"?{query}" if query else ""), here is None)]
 
 
 def crumbs_of(key: str) -> list[tuple[Text, str]]:

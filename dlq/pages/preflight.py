@@ -119,7 +119,7 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     what = chosen_scope(request)
     if what is None:
         requests.check_rights(request.user, requests.ReplayRequest(setting, action, Scope.ALL))
-        messages.warning(request, gettext("Select at least one letter first."))
+        messages.warning(request, gettext("Select at least one message first."))
         return HttpResponseRedirect(link(LISTS.get(action, "dead_letters_of"), key))
     what, foreign = _of_setting(request, setting, action, what)
     form = PreflightForm(
@@ -246,5 +246,5 @@ def _left_out(verdict: PreflightResult, foreign: Sequence[int]) -> list[SkippedR
         for code, count in sorted(verdict.skipped.items(), key=lambda pair: -pair[1])
     ]
     if foreign:
-        left.append(SkippedRow(number(len(foreign)), gettext("no dead letters of this setting"), foreign))
+        left.append(SkippedRow(number(len(foreign)), gettext("not messages of this setting"), foreign))
     return left

@@ -20,13 +20,13 @@ class PreflightForm(forms.Form):
     """`options` after it is valid. Of `shown` (what has to be typed) the page knows the number."""
 
     reason = StorableField(
-        label=_("Why? (kept with the replay)"),
+        label=_("Reason (saved with the replay)"),
         required=False,
         max_length=LONGEST_REASON,
         widget=forms.Textarea(attrs={"class": "reason", "rows": 3}),
     )
     per_second = forms.FloatField(
-        label=_("Letters a second (0 = as fast as the broker)"),
+        label=_("Messages per second (0 = unlimited)"),
         required=False,
         min_value=0,
         max_value=MOST_PER_SECOND,
@@ -40,24 +40,28 @@ class PreflightForm(forms.Form):
     )
     in_order = forms.ChoiceField(label=_("Order"), required=False)
     hold_minutes = forms.IntegerField(
-        label=_("Ahead of what waits: hold the subscription for at most, minutes"),
+        label=_("Before the waiting messages: hold the subscription for at most, minutes"),
         required=False,
         min_value=1,
         max_value=MOST_HOLD_MINUTES,
         help_text=_(
-            "Until they are handled its other messages wait, and so does what is published meanwhile. What "
-            "is not handled by then follows behind."
+            "Until these messages are processed, all other messages of the subscription wait, new "
+            "ones too. After this time the unprocessed ones move after the waiting messages."
         ),
     )
     ladder = forms.BooleanField(
-        label=_("Ladder: 1, 5, 25, 125, … letters"),
+        label=_("Ladder: 1, 5, 25, 125, … messages"),
         required=False,
         help_text=_(
-            "After each step it waits for what becomes of them, and stops by itself when too many fail again."
+            "After each step the replay waits for the outcomes. It stops automatically when too "
+            "many messages fail again."
         ),
     )
     ladder_percent = forms.IntegerField(
-        label=_("The ladder stops above, % that fail again"), required=False, min_value=0, max_value=100
+        label=_("Stop the ladder above this share of repeated failures, %"),
+        required=False,
+        min_value=0,
+        max_value=100,
     )
     confirm = forms.CharField(label="", required=False, max_length=20)
 
@@ -68,7 +72,7 @@ class PreflightForm(forms.Form):
         self.fields["per_second"].initial = 0
         if action == Action.DISCARD:
             self.fields["reason"].required = True
-            self.fields["reason"].label = gettext("Why? (kept with the letters in the bin)")
+            self.fields["reason"].label = gettext("Reason (saved with the messages in trash)")
         if action not in DELIVERING:  # into the bin they go at once: no agent needs care
             for name in ("per_second", "window_from", "window_until", "ladder", "ladder_percent"):
                 del self.fields[name]
@@ -82,18 +86,18 @@ class PreflightForm(forms.Form):
     def _offer_orders(self, setting: LaunchSetting) -> None:
         """Of a setting that keeps an order it is asked for before all else."""
         recommended = self.action == Action.GIVE_BACK and setting.ordered
-        label = gettext("in the order of publishing, %(place)s")
+        label = gettext("in publishing order, %(place)s")
         if recommended:
-            label = gettext("in the order of publishing, %(place)s (recommended)")
+            label = gettext("in publishing order, %(place)s (recommended)")
         field = self.fields["in_order"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [
-            ("", gettext("as the broker moves them")),
+            ("", gettext("in the broker's order")),
             *((value, label % {"place": place}) for value, place in InOrder.choices),
         ]
         field.help_text = gettext(
-            "By the broker's ids of the messages, each moved alone. After a failover to a broker with "
-            "another node id the letters of the old one are left out."
+            "Sorted by the broker's message ids; each message moves separately. After a failover "
+            "to a broker with another node id, messages of the old node are skipped."
         )
         self.fields["hold_minutes"].initial = HOLD_MINUTES
         if recommended:

@@ -114,7 +114,7 @@ def foreign_page(request: HttpRequest) -> HttpResponseBase:
     return page(
         request,
         "dlq/foreign_queues.html",
-        title=_("Foreign dead-letter queues"),
+        title=_("Other dead-letter queues"),
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         queues=followed(),

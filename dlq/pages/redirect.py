@@ -32,7 +32,7 @@ class TargetField(forms.ModelChoiceField):  # type: ignore[type-arg]  # no subsc
     """One of `targets_of`, grouped by destination."""
 
     def __init__(self, setting: LaunchSetting, targets: QuerySet[LaunchSetting]) -> None:
-        super().__init__(targets, to_field_name="key", label=gettext("To the setting"), empty_label=None)
+        super().__init__(targets, to_field_name="key", label=gettext("Target setting"), empty_label=None)
         self.choices = [
             (self._title(setting, destination), [(target.key, target.key) for target in some])
             for destination, some in groupby(targets, key=lambda target: target.subscribed)
@@ -41,8 +41,8 @@ class TargetField(forms.ModelChoiceField):  # type: ignore[type-arg]  # no subsc
     @staticmethod
     def _title(setting: LaunchSetting, destination: Destination) -> str:
         if destination.pk == setting.destination_id:
-            return gettext("Of the same destination")
-        return gettext("Of another destination: %(name)s") % {"name": destination.name}
+            return gettext("Same destination")
+        return gettext("Other destination: %(name)s") % {"name": destination.name}
 
 
 def first_target(setting: LaunchSetting, user: Any) -> LaunchSetting | None:

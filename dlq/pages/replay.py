@@ -53,12 +53,12 @@ from dlq.search.filter import redacted_query
 # Steps of which each dead letter is counted: 1 + 5 + 25 + 125 + 625 of them, however large the job is.
 COUNTED_STEPS = 5
 
-PASSED = StateLabel(_("went on"), "ok", "ok")
-AT_HAND = StateLabel(_("at hand"), "info", "run")
-HELD = StateLabel(_("waits for its outcomes"), "off", "wait")
-STOPPED = StateLabel(_("stopped here"), "bad", "warn")
+PASSED = StateLabel(_("passed"), "ok", "ok")
+AT_HAND = StateLabel(_("running"), "info", "run")
+HELD = StateLabel(_("awaiting outcomes"), "off", "wait")
+STOPPED = StateLabel(_("stopped"), "bad", "warn")
 OVER = StateLabel(_("moved"), "info", "ok")
-TO_COME = StateLabel(_("not begun"), "off", "wait")
+TO_COME = StateLabel(_("not yet started"), "off", "wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def _buttons(request: HttpRequest, job: ReplayJob) -> Iterator[Button]:
     for button in operation_buttons(request.user, job, *ON_REPLAYS):
         yield button
         if button.name == "resume" and job.pause_reason.get("code") == CONSUMERS_OPEN:
-            text = gettext("Go on beside open consumers")
+            text = gettext("Resume despite open consumers")
             yield replace(button, name="go-on", text=text, tone="danger", sent={"acknowledge": STOPPING})
 
 
@@ -250,7 +250,11 @@ def _moved(item: ReplayItem) -> StateLabel:
 
 
 def _why(item: ReplayItem) -> str:
-    return gettext("another consumer had it and let go of it") if words.is_back(item) else reason(item.why)
+    return (
+        gettext("another consumer took it and returned it to the queue")
+        if words.is_back(item)
+        else reason(item.why)
+    )
 
 
 def _outcome(item: ReplayItem) -> StateLabel | None:
@@ -269,7 +273,7 @@ class ReplayFilter(ListFilter):
     action = OneOfFilter(gettext_lazy("What"), Action.choices)
     state = OneOfFilter(
         gettext_lazy("State"),
-        [(UNFINISHED, gettext_lazy("not over yet")), *JobState.choices],
+        [(UNFINISHED, gettext_lazy("unfinished")), *JobState.choices],
         method="in_state",
     )
     by = TextFilter(gettext_lazy("By"), 150, field_name="by__username")

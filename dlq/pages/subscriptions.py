@@ -118,10 +118,12 @@ def _load(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[
     try:
         told = with_timeout(lambda: ask_broker(broker, setting, part, start))
     except AddressUnknown:
-        return None, _("The queues of this setting are not on the broker yet.")
+        return None, _("The broker has no queues for this setting yet.")
     except BrokerError as error:
         log.info("broker does not tell what waits", setting=setting.key, reason=str(error))
-        return None, _("The broker does not answer: what waits is safe there, and cannot be looked at now.")
+        return None, _(
+            "The broker does not respond. The waiting messages are safe there but cannot be shown now."
+        )
     try:
         heads = heads_for(masks)
         bodies = with_timeout(lambda: bodies_of(told, setting, heads))

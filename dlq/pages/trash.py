@@ -48,16 +48,16 @@ class TrashRow:
 
 
 class TrashTable(TickedTable):
-    discarded = tables.Column(accessor="letter", verbose_name=gettext_lazy("In the bin since"))
+    discarded = tables.Column(accessor="letter", verbose_name=gettext_lazy("In trash since"))
     setting = tables.Column(accessor="letter", verbose_name=gettext_lazy("Setting"))
-    who = tables.Column(accessor="job", empty_values=(), verbose_name=gettext_lazy("By whom, why"))
+    who = tables.Column(accessor="job", empty_values=(), verbose_name=gettext_lazy("User and reason"))
     cause = tables.Column(
-        accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}}
+        accessor="letter", verbose_name=gettext_lazy("Error"), attrs={"td": {"class": "wraps"}}
     )
     body = tables.Column(
         empty_values=(), verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}}
     )
-    expires = tables.Column(verbose_name=gettext_lazy("Removed for good"))
+    expires = tables.Column(verbose_name=gettext_lazy("Permanent deletion"))
 
     class Meta(TickedTable.Meta): ...
 
@@ -73,14 +73,14 @@ class TrashTable(TickedTable):
 
     def render_who(self, value: ReplayJob | None) -> SafeString | str:
         if value is None:
-            return _("nobody knows: not by a job of ours")
-        name = value.by.get_username() if value.by else _("unknown person")
-        why = value.reason or (_("edited: a copy was given back") if value.action == Action.EDIT else "")
+            return _("unknown: not moved by this console")
+        name = value.by.get_username() if value.by else _("unknown user")
+        why = value.reason or (_("edited; the copy was replayed") if value.action == Action.EDIT else "")
         text = '<a href="{}">{}</a><br><span class="small quiet">{}</span>'
         return format_html(text, link("replay", value.pk), visible_html(name), visible_html(why, limit=200))
 
     def render_cause(self, value: DeadLetter) -> SafeString:
-        words = visible_html(value.exception_type) if value.exception_type else _("no protocol")
+        words = visible_html(value.exception_type) if value.exception_type else _("no failure protocol")
         return format_html("{}{}", words, kept_tag(value.durable))
 
     def render_body(self, value: str) -> SafeString | str:
@@ -116,13 +116,13 @@ def _page(request: HttpRequest, setting: LaunchSetting | None, key: str) -> Http
     rows = _rows_of(request, some.places)
     listed = page_of(request, rows, lambda row: row.letter.pk, stopped_at=some.stopped_at)
     query = LetterFilter.part_of(request.GET).urlencode()
-    why = _("Its setting is gone.") if key and setting is None else ""
+    why = _("The setting was deleted.") if key and setting is None else ""
     return page(
         request,
         "dlq/trash.html",
-        title=_("The bin"),
+        title=_("Trash"),
         section="trash",
-        crumbs=[(_("Dead letters"), link("dead_letters")), *([(_("The bin"), link("bin"))] if key else [])],
+        crumbs=[(_("Dead letters"), link("dead_letters")), *([(_("Trash"), link("bin"))] if key else [])],
         key=key,
         setting=setting,
         days=settings.MA_BIN_DAYS,

@@ -86,11 +86,11 @@ def _shares(origins: Counter[str], asked: Management) -> Iterator[OriginShare]:
     for origin, letters in origins.most_common():
         key = subscription_of(origin)
         if not origin:
-            yield OriginShare(origin, letters, why=_("nothing says where they died"))
+            yield OriginShare(origin, letters, why=_("original queue unknown"))
         elif key not in known:
-            yield OriginShare(origin, letters, why=_("no launch setting has this queue"))
+            yield OriginShare(origin, letters, why=_("no launch setting uses this queue"))
         elif dead_letter_queue(key) not in there:
-            yield OriginShare(origin, letters, why=_("the setting has no dead-letter queue at the broker"))
+            yield OriginShare(origin, letters, why=_("the setting has no dead-letter queue on the broker"))
         else:
             yield OriginShare(origin, letters, key=key)
 

@@ -42,7 +42,10 @@ def key_problem(key: str) -> str | None:
     followed."""
     if not foreign_queues().filter(queue=key).exists():
         return None
-    return gettext("A foreign dead-letter queue has this name: it is followed on the page “Foreign queues”.")
+    return gettext(
+        "This key is not available: a monitored queue on the page “Other dead-letter queues” "
+        "has this name. Choose another key."
+    )
 
 
 def name_queue(queue: str, asked: Management, act: Act) -> LetterQueue:
@@ -62,7 +65,12 @@ def name_queue(queue: str, asked: Management, act: Act) -> LetterQueue:
             raise _exists()
         if foreign_queues().count() >= MOST:
             raise Refused(
-                "too_many", gettext("No more than %(n)s foreign queues are followed.") % {"n": MOST}
+                "too_many",
+                gettext(
+                    "The queue was not added: at most %(n)s other queues can be monitored. Stop "
+                    "monitoring one first."
+                )
+                % {"n": MOST},
             )
         try:
             row, _made = LetterQueue.objects.update_or_create(queue=queue, defaults=values)
@@ -73,14 +81,14 @@ def name_queue(queue: str, asked: Management, act: Act) -> LetterQueue:
 
 
 def _exists() -> Refused:
-    return Refused("exists", gettext("This queue is followed already."))
+    return Refused("exists", gettext("The queue was not added: it is already monitored."))
 
 
 def forget_queue(queue: str, act: Act) -> None:
     """Its dead letters stay at the broker; the sweep marks their rows gone. Raises Refused."""
     with transaction.atomic():
         if not foreign_queues().filter(queue=queue).update(foreign=False, note=""):
-            raise WronglyAsked("unknown", gettext("This queue is not followed."))
+            raise WronglyAsked("unknown", gettext("This queue is not monitored."))
         act.record()
 
 
@@ -88,22 +96,36 @@ def check_foreign_queue(queue: str, asked: Management) -> str:
     """The address of a queue that may be taken for a foreign dead-letter queue. Raises Refused,
     BrokerError."""
     if not queue or len(queue) > LONGEST_NAME or not queue.isprintable():
-        raise WronglyAsked("invalid", gettext("This is no name of a queue."))
+        raise WronglyAsked(
+            "invalid", gettext("The queue name is invalid. Enter the name as the broker shows it.")
+        )
     found = find(asked, "listQueues", queue)
     if found is None:
         raise WronglyAsked(
             "unknown",
             gettext("The broker has no such queue."),
-            gettext("Write its name exactly as the broker shows it."),
+            gettext("Enter its name exactly as the broker shows it."),
         )
     address = found["address"]
     if address == settings.MA_DLA_ADDRESS:
-        raise Refused("own", gettext("This queue is one of the MA's own: it is followed anyway."))
+        raise Refused(
+            "own", gettext("The queue was not added: it belongs to the MA and is already monitored.")
+        )
     if queue.startswith(NEVER) or address.startswith(NEVER):
-        raise Refused("internal", gettext("This queue serves the broker or the MA itself."))
+        raise Refused(
+            "internal",
+            gettext(
+                "The queue was not added: it is an internal queue of the broker or the MA. Choose "
+                "another queue."
+            ),
+        )
     if LaunchSetting.objects.filter(key=subscription_of(queue)).exists():
         raise Refused(
-            "subscription", gettext("This is the queue of a launch setting: its messages are not dead.")
+            "subscription",
+            gettext(
+                "The queue was not added: it belongs to a launch setting and holds no dead letters. "
+                "Choose another queue."
+            ),
         )
     return address
 
@@ -132,33 +154,35 @@ FOREIGN_QUEUES = _ForeignQueues(
     route="foreign-queues/<int:pk>/",
     view=SEE_ALL,
     list_page="foreign_queues",
-    title=_("Foreign dead-letter queues"),
+    title=_("Other dead-letter queues"),
 )
 
 
 class _OfForeignQueue(Operation[LetterQueue]):
     on = FOREIGN_QUEUES
-    permission = ModelPermission(MANAGE, _("Can manage foreign dead-letter queues"))
+    permission = ModelPermission(MANAGE, _("Can manage other dead-letter queues"))
     immediate = True
 
 
 class FollowQueue(_OfForeignQueue):
     """A row that is not stored yet names it; the reason is its note."""
 
-    code, label = "foreign_queue.follow", _("Follow")
-    inputs = {"reason": TextInput(_("Whose it is, and what for"), LONGEST_NOTE)}
+    code, label = "foreign_queue.follow", _("Monitor")
+    inputs = {"reason": TextInput(_("Owner and purpose"), LONGEST_NOTE)}
 
     def run(self, row: LetterQueue, act: Act, **inputs: Any) -> Done:
         followed = name_queue(row.queue, management(), act)
-        return Done(_("It is followed now. Its letters are in the lists after the next walk."), followed)
+        return Done(
+            _("The queue is now monitored. Its messages appear in the lists after the next scan."), followed
+        )
 
 
 class UnfollowQueue(_OfForeignQueue):
     """Its dead letters stay at the broker."""
 
-    code, label = "foreign_queue.unfollow", _("Do not follow")
+    code, label = "foreign_queue.unfollow", _("Stop monitoring")
     address = f"{FOREIGN_QUEUES.route}forget/"
 
     def run(self, row: LetterQueue, act: Act, **inputs: Any) -> Done:
         forget_queue(row.queue, act)
-        return Done(_("It is not followed any more. Its letters stay at the broker."))
+        return Done(_("The queue is no longer monitored. Its messages stay on the broker."))

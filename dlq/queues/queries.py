@@ -149,9 +149,9 @@ NEW = timedelta(hours=1)
 # Jobs that a row names; the list of replays has them all.
 MOST_JOBS = 500
 
-ON = StateLabel(gettext_lazy("on"), "ok", "ok")
-OFF = StateLabel(gettext_lazy("off"), "off", "off")
-TRIPPED = StateLabel(gettext_lazy("off by breaker"), "bad", "off")
+ON = StateLabel(gettext_lazy("enabled"), "ok", "ok")
+OFF = StateLabel(gettext_lazy("disabled"), "off", "off")
+TRIPPED = StateLabel(gettext_lazy("disabled by breaker"), "bad", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,9 @@ class QueueRow:
         if self.figures.problem:
             return self.figures.problem
         away = broker_away_since()
-        return _("the broker does not answer") if away else _("the broker does not tell of this queue now")
+        return (
+            _("the broker does not respond") if away else _("the broker reports no data for this queue now")
+        )
 
     @property
     def indexed_count(self) -> int:

@@ -81,14 +81,17 @@ def run(
     """The job of what was just checked. Raises Refused: `reason_needed`, `unacknowledged` (`warnings`: their
     codes), and what `create_job` refuses."""
     if asked.action == Action.DISCARD and not asked.reason.strip():
-        text = _("Say why: discarded letters are removed for good one day.")
+        text = _(
+            "The job was not started: discarded messages are later deleted permanently, so a "
+            "reason is required. Enter a reason."
+        )
         raise WronglyAsked("reason_needed", text)
     _check_going(verdict)
     if warnings := verdict.missing(asked.acknowledged):
         raise Refused(
             "unacknowledged",
             " ".join(sentence(warning) for warning in warnings),
-            _("Look at what would happen, then acknowledge: %(codes)s.")
+            _("Check the consequences, then acknowledge: %(codes)s.")
             % {"codes": ", ".join(warning.code for warning in warnings)},
             warnings=[warning.code for warning in warnings],
         )
@@ -99,12 +102,14 @@ def _check_going(verdict: PreflightResult) -> None:
     if verdict.going:
         return
     if not verdict.seen:
-        raise Refused("nothing_to_give_back", _("There is no dead letter of this setting that could go."))
+        raise Refused(
+            "nothing_to_give_back", _("The job was not started: the setting has no messages to move.")
+        )
     taken = verdict.skipped.keys() & {OUTSTANDING, GONE}
     why = "; ".join(f"{reason(code)}: {number(count)}" for code, count in verdict.skipped.items())
     raise Refused(
         "outstanding" if taken else "nothing_to_give_back",
-        _("None of these letters can go: %(why)s.") % {"why": why},
+        _("The job was not started, because none of these messages can be moved: %(why)s.") % {"why": why},
         letters=sorted(pk for some in verdict.examples.values() for pk in some)[:SHOWN_IDS],
         skipped=verdict.skipped,
     )
@@ -128,7 +133,9 @@ def create_job(
     check_question(asked)
     ids = sorted(set(asked.letters)) if asked.scope in LISTED else []
     if asked.scope in LISTED and not ids:
-        raise Refused("nothing_to_give_back", _("No letter is named."))
+        raise Refused(
+            "nothing_to_give_back", _("The job was not started: no message is selected. Select at least one.")
+        )
     try:
         with transaction.atomic():
             if asked.target is not None:
@@ -157,7 +164,7 @@ def running_of_all(setting: LaunchSetting) -> ReplayJob | None:
 def redirect_into(setting: LaunchSetting) -> str | None:
     """Returns why it may not be removed: what moves there at that moment would go with its subscription."""
     jobs = ReplayJob.objects.filter(action=Action.REDIRECT, target_key=setting.key, finished_at=None)
-    return _("A job redirects messages to it.") if jobs.exists() else None
+    return _("A job is redirecting messages to this setting.") if jobs.exists() else None
 
 
 def _hold(target: LaunchSetting) -> None:
@@ -172,8 +179,8 @@ def _running_already(setting: LaunchSetting) -> Refused:
     running = running_of_all(setting)
     return Refused(
         "already_running",
-        _("All letters of this setting are being given back already."),
-        _("Wait for that replay to end."),
+        _("The job was not started: another job already moves all messages of this setting."),
+        _("Wait until that job finishes."),
         replay=str(running.pk) if running else "",
     )
 
@@ -215,8 +222,8 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Preflight
             shown = list(job.items.order_by("letter").values_list("letter", flat=True)[:SHOWN_IDS])
             raise Refused(
                 "outstanding",
-                _("Some letters are given back already, or are gone."),
-                _("Look at the list again and leave them out."),
+                _("The job was not started: some messages already belong to another job or are gone."),
+                _("Refresh the list and exclude them."),
                 letters=shown,
             )
     elif judged is not None:
@@ -224,7 +231,10 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Preflight
     else:
         most = job.total = frozen(job).order_by().count()
         if not job.total:
-            raise Refused("nothing_to_give_back", _("There is no dead letter of this setting to give back."))
+            raise Refused(
+                "nothing_to_give_back",
+                _("The job was not started: the setting has no dead letters to replay."),
+            )
     job.save(update_fields=["letters_up_to", "total"])
     return most
 

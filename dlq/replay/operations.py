@@ -34,8 +34,8 @@ from dlq.rights import SEE_REPLAYS
 # How far a hold is while its end can be brought forward.
 RELEASABLE = (HoldState.WANTED, HoldState.HELD)
 SEES_REPLAYS = ModelPermission(SEE_REPLAYS, _("Can view replay"))
-APPROVES = ModelPermission("dlq.approve", _("Can approve what another person asks for"))
-GIVES_BACK = ModelPermission("dlq.give_back", _("Can give dead letters back to their setting"))
+APPROVES = ModelPermission("dlq.approve", _("Can approve requests of other users"))
+GIVES_BACK = ModelPermission("dlq.give_back", _("Can replay dead letters"))
 
 
 def jobs_for(user: Any) -> QuerySet[ReplayJob]:
@@ -72,8 +72,8 @@ def title(job: ReplayJob) -> str:
         Action.GIVE_BACK: gettext("Replay %(id)s"),
         Action.REDIRECT: gettext("Redirect %(id)s"),
         Action.DISCARD: gettext("Discard %(id)s"),
-        Action.PUT_BACK: gettext("Put back from the bin %(id)s"),
-        Action.EDIT: gettext("Edit and give back %(id)s"),
+        Action.PUT_BACK: gettext("Restore from trash %(id)s"),
+        Action.EDIT: gettext("Edit and replay %(id)s"),
     }
     return words[Action(job.action)] % {"id": str(job.pk)[:8]}
 
@@ -178,18 +178,18 @@ class PauseReplay(_ActsOnReplay):
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         paused = {"state": JobState.PAUSED, "paused_by": act.by, "paused_at": act.now, "pause_reason": {}}
         self.change(job, act, paused)
-        return Done(_("It is paused: it stops after the slice at hand."))
+        return Done(_("The job is pausing: it stops after the current slice."))
 
 
 class ResumeReplay(_ActsOnReplay):
     """Resumes a replay. For a disabled setting it waits for open consumers again, unless `stopping` is
     acknowledged."""
 
-    code, label, icon, immediate = "replay.resume", _("Go on"), "play", True
+    code, label, icon, immediate = "replay.resume", _("Resume"), "play", True
     permission = _OfItsAction(moves=True)
     inputs = {
         "reason": REASON,
-        "acknowledge": ChoicesInput(_("Go on beside open consumers"), [(STOPPING, STOPPING)]),
+        "acknowledge": ChoicesInput(_("Resume despite open consumers"), [(STOPPING, STOPPING)]),
     }
     states = (JobState.PAUSED,)
 
@@ -206,7 +206,7 @@ class ResumeReplay(_ActsOnReplay):
             columns["goes_on_all_the_same"] = True
         self.change(job, act, columns)
         start(job)
-        return Done(_("It goes on."))
+        return Done(_("The job is resuming."))
 
 
 class ReleaseReplay(_ActsOnReplay):
@@ -223,7 +223,7 @@ class ReleaseReplay(_ActsOnReplay):
         if refused := super().refusal(job, now):
             return refused
         if job.held_at is None or job.hold not in (*RELEASABLE, HoldState.ENDING):
-            return Refused("nothing_held", gettext("This replay holds no subscription."))
+            return Refused("nothing_held", gettext("Not possible: this replay does not hold a subscription."))
         if job.hold == HoldState.ENDING or (job.hold_until or now) <= now:
             return _being_released()
         return None
@@ -235,10 +235,10 @@ class ReleaseReplay(_ActsOnReplay):
         return Question(
             gettext("Release the subscription of %(key)s?") % {"key": job.target_key},
             [
-                _("It delivers again. Letters that went ahead and are not handled go behind what waits."),
-                _("Letters that were not moved stay dead letters, and the replay stops."),
+                _("Delivery resumes. Unprocessed messages of this replay move after the waiting messages."),
+                _("Messages not moved yet stay in the DLQ, and the replay stops."),
             ],
-            button=_("Release it"),
+            button=_("Release"),
         )
 
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
@@ -248,7 +248,7 @@ class ReleaseReplay(_ActsOnReplay):
 
 
 def _being_released() -> Refused:
-    return Refused("ending", gettext("The subscription is being released already."))
+    return Refused("ending", gettext("The subscription is already being released."))
 
 
 class CancelReplay(_ActsOnReplay):
@@ -262,7 +262,7 @@ class CancelReplay(_ActsOnReplay):
         return Question(
             gettext("Cancel: %(job)s?") % {"job": title(job)},
             [
-                _("What was not moved stays where it lies. What was moved stays moved."),
+                _("Messages not moved yet stay in their queue. Moved messages stay moved."),
                 _("This cannot be undone."),
             ],
             {"go_back": True},  # beside "Cancel the job" a "Cancel" would be either
@@ -272,7 +272,7 @@ class CancelReplay(_ActsOnReplay):
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         self.change(job, act, {"state": JobState.CANCELLED, "lease_until": _at_once()})
         start(job)
-        return Done(_("It is cancelled."))
+        return Done(_("The job is cancelled."))
 
 
 class _Decides(_ActsOnReplay):
@@ -285,7 +285,9 @@ class _Decides(_ActsOnReplay):
 
     def refusal_to(self, by: Any, job: ReplayJob, now: datetime) -> Refused | None:
         if by is None or by.pk == job.by_id:
-            return Refused("own_request", gettext("Another person than the one who asked has to decide."))
+            return Refused(
+                "own_request", gettext("The requester cannot approve or reject the job. Ask another person.")
+            )
         return self.refusal(job, now)
 
     def question(self, job: ReplayJob, by: Any, **named: Any) -> Question:
@@ -305,26 +307,26 @@ class ApproveReplay(_Decides):
     code, label, icon = "replay.approve", _("Approve"), "ok"
     permission = _Approves(moves=True)
     asks = _("Approve: %(job)s?")
-    explained = _("It begins as soon as you approve it. Both of you stand in the audit.")
+    explained = _("The job starts as soon as you approve it. The audit log records both of you.")
 
     def hidden(self, job: ReplayJob) -> frozenset[str]:
         return frozenset(self.inputs)
 
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         self.decide(job, act, {"state": JobState.PLANNED, "approved_by": act.by, "approved_at": act.now})
-        return Done(_("It is approved and begins."))
+        return Done(_("The job is approved and starts."))
 
 
 class RefuseReplay(_Decides):
     """The second person's no: nothing is moved."""
 
-    code, label, icon, tone = "replay.refuse", _("Refuse"), "bad", "danger"
-    asks = _("Refuse: %(job)s?")
-    explained = _("Nothing is moved. Who asked sees who refused, and why.")
+    code, label, icon, tone = "replay.refuse", _("Reject"), "bad", "danger"
+    asks = _("Reject: %(job)s?")
+    explained = _("Nothing moves. The requester sees who rejected the job, and why.")
 
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         self.decide(job, act, {"state": JobState.CANCELLED, "problem": REFUSED_BY(person=str(act.by))})
-        return Done(_("It is refused."))
+        return Done(_("The job is rejected."))
 
 
 # In the order of their buttons.
@@ -339,14 +341,14 @@ ON_REPLAYS: tuple[type[Operation[Any]], ...] = (
 
 
 def _other_state(job: ReplayJob) -> Refused:
-    text = gettext("That is not possible: the job is %(state)s.") % {"state": job.get_state_display()}
+    text = gettext("Not possible: the state of the job is “%(state)s”.") % {"state": job.get_state_display()}
     return Refused("other_state", text, state=job.state)
 
 
 def _asked_for(job: ReplayJob) -> list[Text]:
-    text = gettext("%(name)s asks: %(action)s, %(scope)s of %(key)s, %(n)s letters.")
+    text = gettext("%(name)s requests: %(action)s, %(scope)s of %(key)s, %(n)s messages.")
     facts = {
-        "name": job.by.get_username() if job.by else gettext("unknown person"),
+        "name": job.by.get_username() if job.by else gettext("unknown user"),
         "action": job.get_action_display(),
         "scope": job.get_scope_display(),
         "key": job.setting_key,

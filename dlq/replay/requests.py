@@ -66,19 +66,19 @@ class Options:
         """Returns what is wrong with them, for people; empty: nothing."""
         # What is no number is neither.
         if not (self.per_second == 0 or LEAST_PER_SECOND <= self.per_second <= MOST_PER_SECOND):
-            return _("Letters a second: 0 (as fast as possible), or a number from 0.001 to 1,000,000.")
+            return _("The rate is invalid. Enter 0 (unlimited) or 0.001 to 1,000,000 messages per second.")
         if (self.window_from is None) != (self.window_until is None):
-            return _("Give both ends of the run window, or none.")
+            return _("Set both ends of the time window, or neither.")
         if self.window_from is not None and self.window_from == self.window_until:
-            return _("The run window has no length.")
+            return _("The time window is empty: set different start and end times.")
         if not 0 <= self.ladder_percent <= 100:
-            return _("The ladder stops above a percentage from 0 to 100.")
+            return _("The ladder threshold is invalid: enter a percentage from 0 to 100.")
         if self.in_order and self.in_order not in InOrder.values:
-            return _("In order: behind, ahead, or nothing.")
+            return _("The order is invalid: use behind, ahead, or leave it empty.")
         if self.in_order == InOrder.AHEAD and not 1 <= self.hold_minutes <= MOST_HOLD_MINUTES:
-            return _("Hold the subscription for 1 to %(most)s minutes.") % {"most": MOST_HOLD_MINUTES}
+            return _("The hold time is invalid: enter 1 to %(most)s minutes.") % {"most": MOST_HOLD_MINUTES}
         if self.in_order != InOrder.AHEAD and self.hold_minutes:
-            return _("Only letters that go ahead of what waits hold the subscription.")
+            return _("A hold is possible only when the messages go before the waiting ones.")
         return ""
 
 
@@ -144,7 +144,9 @@ def check_request(replay_request: ReplayRequest, *, by: Person, now: datetime) -
     check_rights(by, replay_request)
     letters = set(replay_request.letters)
     if len(replay_request.letters) > LARGEST_SELECTION:
-        text = _("At most %(n)s letters at a time.") % {"n": LARGEST_SELECTION}
+        text = _("The request was refused: it contains too many messages. Select at most %(n)s.") % {
+            "n": LARGEST_SELECTION
+        }
         raise WronglyAsked("too_many", text, limit=LARGEST_SELECTION)
     # A page asks before somebody has chosen where a redirect goes to.
     if replay_request.action != Action.REDIRECT or replay_request.target is not None:
@@ -153,8 +155,12 @@ def check_request(replay_request: ReplayRequest, *, by: Person, now: datetime) -
     if replay_request.scope in LISTED and verdict.seen < len(letters):
         check_of_setting(letters, set(replay_request.rows(by).values_list("pk", flat=True)))
     if replay_request.options.in_order and verdict.at_most > MOST_IN_ORDER:
-        text = _("At most %(n)s letters go in order: each is moved alone.") % {"n": number(MOST_IN_ORDER)}
-        raise WronglyAsked("too_many_in_order", text, _("Choose fewer, by a filter."), limit=MOST_IN_ORDER)
+        text = _(
+            "Publishing order is possible for at most %(n)s messages, because each moves separately."
+        ) % {"n": number(MOST_IN_ORDER)}
+        raise WronglyAsked(
+            "too_many_in_order", text, _("Narrow the selection with a filter."), limit=MOST_IN_ORDER
+        )
     return verdict
 
 
@@ -162,20 +168,20 @@ def check_question(replay_request: ReplayRequest) -> None:
     """Refuses what no state of the dead letters would allow. Raises Refused."""
     action, options = replay_request.action, replay_request.options
     if action not in Action.values or replay_request.scope not in Scope.values:
-        raise WronglyAsked("not_understood", _("There is no such action or scope."))
+        raise WronglyAsked("not_understood", _("Unknown action or scope."))
     if problem := options.problem():
         raise WronglyAsked("bad_options", problem)
     if options.ladder and action not in DELIVERING:
         raise WronglyAsked(
-            "bad_options", _("A ladder needs letters of which agents say what becomes of them.")
+            "bad_options", _("A ladder is possible only for actions whose outcomes agents report.")
         )
     if options.in_order and action not in TO_A_SUBSCRIPTION:
-        raise WronglyAsked("bad_options", _("Only letters that are given back or redirected keep an order."))
+        raise WronglyAsked("bad_options", _("Publishing order is possible only for replay and redirect."))
     if action != Action.REDIRECT:
         return
     setting, target = replay_request.setting, replay_request.target
     if target is None or target.pk == setting.pk:
-        raise WronglyAsked("no_target", _("Name another setting that gets the letters."))
+        raise WronglyAsked("no_target", _("Choose another setting to receive the messages."))
     if refused := target_refusal(target, elsewhere=replay_request.elsewhere):
         raise refused
 
@@ -186,7 +192,7 @@ def target_refusal(target: LaunchSetting, *, elsewhere: bool) -> Refused | None:
     if not target.takes_messages:
         return Refused(
             "target_standalone",
-            _("“%(key)s” is a standalone agent: it takes no messages.") % name,
+            _("Redirect to “%(key)s” is not possible: a standalone agent receives no messages.") % name,
             _("Choose a setting with a destination."),
         )
     if target.wanted_hash == REMOVING:
@@ -195,19 +201,19 @@ def target_refusal(target: LaunchSetting, *, elsewhere: bool) -> Refused | None:
         return Refused(
             "target_blocked",
             _(
-                "“%(key)s” keeps an order, and a message blocks it at attempt %(n)s: redirected ones would "
-                "wait behind it."
+                "Redirect to “%(key)s” is not possible: a message at attempt %(n)s blocks its ordered "
+                "subscription."
             )
             % (name | {"n": number(attempt)}),
-            _("Solve the cause of that message or give it up, then redirect."),
+            _("Fix the cause or move that message to the DLQ, then redirect."),
             attempt=attempt,
         )
     return None
 
 
 def removed(target: LaunchSetting) -> Refused:
-    text = _("“%(key)s” is being removed.") % {"key": target.key}
-    return Refused("target_removed", text, _("Choose a setting that stays."))
+    text = _("Redirect to “%(key)s” is not possible: the setting is being removed.") % {"key": target.key}
+    return Refused("target_removed", text, _("Choose another setting."))
 
 
 def blocked_attempt(setting: LaunchSetting) -> int | None:

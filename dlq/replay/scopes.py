@@ -190,17 +190,19 @@ def matching(
         # find all.
         raise WronglyAsked(
             "bad_filter",
-            _("No filter, but of the address of a page: %(names)s. Nothing was chosen by it.")
+            _("Nothing was selected: these are page parameters, not filters: %(names)s.")
             % {"names": ", ".join(names)},
-            _("Name letters by their numbers, or leave these out."),
+            _("Specify message numbers or remove these parameters."),
         )
     if by is None:
         raise Refused(
-            "nobody", _("Nobody stands for that filter: the person who asked is not there any more.")
+            "nobody", _("The filter cannot be applied: the user who requested it no longer exists.")
         )
     filters, rows = found(query, by, rows=letters, at=at)
     if not filters.is_valid():  # what is wrong in it would be left out, and more would go than was meant
-        raise WronglyAsked("bad_filter", _("That filter is not understood; nothing was chosen by it."))
+        raise WronglyAsked(
+            "bad_filter", _("Nothing was selected: the filter is invalid. Correct the filter and try again.")
+        )
     return rows
 
 
@@ -244,8 +246,8 @@ def check_of_setting(letters: Iterable[int], known: Set[int]) -> None:
     if foreign := sorted(set(letters) - known):
         raise Refused(
             "not_of_setting",
-            _("Some letters are not dead letters of this setting."),
-            _("Choose from the dead letters of one setting."),
+            _("The request was refused: some messages do not belong to this setting."),
+            _("Select messages of one setting."),
             letters=foreign[:SHOWN_IDS],
         )
 

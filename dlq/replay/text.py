@@ -32,8 +32,7 @@ from dlq.replay.rules.ladder import step_size
 
 
 BODY_DELETED = _(
-    "Retention deleted the body some time after the message left its queue. Its properties and its case file "
-    "stay."
+    "Retention deleted the body after the message left its queue. The properties and the case file stay."
 )
 
 LETTERS: dict[str, StateLabel] = {
@@ -85,41 +84,38 @@ class ActionWords:
 
 ACTIONS: dict[str, ActionWords] = {
     Action.GIVE_BACK: ActionWords(
-        _("Give dead letters back?"),
-        _("Give back"),
+        _("Replay messages?"),
+        _("Replay"),
         "back",
         "primary",
         _(
-            "The agent handles them like new messages, with all attempts before them. If the cause is still "
-            "there, they fail again and come back here. This cannot be undone."
+            "The agent processes them as new messages, with all attempts available. If the cause "
+            "remains, they fail again and return here. This cannot be undone."
         ),
     ),
     Action.REDIRECT: ActionWords(
-        _("Redirect dead letters?"),
+        _("Redirect messages?"),
         _("Redirect"),
         "back",
         "primary",
         _(
-            "The other setting's agent handles them like new messages. This cannot be undone; what fails "
-            "there dies there."
+            "The agent of the other setting processes them as new messages. If they fail there, "
+            "they go to its DLQ. This cannot be undone."
         ),
     ),
     Action.DISCARD: ActionWords(
-        _("Discard dead letters?"),
+        _("Discard messages?"),
         _("Discard"),
         "trash",
         "danger",
-        _("They lie in the bin and can be put back until they expire there; then they are removed for good."),
+        _("They stay in trash and can be restored until they expire. Then they are deleted permanently."),
     ),
     Action.PUT_BACK: ActionWords(
-        _("Put discarded letters back?"),
-        _("Put back"),
+        _("Restore discarded messages?"),
+        _("Restore"),
         "back",
         "primary",
-        _(
-            "They are dead letters of the setting again, as before they were discarded. Nothing is handled "
-            "by it."
-        ),
+        _("They return to the DLQ of the setting, as before they were discarded. Nothing is processed."),
     ),
 }
 
@@ -156,11 +152,11 @@ def unsettled_count(job: ReplayJob, counts: Mapping[str, int]) -> int:
 
 def moved_word(job: ReplayJob) -> str:
     return {
-        Action.GIVE_BACK: gettext("given back"),
+        Action.GIVE_BACK: gettext("replayed"),
         Action.REDIRECT: gettext("redirected"),
-        Action.DISCARD: gettext("put into the bin"),
-        Action.PUT_BACK: gettext("put back"),
-        Action.EDIT: gettext("edited and given back"),
+        Action.DISCARD: gettext("moved to the trash"),
+        Action.PUT_BACK: gettext("restored"),
+        Action.EDIT: gettext("edited and replayed"),
     }[Action(job.action)]
 
 
@@ -194,51 +190,51 @@ def replay_bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
     shown = [bar(moved_word(job), moved, "info", "given_back")]
     if job.action in DELIVERING:
         shown += [
-            bar(gettext("handled"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
+            bar(gettext("processed"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
             bar(
-                gettext("failed again, will be tried again"),
+                gettext("failed again, will be retried"),
                 counts.get(Outcome.FAILED_AGAIN, 0),
                 "warn",
                 "failed_again",
             ),
-            bar(gettext("dead again"), counts.get(Outcome.DEAD_AGAIN, 0), "bad", "dead_again"),
-            bar(gettext("waiting to be handled"), waiting_of(counts), "off", "waiting"),
+            bar(gettext("dead-lettered again"), counts.get(Outcome.DEAD_AGAIN, 0), "bad", "dead_again"),
+            bar(gettext("waiting for processing"), waiting_of(counts), "off", "waiting"),
         ]
     rest = [
-        bar(gettext("unknown: nothing was heard for an hour"), unknown, "warn", "unknown"),
-        bar(gettext("unconfirmed: left the queue, not known how"), unconfirmed, "warn", "unconfirmed"),
+        bar(gettext("unknown: no report for an hour"), unknown, "warn", "unknown"),
+        bar(gettext("unconfirmed: left the queue, target unknown"), unconfirmed, "warn", "unconfirmed"),
         bar(gettext("taken elsewhere: by another consumer"), elsewhere, "warn", "taken_elsewhere"),
-        bar(gettext("still to be moved"), planned, "off", "planned"),
+        bar(gettext("not moved yet"), planned, "off", "planned"),
         bar(gettext("not moved"), lost, "bad", "not_moved"),
-        bar(gettext("cancelled before they were moved"), cancelled, "off", "cancelled"),
+        bar(gettext("cancelled before the move"), cancelled, "off", "cancelled"),
     ]
     return shown + [each for each in rest if each.count]
 
 
 WAITS = {
-    "outcomes": lambda: gettext("It waits for what becomes of the letters of this step."),
-    "heartbeat": lambda: gettext("It waits for the next heartbeat of its servers."),
-    "window": lambda: gettext("It waits for its run window."),
-    "rate": lambda: gettext("It waits for its next letters: it moves only so many a second."),
+    "outcomes": lambda: gettext("The job is waiting for the outcomes of this step."),
+    "heartbeat": lambda: gettext("The job is waiting for the next heartbeat of the setting's servers."),
+    "window": lambda: gettext("The job is waiting for its time window."),
+    "rate": lambda: gettext("The job is waiting because of its rate limit."),
     "stopping": lambda: gettext(
-        "The setting is stopping: the job waits until its consumers are closed, 60 s at most."
+        "The setting is stopping: the job waits up to 60 s until its consumers close."
     ),
     "blocked": lambda: gettext(
-        "A message blocks the ordered subscription of the other setting: the job waits until it does not, "
-        "60 s at most."
+        "A message blocks the ordered subscription of the other setting. The job waits up to 60 s for it."
     ),
-    "walk": lambda: gettext("It waits for a walk of the target queue, which it shares with other jobs."),
-    "another_job": lambda: gettext("Another job moves letters of the same queue first."),
-    "queued": lambda: gettext("It is queued: no worker has taken it up yet."),
-    "retry": lambda: gettext("It failed and starts again within half a minute."),
-    "held_by_another": lambda: gettext(
-        "Another replay holds the subscription: this one waits until that has ended."
+    "walk": lambda: gettext(
+        "The job is waiting for a scan of the target queue, which it shares with other jobs."
     ),
-    "letting_go": lambda: gettext("It waits until the consumers of the subscription have let go of it."),
-    "ahead": lambda: gettext("It waits until the letters that went ahead are handled."),
-    "hold_ends": lambda: gettext("It waits until the subscription is released."),
+    "another_job": lambda: gettext("The job is waiting: another job moves messages of the same queue."),
+    "queued": lambda: gettext("The job is queued: no worker has picked it up yet."),
+    "retry": lambda: gettext("The job failed and restarts within 30 s."),
+    "held_by_another": lambda: gettext("The job is waiting: another replay holds the subscription."),
+    "letting_go": lambda: gettext("The job is waiting until the consumers release the subscription."),
+    "ahead": lambda: gettext("The job is waiting until the moved messages are processed."),
+    "hold_ends": lambda: gettext("The job is waiting until the subscription is released."),
     "feed": lambda: gettext(
-        "It waits until the index has taken in what died lately: only then it can tell what left."
+        "The job is waiting until the indexer catches up. Only then can it determine which "
+        "messages left the queue."
     ),
 }
 
@@ -255,8 +251,8 @@ def why_it_waits(job: ReplayJob, now: datetime) -> str:
 
 def walk_of(job: ReplayJob) -> str:
     text = ngettext(
-        "The job is walking the queue %(queue)s to see which messages it holds: %(n)s message so far.",
-        "The job is walking the queue %(queue)s to see which messages it holds: %(n)s messages so far.",
+        "The job is scanning the queue %(queue)s for its messages: %(n)s message so far.",
+        "The job is scanning the queue %(queue)s for its messages: %(n)s messages so far.",
         job.walked,
     )
     return text % {"queue": job.walking_queue, "n": number(job.walked)}
@@ -264,8 +260,8 @@ def walk_of(job: ReplayJob) -> str:
 
 def walk_of_other(job: ReplayJob) -> str:
     text = ngettext(
-        "That job is walking the queue %(queue)s to see which messages it holds: %(n)s message so far.",
-        "That job is walking the queue %(queue)s to see which messages it holds: %(n)s messages so far.",
+        "That job is scanning the queue %(queue)s for its messages: %(n)s message so far.",
+        "That job is scanning the queue %(queue)s for its messages: %(n)s messages so far.",
         job.walked,
     )
     return text % {"queue": job.walking_queue, "n": number(job.walked)}
@@ -281,15 +277,17 @@ def why_paused(job: ReplayJob) -> str:
         return ""
     count = int(why.get("consumers", 0))
     text = ngettext(
-        "Stopping, %(n)s consumer open: it did not close within 60 s, and could process what is replayed.",
-        "Stopping, %(n)s consumers open: they did not close within 60 s, and could process what is replayed.",
+        "Stopping, %(n)s consumer open: it did not close within 60 s and could process the "
+        "replayed messages.",
+        "Stopping, %(n)s consumers open: they did not close within 60 s and could process the "
+        "replayed messages.",
         count,
     )
     names = ", ".join(why.get("servers", ()))
     servers = (
         gettext("Servers: %(names)s.") % {"names": names}
         if names
-        else gettext("No run of the setting is open: the consumers belong to another client.")
+        else gettext("No instance of the setting is open: the consumers belong to another client.")
     )
     return f"{text % {'n': number(count)}} {servers}"
 
@@ -312,15 +310,15 @@ def how(job: ReplayJob) -> list[Fact]:
     facts = _order(job)
     if job.per_second:
         facts.append(
-            Fact(gettext("At most"), gettext("%(n)s letters a second") % {"n": number(job.per_second, 2)})
+            Fact(gettext("At most"), gettext("%(n)s messages per second") % {"n": number(job.per_second, 2)})
         )
     if job.window_from is not None and job.window_until is not None:
         between = {"from": time_format(job.window_from, "H:i"), "until": time_format(job.window_until, "H:i")}
         facts.append(
             Fact(
-                gettext("Moves only"),
-                gettext("from %(from)s until %(until)s") % between,
-                gettext("by the server's clock"),
+                gettext("Time window"),
+                gettext("from %(from)s to %(until)s") % between,
+                gettext("server time"),
             )
         )
     if job.ladder:
@@ -328,7 +326,7 @@ def how(job: ReplayJob) -> list[Fact]:
             "step": number(job.ladder_step + 1),
             "n": _step(job.ladder_step),
         }
-        stops = gettext("Stops by itself when more than %(n)s %% of a step fail again.") % {
+        stops = gettext("Stops automatically when more than %(n)s %% of a step fail again.") % {
             "n": number(job.ladder_percent)
         }
         facts.append(Fact(gettext("Ladder"), now_at, stops))
@@ -340,7 +338,7 @@ def _order(job: ReplayJob) -> list[Fact]:
         return []
     held = gettext("The subscription is held for at most %(n)s min.") % {"n": number(job.hold_minutes)}
     place = job.get_in_order_display()
-    return [Fact(gettext("In the order of publishing"), place, held if job.hold_minutes else "")]
+    return [Fact(gettext("Publishing order"), place, held if job.hold_minutes else "")]
 
 
 def rule(job: ReplayJob, masks: Masks) -> list[Fact]:
@@ -358,4 +356,4 @@ def rule(job: ReplayJob, masks: Masks) -> list[Fact]:
 
 def _step(step: int) -> str:
     size = step_size(step)
-    return ngettext("%(n)s letter", "%(n)s letters", size) % {"n": number(size)}
+    return ngettext("%(n)s message", "%(n)s messages", size) % {"n": number(size)}

@@ -163,7 +163,7 @@ def _kinds_with(wrong: Wrong, part: str, queues: Iterable[str] | None) -> Condit
     """The exceptions with `part` in their names, looked for among the distinct ones: their names are few."""
     there = ranges.distinct_in(ranges.queues() if queues is None else queues, "exception_type", MOST_KINDS)
     if len(there) > MOST_KINDS:
-        wrong["exception"].append(_("There are too many kinds: choose a setting as well."))
+        wrong["exception"].append(_("Too many exception types: choose a setting as well."))
     wanted = part.casefold()
     return Condition(
         Q(exception_type__in=sorted(kind for kind in there if kind and wanted in kind.casefold())),
@@ -178,9 +178,9 @@ def _words(wrong: Wrong, text: str) -> list[Wanted]:
         return wanted_words(text)
     except NoWords as error:
         texts = {
-            "none": _("There is no word in it: words are letters and digits."),
-            "too_many": _("These are too many words."),
-            "too_short": _("The begin of a word needs three characters before the *."),
+            "none": _("Enter at least one word of letters or digits."),
+            "too_many": _("Too many words: enter fewer."),
+            "too_short": _("Enter at least three characters before the *."),
         }
         wrong["text"].append(texts[error.code])
         return []
@@ -258,14 +258,14 @@ class PairsField(forms.Field):
     def clean(self, value: Any) -> list[Pair]:
         lines: Sequence[str] = value or ()
         if len(lines) > MOST_VALUES:
-            raise ValidationError(_("At most %(n)s at a time.") % {"n": MOST_VALUES})
+            raise ValidationError(_("Enter at most %(n)s values.") % {"n": MOST_VALUES})
         return [self._pair(line) for line in lines]
 
     @staticmethod
     def _pair(line: str) -> Pair:
         name, equals, value = line.partition("=")
         if not equals or not name.strip() or len(name) > LONGEST_NAME or len(value) > LONGEST_VALUE:
-            raise ValidationError(_("Write it as name=value."))
+            raise ValidationError(_("Use the form name=value."))
         return name.strip(), value.strip()
 
 

@@ -17,7 +17,7 @@ from dlq.models import DeadLetter, LetterState
 from dlq.search.conditions import PairsFilter, Query, WholeNumberFilter, asked_for
 
 EVERY_STATE = "every"
-STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("every state"))]
+STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("any state"))]
 # What nothing is known of: of dead letters without a protocol.
 UNKNOWN_ONES = [
     ("fingerprint", gettext_lazy("Fingerprint")),
@@ -25,7 +25,7 @@ UNKNOWN_ONES = [
     ("server", gettext_lazy("Server")),
     ("activation", gettext_lazy("Activation")),
 ]
-MUTED = [("no", gettext_lazy("without muted ones")), ("yes", gettext_lazy("only muted ones"))]
+MUTED = [("no", gettext_lazy("without known errors")), ("yes", gettext_lazy("known errors only"))]
 # Parameters of an address that are of its page: of a list, of what is chosen from it.
 OF_LISTS = {"before", "cursor", "format", "page", "page_size"}
 OF_SCOPES = {"all", "group", "letter", "letters", "match"}
@@ -47,20 +47,20 @@ class LetterFilter(SearchFilter):
     server = TextFilter(gettext_lazy("Server"), 63)
     activation = IdFilter(
         label=gettext_lazy("Activation"),
-        error_messages={"invalid": gettext_lazy("This is no id of an activation.")},
+        error_messages={"invalid": gettext_lazy("Invalid activation id.")},
     )
     delivered_from = WholeNumberFilter(label=gettext_lazy("Attempts from"))
     delivered_to = WholeNumberFilter(label=gettext_lazy("Attempts to"))
     replays_from = WholeNumberFilter(label=gettext_lazy("Replays from"))
     replays_to = WholeNumberFilter(label=gettext_lazy("Replays to"))
-    muted = OneOfFilter(gettext_lazy("Known faults"), MUTED, empty_label=gettext_lazy("muted or not"))
+    muted = OneOfFilter(
+        gettext_lazy("Known errors"), MUTED, empty_label=gettext_lazy("with or without known errors")
+    )
     state = OneOfFilter(gettext_lazy("State"), STATES, empty_label=None)
     fingerprint = TextFilter(gettext_lazy("Fingerprint"), 64)
     exception_type = TextFilter(gettext_lazy("Exception"), 255)
     message_key = TextFilter(gettext_lazy("Message key"), 255)
-    without = OneOfFilter(
-        gettext_lazy("Not known is the"), UNKNOWN_ONES, empty_label=gettext_lazy("known or not")
-    )
+    without = OneOfFilter(gettext_lazy("Missing"), UNKNOWN_ONES, empty_label=gettext_lazy("known or missing"))
     quiet: tuple[str, ...] = ("fingerprint", "exception_type", "message_key", "without", "queue")
     rarely = (
         "prop",

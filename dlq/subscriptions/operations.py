@@ -84,8 +84,10 @@ def give_up_blocked(setting: LaunchSetting, seen: str, act: Act) -> None:
     if blocking is None or blocking.mark != seen:
         raise Refused(
             "over",
-            gettext("It does not block any more, or was tried again meanwhile."),
-            gettext("Look again, and decide by what you see then."),
+            gettext(
+                "The message was not moved: it no longer blocks the subscription, or was retried meanwhile."
+            ),
+            gettext("Refresh the page and check its current state."),
         )
     digest, attempt = blocking.blocked.digest, blocking.blocked.attempt
     with transaction.atomic():
@@ -101,7 +103,7 @@ def give_up_blocked(setting: LaunchSetting, seen: str, act: Act) -> None:
 
 
 SEE_ACTIONS = "dlq.view_waitingaction"
-KEPT_REASON = TextInput(_("Why? (kept with the messages)"), LONGEST_REASON, long=True)
+KEPT_REASON = TextInput(_("Reason (saved with the messages)"), LONGEST_REASON, long=True)
 
 
 def settings_seen(by: Any) -> QuerySet[LaunchSetting]:
@@ -166,40 +168,38 @@ class OnMessages(Operation[LaunchSetting]):
 
 
 class RetryNow(OnMessages):
-    code, label, kind = "messages.retry_now", _("Try now"), WaitingKind.TRY_NOW
-    asks, undone = _("Try delayed messages now?"), _("This cannot be undone.")
+    code, label, kind = "messages.retry_now", _("Redeliver now"), WaitingKind.TRY_NOW
+    asks, undone = _("Redeliver delayed messages now?"), _("This cannot be undone.")
     after = _(
-        "Their delay ends: the agent gets them as soon as it takes messages. Attempts are counted on, so one "
-        "that fails at its last attempt dies."
+        "Their delay ends: the agent receives them as soon as it can. Attempts still count: a "
+        "message that fails its last attempt goes to the DLQ."
     )
 
 
 class DeadLetterNow(OnMessages):
-    code, label, icon, tone = "messages.dead_letter", _("To the dead letters now"), "letter", "danger"
-    kind, asks = WaitingKind.TO_DLQ, _("Send messages to the dead letters now?")
+    code, label, icon, tone = "messages.dead_letter", _("Move to DLQ"), "letter", "danger"
+    kind, asks = WaitingKind.TO_DLQ, _("Move messages to the DLQ now?")
     after = _(
-        "They die as if their attempts were over, without a failure. The letters say who sent them there, "
-        "and why."
+        "They go to the DLQ as if their attempts were exhausted, but without a failure. The "
+        "DLQ shows who moved them, and why."
     )
-    undone = _("They can be given back from the dead letters like any other.")
+    undone = _("You can replay them from the DLQ like any other message.")
 
 
 class HoldMessages(OnMessages):
-    code, label, icon, kind = "messages.hold", _("Hold back"), "pause", WaitingKind.HOLD
-    asks, undone = _("Hold messages back?"), _("They can be released again.")
+    code, label, icon, kind = "messages.hold", _("Hold"), "pause", WaitingKind.HOLD
+    asks, undone = _("Hold messages?"), _("You can release them later.")
     after = _(
-        "They wait apart from the subscription, where no agent gets them, until somebody releases them. What "
-        "comes later is handled before them."
+        "They wait outside the subscription, and no agent receives them until someone "
+        "releases them. Newer messages are processed before them."
     )
 
 
 class ReleaseMessages(OnMessages):
     code, label, icon, kind = "messages.release", _("Release"), "back", WaitingKind.RELEASE
-    asks = _("Release messages that are held back?")
-    after = _(
-        "They go to the end of this subscription alone, without a delay and with all attempts before them."
-    )
-    undone = _("They can be held back again while they wait.")
+    asks = _("Release messages on hold?")
+    after = _("They go to the end of this subscription only, without a delay and with all attempts.")
+    undone = _("You can hold them again while they wait.")
 
 
 BY_KIND: dict[str, type[OnMessages]] = {
@@ -210,31 +210,31 @@ BY_KIND: dict[str, type[OnMessages]] = {
 class GiveUpBlocked(Operation[LaunchSetting]):
     """Who confirms it means the message and the attempt that the page has shown (`seen`)."""
 
-    code, label = "messages.give_up_blocked", _("The message that blocks to the dead letters")
+    code, label = "messages.give_up_blocked", _("Move the blocking message to the DLQ")
     icon, tone = "letter", "danger"
     on, permission, address = MESSAGES, SettingRight(rights.WAITING), f"{MESSAGES.route}give-up/"
     inputs = {"seen": Seen(), "reason": REASON_NEEDED}
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
-        title = gettext("Send the first message of %(key)s to the dead letters?") % {"key": setting.key}
+        title = gettext("Move the first message of %(key)s to the DLQ?") % {"key": setting.key}
         blocking = blocking_of(setting)
         if blocking is None:
-            nothing = gettext("No message blocks it now: %(key)s") % {"key": setting.key}
+            nothing = gettext("No message blocks the subscription now: %(key)s") % {"key": setting.key}
             return Question(title, refusal=Refused("over", nothing))
         blocked = blocking.blocked
         facts = {"message": blocked.key, "attempt": blocked.attempt, "server": blocking.server}
         which = gettext("%(message)s: attempt %(attempt)s failed on %(server)s.") % facts
         becomes = _(
-            "It becomes a dead letter of the setting, and the next message is handled. Given back, it goes "
-            "to the end."
+            "The message goes to the DLQ of the setting, and processing continues with the next "
+            "one. A replay puts it at the end."
         )
-        late = _("Where it is tried again before its server hears of this, nothing happens to it.")
-        seen, button = {"seen": blocking.mark}, _("To the dead letters")
+        late = _("If a retry starts before the server receives this request, nothing happens to the message.")
+        seen, button = {"seen": blocking.mark}, _("Move to DLQ")
         return Question(title, [which, becomes, late], initial=seen, button=button)
 
     def run(self, setting: LaunchSetting, act: Act, *, seen: str, **inputs: Any) -> Done:
         give_up_blocked(setting, seen, act)
-        return Done(gettext("Its server sends it to the dead letters: %(key)s") % {"key": setting.key})
+        return Done(gettext("The server is moving the message to the DLQ: %(key)s") % {"key": setting.key})
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +253,12 @@ class CancelAction(Operation[WaitingAction]):
     address = f"{MESSAGE_ACTIONS.route}stop/"
 
     def refusal(self, action: WaitingAction, now: datetime) -> Refused | None:
-        return None if action.setting else Refused("over", gettext("Its setting is gone."))
+        return None if action.setting else Refused("over", gettext("The setting was deleted."))
 
     def run(self, action: WaitingAction, act: Act, **inputs: Any) -> Done:
         if refused := self.refusal(action, act.now):
             raise refused
         stop_action(action, act)
-        return Done(_("It ends after the messages at hand. What was done stays done."), action)
+        return Done(
+            _("The action stops after the current messages. Completed changes are not undone."), action
+        )

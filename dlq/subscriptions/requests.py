@@ -68,8 +68,8 @@ def request_action(setting: LaunchSetting, kind: str, chosen: Selection, act: Ac
     if not found:
         raise Refused(
             "gone",
-            _("None of these messages is there any more."),
-            _("Look again: they are handled, in delivery, or somebody else was first."),
+            _("No action was started: these messages are no longer there."),
+            _("Refresh the page: the messages are processed, in delivery, or taken by someone else."),
         )
     missing = len(set(chosen.numbers)) - len(found)
     counts = {"missing": missing} if missing else {}
@@ -78,15 +78,23 @@ def request_action(setting: LaunchSetting, kind: str, chosen: Selection, act: Ac
 
 def _check(setting: LaunchSetting, kind: str, chosen: Selection, reason: str) -> None:
     if not setting.takes_messages:
-        raise WronglyAsked("no_queue", _("A standalone agent has no messages."))
+        raise WronglyAsked("no_queue", _("No action was started: a standalone agent has no messages."))
     if setting.wanted_hash == REMOVING:
-        raise Refused("removing", _("The setting is being removed."))
+        raise Refused("removing", _("No action was started: the setting is being removed."))
     if chosen.part not in POSSIBLE.get(kind, ()):
-        raise WronglyAsked("impossible", _("That cannot be done with these messages."))
+        raise WronglyAsked(
+            "impossible", _("This action is not possible for these messages. Choose another action.")
+        )
     if kind in NEED_REASON and not reason.strip():
-        raise WronglyAsked("no_reason", _("Say why: who looks for these messages will want to know."))
+        raise WronglyAsked(
+            "no_reason",
+            _(
+                "No action was started: a reason is required for others who look for these messages. "
+                "Enter a reason."
+            ),
+        )
     if chosen.numbers is not None and not 0 < len(set(chosen.numbers)) <= LARGEST_SELECTION:
-        raise WronglyAsked("selection", _("Choose 1 to %(n)s messages.") % {"n": LARGEST_SELECTION})
+        raise WronglyAsked("selection", _("Select 1 to %(n)s messages.") % {"n": LARGEST_SELECTION})
 
 
 def _count(broker: Management, key: str, part: str) -> int:
@@ -120,11 +128,14 @@ def _found(there: Sequence[WaitingMessage] | None, numbers: Collection[int]) -> 
 def _too_many() -> Refused:
     return Refused(
         "too_many_delayed",
-        _("More than %(n)s messages are delayed: the broker cannot name each of them in a bounded answer.")
+        _(
+            "No action was started: more than %(n)s messages are delayed, and the broker cannot "
+            "list each of them."
+        )
         % {"n": waiting_messages.LISTED},
         _(
-            "Switch the setting off and try all of them now: then they wait without a delay, and can be "
-            "chosen."
+            "Disable the setting and redeliver all of them now. Then they wait without a delay, "
+            "and you can select them."
         ),
     )
 
@@ -133,7 +144,7 @@ def _request_for_all(
     setting: LaunchSetting, kind: str, chosen: Selection, total: int, act: Act
 ) -> WaitingAction:
     if not total:
-        raise Refused("nothing", _("There is no such message now."))
+        raise Refused("nothing", _("There are no such messages now."))
     many = chosen.part == WaitingPart.DELAYED and total > waiting_messages.LISTED
     if many and kind != WaitingKind.TRY_NOW:
         raise _too_many()
@@ -170,8 +181,8 @@ def _write(
         running = WaitingAction.objects.filter(setting_key=setting.key, state__in=OPEN_ACTIONS).first()
         raise Refused(
             "already_running",
-            _("Something is being done with the messages of this setting at this moment."),
-            _("Wait for it to end, or stop it."),
+            _("No action was started: another action on messages of this setting is running."),
+            _("Wait until it finishes, or stop it."),
             action=str(running.pk) if running else "",
         ) from error
     transaction.on_commit(lambda: start(action), robust=True)
@@ -217,7 +228,7 @@ def stop_action(action: WaitingAction, act: Act) -> None:
     stopped = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS, stopping=False)
     with transaction.atomic():
         if not stopped.update(stopping=True):
-            raise Refused("over", _("It is over, or being stopped already."))
+            raise Refused("over", _("The action has finished or is already stopping."))
         act.record(about=entry_of(action))
 
 

@@ -21,7 +21,7 @@ PARTS: dict[str, Text] = {
     WaitingPart.WAITING: gettext_lazy("Waiting"),
     WaitingPart.DELAYED: gettext_lazy("Delayed"),
     IN_DELIVERY: gettext_lazy("In delivery"),
-    WaitingPart.HELD: gettext_lazy("Held back"),
+    WaitingPart.HELD: gettext_lazy("On hold"),
 }
 STATES: dict[str, StateLabel] = {
     WaitingState.PLANNED: StateLabel(WaitingState.PLANNED.label, "info", "wait"),
@@ -37,9 +37,9 @@ RESULTS: dict[str, StateLabel] = {
     MessageResult.STAYED: StateLabel(MessageResult.STAYED.label, "warn", "warn"),
 }
 DONE: dict[str, Text] = {
-    WaitingKind.TRY_NOW: gettext_lazy("tried without the delay"),
-    WaitingKind.TO_DLQ: gettext_lazy("in the dead letters"),
-    WaitingKind.HOLD: gettext_lazy("held back"),
+    WaitingKind.TRY_NOW: gettext_lazy("redelivered now"),
+    WaitingKind.TO_DLQ: gettext_lazy("moved to DLQ"),
+    WaitingKind.HOLD: gettext_lazy("on hold"),
     WaitingKind.RELEASE: gettext_lazy("released"),
 }
 
@@ -62,22 +62,22 @@ def action_bars(action: WaitingAction, counts: Mapping[str, int]) -> list[Bar]:
     shown = [
         Bar(DONE[action.kind], counts.get(MessageResult.DONE, 0), total, "ok", MessageResult.DONE),
         Bar(
-            _("handled, expired or taken by somebody before"),
+            _("processed, expired or taken by someone earlier"),
             counts.get(MessageResult.LEFT, 0),
             total,
             "off",
             MessageResult.LEFT,
         ),
         Bar(
-            _("stayed where it was, mostly in delivery"),
+            _("stayed in place, mostly in delivery"),
             counts.get(MessageResult.STAYED, 0),
             total,
             "warn",
             MessageResult.STAYED,
         ),
-        Bar(_("being looked up"), counts.get(MessageResult.ACTED, 0), total, "info", MessageResult.ACTED),
-        Bar(_("still to be done"), to_do, total, "off", MessageResult.PLANNED),
-        Bar(_("not begun"), not_begun, total, "off", ""),
-        Bar(_("not there any more when it was asked"), counts.get("missing", 0), total, "off", ""),
+        Bar(_("being checked"), counts.get(MessageResult.ACTED, 0), total, "info", MessageResult.ACTED),
+        Bar(_("still pending"), to_do, total, "off", MessageResult.PLANNED),
+        Bar(_("not yet started"), not_begun, total, "off", ""),
+        Bar(_("already gone at the time of the request"), counts.get("missing", 0), total, "off", ""),
     ]
     return [bar for number, bar in enumerate(shown) if bar.count or not number]

@@ -64,7 +64,7 @@ def not_fixed(fingerprint: str, *, by: Any, now: datetime) -> KnownError:
         hold()
         entry = _entry(fingerprint)
         if entry.fixed_at is None:
-            raise refused(_("Nobody has said that it is fixed."))
+            raise refused(_("Cannot reopen the error: it is not marked as fixed."))
         fields = {"fixed_at": None, "fixed_in": "", "returned_at": None}
         return _change(entry, fields, FingerprintAct.REOPENED, {}, by, now)
 
@@ -106,7 +106,7 @@ def _change(
 def _checked(known: KnownErrorFields) -> dict[str, str]:
     said = {name: _line(text) for name, text in asdict(known).items()}
     if said["runbook_url"] and not _is_address(said["runbook_url"]):
-        raise refused(_("The runbook needs an address with http:// or https://."))
+        raise refused(_("Notes not saved: the runbook address must begin with http:// or https://."))
     return said | {"cause": storable(known.cause).strip()}
 
 

@@ -24,7 +24,7 @@ MOST_MERGED = 200
 def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
     """`one`, with what was merged into it, becomes part of `into`. Raises Refused."""
     if one == into:
-        raise refused(_("That is the same fingerprint."))
+        raise refused(_("Cannot merge: both fingerprints are the same."))
     with transaction.atomic():
         hold()
         rows = {
@@ -34,11 +34,21 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
         if len(rows) < 2:
             raise never_met()
         if rows[one].part_of_id or rows[into].part_of_id:
-            raise refused(_("One of them is a setting that was split off: join it again instead."))
+            raise refused(
+                _("Cannot merge: one of the error groups is a split-off setting. Rejoin it instead.")
+            )
         if rows[one].merged_into_id or rows[into].merged_into_id:
-            raise refused(_("It is merged already: split it off first, or merge with the one it belongs to."))
+            raise refused(
+                _(
+                    "Cannot merge: the error group is already merged. Split it off first, or merge with "
+                    "its main group."
+                )
+            )
         if Fingerprint.objects.filter(merged_into__in=[one, into]).count() >= MOST_MERGED:
-            raise refused(_("More than %(most)d belong together already.") % {"most": MOST_MERGED})
+            raise refused(
+                _("Cannot merge: the limit of %(most)d merged error groups is reached.")
+                % {"most": MOST_MERGED}
+            )
         moved = sorted(Fingerprint.objects.filter(merged_into=one).values_list("pk", flat=True))
         Fingerprint.objects.filter(merged_into=one).update(merged_into=into)
         Fingerprint.objects.filter(pk=one).update(merged_into=into)
@@ -58,7 +68,7 @@ def split(one: str, *, of: str, by: Any, now: datetime) -> None:
         hold()
         row = Fingerprint.objects.select_for_update().filter(pk=one).first()
         if row is None or row.merged_into_id != of or row.part_of_id is not None:
-            raise refused(_("It is not merged (any more)."))
+            raise refused(_("Cannot split off: the error group is not merged."))
         Fingerprint.objects.filter(pk=one).update(merged_into=None)
         came_along = _came_along(one, of)
         Fingerprint.objects.filter(pk__in=came_along).update(merged_into=one)
@@ -123,11 +133,11 @@ def _refresh(head: str) -> None:
 
 def refused(why: str) -> Refused:
     """`why` is for the person who asked, in their language."""
-    return Refused("refused", why, _("Look at the fingerprint again."))
+    return Refused("refused", why, _("Refresh the error group page and try again."))
 
 
 def never_met() -> Refused:
-    return refused(_("Nobody has met that fingerprint: copy it from its page."))
+    return refused(_("Unknown fingerprint: copy it from its error group page."))
 
 
 def note_act(fingerprint: str, what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime) -> None:

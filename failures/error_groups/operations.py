@@ -20,12 +20,12 @@ FINGERPRINTS = Resource(
     route="fingerprint/",
     view="failures.view_fingerprint",
     list_page="fingerprints",
-    title=_("Fingerprints"),
+    title=_("Error groups"),
     setting_key=lambda row: row.part_setting,
 )
-MAY_WRITE = ModelPermission("failures.can_know_errors", _("Can write the book of known errors"))
-MAY_MERGE = ModelPermission("failures.can_merge_fingerprints", _("Can merge and split fingerprints"))
-OTHER = TextInput(_("The other fingerprint"), 64, required=True)
+MAY_WRITE = ModelPermission("failures.can_know_errors", _("Can edit known errors"))
+MAY_MERGE = ModelPermission("failures.can_merge_fingerprints", _("Can merge and split error groups"))
+OTHER = TextInput(_("Other fingerprint"), 64, required=True)
 
 
 class _OfFingerprint(Operation[Fingerprint]):
@@ -35,11 +35,11 @@ class _OfFingerprint(Operation[Fingerprint]):
 class WriteKnown(_OfFingerprint):
     """Writes what is known, for it and those merged with it. Replaces what is written."""
 
-    code, label, permission = "error_group.known", _("Write what is known"), MAY_WRITE
+    code, label, permission = "error_group.known", _("Edit notes"), MAY_WRITE
     address = "fingerprint/write/"
     inputs = {
         "cause": TextInput(_("Cause"), 4000, long=True),
-        "advice": ChoiceInput(_("What to do"), Advice.choices),
+        "advice": ChoiceInput(_("Recommended action"), Advice.choices),
         "runbook_url": TextInput(_("Runbook"), 500),
         "owner": TextInput(_("Owner"), 200),
         "ticket": TextInput(_("Ticket"), 200),
@@ -55,34 +55,34 @@ class WriteKnown(_OfFingerprint):
             row.pk, known_errors.KnownErrorFields(**known), by=act.by, now=act.now
         ):
             act.record(fields=changed)
-        return Done(_("Written. It is shown wherever this fingerprint appears."))
+        return Done(_("Notes saved. They appear wherever this error group is shown."))
 
 
 class MarkFixed(_OfFingerprint):
     """Marks that from now on it should not come again; if it does, it has returned. Failures of agents older
     than `version` do not count."""
 
-    code, label, permission = "error_group.fixed", _("It is fixed"), MAY_WRITE
-    inputs = {"version": TextInput(_("In version (may be empty)"), 200)}
+    code, label, permission = "error_group.fixed", _("Mark as fixed"), MAY_WRITE
+    inputs = {"version": TextInput(_("Fixed in version (optional)"), 200)}
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, *, version: str, **inputs: Any) -> Done:
         known_errors.fixed(row.pk, version, by=act.by, now=act.now)
         act.record()
-        return Done(_("Fixed. If it comes again, it is said that it returned."))
+        return Done(_("Marked as fixed. If the error recurs, it is marked as regressed."))
 
 
 class MarkNotFixed(_OfFingerprint):
     """Takes back that it is fixed."""
 
-    code, label, permission = "error_group.not_fixed", _("It is not fixed"), MAY_WRITE
+    code, label, permission = "error_group.not_fixed", _("Reopen"), MAY_WRITE
     address = "fingerprint/not-fixed/"
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, **inputs: Any) -> Done:
         known_errors.not_fixed(row.pk, by=act.by, now=act.now)
         act.record()
-        return Done(_("It does not count as fixed any more."))
+        return Done(_("Reopened. The error is no longer marked as fixed."))
 
 
 class MergeFingerprints(_OfFingerprint):
@@ -94,7 +94,7 @@ class MergeFingerprints(_OfFingerprint):
     def run(self, row: Fingerprint, act: Act, *, other: str, **inputs: Any) -> Done:
         merges.merge(other, row.pk, by=act.by, now=act.now)
         act.record()
-        return Done(_("Merged. Split it off again at any time: the counts stay apart."))
+        return Done(_("Merged. Counts stay separate, so you can split it off at any time."))
 
 
 class SplitFingerprint(_OfFingerprint):
@@ -106,7 +106,7 @@ class SplitFingerprint(_OfFingerprint):
     def run(self, row: Fingerprint, act: Act, *, other: str, **inputs: Any) -> Done:
         merges.split(other, of=row.pk, by=act.by, now=act.now)
         act.record()
-        return Done(_("Split off. It stands for itself again."))
+        return Done(_("Split off. It is a separate error group again."))
 
 
 class PartOffSetting(_OfFingerprint):
@@ -124,20 +124,23 @@ class PartOffSetting(_OfFingerprint):
         splits.part_off(row.pk, setting, by=act.by, now=act.now)
         act.record()
         return Done(
-            _("Split off. What fails there from now on is of that kind too; join it again at any time.")
+            _(
+                "Split off. New failures of this setting go to the separate group. You can rejoin it "
+                "at any time."
+            )
         )
 
 
 class JoinPart(_OfFingerprint):
     """One that was split off by its setting is none any more."""
 
-    code, label, permission = "error_group.join", _("Join it again"), MAY_MERGE
+    code, label, permission = "error_group.join", _("Rejoin"), MAY_MERGE
 
     @transaction.atomic
     def run(self, row: Fingerprint, act: Act, **inputs: Any) -> Done:
         whole = splits.join(row.pk, by=act.by, now=act.now)
         act.record()
-        done = _("Joined again. Both were counted as one all the time.")
+        done = _("Rejoined. The original group's counts include these failures.")
         return Done(done, then=Fingerprint(fingerprint=whole))
 
 

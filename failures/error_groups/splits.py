@@ -42,9 +42,12 @@ def part_off(one: str, setting: str, *, by: Any, now: datetime) -> str:
         key = key_of(one, setting)
         row = Fingerprint.objects.select_for_update().filter(pk=key).first()
         if row is not None and row.merged_into_id is None:
-            raise refused(_("That setting is split off already."))
+            raise refused(_("Cannot split off: this setting is already split off."))
         if Fingerprint.objects.filter(part_of=one, merged_into=None).count() >= MOST_PARTS:
-            raise refused(_("More than %(most)d settings are split off already.") % {"most": MOST_PARTS})
+            raise refused(
+                _("Cannot split off: the limit of %(most)d split-off settings is reached.")
+                % {"most": MOST_PARTS}
+            )
         counted = _counted(whole, setting)
         Fingerprint.objects.update_or_create(pk=key, defaults=counted)
         note_act(one, FingerprintAct.SPLIT, {"off": key, "setting": setting}, by, now)
@@ -61,7 +64,7 @@ def join(part: str, *, by: Any, now: datetime) -> str:
         hold()
         row = Fingerprint.objects.select_for_update().filter(pk=part, merged_into=None).first()
         if row is None or row.part_of_id is None:
-            raise refused(_("It is not split off (any more)."))
+            raise refused(_("Cannot rejoin: the error group is not split off."))
         # Its count is in that of the whole.
         Fingerprint.objects.filter(pk=part).update(merged_into=row.part_of_id, count=0)
         refresh_return(row.part_of_id, members_of(row.part_of_id))
@@ -87,7 +90,12 @@ def _whole(one: str) -> Fingerprint:
     if row is None:
         raise never_met()
     if row.part_of_id is not None or row.merged_into_id is not None:
-        raise refused(_("It is itself split off or merged: split the one that it belongs to."))
+        raise refused(
+            _(
+                "Cannot split off: this error group is itself split off or merged. Split off from its "
+                "main group."
+            )
+        )
     return row
 
 
@@ -99,7 +107,7 @@ def _counted(whole: Fingerprint, setting: str) -> dict[str, Any]:
     latest = groups.order_by("-last_at").first()
     hours = FingerprintHour.objects.filter(fingerprint=whole.pk, setting_key=setting)
     if latest is None and not hours.exists():
-        raise refused(_("It never failed in that setting, as far as counts are kept."))
+        raise refused(_("Cannot split off: the retained counts show no failures in this setting."))
     return {
         "part_of_id": whole.pk, "part_setting": setting, "merged_into": None,
         "exception_type": whole.exception_type,

@@ -11,12 +11,12 @@ from failures.models.tally import Fingerprint
 class Advice(models.TextChoices):
     """Holds what to do when it appears again."""
 
-    NONE = "", _("nothing said")
-    WAIT = "wait", _("wait: it ends by itself")
-    GIVE_BACK = "give_back", _("mend the cause, then give back")
+    NONE = "", _("not specified")
+    WAIT = "wait", _("wait: resolves automatically")
+    GIVE_BACK = "give_back", _("fix the cause, then replay")
     DISCARD = "discard", _("discard the messages")
-    EDIT = "edit", _("edit the messages, then give back")
-    CALL = "call", _("call the owner")
+    EDIT = "edit", _("edit the messages, then replay")
+    CALL = "call", _("contact the owner")
 
 
 class KnownError(models.Model):
@@ -31,7 +31,9 @@ class KnownError(models.Model):
     runbook_url = models.URLField(_("runbook"), max_length=500, blank=True, default="")
     owner = models.CharField(_("owner"), max_length=200, blank=True, default="")
     ticket = models.CharField(_("ticket"), max_length=200, blank=True, default="")
-    advice = models.CharField(_("what to do"), max_length=10, choices=Advice.choices, blank=True, default="")
+    advice = models.CharField(
+        _("recommended action"), max_length=10, choices=Advice.choices, blank=True, default=""
+    )
     fixed_at = models.DateTimeField(_("fixed"), null=True)
     fixed_in = models.CharField(_("fixed in version"), max_length=200, blank=True, default="")
     returned_at = models.DateTimeField(_("returned"), null=True, editable=False)
@@ -44,7 +46,7 @@ class KnownError(models.Model):
         verbose_name = _("known error")
         verbose_name_plural = _("known errors")
         default_permissions = ("view",)
-        permissions = [("can_know_errors", _("Can write the book of known errors"))]
+        permissions = [("can_know_errors", _("Can edit known errors"))]
 
     def __str__(self) -> str:
         return f"{self.fingerprint_id}: {self.ticket or self.cause[:40]}"
@@ -56,9 +58,9 @@ class KnownError(models.Model):
 
 
 class FingerprintAct(models.TextChoices):
-    WROTE = "wrote", _("wrote what is known")
-    FIXED = "fixed", _("said that it is fixed")
-    REOPENED = "reopened", _("said that it is not fixed")
+    WROTE = "wrote", _("edited the notes")
+    FIXED = "fixed", _("marked it as fixed")
+    REOPENED = "reopened", _("reopened it")
     MERGED = "merged", _("merged")
     SPLIT = "split", _("split off")
 
@@ -76,11 +78,11 @@ class FingerprintChange(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
     )
     by_name = models.CharField(_("by"), max_length=150, blank=True)
-    at = models.DateTimeField(_("at"), default=timezone.now)
+    at = models.DateTimeField(_("time"), default=timezone.now)
 
     class Meta:
-        verbose_name = _("change of a fingerprint")
-        verbose_name_plural = _("changes of fingerprints")
+        verbose_name = _("error group change")
+        verbose_name_plural = _("error group changes")
         ordering = ("-id",)
         default_permissions = ("view",)
 

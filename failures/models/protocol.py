@@ -8,22 +8,22 @@ from agents.models import Activation, LaunchSetting, Run, Server
 from contract.outcomes import RULES, Disposition, Outcome, dead_lettered_by_hand
 
 OUTCOMES = {
-    Outcome.RAISED: _("raised"),
+    Outcome.RAISED: _("exception"),
     Outcome.TEMPORARY: _("temporarily unavailable"),
     Outcome.INVALID: _("invalid message"),
-    Outcome.CHILD_DIED: _("process died"),
+    Outcome.CHILD_DIED: _("process crashed"),
     Outcome.TIMED_OUT: _("timed out"),
     Outcome.ROLLED_BACK: _("rolled back"),
     Outcome.UNANSWERED: _("not acknowledged in time"),
     Outcome.RAISED_AFTER_COMMIT: _("raised after commit"),
-    Outcome.KMA_DIED: _("KMA died"),
-    Outcome.NOTED: _("only noted"),
+    Outcome.KMA_DIED: _("KMA crashed"),
+    Outcome.NOTED: _("recorded only"),
 }
 OUTCOME_CHOICES = [(outcome.value, label) for outcome, label in OUTCOMES.items()]
 assert set(OUTCOMES) == {outcome for outcome, rule in RULES.items() if rule.protocol}
 
 DISPOSITIONS = {
-    Disposition.DEAD: _("dead letter"),
+    Disposition.DEAD: _("dead-lettered message"),
     Disposition.EXCEPTION: _("sent to the exception destination"),
     Disposition.DISCARDED: _("discarded"),
 }
@@ -55,7 +55,9 @@ class FailureProtocol(models.Model):
         db_constraint=False,
     )
     activation_uuid = models.UUIDField(_("activation id"))
-    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("run"))
+    run = models.ForeignKey(
+        Run, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("instance")
+    )
     epoch = models.BigIntegerField(_("epoch"))
     server = models.ForeignKey(
         Server, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("server"), db_index=False
@@ -68,11 +70,11 @@ class FailureProtocol(models.Model):
     exception_text = models.TextField(_("text"), blank=True)
     traceback = models.TextField(_("traceback"), blank=True)
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
-    place = models.CharField(_("place"), max_length=300, blank=True)
+    place = models.CharField(_("location"), max_length=300, blank=True)
     temporary = models.BooleanField(_("temporary"), default=False)
     counted = models.BooleanField(_("counted by the breaker"), default=True)
     last_attempt = models.BooleanField(_("last attempt"), default=False)
-    successes_before = models.BigIntegerField(_("handled well since the failure before"), default=0)
+    successes_before = models.BigIntegerField(_("successes since the previous failure"), default=0)
     message_key = models.CharField(_("message key"), max_length=255, blank=True)
     message_key_weak = models.BooleanField(_("weak message key"), default=False)
     queue = models.CharField(_("queue"), max_length=300, blank=True)
@@ -82,17 +84,17 @@ class FailureProtocol(models.Model):
     body_digest = models.CharField(_("body digest"), max_length=100, blank=True)
     body_size = models.BigIntegerField(_("body size, bytes"), default=0)
     properties = models.JSONField(_("properties"), default=dict)
-    given_back = models.BooleanField(_("was given back before"), default=False)
-    letter_queue = models.CharField(_("dead-letter queue it came from"), max_length=300, blank=True)
-    letter_id = models.BigIntegerField(_("the broker's id of the letter there"), null=True)
+    given_back = models.BooleanField(_("replayed before"), default=False)
+    letter_queue = models.CharField(_("source dead-letter queue"), max_length=300, blank=True)
+    letter_id = models.BigIntegerField(_("broker id in the DLQ"), null=True)
     process_id = models.BigIntegerField(_("process id"), default=0)
     duration_seconds = models.FloatField(_("duration, s"), default=0.0)
     traceparent = models.CharField(_("trace context"), max_length=200, blank=True)
     # The most that the process held until then, 0 where nobody could measure it.
-    memory_peak_bytes = models.BigIntegerField(_("memory peak, bytes"), default=0)
+    memory_peak_bytes = models.BigIntegerField(_("peak memory, bytes"), default=0)
     # What became of a message without an attempt left; empty: it comes back, or nobody knows.
     disposition = models.CharField(
-        _("what became of the message"),
+        _("message outcome"),
         max_length=20,
         blank=True,
         default="",

@@ -16,16 +16,16 @@ class SpoolMark(models.Model):
     stored_up_to = models.BigIntegerField(_("stored up to"), default=0)
     updated_at = models.DateTimeField(_("updated"), default=timezone.now)
     # Of a newer or a foreign KMA: ignored and counted; the names are those of the last batch that had any.
-    unknown_fields = models.BigIntegerField(_("fields that were not understood"), default=0)
-    unknown_names = models.JSONField(_("their names"), default=list)
+    unknown_fields = models.BigIntegerField(_("unknown fields"), default=0)
+    unknown_names = models.JSONField(_("unknown field names"), default=list)
     # Numbers that were passed over: a spool sends in order, so these records do not come any more, and one
     # that does is known like one that retention has deleted. `gaps` are [first, last] of the newest: see
     # `failures.intake.gaps`.
-    never_came = models.BigIntegerField(_("records that never came"), default=0)
-    gaps = models.JSONField(_("their numbers"), default=list)
-    passed_at = models.DateTimeField(_("last passed over"), null=True, editable=False)
+    never_came = models.BigIntegerField(_("missing records"), default=0)
+    gaps = models.JSONField(_("missing record numbers"), default=list)
+    passed_at = models.DateTimeField(_("last skipped"), null=True, editable=False)
     # The last time that records which had been stored were not here any more: see `failures.intake.spools`.
-    lost_at = models.DateTimeField(_("asked for again"), null=True, editable=False)
+    lost_at = models.DateTimeField(_("requested again"), null=True, editable=False)
     lost_from = models.BigIntegerField(_("from number"), null=True, editable=False)
     lost_to = models.BigIntegerField(_("to number"), null=True, editable=False)
     # Records that were set aside, those of which no text is kept too, and when the last one was.
@@ -55,8 +55,8 @@ class SpoolMark(models.Model):
 class SetAside(models.TextChoices):
     """Says why a record that is as agreed was not stored: see `failures.intake.conflicts`."""
 
-    ANOTHER_SERVER = "another_server", _("about a run of another server")
-    NEVER_RAN = "never_ran", _("outcome of a replay, from a server that never ran its setting")
+    ANOTHER_SERVER = "another_server", _("about an instance on another server")
+    NEVER_RAN = "never_ran", _("replay outcome from a server that never ran the setting")
 
 
 class RefusedRecord(models.Model):
@@ -137,12 +137,12 @@ class IntakeDebt(models.Model):
         related_name="intake_debt",
         verbose_name=_("server token"),
     )
-    rows_until = models.DateTimeField(_("rows worked off at"))
-    bytes_until = models.DateTimeField(_("bytes worked off at"))
+    rows_until = models.DateTimeField(_("row limit restored at"))
+    bytes_until = models.DateTimeField(_("byte limit restored at"))
 
     class Meta:
-        verbose_name = _("intake of a token")
-        verbose_name_plural = _("intakes of tokens")
+        verbose_name = _("token intake limit")
+        verbose_name_plural = _("token intake limits")
         default_permissions = ()
 
     def __str__(self) -> str:

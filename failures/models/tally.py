@@ -36,14 +36,14 @@ class FailureDelta(Counted):
     hour = models.DateTimeField(_("hour"))
     received_at = models.DateTimeField(_("received"))
     exception_type = models.CharField(_("exception type"), max_length=255)
-    place = models.CharField(_("place"), max_length=300, blank=True)
-    headline = models.CharField(_("text without values"), max_length=200, blank=True)
+    place = models.CharField(_("location"), max_length=300, blank=True)
+    headline = models.CharField(_("normalized text"), max_length=200, blank=True)
     agent_version = models.CharField(_("agent version"), max_length=200, blank=True)
     temporary = models.BooleanField(_("temporary"), default=False)
 
     class Meta:
-        verbose_name = _("failures that came")
-        verbose_name_plural = _("failures that came")
+        verbose_name = _("received failures")
+        verbose_name_plural = _("received failures")
         default_permissions = ()
         indexes = [
             models.Index(fields=["activation_uuid"], name="deltas_of_activation"),
@@ -62,14 +62,14 @@ class FailureGroup(Counted):
     server_name = models.CharField(_("server"), max_length=63)
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     exception_type = models.CharField(_("exception type"), max_length=255)
-    place = models.CharField(_("place"), max_length=300, blank=True)
-    headline = models.CharField(_("text without values"), max_length=200, blank=True)
+    place = models.CharField(_("location"), max_length=300, blank=True)
+    headline = models.CharField(_("normalized text"), max_length=200, blank=True)
     agent_version = models.CharField(_("agent version"), max_length=200, blank=True)
     temporary = models.BooleanField(_("temporary"), default=False)
 
     class Meta:
-        verbose_name = _("group of failures")
-        verbose_name_plural = _("groups of failures")
+        verbose_name = _("failure group")
+        verbose_name_plural = _("failure groups")
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(
@@ -95,8 +95,8 @@ class FingerprintHour(models.Model):
     count = models.BigIntegerField(_("count"), default=0)
 
     class Meta:
-        verbose_name = _("hour of a fingerprint")
-        verbose_name_plural = _("hours of fingerprints")
+        verbose_name = _("hourly error count")
+        verbose_name_plural = _("hourly error counts")
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(
@@ -119,8 +119,8 @@ class FingerprintVersion(models.Model):
     last_at = models.DateTimeField(_("last"))
 
     class Meta:
-        verbose_name = _("version with a fingerprint")
-        verbose_name_plural = _("versions with fingerprints")
+        verbose_name = _("affected agent version")
+        verbose_name_plural = _("affected agent versions")
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(
@@ -139,8 +139,8 @@ class Fingerprint(Counted):
 
     fingerprint = models.CharField(_("fingerprint"), max_length=64, primary_key=True)
     exception_type = models.CharField(_("exception type"), max_length=255)
-    place = models.CharField(_("place"), max_length=300, blank=True)
-    headline = models.CharField(_("text without values"), max_length=200, blank=True)
+    place = models.CharField(_("location"), max_length=300, blank=True)
+    headline = models.CharField(_("normalized text"), max_length=200, blank=True)
     recent_at = models.DateTimeField(_("last"))
     received_at = models.DateTimeField(_("first received"))
     merged_into: models.ForeignKey[Any, Any] = models.ForeignKey(
@@ -152,14 +152,14 @@ class Fingerprint(Counted):
     part_of: models.ForeignKey[Any, Any] = models.ForeignKey(
         "self", models.PROTECT, null=True, related_name="parts", verbose_name=_("split off from")
     )
-    part_setting = models.CharField(_("in the setting"), max_length=200, blank=True, default="")
+    part_setting = models.CharField(_("split-off setting"), max_length=200, blank=True, default="")
 
     class Meta:
-        verbose_name = _("fingerprint")
-        verbose_name_plural = _("fingerprints")
+        verbose_name = _("error group")
+        verbose_name_plural = _("error groups")
         ordering = ("-recent_at", "-fingerprint")
         default_permissions = ("view",)
-        permissions = [("can_merge_fingerprints", _("Can merge and split fingerprints"))]
+        permissions = [("can_merge_fingerprints", _("Can merge and split error groups"))]
         indexes = [
             models.Index(
                 fields=["-recent_at", "-fingerprint"],
@@ -179,8 +179,8 @@ class FoldMark(models.Model):
     folded_at = models.DateTimeField(_("counted up to"), null=True)
 
     class Meta:
-        verbose_name = _("mark of the counting")
-        verbose_name_plural = _("marks of the counting")
+        verbose_name = _("counting checkpoint")
+        verbose_name_plural = _("counting checkpoints")
         default_permissions = ()
 
     def __str__(self) -> str:

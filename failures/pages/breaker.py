@@ -179,7 +179,9 @@ LOOKS = {
 def _mark(step: Step, kinds: dict[str, int]) -> Mark:
     gap = ""
     if step.gap:
-        gap = ngettext("%(n)s handled well", "%(n)s handled well", step.gap) % {"n": number(step.gap)}
+        gap = ngettext("%(n)s processed successfully", "%(n)s processed successfully", step.gap) % {
+            "n": number(step.gap)
+        }
     failure = step.failure
     title, url = (
         visible_words(f"{failure.exception_type[:80]}: {verdict_text(step)}"),
@@ -190,16 +192,16 @@ def _mark(step: Step, kinds: dict[str, int]) -> Mark:
 
 def verdict_text(step: Step) -> str:
     if step.verdict is Verdict.COUNTED:
-        return _("counts: %(same)s of its type, %(any)s of any, in a row") % {
+        return _("counted: %(same)s consecutive of this type, %(any)s of any type") % {
             "same": number(step.counts.same),
             "any": number(step.counts.any),
         }
     words = {
-        Verdict.WIPED: _("counts no more: a message was handled well after it"),
-        Verdict.TEMPORARY: _("temporary: neither counts nor resets"),
-        Verdict.SAME_MESSAGE: _("the same message again: counted once"),
-        Verdict.NOT_THE_AGENT: _("does not count: the server's container died, not the agent's code"),
-        Verdict.NOTED: _("only noted: nothing failed here"),
+        Verdict.WIPED: _("reset: a later message was processed successfully"),
+        Verdict.TEMPORARY: _("temporary: not counted, does not reset the count"),
+        Verdict.SAME_MESSAGE: _("repeat of the same message: counted once"),
+        Verdict.NOT_THE_AGENT: _("not counted: the server's container crashed, not the agent's code"),
+        Verdict.NOTED: _("recorded only: no failure here"),
     }
     return words[step.verdict]
 
@@ -243,7 +245,7 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
         return None
     interruptions = trip.interruptions.select_related("server").order_by("received_at")[:MOST_INTERRUPTIONS]
     rows = [_evidence(each) for each in interruptions if each.effective]
-    return {"title": _("Evidence"), "template": "failures/evidence.html", "context": {"rows": rows}}
+    return {"title": _("Counted failures"), "template": "failures/evidence.html", "context": {"rows": rows}}
 
 
 def _evidence(interruption: Interruption) -> Evidence:

@@ -65,7 +65,7 @@ def difference_panel(request: HttpRequest, activation: Activation) -> Panel | No
         "compared": before.launched_with is not None and activation.launched_with is not None,
         "versions": _versions(old, new),
     }
-    title = _("Compared with the finished activation before")
+    title = _("Comparison with the previous finished activation")
     return {"title": title, "template": "failures/difference.html", "context": context}
 
 
@@ -90,7 +90,7 @@ def _rows(before: Activation, old: list[Alike], after: Activation, new: list[Ali
         Change.MORE: (_("more"), "warn"),
         Change.GONE: (_("gone"), "ok"),
         Change.FEWER: (_("fewer"), "ok"),
-        Change.SAME: (_("as before"), ""),
+        Change.SAME: (_("unchanged"), ""),
     }
     return [_row(one, kinds[one.fingerprint], known, words[one.change], before, after) for one in found]
 

@@ -90,7 +90,7 @@ def fingerprint_page(request: HttpRequest) -> HttpResponseBase:
         fold_all(now)  # it came a moment ago
         row = rows.first()
     if row is None:
-        raise Http404(_("Nobody has met that fingerprint."))
+        raise Http404(_("Unknown fingerprint."))
     return _page(request, row, now)
 
 
@@ -118,7 +118,7 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         "failures/fingerprint.html",
         title=row.exception_type[:80],
         section="fingerprints",
-        crumbs=[(_("Fingerprints"), link("fingerprints"))],
+        crumbs=[(_("Error groups"), link("fingerprints"))],
         row=row,
         count=sum(total.count for total in totals.values()),
         first_at=min(total.first_at for total in totals.values()),
@@ -200,10 +200,10 @@ def _change_row(change: FingerprintChange) -> ChangeRow:
     elif change.what == FingerprintAct.FIXED and detail.get("version"):
         fields = [(_label("fixed_in"), "", str(detail["version"]))]
     ways = {
-        "with": _("merged into it:"),
-        "into": _("merged it into"),
-        "off": _("split off from it:"),
-        "from": _("split it off from"),
+        "with": _("merged into this group:"),
+        "into": _("merged this group into"),
+        "off": _("split off from this group:"),
+        "from": _("split this group off from"),
     }
     word = ways.get(way) or FingerprintAct(change.what).label
     return ChangeRow(change, str(word), fields, other, fingerprint_url(other) if other else "")

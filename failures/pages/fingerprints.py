@@ -35,13 +35,13 @@ class FingerprintFilter(ListFilter):
     exception = TextFilter(
         gettext_lazy("Exception contains"), 255, field_name="exception_type", lookup_expr="icontains"
     )
-    place = TextFilter(gettext_lazy("Place contains"), 300, lookup_expr="icontains")
+    place = TextFilter(gettext_lazy("Location contains"), 300, lookup_expr="icontains")
     book = OneOfFilter(
-        gettext_lazy("What is known"),
+        gettext_lazy("Notes"),
         [
-            ("unknown", gettext_lazy("nobody wrote anything")),
-            ("known", gettext_lazy("in the book")),
-            ("returned", gettext_lazy("returned after its fix")),
+            ("unknown", gettext_lazy("no notes")),
+            ("known", gettext_lazy("has notes")),
+            ("returned", gettext_lazy("regressed")),
             ("new", gettext_lazy("new in the last 24 hours")),
         ],
         method="of_book",
@@ -89,7 +89,7 @@ def fingerprint_list(request: HttpRequest) -> HttpResponseBase:
     return list_page(
         request,
         "failures/fingerprints.html",
-        title=_("Fingerprints"),
+        title=_("Error groups"),
         section="fingerprints",
         filters=filters,
         listed=listed,
@@ -133,7 +133,7 @@ def _row(
 
 
 def spark_words(drawn: Spark) -> str:
-    return _("%(sum)s in all, at most %(most)s in one hour") % {
+    return _("%(sum)s total, at most %(most)s per hour") % {
         "sum": number(drawn.sum),
         "most": number(drawn.most),
     }

@@ -192,7 +192,7 @@ def failures_of_server(request: HttpRequest, server: Server) -> Panel | None:
         "url": protocols_url(server=server.name),
     }
     return {
-        "title": _("Failures here, by setting"),
+        "title": _("Failures by setting"),
         "template": "failures/on_server.html",
         "context": context,
     }

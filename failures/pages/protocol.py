@@ -118,7 +118,7 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "failures/protocol.html",
         title=protocol.exception_type[:80],
         section="protocols",
-        crumbs=[(_("Protocols"), link("protocols"))],
+        crumbs=[(_("Failures"), link("protocols"))],
         protocol=protocol,
         sections=sections(protocol.traceback[:SHOWN_TRACEBACK]),
         properties=sorted(

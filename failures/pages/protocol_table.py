@@ -49,7 +49,7 @@ class ProtocolTable(tables.Table):
     exception_type = tables.Column(verbose_name=gettext_lazy("Exception"), attrs={"td": {"class": "wraps"}})
     setting_key = tables.Column(verbose_name=gettext_lazy("Setting"))
     server_name = tables.Column(verbose_name=gettext_lazy("Server"))
-    place = tables.Column(verbose_name=gettext_lazy("Place"), attrs=LESS)
+    place = tables.Column(verbose_name=gettext_lazy("Location"), attrs=LESS)
     attempt = tables.Column(
         verbose_name=gettext_lazy("Attempt"),
         attrs={"td": {"class": "num least"}, "th": {"class": "num least"}},
@@ -98,7 +98,7 @@ def protocol_tags(protocol: FailureProtocol) -> SafeString:
 
 def _kind_of_failure(protocol: FailureProtocol) -> str:
     if protocol.by_hand:
-        return _("sent to the dead letters by a person")
+        return _("moved to DLQ manually")
     if protocol.outcome == Outcome.NOTED.value:
         return protocol.get_outcome_display()
     return _("temporary") if protocol.temporary else ""
@@ -110,7 +110,7 @@ def _marks(protocol: FailureProtocol) -> Iterator[str]:
     if protocol.disposition in (Disposition.EXCEPTION.value, Disposition.DISCARDED.value):
         yield protocol.get_disposition_display()
     if protocol.given_back:
-        yield _("was given back before")
+        yield _("replayed before")
     if not protocol.durable:
         yield _("non-persistent")
     if protocol.is_erased:
@@ -124,7 +124,7 @@ def _marks(protocol: FailureProtocol) -> Iterator[str]:
 def _clock(protocol: FailureProtocol) -> str:
     if is_ahead(protocol):
         return _("clock ahead")
-    return _("clock differs") if skew_of(protocol) is not None else ""
+    return _("clock skew") if skew_of(protocol) is not None else ""
 
 
 def case_link(protocol: FailureProtocol) -> SafeString:
@@ -158,42 +158,39 @@ def heading_of(cleaned: Mapping[str, Any], rows: Sequence[FailureProtocol]) -> H
     if fingerprint := cleaned.get("fingerprint"):
         return _of_fingerprint(fingerprint, rows)
     if key := cleaned.get("message_key"):
-        about = _("Each failure of one message, newest first.")
-        return Heading(visible_html(_("Protocols of the message %(key)s") % {"key": key}, limit=120), about)
+        about = _("All failures of one message, newest first.")
+        return Heading(visible_html(_("Failures of message %(key)s") % {"key": key}, limit=120), about)
     if activation := cleaned.get("activation"):
         there = Activation.objects.filter(pk=activation).exists()
-        title = _("Protocols of the activation %(id)s") % {"id": str(activation)[:8]}
-        about = _("What failed in one activation, on every server of it.")
-        return Heading(title, about, link("activation", activation) if there else "", _("The activation"))
+        title = _("Failures of activation %(id)s") % {"id": str(activation)[:8]}
+        about = _("Failures of one activation, on all its servers.")
+        return Heading(title, about, link("activation", activation) if there else "", _("Open activation"))
     server, setting = cleaned.get("server"), cleaned.get("setting")
     if server and not setting:
         there = Server.objects.filter(name=server).exists()
-        title = visible_html(_("Protocols of the server %(name)s") % {"name": server}, limit=120)
-        return Heading(
-            title, _("What failed on one server, across all settings."), *_to_server(server, there)
-        )
+        title = visible_html(_("Failures on server %(name)s") % {"name": server}, limit=120)
+        return Heading(title, _("Failures on one server, across all settings."), *_to_server(server, there))
     if setting:
         there = LaunchSetting.objects.filter(key=setting).exists()
-        title = visible_html(_("Protocols of the setting %(key)s") % {"key": setting}, limit=120)
-        about = _("What failed in one setting, in every activation of it.")
-        return Heading(title, about, link("setting", setting) if there else "", _("The setting"))
+        title = visible_html(_("Failures of setting %(key)s") % {"key": setting}, limit=120)
+        about = _("Failures of one setting, in all its activations.")
+        return Heading(title, about, link("setting", setting) if there else "", _("Open setting"))
     about = _(
-        "One record for each exception that a server caught, stored exactly once. A message that fails ten "
-        "times has "
-        "ten."
+        "One record per exception caught on a server, stored exactly once. A message that "
+        "fails ten times has ten records."
     )
-    return Heading(_("Protocols"), about)
+    return Heading(_("Failures"), about)
 
 
 def _to_server(name: str, there: bool) -> tuple[str, Text]:
-    return (link("server", name) if there else "", _("The server"))
+    return (link("server", name) if there else "", _("Open server"))
 
 
 def _of_fingerprint(fingerprint: str, rows: Sequence[FailureProtocol]) -> Heading:
-    about = _("The same kind of failure at the same place, across all settings and servers.")
+    about = _("Failures of one error group, across all settings and servers.")
     if not rows:
         return Heading(
-            visible_html(_("Protocols of the fingerprint %(name)s") % {"name": fingerprint}, limit=120), about
+            visible_html(_("Failures with fingerprint %(name)s") % {"name": fingerprint}, limit=120), about
         )
     kind = f"{rows[0].exception_type} · {rows[0].place}" if rows[0].place else rows[0].exception_type
     return Heading(visible_html(kind, limit=160), about)

@@ -56,7 +56,7 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
     return page(
         request,
         "failures/protocols.html",
-        title=_("Protocols"),
+        title=_("Failures"),
         section="protocols",
         heading=heading_of({} if problem else filters.form.cleaned_data, shown.rows),
         filters=filters,
@@ -133,7 +133,11 @@ def _files(query: QueryDict) -> list[tuple[str, str, Text]]:
     base = link("export_protocols")
     return [
         ("CSV", f"{base}?file=csv{more}", _("one row each, for a spreadsheet")),
-        ("JSON lines", f"{base}?file=jsonl{more}", _("one object each, with traceback and properties")),
+        (
+            "JSON lines",
+            f"{base}?file=jsonl{more}",
+            _("one object per failure, with traceback and properties"),
+        ),
     ]
 
 

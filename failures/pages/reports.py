@@ -46,7 +46,7 @@ def server_panel(request: HttpRequest, server: Server) -> Panel | None:
         "names": newest.unknown_names if newest is not None else [],
     }
     return {
-        "title": _("Reports that are missing or not as agreed"),
+        "title": _("Missing or invalid reports"),
         "template": "failures/reports.html",
         "context": context,
     }

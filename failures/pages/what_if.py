@@ -33,7 +33,7 @@ SHOWN = 20
 
 
 class WhatIfForm(forms.Form):
-    m = forms.IntegerField(min_value=1, max_value=10_000, label=gettext_lazy("Limit M"))
+    m = forms.IntegerField(min_value=1, max_value=10_000, label=gettext_lazy("Threshold (M)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def what_if_page(request: HttpRequest, key: str) -> HttpResponseBase:
     return page(
         request,
         "failures/what_if.html",
-        title=_("What if?"),
+        title=_("What-if check"),
         section="settings",
         crumbs=[(_("Settings"), link("settings")), (setting.key, link("setting", setting.key))],
         setting=setting,
@@ -82,7 +82,7 @@ def what_if_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         "form": WhatIfForm(initial={"m": setting.breaker_m}),
     }
     return {
-        "title": _("What if the limit were another?"),
+        "title": _("What-if: another threshold"),
         "template": "failures/what_if_form.html",
         "context": context,
     }
@@ -131,13 +131,13 @@ def _quorums(setting: LaunchSetting, since: datetime) -> dict[UUID, int]:
 
 def _sentence(m: int, answer: Answer) -> str:
     if not answer.failures:
-        return _("Nothing failed in the last 30 days: no limit would have switched it off.")
+        return _("No failures in the last 30 days: no threshold would have tripped the breaker.")
     if not answer.trips:
-        text = _("With M = %(m)s the last 30 days would not have switched it off once.")
+        text = _("With M = %(m)s, the breaker would not have tripped in the last 30 days.")
         return text % {"m": number(m)}
     text = ngettext(
-        "With M = %(m)s the last 30 days would have tripped %(n)s time, at",
-        "With M = %(m)s the last 30 days would have tripped %(n)s times, first at",
+        "With M = %(m)s, the breaker would have tripped %(n)s time in the last 30 days, at",
+        "With M = %(m)s, the breaker would have tripped %(n)s times in the last 30 days, first at",
         len(answer.trips),
     )
     return text % {"m": number(m), "n": number(len(answer.trips))}

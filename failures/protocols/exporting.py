@@ -44,7 +44,7 @@ UNTOLD = ("message_key", "text")
 def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
     """Raises Refused."""
     if problem := filters.problem:
-        text = _("That filter is not understood; nothing was chosen by it.")
+        text = _("Nothing was selected: the filter is invalid. Correct the filter and try again.")
         raise WronglyAsked("bad_filter", f"{text} {problem}")
     key = filters.form.cleaned_data.get("setting") or ""
     facts = {"file": form, "setting": key, "query": _redacted_query(filters)}
@@ -62,7 +62,9 @@ def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
 
 
 def _too_many() -> str:
-    return _("More than %(n)s protocols: narrow the filter, by a time for example.") % {"n": number(MOST)}
+    return _("Export refused: more than %(n)s failures match. Narrow the filter, for example by time.") % {
+        "n": number(MOST)
+    }
 
 
 def _redacted_query(filters: ProtocolFilter) -> str:

@@ -159,8 +159,8 @@ def _of_name(column: str, number: int | None) -> Way:
 
 TEMPORARY = [("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))]
 COUNTED_OR_NOT = [
-    ("true", gettext_lazy("only counted ones")),
-    ("false", gettext_lazy("only not counted ones")),
+    ("true", gettext_lazy("only counted")),
+    ("false", gettext_lazy("only not counted")),
 ]
 
 
@@ -185,11 +185,9 @@ class ProtocolFilter(SearchFilter):
     until = InstantFilter(label=gettext_lazy("Before"))
     temporary = OneOfFilter(pgettext_lazy("failures", "Temporary"), TEMPORARY)
     counted = OneOfFilter(gettext_lazy("Counted by the breaker"), COUNTED_OR_NOT)
-    outcome = OneOfFilter(
-        gettext_lazy("How it ended"), [(each.value, name) for each, name in OUTCOMES.items()]
-    )
+    outcome = OneOfFilter(gettext_lazy("Outcome"), [(each.value, name) for each, name in OUTCOMES.items()])
     disposition = OneOfFilter(
-        gettext_lazy("What became of the message"),
+        gettext_lazy("Message outcome"),
         [(each.value, name) for each, name in DISPOSITIONS.items()],
     )
     activation = IdFilter(label=gettext_lazy("Activation"))

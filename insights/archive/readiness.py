@@ -29,20 +29,18 @@ class Readiness:
         if self.off:
             return _why_off(settings.MA_PIPELINE)
         if self.missing:
-            return _("The pipeline cannot run here: %(names)s missing.") % {"names": ", ".join(self.missing)}
+            return _("The pipeline cannot run here. Missing: %(names)s.") % {"names": ", ".join(self.missing)}
         return ""
 
 
 def _why_off(code: str) -> str:
     if code == "off":
-        return _("The pipeline is switched off (MA_PIPELINE).")
+        return _("The pipeline is disabled (MA_PIPELINE).")
     if code == "little-memory":
-        return _("The pipeline is off: this machine has too little memory for it (docs/pipeline.md).")
+        return _("The pipeline is disabled: this machine has too little memory (docs/pipeline.md).")
     if code == "little-disk":
-        return _(
-            "The pipeline is off: the disk of the data folder has too little room for it (docs/pipeline.md)."
-        )
-    return _("The pipeline is switched off: no place is named for its archive (MA_ARCHIVE_URL).")
+        return _("The pipeline is disabled: the data disk has too little free space (docs/pipeline.md).")
+    return _("The pipeline is disabled: its archive location is not set (MA_ARCHIVE_URL).")
 
 
 def is_default() -> bool:

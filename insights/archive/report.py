@@ -128,8 +128,8 @@ class Damage:
     def says(self) -> str:
         names = ", ".join(self.shown) + (", …" if self.blocks > len(self.shown) else "")
         text = ngettext(
-            "%(n)s block of the archive is damaged: %(names)s",
-            "%(n)s blocks of the archive are damaged: %(names)s",
+            "%(n)s archive block is damaged: %(names)s",
+            "%(n)s archive blocks are damaged: %(names)s",
             self.blocks,
         )
         return text % {"n": number(self.blocks), "names": names}
@@ -137,11 +137,10 @@ class Damage:
     @property
     def todo(self) -> str:
         return _(
-            "What the database still has whole is read anew by the next run. Rows of the others are missing "
-            "in what is "
-            "found: put their files back from a backup, then ./ma manage archive verify and ./ma manage "
-            "pipeline run. "
-            "./ma manage archive status names the files; those that cannot be read lie in %(place)s."
+            "The next run re-reads every block that the database still has in full. Results lack "
+            "the rows of the other blocks. Restore their files from a backup, then run ./ma "
+            "manage archive verify and ./ma manage pipeline run. ./ma manage archive status lists "
+            "the files; unreadable files are in %(place)s."
         ) % {"place": f"{settings.MA_ARCHIVE_URL.rstrip('/')}/quarantine/"}
 
 

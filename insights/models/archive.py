@@ -29,14 +29,14 @@ class ArchiveBlock(models.Model):
     kind = models.CharField(_("kind"), max_length=20)
     number = models.PositiveIntegerField(_("number"))
     day = models.DateField(_("day"))
-    first = models.DateTimeField(_("received from"))
+    first = models.DateTimeField(_("received since"))
     last = models.DateTimeField(_("received before"))
     splits = models.JSONField(default=list, editable=False)
     state = models.CharField(
         _("state"), max_length=10, choices=BlockState.choices, default=BlockState.PLANNED
     )
-    late_of = models.PositiveIntegerField(_("adds to block"), null=True)
-    replaces = models.JSONField(_("takes the place of"), default=list)
+    late_of = models.PositiveIntegerField(_("extends block"), null=True)
+    replaces = models.JSONField(_("replaces"), default=list)
     compacts = models.BooleanField(default=False, editable=False)
     erases = models.BooleanField(default=False, editable=False)
     rows = models.BigIntegerField(_("rows"), null=True)
@@ -45,17 +45,17 @@ class ArchiveBlock(models.Model):
     planned_at = models.DateTimeField(_("planned"), default=timezone.now)
     written_at = models.DateTimeField(_("written"), null=True)
     verified_at = models.DateTimeField(_("verified"), null=True)
-    settled_at = models.DateTimeField(_("settled"), null=True)
+    settled_at = models.DateTimeField(_("finalized"), null=True)
     computed_in = models.ForeignKey(
-        PipelineRun, models.SET_NULL, null=True, related_name="blocks", verbose_name=_("computed in")
+        PipelineRun, models.SET_NULL, null=True, related_name="blocks", verbose_name=_("computed by run")
     )
     computed = models.BooleanField(_("computed"), default=False)
     # A person wants it compared with the database, and its files read, once more.
     check_asked = models.BooleanField(default=False, editable=False)
 
     class Meta:
-        verbose_name = _("block of the archive")
-        verbose_name_plural = _("blocks of the archive")
+        verbose_name = _("archive block")
+        verbose_name_plural = _("archive blocks")
         ordering = ("kind", "number")
         default_permissions = ("view",)
         constraints = [models.UniqueConstraint(fields=["kind", "number"], name="archive_block_once")]
@@ -77,8 +77,8 @@ class Recomputation(models.Model):
     asked_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        verbose_name = _("request to compute everything anew")
-        verbose_name_plural = _("requests to compute everything anew")
+        verbose_name = _("recomputation request")
+        verbose_name_plural = _("recomputation requests")
         default_permissions = ()
 
     def __str__(self) -> str:

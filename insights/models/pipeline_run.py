@@ -20,10 +20,10 @@ class PipelineState(models.TextChoices):
     WAITING = "waiting", pgettext_lazy("a run of the pipeline", "waiting")
     RUNNING = "running", pgettext_lazy("a run of the pipeline", "running")
     DONE = "done", pgettext_lazy("a run of the pipeline", "finished")
-    PARTIAL = "partial", pgettext_lazy("a run of the pipeline", "failed in part")
+    PARTIAL = "partial", pgettext_lazy("a run of the pipeline", "partly failed")
     FAILED = "failed", pgettext_lazy("a run of the pipeline", "failed")
     CANCELLED = "cancelled", pgettext_lazy("a run of the pipeline", "cancelled")
-    DEAD = "dead", pgettext_lazy("a run of the pipeline", "broken off")
+    DEAD = "dead", pgettext_lazy("a run of the pipeline", "aborted")
 
 
 OPEN_RUNS = (PipelineState.WAITING, PipelineState.RUNNING)
@@ -32,9 +32,9 @@ LOADED_RUNS = (PipelineState.DONE, PipelineState.PARTIAL)
 
 
 class PipelineTrigger(models.TextChoices):
-    NIGHTLY = "nightly", pgettext_lazy("why the pipeline runs", "every night")
-    PAGE = "page", pgettext_lazy("why the pipeline runs", "by hand")
-    TERMINAL = "terminal", pgettext_lazy("why the pipeline runs", "from a terminal")
+    NIGHTLY = "nightly", pgettext_lazy("why the pipeline runs", "nightly")
+    PAGE = "page", pgettext_lazy("why the pipeline runs", "manually")
+    TERMINAL = "terminal", pgettext_lazy("why the pipeline runs", "from the command line")
 
 
 class PipelineRun(Job):
@@ -53,12 +53,12 @@ class PipelineRun(Job):
     )
     open = models.BooleanField(null=True, default=True, editable=False)
     trigger = models.CharField(_("started"), max_length=10, choices=PipelineTrigger.choices)
-    asked_at = models.DateTimeField(_("asked for"), default=timezone.now)
+    asked_at = models.DateTimeField(_("requested"), default=timezone.now)
     asked_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
     )
     jobs = models.JSONField(_("jobs"), default=list)
-    since = models.DateTimeField(_("data since"), null=True)
+    since = models.DateTimeField(_("data from"), null=True)
     until = models.DateTimeField(_("data until"), null=True)
     master = models.CharField(_("Spark master"), max_length=300)
     spawned_at = models.DateTimeField(null=True, editable=False)
@@ -67,25 +67,25 @@ class PipelineRun(Job):
     host = models.CharField(_("host"), max_length=255, blank=True)
     pid = models.IntegerField(_("process id"), null=True)
     process_started = models.CharField(max_length=80, blank=True, editable=False)
-    heartbeat_at = models.DateTimeField(_("last sign of life"), null=True)
-    cancel_asked_at = models.DateTimeField(_("cancelling since"), null=True)
+    heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True)
+    cancel_asked_at = models.DateTimeField(_("cancellation requested"), null=True)
     cancel_asked_by = models.CharField(_("cancelled by"), max_length=150, blank=True)
     stages = models.JSONField(_("stages"), default=list)
     window_from = models.DateTimeField(_("failures from"), null=True)
     window_until = models.DateTimeField(_("data until"), null=True)
-    rows_loaded = models.BigIntegerField(_("rows of results"), default=0)
-    memory_peak_bytes = models.BigIntegerField(_("memory peak, bytes"), default=0)
+    rows_loaded = models.BigIntegerField(_("result rows"), default=0)
+    memory_peak_bytes = models.BigIntegerField(_("peak memory, bytes"), default=0)
     versions = models.JSONField(_("versions"), default=dict)
     folder = models.CharField(_("folder"), max_length=500, blank=True)
 
     class Meta:
-        verbose_name = _("run of the pipeline")
-        verbose_name_plural = _("runs of the pipeline")
+        verbose_name = _("pipeline run")
+        verbose_name_plural = _("pipeline runs")
         ordering = ("-asked_at", "-id")
         default_permissions = ("view",)
         permissions = [
             ("can_run_pipeline", _("Can run the pipeline")),
-            ("can_cancel_pipeline", _("Can cancel a run of the pipeline")),
+            ("can_cancel_pipeline", _("Can cancel a pipeline run")),
         ]
         constraints = [
             models.UniqueConstraint(

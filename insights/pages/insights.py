@@ -109,7 +109,7 @@ def _days_chart() -> SafeString | None:
         text = ngettext("%(day)s: %(n)s failure", "%(day)s: %(n)s failures", count)
         about = text % {"day": date_format(day, "DATE_FORMAT"), "n": number(count)}
         if never:
-            text = _("%(day)s, of which made up by the demo: %(n)s")
+            text = _("%(day)s, including demo failures: %(n)s")
             about = text % {"day": about, "n": number(never)}
         url = protocols_url(**in_day(day)) if count else ""
         bars.append(Bar(date_format(day, "j M"), count, about, url, never))
@@ -145,7 +145,9 @@ def _plan_chart() -> SafeString | None:
     bars = []
     for row in rows:
         text = ngettext(
-            "%(day)s: %(n)s row goes (%(size)s)", "%(day)s: %(n)s rows go (%(size)s)", row.rows_going
+            "%(day)s: %(n)s row to delete (%(size)s)",
+            "%(day)s: %(n)s rows to delete (%(size)s)",
+            row.rows_going,
         )
         about = text % {
             "day": date_format(row.day, "DATE_FORMAT"),
@@ -153,7 +155,7 @@ def _plan_chart() -> SafeString | None:
             "size": size(row.bytes_going),
         }
         bars.append(Bar(date_format(row.day, "j M"), row.rows_going, about, link("retention")))
-    return bar_chart(bars, _("What retention is going to delete"), calm=True)
+    return bar_chart(bars, _("Upcoming deletions"), calm=True)
 
 
 @require_safe

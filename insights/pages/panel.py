@@ -51,7 +51,7 @@ def in_day(day: Any) -> dict[str, str]:
 
 def setting_cell(key: str) -> SafeString:
     if key == HISTORY_KEY:
-        return format_html('{} <span class="tag">{}</span>', linked(key, link("setting", key)), _("made up"))
+        return format_html('{} <span class="tag">{}</span>', linked(key, link("setting", key)), _("demo"))
     return (
         linked(visible_html(key), link("setting", key))
         if key and _is_key(key)
@@ -95,12 +95,12 @@ def what_if_cell(key: str, m: int) -> SafeString:
 def bucket(word: str) -> str:
     """Returns the text of an age, or of a time since a fix."""
     words = {
-        "unknown": pgettext("a time since a fix", "no fix known"),
+        "unknown": pgettext("a time since a fix", "no known fix"),
         "under_1h": pgettext("an age", "less than 1 h"),
         "under_1d": pgettext("an age", "1 h to 1 day"),
         "under_7d": pgettext("an age", "1 to 7 days"),
         "under_30d": pgettext("an age", "7 to 30 days"),
-        "older": pgettext("an age", "older"),
+        "older": pgettext("an age", "over 30 days"),
     }
     return words.get(word, word)
 
@@ -110,10 +110,10 @@ def suggestion_reason(word: str) -> str:
     words = {
         "earlier_saves": pgettext("why a limit is suggested", "trips earlier and saves deliveries"),
         "later_avoids_false": pgettext(
-            "why a limit is suggested", "trips less often where it got well by itself"
+            "why a limit is suggested", "trips less often where failures recover on their own"
         ),
-        "as_it_is": pgettext("why a limit is suggested", "nothing is better than what is set"),
-        "too_little": pgettext("why a limit is suggested", "too little happened to say"),
+        "as_it_is": pgettext("why a limit is suggested", "the current threshold is the best"),
+        "too_little": pgettext("why a limit is suggested", "not enough data"),
     }
     return words.get(word, word)
 
@@ -148,7 +148,7 @@ def insight_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         "health": health[0] if health else None,
         "computed": done.get("breaker_suggestions") or done.get("activation_health"),
     }
-    return {"title": _("What history says"), "template": "insights/insight_panel.html", "context": context}
+    return {"title": _("Insights"), "template": "insights/insight_panel.html", "context": context}
 
 
 def _suggestion_row(suggestion: BreakerSuggestion, setting: LaunchSetting) -> SuggestionRow:
@@ -164,8 +164,8 @@ def _sentence(figures: Any) -> str:
         return ""
     trips, saved, false = (figures[name] for name in FIGURES)
     text = ngettext(
-        "it would have tripped %(n)s time, saved %(saved)s deliveries, %(false)s of the trips for nothing",
-        "it would have tripped %(n)s times, saved %(saved)s deliveries, %(false)s of the trips for nothing",
+        "would have tripped %(n)s time and saved %(saved)s deliveries (false trips: %(false)s)",
+        "would have tripped %(n)s times and saved %(saved)s deliveries (false trips: %(false)s)",
         trips,
     )
     return text % {"n": number(trips), "saved": number(saved), "false": number(false)}
@@ -176,7 +176,7 @@ def _chart(health: list[ActivationHealth]) -> Any:
     for row in health:
         value = row.failures_per_1000 or 0.0
         when = date_format(row.started_at, "DATETIME_FORMAT")
-        about = _("%(at)s: %(n)s of 1,000 failed") % {"at": when, "n": number(value, 1)}
+        about = _("%(at)s: %(n)s failures per 1,000 deliveries") % {"at": when, "n": number(value, 1)}
         part = value * (row.temporary_share or 0.0)
         bars.append(
             Bar(date_format(row.started_at, "j M"), value, about, link("activation", row.activation), part)

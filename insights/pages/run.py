@@ -47,12 +47,12 @@ def run_facts(request: HttpRequest, of: PipelineStatus) -> dict[str, Any]:
 def stage_words(run: PipelineRun) -> str:
     """The stage at hand, for people."""
     if run.cancel_asked_at:
-        return _("is being cancelled")
+        return _("cancelling")
     if run.state == PipelineState.WAITING:
-        return _("waits for a worker that begins it")
+        return _("queued")
     at_hand = next((stage for stage in run.stages if stage.get("state") == "running"), None)
     if at_hand is None:
-        return _("is being prepared") if not run.stages else ""
+        return _("preparing") if not run.stages else ""
     return stage_label(at_hand["stage"])
 
 
@@ -91,7 +91,7 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return page(
         request,
         "insights/run.html",
-        title=_("Run of the pipeline"),
+        title=_("Pipeline run"),
         section="insights",
         crumbs=[(_("Insights"), link("insights"))],
         run=run,
@@ -108,10 +108,10 @@ def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 def _stage_label(stage: dict[str, Any]) -> StateLabel:
     words = {
-        "waiting": StateLabel(_("to come"), "off", "wait"),
+        "waiting": StateLabel(_("pending"), "off", "wait"),
         "running": StateLabel(_("running"), "info", "play"),
         "done": StateLabel(_("done"), "ok", "ok"),
-        "skipped": StateLabel(_("nothing new"), "off", "ok"),
+        "skipped": StateLabel(_("no new data"), "off", "ok"),
         "failed": StateLabel(_("failed"), "bad", "bad"),
     }
     return words.get(str(stage.get("state")), words["failed"])

@@ -38,12 +38,12 @@ SHARES = ("temporary_share", "rate", "peers_rate", "low", "high")
 BYTES = ("bytes_going", "archive_bytes", "database_bytes")
 # Where the unit is told by each cell.
 HEADS = {
-    "duration_seconds": _("Lasted"),
-    "seconds_to_trip": _("First failure to trip"),
-    "seconds_to_repair": _("Trip to first success"),
+    "duration_seconds": _("Duration"),
+    "seconds_to_trip": _("Time to trip"),
+    "seconds_to_repair": _("Time to recovery"),
     "activation": _("Activation"),
     "setting_key": _("Setting"),
-    "bytes_going": _("Bytes that go"),
+    "bytes_going": _("Size to delete"),
     "archive_bytes": _("Archive"),
     "database_bytes": _("Database"),
 }
@@ -119,7 +119,7 @@ _SPECIAL: dict[str, Any] = {
 
 
 def _odd(odd: bool) -> Text:
-    return pgettext_lazy("a server", "odd") if odd else pgettext_lazy("a server", "usual")
+    return pgettext_lazy("a server", "outlier") if odd else pgettext_lazy("a server", "normal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,9 @@ class Spec:
         if "fingerprint" in names:
             found["fingerprint"] = TextFilter(_("Fingerprint"), 64)
         if "standing" in names:
-            found["standing"] = OneOfFilter(_("Standing"), DayStatus.choices)
+            found["standing"] = OneOfFilter(_("Status"), DayStatus.choices)
         if "odd" in names:
-            found["odd"] = django_filters.BooleanFilter(label=_("Only odd ones"))
+            found["odd"] = django_filters.BooleanFilter(label=_("Outliers only"))
         if self.instant:
             found["since"] = InstantFilter(field_name=self.instant, lookup_expr="gte", label=_("From"))
             found["until"] = InstantFilter(field_name=self.instant, lookup_expr="lt", label=_("Before"))
@@ -182,20 +182,20 @@ SPECS = {
     for spec in (
         Spec(
             "failure_trends", _("Failures by hour"),
-            _("Failures of each kind in each hour in which they occurred, by setting and server."),
+            _("Failures of each error group per hour, by setting and server."),
             ("hour", "setting_key", "server", "fingerprint", "count", "temporary", "messages"),
             ("-hour", "-count"), "hour", ("temporary", "messages"),
         ),
         Spec(
-            "failure_days", _("Kinds of failures by day"),
-            _("What was new on a day, what returned, what is gone; the most frequent first."),
+            "failure_days", _("Error groups by day"),
+            _("New, returned and gone error groups of each day, most frequent first."),
             ("day", "setting_key", "fingerprint", "count", "messages", "standing", "rank"),
             ("-day", "-count"), "", ("messages", "rank"),
         ),
         Spec(
-            "activation_health", _("Health of activations"),
-            _("How much of each ended activation failed, how soon its breaker tripped, and how "
-              "soon it worked again."),
+            "activation_health", _("Activation health"),
+            _("Failure rate of each ended activation, the time until its breaker tripped, and the "
+"time to recovery."),
             (
                 "started_at", "setting_key", "activation", "duration_seconds", "handled", "failures",
                 "failures_per_1000", "seconds_to_trip", "seconds_to_repair", "wasted_deliveries",
@@ -204,20 +204,20 @@ SPECS = {
             ("-started_at",), "started_at", ("duration_seconds", "seconds_to_repair", "temporary_share"),
         ),
         Spec(
-            "breaker_suggestions", _("Suggested limits"),
-            _("Which limit M would have served each setting best. Nothing is changed by it."),
+            "breaker_suggestions", _("Suggested thresholds"),
+            _("The best threshold M for each setting, based on its history. Settings are not "
+"changed automatically."),
             ("setting_key", "m_now", "m_suggested", "why"), ("setting_key",),
         ),
         Spec(
-            "breaker_backtest", _("Limits on history"),
-            _("What each limit M would have done: how often it had tripped, what it had saved, how "
-              "often for nothing."),
+            "breaker_backtest", _("Threshold back-test"),
+            _("Results of each threshold M on past data: trips, deliveries saved, and false trips."),
             ("setting_key", "mode", "m", "runs", "trips", "deliveries_saved", "false_trips", "first_trip_at"),
             ("setting_key", "mode", "m"), "", ("runs",),
         ),
         Spec(
-            "replay_success", _("Success of giving back"),
-            _("What became of letters that were given back, by their age and by the time since the fix."),
+            "replay_success", _("Replay success rate"),
+            _("Outcome of replayed messages, by message age and time since the fix."),
             (
                 "setting_key", "fingerprint", "age_bucket", "since_fix_bucket", "handled", "failed_again",
                 "dead_again",
@@ -225,22 +225,23 @@ SPECS = {
             ("setting_key", "fingerprint", "age_bucket"),
         ),
         Spec(
-            "odd_servers", _("Servers beside their peers"),
-            _("Servers on which a setting fails more or less often than on the others, beyond chance."),
+            "odd_servers", _("Server comparison"),
+            _("Servers where a setting fails significantly more or less often than on other "
+"servers."),
             ("setting_key", "server", "handled", "failures", "rate", "peers_rate", "low", "high", "odd"),
             ("-odd", "-rate"), "", ("low", "high"),
         ),
         Spec(
-            "poison_profile", _("Marks of poison messages"),
-            _("Properties and sizes that dead letters have more often than messages which failed "
-              "and recovered."),
+            "poison_profile", _("Poison-message indicators"),
+            _("Properties and sizes that are more common in dead letters than in messages that "
+"failed and recovered."),
             ("setting_key", "property", "value_bucket", "dead", "recovered", "support", "lift"),
             ("-lift", "-dead"),
         ),
         Spec(
-            "retention_plan", _("Plan of retention"),
-            _("What the rule of retention deletes in the next 30 days, and how large archive and "
-              "database get."),
+            "retention_plan", _("Retention plan"),
+            _("Data that retention deletes in the next 30 days, and the resulting size of the "
+"archive and the database."),
             ("day", "setting_key", "rows_going", "bytes_going", "archive_bytes", "database_bytes"),
             ("day", "setting_key"),
         ),

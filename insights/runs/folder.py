@@ -105,13 +105,13 @@ TABLES: Mapping[str, type[models.Model]] = {
     "retention_plan": RetentionPlan,
 }
 LABELS: Mapping[str, Promise] = {
-    "failure_trends": pgettext_lazy("a job of the pipeline", "trends of failures"),
-    "activation_health": pgettext_lazy("a job of the pipeline", "health of activations"),
-    "breaker_backtest": pgettext_lazy("a job of the pipeline", "limits of breakers"),
-    "replay_success": pgettext_lazy("a job of the pipeline", "success of giving back"),
-    "odd_servers": pgettext_lazy("a job of the pipeline", "odd servers"),
+    "failure_trends": pgettext_lazy("a job of the pipeline", "failure trends"),
+    "activation_health": pgettext_lazy("a job of the pipeline", "activation health"),
+    "breaker_backtest": pgettext_lazy("a job of the pipeline", "breaker thresholds"),
+    "replay_success": pgettext_lazy("a job of the pipeline", "replay success rate"),
+    "odd_servers": pgettext_lazy("a job of the pipeline", "server comparison"),
     "poison_profile": pgettext_lazy("a job of the pipeline", "poison messages"),
-    "retention_plan": pgettext_lazy("a job of the pipeline", "plan of retention"),
+    "retention_plan": pgettext_lazy("a job of the pipeline", "retention plan"),
 }
 
 

@@ -26,7 +26,7 @@ PIPELINE_RUNS = Resource(
     title=_("Insights"),
 )
 MAY_RUN = ModelPermission("insights.can_run_pipeline", _("Can run the pipeline"))
-MAY_CANCEL = ModelPermission("insights.can_cancel_pipeline", _("Can cancel a run of the pipeline"))
+MAY_CANCEL = ModelPermission("insights.can_cancel_pipeline", _("Can cancel a pipeline run"))
 
 
 class StartPipelineRun(Operation[PipelineRun]):
@@ -54,22 +54,24 @@ class StartPipelineRun(Operation[PipelineRun]):
                 recomputation.request_recomputation("somebody asked at a terminal")
             about = {"target": PIPELINE_RUNS.target(run)}
             act.record(about=about, **({"anew": True} if anew else {}))
-        done = _("Asked for: a worker begins it within seconds, and it goes on by itself.")
+        done = _("Pipeline run requested: a worker starts it within seconds.")
         return Done(done, run, to_list=True)
 
 
 class CancelPipelineRun(Operation[PipelineRun]):
     """It ends within seconds; nothing of what it found is kept. 409 where it is over."""
 
-    code, label, immediate = "pipeline_run.cancel", _("Cancel the run"), True
+    code, label, immediate = "pipeline_run.cancel", _("Cancel run"), True
     on, permission = PIPELINE_RUNS, MAY_CANCEL
 
     @transaction.atomic
     def run(self, run: PipelineRun, act: Act, **inputs: Any) -> Done:
         if not cancel(run, act.now, by=act.by.get_username() if act.by else "terminal"):
-            raise Refused("over", gettext("It is over already."), gettext("Nothing is to be done."))
+            raise Refused(
+                "over", gettext("Cannot cancel: the run has already ended."), gettext("No action is needed.")
+            )
         act.record()
-        return Done(_("It is being cancelled. What it found so far is not shown."), to_list=True)
+        return Done(_("The run is being cancelled. Results computed so far are not shown."), to_list=True)
 
 
 PIPELINE_OPERATIONS: tuple[type[Operation[PipelineRun]], ...] = (StartPipelineRun, CancelPipelineRun)

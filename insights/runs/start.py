@@ -50,13 +50,13 @@ def request_run(
     ready = readiness()
     if not ready.ready:
         raise Refused(
-            "off" if ready.off else "missing", ready.says, _("docs/pipeline.md says what it needs.")
+            "off" if ready.off else "missing", ready.says, _("See docs/pipeline.md for the requirements.")
         )
     if wrong := unknown(jobs):
-        text = _("There is no job of this name: %(names)s.") % {"names": ", ".join(wrong)}
+        text = _("Unknown pipeline job: %(names)s.") % {"names": ", ".join(wrong)}
         raise Refused("unknown_job", text)
     if since and until and since >= until:
-        raise Refused("empty_span", _("The span is empty: its begin must lie before its end."))
+        raise Refused("empty_span", _("The data range is empty: the start must be before the end."))
     try:
         with transaction.atomic():
             return PipelineRun.objects.create(
@@ -65,8 +65,8 @@ def request_run(
                 master=master or settings.MA_PIPELINE_MASTER,
             )  # fmt: skip
     except IntegrityError as error:
-        text = _("Another run goes on; there is one at a time.")
-        raise Refused("open", text, _("Wait for its end, or cancel it.")) from error
+        text = _("Another pipeline run is in progress; only one can run at a time.")
+        raise Refused("open", text, _("Wait until it ends, or cancel it.")) from error
 
 
 def cancel(run: PipelineRun, now: datetime, *, by: str) -> bool:

@@ -73,13 +73,13 @@ def _tripped(request: HttpRequest, trip: BreakerTrip, now: datetime) -> Need:
         "time": coarse(now - setting.state_since),
         "cause": cause_of_trip(trip, list(trip.interruptions.all())),
     }
-    why = _("off for %(time)s by its breaker: %(cause)s") % facts
-    acts: list[tuple[Text, str]] = [(_("Why"), why_url)]
+    why = _("disabled by the breaker %(time)s ago: %(cause)s") % facts
+    acts: list[tuple[Text, str]] = [(_("Reason"), why_url)]
     if trip.group:
-        why += " · " + _("its group %(group)s with it") % {"group": trip.group.name}
-        acts.append((_("To the group"), link("group", trip.group.name)))
+        why += " · " + _("group %(group)s is disabled too") % {"group": trip.group.name}
+        acts.append((_("Open group"), link("group", trip.group.name)))
     elif may(request.user, "enable", setting):
-        acts.append((_("Switch on…"), link("setting_enable", setting.key)))
+        acts.append((_("Enable…"), link("setting_enable", setting.key)))
     return Need("bad", "off", setting.key, why, link("setting", setting.key), acts)
 
 
@@ -96,12 +96,12 @@ def of_groups(request: HttpRequest, now: datetime) -> list[Need]:
 
 def _failed(failed: GroupActivation, now: datetime) -> Need:
     url = link("group", failed.group.name)
-    why = _("its last pass failed %(time)s ago") % {
+    why = _("the last group run failed %(time)s ago") % {
         "time": coarse(now - (failed.ended_at or failed.started_at))
     }
     if failed.reason:
         why += f": {failed.reason}"
-    return Need("warn", "warn", failed.group.name, why, url, [(_("Look"), url)])
+    return Need("warn", "warn", failed.group.name, why, url, [(_("Open"), url)])
 
 
 WORST_FIRST = ("bad", "warn", "info", "off")
@@ -135,7 +135,7 @@ def _of_parts(parts: list[Part]) -> list[Need]:
             str(part.name),
             part.says,
             url,
-            [(_("What to do"), url)],
+            [(_("Recommended action"), url)],
         )
         for part in parts
         if part.state != "ok"
@@ -149,20 +149,20 @@ def _of_settings(request: HttpRequest, rows: list[SettingRow], now: datetime) ->
 def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | None:
     setting = row.setting
     if setting.provision_state == ProvisionState.FAILED:
-        why = _("could not be made on the broker: %(problem)s") % {"problem": setting.provision_problem}
-        return Need("bad", "warn", setting.key, why, row.url, [(_("Look"), row.url)])
+        why = _("not created on the broker: %(problem)s") % {"problem": setting.provision_problem}
+        return Need("bad", "warn", setting.key, why, row.url, [(_("Open"), row.url)])
     if not setting.enabled and (row.facts.tripped or row.facts.with_group):
         return None  # told by the trip
     waiting = (row.figures.waiting or 0) + (row.figures.delayed or 0)
     if not setting.enabled and waiting:
         return _off(request, row, waiting, now)
     if setting.enabled and (given_up := _interrupted_alone(row, now)):
-        why = _("given up on %(servers)s, and no other server runs it") % {"servers": ", ".join(given_up)}
-        return Need("bad", "bad", setting.key, why, row.url, [(_("Look"), row.url)])
+        why = _("interrupted on %(servers)s; no other server runs it") % {"servers": ", ".join(given_up)}
+        return Need("bad", "bad", setting.key, why, row.url, [(_("Open"), row.url)])
     if setting.enabled and row.state.tone in ("bad", "warn"):
         problems = [found for run in row.runs if run.wanted and (found := run_problem(run))]
         why = f"{row.state.word}: {problems[0]}" if problems else str(row.state.word)
-        return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Look"), row.url)])
+        return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Open"), row.url)])
     return None
 
 
@@ -178,13 +178,17 @@ def _interrupted_alone(row: SettingRow, now: datetime) -> list[str]:
 
 def _off(request: HttpRequest, row: SettingRow, waiting: int, now: datetime) -> Need:
     setting = row.setting
-    text = ngettext("off for %(time)s, %(n)s message waits", "off for %(time)s, %(n)s messages wait", waiting)
+    text = ngettext(
+        "disabled for %(time)s, %(n)s message waiting",
+        "disabled for %(time)s, %(n)s messages waiting",
+        waiting,
+    )
     why = text % {"time": coarse(now - setting.state_since), "n": number(waiting)}
     if setting.disabled_reason:
         why += f" · {setting.disabled_reason}"
-    acts = [(_("Look"), row.url)]
+    acts = [(_("Open"), row.url)]
     if not row.facts.member and may(request.user, "enable", setting):
-        acts.append((_("Switch on…"), link("setting_enable", setting.key)))
+        acts.append((_("Enable…"), link("setting_enable", setting.key)))
     return Need("warn", "off", setting.key, why, row.url, acts)
 
 
@@ -192,11 +196,11 @@ def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
     found = []
     for row in rows:
         server, url = row.server, link("server", row.server.name)
-        look = [(_("Look"), url)]
+        look = [(_("Open"), url)]
         if not row.expected and server.state(now) is not ServerState.ALIVE:
             continue
         if server.last_seen_at is None:
-            why = _("was never heard: start a KMA with its token, or delete the server")
+            why = _("no heartbeat yet: start a KMA with its token, or delete the server")
             found.append(Need("warn", "new", server.name, why, url, look))
         elif row.note:
             found.append(Need("bad", "silent", server.name, row.note.says, url, look))
@@ -204,12 +208,19 @@ def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
             found.append(_on_other_duty(server, url, now))
         elif server.spool_full:
             found.append(
-                Need("bad", "warn", server.name, _("its spool is full: it takes no more messages"), url, look)
+                Need(
+                    "bad",
+                    "warn",
+                    server.name,
+                    _("spool is full: the server takes no more messages"),
+                    url,
+                    look,
+                )
             )
         elif server.problems:
             found.append(Need("warn", "warn", server.name, str(server.problems[0]), url, look))
         elif row.skewed:
-            why = _("its clock differs from ours by %(time)s") % {
+            why = _("clock differs from the site clock by %(time)s") % {
                 "time": duration(abs(round(server.clock_skew_seconds, 1)))
             }
             found.append(Need("warn", "wait", server.name, why, url, look))
@@ -226,7 +237,7 @@ def _on_other_duty(server: Server, url: str, now: datetime) -> Need:
         why += f" · {server.duty_reason}"
     if server.duty_until:
         why += " · " + _("back %(when)s") % {"when": ago(server.duty_until, now)}
-    return Need("info", "pause", server.name, why, url, [(_("Look"), url)])
+    return Need("info", "pause", server.name, why, url, [(_("Open"), url)])
 
 
 def _of_dead(request: HttpRequest, rows: list[QueueRow], now: datetime) -> list[Need]:
@@ -235,14 +246,14 @@ def _of_dead(request: HttpRequest, rows: list[QueueRow], now: datetime) -> list[
 
 def _dead(request: HttpRequest, row: QueueRow, now: datetime) -> Need:
     if row.exact is None:
-        why = _("dead letters by our index: %(n)s") % {"n": row.indexed}
+        why = _("dead letters from the index: %(n)s") % {"n": row.indexed}
     else:
         why = ngettext("%(n)s dead letter", "%(n)s dead letters", row.exact) % {"n": number(row.exact)}
     if row.since:
         why += " · " + _("oldest %(time)s") % {"time": coarse(now - row.since)}
     if row.top:
         why += f" · {row.top_share} % {row.top}"
-    acts = [(_("Look"), row.url)]
+    acts = [(_("Open"), row.url)]
     if row.setting and request.user.has_perm(GIVE_BACK_EVERYWHERE):
-        acts.append((_("Give back…"), f"{link('give_back', row.key)}?all=1"))
+        acts.append((_("Replay…"), f"{link('give_back', row.key)}?all=1"))
     return Need("warn", "letter", row.key if row.setting else row.queue, why, row.url, acts)

@@ -91,7 +91,7 @@ def quick_parts(now: datetime) -> list[Part]:
     parts = [_process(name, now) for name in PROCESSES]
     away = broker_away_since()
     if away:
-        says = _("does not answer for %(time)s; figures are old") % {"time": coarse(now - away)}
+        says = _("no response for %(time)s; figures are out of date") % {"time": coarse(now - away)}
         parts.append(Part(_("Broker"), DOWN, says, since=away))
     return parts
 
@@ -103,7 +103,7 @@ def _timed(check: Callable[[], object]) -> float:
 
 
 def _milliseconds(seconds: float) -> str:
-    return _("answers in %(n)s ms") % {"n": number(seconds * 1000, 2)}
+    return _("responds in %(n)s ms") % {"n": number(seconds * 1000, 2)}
 
 
 def _database() -> Part:
@@ -120,10 +120,10 @@ def _redis() -> Part:
     try:
         seconds = _timed(lambda: ping(settings.MA_REDIS_URL))
     except OSError as error:
-        says = _("does not answer: %(problem)s") % {"problem": error}
+        says = _("no response: %(problem)s") % {"problem": error}
         todo = _(
-            "Workers stand still, and servers hear of changes only when they ask (every 2 s). "
-            "Start it: ./ma status, ./ma logs redis."
+            "Workers are stalled, and servers learn of changes only by polling (every 2 s). Start "
+            "Redis: ./ma status, ./ma logs redis."
         )
         return Part("Redis", DOWN, says, todo)
     return Part("Redis", OK, _milliseconds(seconds))
@@ -143,13 +143,13 @@ def _broker() -> Part:
     except BrokerError as error:
         if isinstance(error, BrokerUnavailable):
             note_away(timezone.now())
-        says = _("does not answer: %(problem)s") % {"problem": error}
+        says = _("no response: %(problem)s") % {"problem": error}
         todo = _(
-            "Nothing is lost: messages are on its disk. Start it: ./ma status, ./ma logs artemis. "
-            "Pages show figures of before, greyed."
+            "No messages are lost: they are on the broker's disk. Start the broker: ./ma status, "
+            "./ma logs artemis. Pages show the last known figures in grey."
         )
         return Part(name, DOWN, says, todo, broker_away_since())
-    says = _("Artemis %(version)s · memory for messages %(memory)s %% full · disk %(disk)s %% full") % {
+    says = _("Artemis %(version)s · message memory %(memory)s %% used · disk %(disk)s %% used") % {
         "version": version,
         "memory": memory,
         "disk": disk,
@@ -160,8 +160,8 @@ def _broker() -> Part:
             DEGRADED,
             says,
             _(
-                "Make room: give back or remove old dead letters, or enlarge the disk; "
-                "producers are held when it is full."
+                "Free up space: replay or discard old dead letters, or enlarge the disk. The broker "
+                "blocks producers when the disk is full."
             ),
         )
     return Part(name, OK, says)
@@ -171,32 +171,32 @@ PROCESSES = ("beat", "feed")
 
 
 def _process(name: str, now: datetime) -> Part:
-    labels = {"beat": _("Clock (beat)"), "feed": _("Feed of dead letters")}
+    labels = {"beat": _("Scheduler (beat)"), "feed": _("Dead-letter indexer")}
     todos = {
         "beat": _(
-            "Lost servers are not replaced until it runs. Start it: ./ma status, ./ma logs beat, ./ma logs "
-            "worker."
+            "Lost servers are not replaced until the scheduler runs. Start it: ./ma status, ./ma "
+            "logs beat, ./ma logs worker."
         ),
         "feed": _(
-            "Dead letters are safe on the broker, but our lists do not show new ones. "
-            "Start it: ./ma status, ./ma logs feed."
+            "Messages are safe on the broker, but new ones do not appear in the lists. Start the "
+            "indexer: ./ma status, ./ma logs feed."
         ),
     }
     at = last_heartbeat(name)
     if at is None:
-        return Part(labels[name], DOWN, _("has never given a sign of life"), todos[name])
+        return Part(labels[name], DOWN, _("no heartbeat yet"), todos[name])
     if now - at > LATE:
-        says = _("last sign of life %(time)s ago") % {"time": coarse(now - at)}
+        says = _("last heartbeat %(time)s ago") % {"time": coarse(now - at)}
         return Part(labels[name], DOWN, says, todos[name], at)
-    return Part(labels[name], OK, _("gives signs of life"), since=at)
+    return Part(labels[name], OK, _("heartbeat OK"), since=at)
 
 
 def _feed_lag() -> Part:
     waiting = message_count(dead_letter_queue(FEED))
-    name = _("Index of dead letters")
+    name = _("Dead-letter index")
     if waiting is None:
-        return Part(name, DEGRADED, _("the broker does not tell how far it is"))
-    says = ngettext("%(n)s letter not indexed yet", "%(n)s letters not indexed yet", waiting) % {
+        return Part(name, DEGRADED, _("indexing lag unknown: broker count unavailable"))
+    says = ngettext("%(n)s message not indexed yet", "%(n)s messages not indexed yet", waiting) % {
         "n": number(waiting)
     }
     if waiting > FEED_BEHIND:
@@ -204,7 +204,7 @@ def _feed_lag() -> Part:
             name,
             DEGRADED,
             says,
-            _("It catches up by itself while the feed runs; counts of the broker are exact meanwhile."),
+            _("The index catches up automatically while the indexer runs. Broker counts stay exact."),
         )
     return Part(name, OK, says)
 
@@ -212,13 +212,19 @@ def _feed_lag() -> Part:
 def _unknown() -> Part:
     waiting = message_count(dead_letter_queue(UNKNOWN))
     url = link("dead_letters_of", UNKNOWN)
-    name = _("Dead letters of nobody")
+    name = _("Unassigned dead letters")
     if waiting is None:
-        return Part(name, DEGRADED, _("the broker does not tell"), url=url)
-    says = ngettext("%(n)s letter in %(queue)s", "%(n)s letters in %(queue)s", waiting)
+        return Part(name, DEGRADED, _("broker count unavailable"), url=url)
+    says = ngettext("%(n)s message in %(queue)s", "%(n)s messages in %(queue)s", waiting)
     says = says % {"n": number(waiting), "queue": dead_letter_queue(UNKNOWN)}
     if waiting:
-        return Part(name, DEGRADED, says, _("Look whose they are; no setting owns their queue."), url=url)
+        return Part(
+            name,
+            DEGRADED,
+            says,
+            _("Find out where the messages belong: their queue is not assigned to any setting."),
+            url=url,
+        )
     return Part(name, OK, says, url=url)
 
 
@@ -228,12 +234,13 @@ def _unreadable() -> list[Part]:
     if not waiting:
         return []
     says = ngettext(
-        "%(n)s message in %(queue)s that the broker could not turn into AMQP",
-        "%(n)s messages in %(queue)s that the broker could not turn into AMQP",
+        "%(n)s message in %(queue)s that the broker could not convert to AMQP",
+        "%(n)s messages in %(queue)s that the broker could not convert to AMQP",
         waiting,
     )
     todo = _(
-        "No agent got them and no letter shows them. Look with a JMS (Core) client; then tell their producer."
+        "No agent receives these messages, and the console does not show them. Read them with "
+        "a JMS (Core) client, then notify their producer."
     )
     return [
         Part(_("Unreadable messages"), DEGRADED, says % {"n": number(waiting), "queue": UNREADABLE}, todo)
@@ -253,11 +260,9 @@ def _undelivered() -> list[Part]:
     ) % {"n": number(number_of)}
     wrong = [f"{queue} −{number(too_low)}" for queue, _messages, too_low in found if too_low]
     if wrong:
-        told = _("the broker counts too few in: %(queues)s") % {"queues": ", ".join(wrong[:10])}
+        told = _("broker counts are too low: %(queues)s") % {"queues": ", ".join(wrong[:10])}
         says = f"{says}; {told}"
-    todo = _(
-        "Each is one dead letter: edit and replay it. The broker's counts are right again after its restart."
-    )
+    todo = _("Each of them is in the DLQ: edit and replay it. A broker restart corrects the counts.")
     return [Part(_("Undeliverable messages"), DEGRADED, says, todo, url=link("dead_letters"))]
 
 
@@ -267,11 +272,15 @@ def _provisioning() -> Part:
     )
     name = _("Settings on the broker")
     if failed:
-        says = _("could not be made: %(keys)s") % {"keys": ", ".join(failed[:10])}
+        says = _("not created: %(keys)s") % {"keys": ", ".join(failed[:10])}
         return Part(
-            name, DEGRADED, says, _("Each setting's page says why."), url=link("settings") + "?state=problem"
+            name,
+            DEGRADED,
+            says,
+            _("The page of each setting shows the reason."),
+            url=link("settings") + "?state=problem",
         )
-    return Part(name, OK, _("as wanted"), url=link("settings"))
+    return Part(name, OK, _("in sync"), url=link("settings"))
 
 
 def _changed_addresses(now: datetime) -> list[Part]:
@@ -281,9 +290,9 @@ def _changed_addresses(now: datetime) -> list[Part]:
         return []
     says = _("not in sync: %(addresses)s") % {"addresses": ", ".join(row.address for row in rows[:10])}
     todo = _(
-        "Somebody changed address settings on the broker. Open the destination to write the wanted values or "
-        "to "
-        "adopt the found ones; for an address of the MA itself: ./ma manage provision."
+        "Someone changed address settings on the broker. Open the destination: restore the "
+        "desired values or adopt the current ones. For an address of the MA itself: ./ma "
+        "manage provision."
     )
     url = link("agents_destination_changelist")
     return [Part(_("Address settings on the broker"), DEGRADED, says, todo, rows[0].differs_since, url)]
@@ -296,20 +305,20 @@ def _records(now: datetime) -> list[Part]:
     )
     newest = list(refused.values_list("server__name", flat=True)[: MOST_REFUSED + 1])
     if not newest:
-        return [Part(_("Records of servers"), OK, _refused(0))]
+        return [Part(_("Server records"), OK, _refused(0))]
     more = "+" if len(newest) > MOST_REFUSED else ""
     todo = _(
-        "Open the server's page: it shows the latest with the reason of each. Usually MA and KMA differ in "
-        "version."
+        "Open the server page: it lists the latest refused records and their reasons. Usually "
+        "the MA and KMA versions differ."
     )
     of_servers = Counter(newest[:MOST_REFUSED]).most_common()
     parts = []
     for name, count in of_servers[:REFUSED_SERVERS]:
-        of_server = _("Records of %(server)s") % {"server": name}
+        of_server = _("Records of server %(server)s") % {"server": name}
         parts.append(Part(of_server, DEGRADED, _refused(count, more), todo, url=link("server", name)))
     if left := of_servers[REFUSED_SERVERS:]:
         says = _refused(sum(count for _name, count in left), more)
-        todo = _("Look at the servers' pages: each shows its own.")
+        todo = _("Open the server pages: each lists its refused records.")
         parts.append(Part(_("Records of other servers"), DEGRADED, says, todo, url=link("servers")))
     return parts
 
@@ -325,12 +334,15 @@ def _retention(now: datetime) -> Part:
     last = RetentionRun.objects.order_by("-id").first()
     if last is None:
         return Part(name, OK, _("has not run yet"), url=url)
-    todo = _("Nothing is lost, but the database grows. Its page says why; ./ma logs worker has the rest.")
+    todo = _(
+        "No data is lost, but the database grows. The retention page shows the reason; "
+        "details: ./ma logs worker."
+    )
     if last.problem:
-        return Part(name, DEGRADED, _("a part of its last run failed"), todo, last.started_at, url)
+        return Part(name, DEGRADED, _("part of the last run failed"), todo, last.started_at, url)
     if now - last.started_at > RETENTION_LATE and last.state != RetentionState.RUNNING:
-        return Part(name, DEGRADED, _("has not begun for long"), todo, last.started_at, url)
-    return Part(name, OK, _("works by its rule"), since=last.started_at, url=url)
+        return Part(name, DEGRADED, _("no recent run"), todo, last.started_at, url)
+    return Part(name, OK, _("on schedule"), since=last.started_at, url=url)
 
 
 def _alerts(now: datetime) -> Part:
@@ -338,9 +350,9 @@ def _alerts(now: datetime) -> Part:
     late = late_kinds(now)
     name, url = _("Alerts"), link("alerts")
     if late:
-        says = _("not looked at: %(names)s") % {"names": ", ".join(late)}
-        return Part(name, DEGRADED, says, _("The log of the worker says why: ./ma logs worker."), url=url)
-    return Part(name, OK, _("looked at"), url=url)
+        says = _("not evaluated: %(names)s") % {"names": ", ".join(late)}
+        return Part(name, DEGRADED, says, _("The worker log shows the reason: ./ma logs worker."), url=url)
+    return Part(name, OK, _("active"), url=url)
 
 
 def _servers(now: datetime) -> list[Part]:
@@ -356,12 +368,16 @@ def _server(server: Server, expected: bool, note: ServerNote | None, now: dateti
     if note:
         return Part(server.name, DOWN, note.says, note.what_to_do, server.last_seen_at, url)
     if state is ServerState.ALIVE:
-        records = ngettext("%(n)s record in its spool", "%(n)s records in its spool", server.spool_rows)
+        records = ngettext("%(n)s record in the spool", "%(n)s records in the spool", server.spool_rows)
         says = records % {"n": number(server.spool_rows)}
-        todo = _("It takes no more messages until the MA has taken its records.") if server.spool_full else ""
+        todo = (
+            _("The server takes no more messages until the MA accepts its records.")
+            if server.spool_full
+            else ""
+        )
         return Part(server.name, DEGRADED if server.spool_full else OK, says, todo, server.last_seen_at, url)
     if not expected:
-        todo = _("It is in no pool and has no valid token. Delete it if it is gone for good.")
+        todo = _("The server is in no pool and has no valid token. Delete it if it is no longer needed.")
         return Part(server.name, UNUSED, state.label, todo, server.last_seen_at, url)
-    todo = _("Start a KMA with its token, or delete the server.")
+    todo = _("Start a KMA with the token of this server, or delete the server.")
     return Part(server.name, DEGRADED, state.label, todo, url=url)

@@ -102,9 +102,9 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
     chosen = chosen if chosen in GROUPS else ""
     every = setting_rows(timezone.now(), request.user)
     labels = {
-        "on": _("on and well"),
-        "off": pgettext("of several settings", "off"),
-        "problem": _("with a problem"),
+        "on": _("healthy"),
+        "off": pgettext("of several settings", "disabled"),
+        "problem": _("failing"),
     }
     tabs = [(group, labels[group], _count(every, group), group == chosen) for group in GROUPS]
     wanted = [row for row in every if not chosen or row.is_in(chosen)]

@@ -54,17 +54,20 @@ def archive_parts() -> list[Part]:
 def pipeline_part(now: datetime) -> Part:
     name, url, found = _("Data pipeline"), link("insights"), standing(now)
     if found.off:
-        return Part(name, UNUSED, _("switched off"), url=url)
+        return Part(name, UNUSED, _("disabled"), url=url)
     todo = _(
-        "Its page says why. Nothing is lost: what is not archived yet is kept, and the next run does it all."
+        "The pipeline page shows the reason. Nothing is lost: data not yet archived is kept, "
+        "and the next run processes it."
     )
     since = found.loaded.ended_at if found.loaded else None
     if found.says:
         return Part(name, DEGRADED, found.says, todo, since, url)
     if found.failed:
-        return Part(name, DEGRADED, _("its last run failed, or a part of it"), todo, since, url)
+        return Part(name, DEGRADED, _("the last run failed in whole or in part"), todo, since, url)
     if found.old:
-        return Part(name, DEGRADED, _("what it found is old"), todo, since, url)
+        return Part(name, DEGRADED, _("results are out of date"), todo, since, url)
     if found.open:
-        return Part(name, OK, _("runs"), since=since, url=url)
-    return Part(name, OK, _("ran") if found.loaded else _("has not run yet"), since=since, url=url)
+        return Part(name, OK, _("running"), since=since, url=url)
+    return Part(
+        name, OK, _("last run succeeded") if found.loaded else _("has not run yet"), since=since, url=url
+    )

@@ -50,7 +50,7 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
                 "Content-Length",
                 "Send it whole, not in chunks.",
             ),
-            _("What was sent does not say how long it is"),
+            _("Request length is missing"),
         )
     try:
         length = int(request.META.get("CONTENT_LENGTH") or 0)
@@ -64,7 +64,7 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
         body(
             "too_large", f"The body is larger than {limit} bytes.", "body", "Send less at once.", limit=limit
         ),
-        _("What was sent is too large"),
+        _("Request is too large"),
     )
 
 
@@ -74,10 +74,10 @@ def _answer(request: HttpRequest, code: int, problem: dict[str, object], title: 
         return JsonResponse(problem, status=code)
     limit = problem.get("limit")
     if not isinstance(limit, int):
-        return plain_page(title, [_("Nothing was done.")], status=code)
+        return plain_page(title, [_("Nothing was changed.")], status=code)
     lines = [
-        _("This page takes at most %(size)s.") % {"size": size(limit)},
-        _("Nothing was done. Go back, and send less at once."),
+        _("This page accepts at most %(size)s.") % {"size": size(limit)},
+        _("Nothing was changed. Go back and send less data at once."),
     ]
     return plain_page(title, lines, status=code)
 

@@ -49,7 +49,7 @@ def database_away(request: HttpRequest) -> HttpResponse:
         answer: HttpResponse = JsonResponse(detail, status=503)
     else:
         answer = plain_page(
-            _("The database does not answer"), _lines(request), status=503, again_in=_seconds(request)
+            _("Database unavailable"), _lines(request), status=503, again_in=_seconds(request)
         )
     answer.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return answer
@@ -63,16 +63,19 @@ def _seconds(request: HttpRequest) -> int:
 def _lines(request: HttpRequest) -> list[str]:
     seconds = _seconds(request)
     again = ngettext(
-        "This page tries again by itself every %(n)s second.",
-        "This page tries again by itself every %(n)s seconds.",
+        "This page reloads automatically every %(n)s second.",
+        "This page reloads automatically every %(n)s seconds.",
         seconds,
     ) % {"n": seconds}
     return [
-        _("Messages and records are safe: the broker and the servers keep them until it is back."),
+        _("Messages and records are safe: the broker and the servers keep them until the database is back."),
         again
         if seconds
-        else _("What you sent was not done, or only in part. Go back, look, and send it again."),
-        _("Who runs the site: ./ma status, ./ma logs web."),
+        else _(
+            "Your request failed or was only partly carried out. Go back, check the result, and "
+            "send it again."
+        ),
+        _("For site administrators: ./ma status, ./ma logs web."),
     ]
 
 

@@ -46,10 +46,10 @@ def _too_early(refused: TooManyFailures) -> HttpResponseBase:
     seconds = math.ceil(refused.wait.total_seconds())
     lines = [
         _("Try again in %(time)s.") % {"time": duration(seconds)},
-        _("Attempts are counted by account and by address; nothing is locked for good."),
+        _("Attempts are counted per account and per address; nothing is locked permanently."),
     ]
-    form = (reverse("admin:login"), _("Back to signing in"))
-    answer = plain_page(_("Too many attempts to sign in"), lines, status=429, onwards=form)
+    form = (reverse("admin:login"), _("Back to sign-in"))
+    answer = plain_page(_("Too many sign-in attempts"), lines, status=429, onwards=form)
     answer.headers["Retry-After"] = str(seconds)
     return answer
 

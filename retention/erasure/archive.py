@@ -55,7 +55,7 @@ def erase_in_archive(wanted: ErasureTarget, dry: bool) -> Mapping[str, int]:
     if not is_on():
         return {}
     if not dry and PipelineRun.objects.filter(open=True).exists():
-        raise ArchiveNotErased(_("the archive: the pipeline is running; run it again afterwards"))
+        raise ArchiveNotErased(_("archive: the pipeline is running; run the erasure again after it ends"))
     remembered = ArchiveErasure.objects.filter(
         digest=wanted.digest, name=wanted.name, setting_key=wanted.setting
     ).first()
@@ -76,10 +76,10 @@ def erase_in_archive(wanted: ErasureTarget, dry: bool) -> Mapping[str, int]:
     _put_down(answer.get("written", ()), timezone.now())
     if failed := answer.get("failed"):
         _take_back(failed)
-        raise ArchiveNotErased(_("the archive: %(why)s") % {"why": failed[0]["problem"]})
+        raise ArchiveNotErased(_("archive: %(why)s") % {"why": failed[0]["problem"]})
     if remembered is not None:
         remembered.delete()
-    counts |= {"blocks of the archive": len(blocks), "unreadable files of the archive": len(needless)}
+    counts |= {"archive blocks": len(blocks), "unreadable files of the archive": len(needless)}
     _record_left(left, counts)
     return counts
 
@@ -102,9 +102,8 @@ def _record_left(left: Sequence[str], counts: Mapping[str, int]) -> None:
     """Raises ArchiveNotErased."""
     if left:
         text = _(
-            "the archive: these files cannot be read and may hold it: %(files)s. Delete them; or mend them "
-            "and put "
-            "them back to where they were, let the pipeline run, and run this again"
+            "archive: these files cannot be read and may contain the data: %(files)s. Delete "
+            "them; or fix them, put them back, run the pipeline, and run the erasure again"
         )
         raise ArchiveNotErased(text % {"files": ", ".join(left)}, counts)
 
@@ -143,12 +142,10 @@ def _planned(
         old = ArchiveBlock.objects.filter(kind=each["kind"], number=each["block"]).first()
         if old is None:
             raise ArchiveNotErased(
-                _("the archive: a block that this site does not know: %(block)s") % {"block": each}
+                _("archive: this site does not know the block %(block)s") % {"block": each}
             )
         if (old.kind, old.number) in awaited:
-            raise ArchiveNotErased(
-                _("the archive: a block waits for being written anew: let the pipeline run before")
-            )
+            raise ArchiveNotErased(_("archive: a block is waiting to be rewritten; run the pipeline first"))
         pending.append(
             planning.add(
                 old.kind, Cut(old.first, old.last), now, replaces=[old.number, *old.replaces], erases=True,
@@ -257,7 +254,7 @@ class _Program:
         lines = [line for line in self._log.read().splitlines() if line.strip()]
         said = " | ".join(line.strip() for line in lines[-LAST_LINES:])
         return ArchiveNotErased(
-            _("the archive: %(why)s") % {"why": said or _("its program ended without an answer")}
+            _("archive: %(why)s") % {"why": said or _("the erasure program ended without a response")}
         )
 
 

@@ -149,7 +149,7 @@ def erase_queries(wanted: ErasureTarget, *, dry: bool) -> Mapping[str, int]:
     if not dry:
         SavedFilter.objects.filter(pk__in=named).delete()
         ReplayJob.objects.filter(pk__in=over).update(query="")
-    return {"saved filters": len(named), "filters of replays": len(over)}
+    return {"saved filters": len(named), "replay filters": len(over)}
 
 
 def asks_for(query: str, wanted: ErasureTarget) -> bool:

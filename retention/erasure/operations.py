@@ -59,7 +59,7 @@ def erase(
     end."""
     erased = Erased()
     if not queues.feed_is_empty():
-        erased.left.add(_("letters died just now that the index does not have yet"))
+        erased.left.add(_("some messages were dead-lettered just now and are not in the index yet"))
     _tell("erase_begun", wanted, erased, by=by, reason=reason, operation=operation, now=now)
     overwrite_deleted()
     archive.remember_for_archive(wanted, [])

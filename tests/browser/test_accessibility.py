@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +38,13 @@ def findings(browser: Browser) -> list[str]:
     return found
 
 
-CASES = [
-    ("light", 1400, "en", ()),
-    ("dark", 390, "ru", ()),
-    ("light", 390, "en", pytest.mark.night),
-    ("dark", 1400, "en", pytest.mark.night),
-    ("light", 1400, "ru", pytest.mark.night),
-    ("light", 390, "ru", pytest.mark.night),
-    ("dark", 390, "en", pytest.mark.night),
-    ("dark", 1400, "ru", pytest.mark.night),
-]
+CASES = list(product(("light", "dark"), (1400, 390), ("en", "ru")))
+BY_DAY = (("light", 1400, "en"), ("dark", 390, "ru"))
 
 
 @pytest.mark.parametrize(
     ("theme", "width", "language"),
-    [pytest.param(theme, width, language, marks=marks) for theme, width, language, marks in CASES],
+    [pytest.param(*case, marks=() if case in BY_DAY else pytest.mark.night) for case in CASES],
 )
 def test_axe_finds_nothing_serious_on_any_page(
     live_server: Any,

@@ -186,7 +186,7 @@ def test_on_a_narrow_screen_an_alert_keeps_the_link_to_what_it_is_about(
         "return [...document.querySelectorAll('table.grid td:last-child a')].map(a => "
         "[a.innerText, a.offsetWidth > 0])"
     )
-    assert ["Look", True] in browser.run(links)
+    assert ["Open", True] in browser.run(links)
     beyond = (
         "return [...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth "
         "> box.clientWidth).length"

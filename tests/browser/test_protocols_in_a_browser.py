@@ -38,7 +38,7 @@ def test_the_list_at_every_size(
 ) -> None:
     fill(world, number)
     browser = opened("chief", width=1400, height=1000)
-    for language, words in (("en", "Protocols"), ("ru", "Протоколы")):
+    for language, words in (("en", "Failures"), ("ru", "Сбои")):
         browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
         for query in ("", "?text=total&counted=true", "?server=srv-1"):
             browser.open(f"{live_server.url}/protocols/{query}")

@@ -55,7 +55,7 @@ def test_the_reason_of_a_closing_record_is_left_out() -> None:
     assert read(of("closing", state="finished", reason="limit", **totals)).handled == 3
 
 
-@pytest.mark.parametrize("text", ["No answer came within 3 s.", ""])
+@pytest.mark.parametrize("text", ["No acknowledgement arrived within 3 s.", ""])
 def test_the_reason_of_an_end_stays_the_sentence_that_it_was(text: str) -> None:
     reason = read(of("acknowledgement_ended", acknowledgement="a.b", state="lost", reason=text)).reason
     assert (reason.code, reason.params) == ("legacy.text", {"text": text}) if text else reason is None

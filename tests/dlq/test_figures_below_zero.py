@@ -54,4 +54,4 @@ def test_a_queue_that_the_broker_counts_too_low_is_named_on_the_page_health(stag
     client = Client()
     client.force_login(person)
     told = client.get("/health/", headers={"accept-language": "en"}).content.decode()
-    assert "counts too few" in told and key in told
+    assert "counts are too low" in told and key in told

@@ -141,7 +141,7 @@ def test_letters_are_sorted_by_where_they_died(
         {"from": two, "to": f"DLQ.{two}", "letters": 1, "moved": 1},
     ]
     assert done["going"] == going
-    assert done["staying"] == [{"from": nobody, "letters": 2, "why": "no launch setting has this queue"}]
+    assert done["staying"] == [{"from": nobody, "letters": 2, "why": "no launch setting uses this queue"}]
     assert [stage.count(name) for name in (queue, f"DLQ.{one}", f"DLQ.{two}")] == [2, 5, 1]
     assert stage.count("DLQ.feed") == 0
     entry = AuditEntry.objects.get(action="foreign_queue.adopt")

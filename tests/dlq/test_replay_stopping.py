@@ -190,7 +190,7 @@ def test_consumers_that_stay_pause_the_job_and_a_person_lets_it_go_on(scene: Sce
     shown = client.get(f"/api/v1/replays/{job.pk}/", **headers).json()
     assert (shown["state"], shown["pause_reason"]) == ("paused", job.pause_reason)
     page = client.get(f"/replays/{job.pk}/").content.decode()
-    assert "Stopping, 1 consumer open" in page and "srv-1" in page and "Go on beside open consumers" in page
+    assert "Stopping, 1 consumer open" in page and "srv-1" in page and "Resume despite open consumers" in page
 
     client.post(f"/api/v1/replays/{job.pk}/resume/", {}, **json)
     assert scene.worker(job).wait_reason == "stopping", "resumed without a word it waits again"

@@ -85,7 +85,7 @@ def test_while_a_job_walks_its_queue_it_and_the_one_behind_it_say_why_nothing_mo
     walk = during["rest"][0]["walk"]
     assert (walk["queue"], walk["seen"] > 0) == (f"DLQ.{scene.key}", True)
     assert (during["rest"][1]["walk"], during["rest"][1]["started_at"]) == (None, None)
-    words = f"is walking the queue DLQ.{scene.key}"
+    words = f"is scanning the queue DLQ.{scene.key}"
     assert [words in text for text in during["pages"]] == [True, True]
     assert f"walks      DLQ.{scene.key}: " in during["command"]
     after = asked(scene.by, first)

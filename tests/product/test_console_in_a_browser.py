@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 PICTURES = pictures(__name__)
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError", "Refused to")
-SAID = {"en": ("Dead letters", "handled"), "ru": ("Мёртвые письма", "обработано")}
+SAID = {"en": ("Dead letters", "processed"), "ru": ("Недоставленные сообщения", "обработано")}
 POISONED, OTHERS = 3, 2
 # What the job page says of the letters that were handled.
 HANDLED = "const link = document.querySelector('a[href*=\"show=handled\"]'); "

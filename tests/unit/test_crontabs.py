@@ -64,20 +64,22 @@ def test_what_comes_once_at_least_is_a_crontab(crontab: str) -> None:
 @pytest.mark.parametrize(
     ("crontab", "code", "text"),
     [
-        ("", "crontab_fields", "Five fields are needed"), ("@daily", "crontab_fields", "Five fields"),
-        ("* * * *", "crontab_fields", "Five fields"), ("0 * * * * *", "crontab_fields", "Five fields"),
-        ("61 * * * *", "crontab", "This is no crontab: the field minute cannot be read."),
-        ("*/0 * * * *", "crontab", "This is no crontab: the field minute cannot be read."),
-        ("* 24 * * *", "crontab", "This is no crontab: the field hour cannot be read."),
-        ("* * 0 * *", "crontab", "This is no crontab: the field day of month cannot be read."),
-        ("* * 32 2 *", "crontab", "This is no crontab: the field day of month cannot be read."),
-        ("* * 31 13 *", "crontab", "This is no crontab: the field month cannot be read."),
-        ("* * 31 2 8", "crontab", "This is no crontab: the field day of week cannot be read."),
-        ("* * * * MON-XYZ", "crontab", "This is no crontab: the field day of week cannot be read."),
-        ("* * 31 2 *", "crontab_never", "“* * 31 2 *” never comes: there is no such day."),
-        ("1 2 30-31 2 *", "crontab_never", "“1 2 30-31 2 *” never comes: there is no such day."),
-        ("0 0 31 4,6 */2", "crontab_never", "“0 0 31 4,6 */2” never comes: there is no such day."),
-        ("0 0 */31 * 1#5", "crontab_never", "“0 0 */31 * 1#5” never comes: there is no such day."),
+        ("", "crontab_fields", "A crontab needs five fields"),
+        ("@daily", "crontab_fields", "A crontab needs five fields"),
+        ("* * * *", "crontab_fields", "A crontab needs five fields"),
+        ("0 * * * * *", "crontab_fields", "A crontab needs five fields"),
+        ("61 * * * *", "crontab", "Invalid crontab: the field “minute” is invalid."),
+        ("*/0 * * * *", "crontab", "Invalid crontab: the field “minute” is invalid."),
+        ("* 24 * * *", "crontab", "Invalid crontab: the field “hour” is invalid."),
+        ("* * 0 * *", "crontab", "Invalid crontab: the field “day of month” is invalid."),
+        ("* * 32 2 *", "crontab", "Invalid crontab: the field “day of month” is invalid."),
+        ("* * 31 13 *", "crontab", "Invalid crontab: the field “month” is invalid."),
+        ("* * 31 2 8", "crontab", "Invalid crontab: the field “day of week” is invalid."),
+        ("* * * * MON-XYZ", "crontab", "Invalid crontab: the field “day of week” is invalid."),
+        ("* * 31 2 *", "crontab_never", "“* * 31 2 *” never runs: no calendar day matches it."),
+        ("1 2 30-31 2 *", "crontab_never", "“1 2 30-31 2 *” never runs: no calendar day matches it."),
+        ("0 0 31 4,6 */2", "crontab_never", "“0 0 31 4,6 */2” never runs: no calendar day matches it."),
+        ("0 0 */31 * 1#5", "crontab_never", "“0 0 */31 * 1#5” never runs: no calendar day matches it."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_crontab_is_said(crontab: str, code: str, text: str) -> None:
@@ -110,5 +112,5 @@ def test_what_is_no_time_zone_is_refused_by_name(name: str) -> None:
     check_time_zone("Europe/Berlin")
     with pytest.raises(ValidationError) as refused:
         check_time_zone(name)
-    text = f"There is no time zone “{name}”. Write it as in Europe/Berlin, or UTC."
+    text = f"Unknown time zone “{name}”. Use a name such as Europe/Berlin or UTC."
     assert (refused.value.code, refused.value.messages) == ("unknown_time_zone", [text])

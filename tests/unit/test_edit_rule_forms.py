@@ -131,7 +131,7 @@ def test_a_value_is_given_as_text_or_as_json() -> None:
         ({"value": math.nan}, "NaN is no JSON"),
         ({"json": None, "value": 1}, "too long, or missing"),
     ):
-        with pytest.raises(EditRefused, match=f"The value is no JSON: {why}"):
+        with pytest.raises(EditRefused, match=f"The value is not JSON: {why}"):
             text_of(**given)
 
 

@@ -43,7 +43,7 @@ def test_an_integer_has_the_bounds_of_its_type(kind: str) -> None:
         Typed(kind, most),
     ]
     for number in (least - 1, most + 1):
-        assert refusal(kind, str(number)) == ("bad_value", f"That is no value of the type {kind}.", "p")
+        assert refusal(kind, str(number)) == ("bad_value", f"The value does not match the type {kind}.", "p")
 
 
 def test_the_types_are_offered_in_this_order() -> None:
@@ -82,12 +82,16 @@ def test_a_text_is_read_as_its_type_says(kind: str, text: str, value: object) ->
     ],
 )  # fmt: skip
 def test_a_text_that_is_none_of_its_type_is_refused_with_the_name(kind: str, text: str) -> None:
-    assert refusal(kind, text) == ("bad_value", f"That is no value of the type {kind}.", "p")
+    assert refusal(kind, text) == ("bad_value", f"The value does not match the type {kind}.", "p")
 
 
 def test_a_type_that_nobody_sets_and_a_text_that_is_too_long_have_words_of_their_own() -> None:
-    assert refusal("m" * 41, "") == ("bad_type", f"There is no type {'m' * 40} to set.", "p")
-    assert refusal("string", "x" * 65_537) == ("too_long", "A value has at most 65536 characters.", "p")
+    assert refusal("m" * 41, "") == ("bad_type", f"The type {'m' * 40} cannot be set.", "p")
+    assert refusal("string", "x" * 65_537) == (
+        "too_long",
+        "The value is too long. The limit is 65536 characters.",
+        "p",
+    )
 
 
 def test_a_name_has_signs_and_at_most_300_of_them() -> None:

@@ -31,20 +31,20 @@ HERE = Handling(
 OTHERS: dict[str, tuple[Any, str]] = {
     "destination": ("t.archive", "Destination: t.orders → t.archive."),
     "agent": ("archive", "Agent: orders → archive."),
-    "versions": ((), "Versions that live servers offer: 1.0 → none."),
-    "mode": ("AUTO", "Acknowledgement mode: transacted → automatic."),
+    "versions": ((), "Versions on online servers: 1.0 → none."),
+    "mode": ("AUTO", "Acknowledgement mode: transacted → auto acknowledge."),
     "ordered": (True, "Ordered: no → yes."),
-    "max_attempts": (-1, "Attempts at most: 10 → without end."),
+    "max_attempts": (-1, "Maximum attempts: 10 → unlimited."),
     "delay_ms": (0, "Redelivery delay: 5 s → none."),
-    "multiplier": (1.25, "Multiplier of the delay: 2 → 1.25."),
-    "after_last": ("stay", "After the last attempt: dead-letter queue → stay first (only ordered)."),
+    "multiplier": (1.25, "Delay multiplier: 2 → 1.25."),
+    "after_last": ("stay", "After the last attempt: dead-letter queue → keep first (ordered only)."),
     "exception_destination": ("t.bad", "Exception destination: none → t.bad."),
-    "duplicate_key": ("property:id", "Repeats are known by: none → property:id."),
-    "duplicate_window_seconds": (86_400.0, "Repeats are remembered for: none → 1 d."),
-    "handling_timeout_seconds": (90.0, "Handling timeout: none → 1 min\xa030 s."),
+    "duplicate_key": ("property:id", "Repeats identified by: none → property:id."),
+    "duplicate_window_seconds": (86_400.0, "Duplicate detection window: none → 1 d."),
+    "handling_timeout_seconds": (90.0, "Processing timeout: none → 1 min\xa030 s."),
     "masked_properties": (
         ("card", "iban"),
-        "Masked properties: none → card, iban. The masks of the other setting count for what is shown there.",
+        "Masked properties: none → card, iban. The masks of the other setting apply there.",
     ),
 }
 
@@ -89,6 +89,8 @@ def test_they_are_one_warning_and_stand_in_the_verdict() -> None:
     place = ReplayTarget("archive", "archive", consumers=1, servers=1, differences=found)
     verdict = judge([(GOOD, "")], Policy("redirect", node_id="node-1"), place, total=None)
     assert verdict.warnings == (Warning(OTHER_DESTINATION, n=3),) and verdict.differences == found
-    assert "differs in 3 points" in text.sentence(verdict.warnings[0])
+    assert "The setting belongs to another destination: processing differs in 3 parameters." in text.sentence(
+        verdict.warnings[0]
+    )
     none = judge([(GOOD, "gone")], Policy("redirect"), place, total=None)
     assert none.warnings == (), "where nothing goes there is nothing to acknowledge"

@@ -55,7 +55,7 @@ def test_there_is_nothing_at_another_place(text: str, place: str) -> None:
         with pytest.raises(EditRefused) as caught:
             change(text, json_pointer.parse(place))
         assert (caught.value.code, caught.value.reason) == (
-            "pointer_missing", "The document has nothing at that place.",
+            "pointer_missing", "The document has nothing at this path.",
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ CRONTABS = [
     ("*/5 * * * *", "every 5 minutes", "каждые 5 минут"),
     ("* * * * *", "every minute", "каждую минуту"),
     ("0 * * * *", "every hour", "каждый час"),
-    ("15,45 * * * *", "every hour at minute 15, 45", "каждый час в минуты 15, 45"),
+    ("15,45 * * * *", "every hour at minute 15, 45", "каждый час, минуты: 15, 45"),
     ("0 */2 * * *", "every 2 hours", "каждые 2 часа"),
     ("0 22 * * SUN", "on Sunday at 22:00", "по дням недели: воскресенье, в 22:00"),
     (
@@ -29,10 +29,10 @@ CRONTABS = [
     ),
     (
         "0 9-17 * * 1-5",
-        "on Monday–Friday at minute 0 of the hours 9–17",
-        "по дням недели: понедельник–пятница, в минуты 0 часов 9–17",
+        "on Monday–Friday at minute 0 past hours 9–17",
+        "по дням недели: понедельник–пятница, минуты: 0, часы: 9–17",
     ),
-    ("*/10 8-18 * * *", "every 10 minutes in the hours 8–18", "каждые 10 минут в часы 8–18"),
+    ("*/10 8-18 * * *", "every 10 minutes during hours 8–18", "каждые 10 минут, часы: 8–18"),
 ]
 
 
@@ -70,10 +70,10 @@ def test_an_interval_in_words() -> None:
         ("0 1,13 * * *", "every day at 01:00, 13:00"),
         ("15 */6 * * *", "every day at 00:15, 06:15, 12:15, 18:15"),
         ("0,30 1,2,3 * * *", "every day at 01:00, 01:30, 02:00, 02:30, 03:00, 03:30"),
-        ("0 1-6,8 * * *", "at minute 0 of the hours 1–6, 8"),
-        ("5,10,15 1-3 * * *", "at minute 5, 10, 15 of the hours 1–3"),
-        ("*/30 0-3 * * *", "every 30 minutes in the hours 0–3"),
-        ("* 5 * * *", "every minute in the hours 5"),
+        ("0 1-6,8 * * *", "at minute 0 past hours 1–6, 8"),
+        ("5,10,15 1-3 * * *", "at minute 5, 10, 15 past hours 1–3"),
+        ("*/30 0-3 * * *", "every 30 minutes during hours 0–3"),
+        ("* 5 * * *", "every minute during hours 5"),
         # Days of the month.
         ("0 0 1-31 * *", "every day at 00:00"),
         ("0 0 1,2 * *", "on day 1, 2 of the month at 00:00"),

@@ -130,7 +130,7 @@ def test_a_delivery_waits_from_its_record_to_its_end(house: House) -> None:
     assert waiting.due_at is not None
 
     house.store(house.ended(known, EndState.EXPIRED, NO_ANSWER(seconds=3.0)))
-    assert (row(known).state, str(row(known).reason)) == ("expired", "No answer came within 3 s.")
+    assert (row(known).state, str(row(known).reason)) == ("expired", "No acknowledgement arrived within 3 s.")
     assert row(known).ended_at is not None
 
 
@@ -225,7 +225,7 @@ def test_what_waits_no_more_is_gone(house: House, operating: APIClient, state: E
     assert answer.status_code == 410
     assert (answer.json()["state"], answer.json()["reason"]) == (
         state.value,
-        "The run ended while it waited; the message comes back.",
+        "The instance ended before acknowledgement; the broker redelivers the message.",
     )
 
 

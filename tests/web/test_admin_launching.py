@@ -129,7 +129,11 @@ def test_a_missing_destination_is_told_beside_other_problems(operator: User, set
 def test_the_form_has_no_inline_script_and_names_consequences(operator: User, delayed: LaunchSetting) -> None:
     page = signed_in(operator).get(change_url(delayed)).content.decode()
 
-    assert "ma/setting-form.js" in page and "N is derived and no field" in page
+    assert (
+        "ma/setting-form.js" in page
+        and "The breaker trips after M consecutive failures of any type, or after M / 3 of the same type."
+        in page
+    )
     assert not re.search(r"<script(?![^>]*src=)(?![^>]*json)[^>]*>\s*\S", page)
 
 

@@ -23,7 +23,7 @@ from tests.web.reports import Spool
 from tests.web.rows import NOW, make_roles
 
 pytestmark = pytest.mark.django_db
-WHY_NOT = "You may not choose that messages are discarded"
+WHY_NOT = "You cannot choose to discard messages"
 
 
 @pytest.fixture
@@ -88,7 +88,17 @@ def test_a_file_refuses_it_too(orders: LaunchSetting) -> None:
 
 @pytest.mark.parametrize(
     ("to", "said"),
-    [("", "Name the destination"), ("MA.DLA", "Letters, digits"), ("own", "From its own destination")],
+    [
+        ("", "Enter a destination, or choose another action."),
+        (
+            "MA.DLA",
+            (
+                "Allowed: A–Z, a–z, 0–9 and . _ / - only. Reserved: activemq, mops, jms, "
+                "ExpiryQueue, MA and DLQ."
+            ),
+        ),
+        ("own", "The message would loop through its own destination endlessly. Enter another destination."),
+    ],
 )
 def test_an_exception_destination_is_named_and_is_another_one(
     orders: LaunchSetting, to: str, said: str
@@ -111,7 +121,9 @@ def test_exception_destinations_do_not_lead_back(orders: LaunchSetting) -> None:
 
     answer = patched(user, **aside, exception_destination="t.second")
     assert answer.status_code == 400
-    assert "From there second, third would send it on, and back to here" in str(answer.json())
+    assert "The message would come back here through second, third. Enter another destination." in str(
+        answer.json()
+    )
     LaunchSetting.objects.filter(pk=third.pk).update(exception_destination="t.second")
     assert patched(user, **aside, exception_destination="t.second").status_code == 200
     LaunchSetting.objects.filter(pk=third.pk).update(
@@ -127,7 +139,7 @@ def test_a_way_back_that_is_there_keeps_nobody_from_another_change(orders: Launc
     )
     user = person()
 
-    assert patched(user, description="as before").status_code == 200
+    assert patched(user, description="unchanged").status_code == 200
     assert patched(user, after_last="dlq").status_code == 200
     assert patched(user, after_last="exception").status_code == 400
 
@@ -165,7 +177,11 @@ def stored(run: Run, disposition: str) -> FailureProtocol:
 
 @pytest.mark.parametrize(
     ("disposition", "words"),
-    [("exception", "sent to the exception destination"), ("discarded", "discarded"), ("dlq", "dead letter")],
+    [
+        ("exception", "sent to the exception destination"),
+        ("discarded", "discarded"),
+        ("dlq", "dead-lettered message"),
+    ],
 )
 def test_the_protocols_page_says_what_became_of_it(
     orders: LaunchSetting, disposition: str, words: str
@@ -174,7 +190,7 @@ def test_the_protocols_page_says_what_became_of_it(
     client = Client()
     client.force_login(reports.person("viewer", "failures.view_failureprotocol"))
     page = Elements(client.get(f"/protocols/{row.pk}/").content.decode()).text
-    assert "What became of it" in page and words in page
+    assert "Outcome" in page and words in page
     listed = client.get("/protocols/").content.decode()
     assert (f'<span class="tag">{words}</span>' in listed) == (disposition != "dlq")
 
@@ -187,7 +203,7 @@ def test_the_page_says_so_where_the_broker_refused(orders: LaunchSetting) -> Non
     client = Client()
     client.force_login(reports.person("viewer", "failures.view_failureprotocol"))
     content = client.get(f"/protocols/{row.pk}/").content.decode()
-    assert "The broker did not take that" in content and str(refusal.pk) in content
+    assert "The broker refused this: the message is in the DLQ." in content and str(refusal.pk) in content
 
 
 def test_a_word_that_nobody_knows_is_refused(orders: LaunchSetting) -> None:
@@ -200,7 +216,7 @@ def test_a_word_that_nobody_knows_is_refused(orders: LaunchSetting) -> None:
 @pytest.mark.parametrize(
     ("values", "end"),
     [
-        ({"after_last": "dlq"}, "It is dead "),
+        ({"after_last": "dlq"}, "It is dead-lettered"),
         ({"after_last": "discard"}, "discarded"),
         ({"after_last": "exception", "exception_destination": "t.errors"}, "sent to t.errors"),
     ],
@@ -213,8 +229,8 @@ def test_the_schedule_of_a_setting_ends_with_it(
     client = Client()
     client.force_login(person())
     text = Elements(client.get("/settings/orders/").content.decode()).text
-    schedule = text[text.index("Redelivery of a message that keeps failing") :]
-    assert end in schedule and ("It is dead" in schedule) == (values["after_last"] == "dlq")
+    schedule = text[text.index("Redelivery of a failing message") :]
+    assert end in schedule and ("It is dead-lettered" in schedule) == (values["after_last"] == "dlq")
 
 
 @pytest.mark.parametrize("field", ["committed_destination", "rolled_back_destination"])

@@ -140,7 +140,13 @@ def test_the_page_of_a_destination_says_who_shares_its_policy(operator: User, se
     url = reverse("admin:agents_destination_change", args=[setting.destination_id])
     page = signed_in(operator).get(url).content.decode()
 
-    assert "shares it" in page and "orders" in page
+    assert (
+        "The broker keeps one policy per address: a change applies to all launch "
+        "settings of this destination. Maximum attempts −1: unlimited. Empty "
+        "maximum delay: 10 × delay. Empty expiry: messages never expire. Failed "
+        "and expired messages always go to the dead-letter queue of their "
+        "setting."
+    ) in page and "orders" in page
 
 
 def test_a_new_policy_saved_in_the_admin_is_a_new_wish(operator: User, setting: LaunchSetting) -> None:
@@ -162,12 +168,13 @@ def test_a_destination_that_nothing_receives_from_says_that_the_broker_has_it_no
     operator: User, setting: LaunchSetting
 ) -> None:
     client, lone = signed_in(operator), Destination.objects.create(name="shop.reports")
-    words = "the broker has not made it"
+    words = "The broker has not created it"
 
     assert (
-        "with the first setting that receives from it"
-        in client.get("/agents/destination/add/").content.decode()
-    )
+        "A broker address: every setting below receives the messages published to "
+        "it. The broker creates it, with this policy, for the first setting that "
+        "subscribes. Until then, sends are rejected."
+    ) in client.get("/agents/destination/add/").content.decode()
     assert words in client.get(f"/agents/destination/{lone.pk}/change/").content.decode()
     assert words not in client.get(f"/agents/destination/{setting.destination_id}/change/").content.decode()
 
@@ -213,11 +220,15 @@ def test_a_setting_that_is_not_saved_has_no_state_and_offered_agents_are_suggest
     client = signed_in(operator)
     page = client.get(reverse("admin:agents_launchsetting_add")).content.decode()
 
-    assert "Since:" not in page and "being made on the broker" not in page
+    assert "Since:" not in page and "being created on the broker" not in page
     assert (
         '<datalist id="offered-agents"><option value="demo.orders">srv-1, srv-2</option></datalist>' in page
     )
-    assert 'list="offered-agents"' in page and "N is derived and no field" in page
+    assert (
+        'list="offered-agents"' in page
+        and "The breaker trips after M consecutive failures of any type, or after M / 3 of the same type."
+        in page
+    )
     assert (
         "Since:"
         in client.get(reverse("admin:agents_launchsetting_change", args=[setting.pk])).content.decode()
@@ -235,14 +246,22 @@ def test_the_preview_names_the_queue_of_the_setting_and_an_agent_that_nobody_off
             signed_in(operator).get(f"/previews/setting/?breaker_m=10&{query}").content.decode()
         )
 
-    assert "kept in DLQ.orders." in preview("setting=orders&agent=demo.orders")
-    assert "kept in DLQ.exports." in preview(f"destination={setting.destination_id}&key=exports")
-    assert "kept in DLQ.…" in preview(f"destination={setting.destination_id}&key=<b>")
-    assert "No server offers the agent “x”: it could not start. Offered are: demo.orders." in preview(
-        "agent=x"
+    assert "After the last attempt, the message goes to DLQ.orders." in preview(
+        "setting=orders&agent=demo.orders"
     )
-    assert "No server offers" not in preview("agent=demo.orders")
-    assert "No server of the pool “other” offers" in preview(f"agent=demo.orders&pool={other.pk}")
+    assert "After the last attempt, the message goes to DLQ.exports." in preview(
+        f"destination={setting.destination_id}&key=exports"
+    )
+    assert "After the last attempt, the message goes to DLQ.…." in preview(
+        f"destination={setting.destination_id}&key=<b>"
+    )
+    assert (
+        "The agent “x” cannot start: it is not available on any server. Available agents: demo.orders."
+    ) in preview("agent=x")
+    assert "” cannot start: it is not available on any server. Available agents:" not in preview(
+        "agent=demo.orders"
+    )
+    assert "it is not available in the pool “other”" in preview(f"agent=demo.orders&pool={other.pk}")
     assert "offers" not in preview(f"agent=demo.orders&pool={setting.pool_id}")
 
 
@@ -267,7 +286,9 @@ def test_a_server_that_was_never_heard_is_removed_with_its_tokens(
 ) -> None:
     issue_server_token(server, now=NOW)
     asked = signed_in(admin).get(reverse("admin:agents_server_delete", args=[server.pk]), follow=True)
-    assert asked.redirect_chain == [("/servers/srv-1/remove/", 302)] and "for good?" in asked.content.decode()
+    assert (
+        asked.redirect_chain == [("/servers/srv-1/remove/", 302)] and "permanently?" in asked.content.decode()
+    )
     assert signed_in(operator).get("/servers/srv-1/remove/").status_code == 403
     assert signed_in(operator).post("/servers/srv-1/remove/").status_code == 403
 
@@ -280,11 +301,11 @@ def test_a_server_that_is_alive_or_has_open_runs_is_not_removed_and_the_reason_i
 ) -> None:
     client = signed_in(admin)
     make_alive(server, now=timezone.now())
-    assert "The server srv-1 is alive: stop its KMA first." in remove(client, server)
+    assert "The server srv-1 cannot be removed: it is online. Stop its KMA first." in remove(client, server)
 
     make_alive(server, now=NOW)
     run = Run.objects.create(activation=Activation.objects.create(setting=setting), server=server, epoch=1)
-    assert "still has open runs (orders)" in remove(client, server)
+    assert "open instances (orders)" in remove(client, server)
     assert "delete_selected" not in client.get(reverse("admin:agents_server_changelist")).content.decode()
 
     note(setting, "run", "wanted", "lost", now=NOW, server=server)
@@ -312,5 +333,5 @@ def test_russians_read_states_and_permissions_in_russian(admin: User, setting: L
     assert "включена" in change and "enabled" not in change
     for form_of_people in (page("auth_group_add"), page("auth_user_change", admin.pk)):
         assert "Может включать настройки запуска" in form_of_people
-        assert "настройка запуска | Может смотреть: настройки запуска" in form_of_people
+        assert "настройка запуска | Может просматривать: настройки запуска" in form_of_people
         assert "Can enable" not in form_of_people and "Can view" not in form_of_people

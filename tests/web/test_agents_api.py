@@ -167,7 +167,7 @@ def test_enabling_what_is_not_on_the_broker_yet_is_a_conflict_with_the_reason(
     answer = operating.post("/api/v1/settings/orders/enable/")
 
     assert (answer.status_code, answer.json()["error"]) == (409, "not_provisioned")
-    assert "still being made" in answer.json()["detail"]
+    assert "The broker is still creating the queues of this setting." in answer.json()["detail"]
 
 
 def test_an_unknown_setting_is_not_found(operating: APIClient, db: None) -> None:

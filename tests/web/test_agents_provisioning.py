@@ -53,7 +53,7 @@ def queue(name: str) -> dict[str, str]:
 def test_a_saved_setting_is_made_on_the_broker_and_only_then_enabled(
     house_broker: ArtemisService, wish: LaunchSetting
 ) -> None:
-    with pytest.raises(Refused, match="still being made"):
+    with pytest.raises(Refused, match="The broker is still creating the queues of this setting."):
         enable_setting(wish, None, NOW)
     provision_setting(wish.pk)
 

@@ -63,14 +63,13 @@ def test_a_new_kind_is_one_alert_wherever_it_comes(pool: Pool, grown_up: LaunchS
     look("fingerprint_new")
     alert = Alert.objects.get()
     assert (alert.subject, alert.setting, list(alert.pools.all())) == ("v1:a", grown_up, [pool])
-    assert (
-        alerts_text.says(alert)
-        == "Never seen before: builtins.KeyError · orders.py:handle, 3 times in orders."
-    )
+    assert alerts_text.says(alert) == "New error: builtins.KeyError · orders.py:handle, 3 times in orders."
     assert alerts_text.about(alert) == "/fingerprint/?of=v1%3Aa"
-    assert alerts_text.alert_label(
-        alert
-    ) == "New kind of failure" and "Look at its protocols" in alerts_text.what_to_do(alert)
+    assert alerts_text.alert_label(alert) == "New error group" and (
+        "Check its failures, then add a note with the cause and the recommended "
+        "action. The alert closes automatically a day after the first failure, or "
+        "once a note exists."
+    ) in alerts_text.what_to_do(alert)
 
     other = Pool.objects.create(name="other")
     make_setting(other, "invoices", address="t.invoices")
@@ -104,13 +103,13 @@ def test_the_first_hours_of_a_setting_are_one_alert_also_when_they_are_over(pool
     look("fingerprint_new")
     alert = Alert.objects.get()
     assert (alert.subject, alerts_text.says(alert)) == (
-        "setting:young", "30 kinds of failures in the first hours of young.",
+        "setting:young", "30 error groups in the first hours of young.",
     )  # fmt: skip
     assert alerts_text.about(alert) == "/settings/young/"
-    assert alerts_text.alert_label(alert) == "New kinds of failures"
-    assert "on the page of the setting" in alerts_text.what_to_do(
+    assert alerts_text.alert_label(alert) == "New error groups"
+    assert "Check the failures on the setting page" in alerts_text.what_to_do(
         alert
-    ) and "its protocols" not in alerts_text.what_to_do(alert)
+    ) and "Check its failures" not in alerts_text.what_to_do(alert)
     look("fingerprint_new", NOW + 10 * HOUR)
     assert opened("fingerprint_new") == ["setting:young"]
     failed("v1:later", NOW + 10 * HOUR, key="young")
@@ -134,7 +133,7 @@ def test_a_storm_of_new_kinds_is_ten_and_one() -> None:
     assert len(subjects) == 11
     # Those that came most have one of their own.
     assert {f"v1:{number}" for number in range(40, 50)} | {""} == set(subjects)
-    assert alerts_text.says(Alert.objects.get(subject="")) == "and 40 more of this kind"
+    assert alerts_text.says(Alert.objects.get(subject="")) == "40 more of this kind"
     look("fingerprint_new", NOW + 2 * HOUR)
     assert opened("fingerprint_new") == subjects
 
@@ -153,7 +152,7 @@ def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(
     look("fingerprint_returned")
     alert = Alert.objects.get()
     assert alerts_text.says(alert) == (
-        "It was said to be fixed and came again: builtins.KeyError · orders.py:handle in orders. (OPS-17)"
+        "An error marked as fixed recurred: builtins.KeyError · orders.py:handle in orders. (OPS-17)"
     )
     assert alerts_text.measured(alert) == ""
     assert "Value" not in alerts_text.alert_email(alert.transitions.get())[1]

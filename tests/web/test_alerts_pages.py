@@ -54,13 +54,13 @@ def seen(client: Client, path: str) -> Elements:
 def test_the_list_shows_what_is_open_since_when_how_much_and_what_to_do(alert: Alert, viewer: User) -> None:
     page = seen(client_of(viewer), "/alerts/")
     for part in (
-        "urgent",
+        "critical",
         "Heat",
         "90 degrees hot",
         "30 min ago",
         "90°",
         "Open a window.",
-        "No alert has closed so far.",
+        "No closed alerts yet.",
     ):
         assert part in page.text
     assert page.inline_scripts == 0
@@ -68,7 +68,7 @@ def test_the_list_shows_what_is_open_since_when_how_much_and_what_to_do(alert: A
 
 
 def test_an_empty_list_says_what_will_come(viewer: User) -> None:
-    assert "No alert is open." in seen(client_of(viewer), "/alerts/").text
+    assert "No open alerts." in seen(client_of(viewer), "/alerts/").text
 
 
 def test_the_badge_counts_what_is_open_and_not_snoozed_for_who_may_see_it(
@@ -161,12 +161,12 @@ def test_an_operator_snoozes_and_closes_with_a_reason(alert: Alert, operator: Us
         ("closed", "operator", "mended"),
     ]
     again = client.post(f"/alerts/{alert.pk}/close/", {"reason": "twice"}, follow=True)
-    assert "It is closed already." in again.content.decode()
+    assert "The alert is already closed." in again.content.decode()
 
 
 def test_a_snooze_until_a_date_needs_one_and_takes_none_of_the_past(alert: Alert, operator: User) -> None:
     client, path = client_of(operator), f"/alerts/{alert.pk}/snooze/"
-    assert "Name the instant." in client.post(path, {"until_0": "at"}).content.decode()
+    assert "Enter the end time." in client.post(path, {"until_0": "at"}).content.decode()
     past = client.post(path, {"until_0": "at", "until_1": "2020-01-01T10:00"}, follow=True)
     assert "in the past" in past.content.decode()
     assert Alert.objects.get().state == "open"
@@ -214,7 +214,7 @@ def test_the_pages_are_russian(alert: Alert, operator: User) -> None:
         f"/alerts/{alert.pk}/close/",
     ):
         text = seen(client, path).text
-        assert "Тревоги" in text
+        assert "Оповещения" in text
         for word in ("Alert", "Snooze", "Close", "Since", "reminder"):
             assert word not in text, (path, word)
 
@@ -249,14 +249,18 @@ def test_over_rest_an_alert_is_snoozed_and_closed(alert: Alert, operator: User) 
 
 def test_bounds_are_changed_in_the_admin_and_crossed_ones_are_refused(pool: Pool, operator: User) -> None:
     client, path = client_of(operator), "/alerts/alertrule/add/"
-    assert "Silent server" in client.get(path).content.decode()
+    assert "Server not responding" in client.get(path).content.decode()
     fields = {"kind": "spool_filling", "pool": pool.pk, "watched": "on"}
     assert (
-        "cannot close above" in client.post(path, {**fields, "upper": "50", "lower": "70"}).content.decode()
+        "Rule not saved: the closing threshold is above the opening threshold. Lower it."
+        in client.post(path, {**fields, "upper": "50", "lower": "70"}).content.decode()
     )
     client.post(path, {**fields, "upper": "50"})
     assert (AlertRule.objects.get().upper, AlertRule.objects.get().pool) == (50.0, pool)
-    assert "such a rule already" in client.post(path, {**fields, "upper": "60"}).content.decode()
+    assert (
+        "Rule not saved: a rule for this kind and pool already exists. Edit that rule instead."
+        in client.post(path, {**fields, "upper": "60"}).content.decode()
+    )
     assert client.get("/alerts/alertrule/").status_code == 200
 
 

@@ -83,7 +83,7 @@ def test_a_server_that_stays_silent_opens_one_alert_that_closes_when_it_is_heard
         server,
         [pool],
     )
-    assert alerts_text.says(alert) == "The server srv-1 is silent for 2 min."
+    assert alerts_text.says(alert) == "No heartbeat from server srv-1 for 2 min."
     make_alive(server, second_server, now=NOW + 3 * MINUTE)
     looks("server_silent", 3)
     make_alive(server, second_server, now=NOW + 4 * MINUTE)
@@ -119,7 +119,7 @@ def test_a_spool_that_fills_opens_and_closes_with_room_between_the_bounds(server
     assert not Alert.objects.exists()
     fill(85)
     looks("spool_filling", 2, 3)
-    assert alerts_text.says(Alert.objects.get()) == "The spool of the server srv-1 is 85 % full (850 bytes)."
+    assert alerts_text.says(Alert.objects.get()) == "The spool of server srv-1 is 85 % full (850 bytes)."
     fill(70)
     looks("spool_filling", 4, 5, 6)
     assert open_subjects("spool_filling") == ["srv-1"]
@@ -168,7 +168,10 @@ def test_dead_letters_that_grow_open_an_alert_of_their_setting(setting: LaunchSe
     looks("dead_letters_growing", 3, 5)
     alert = Alert.objects.get()
     assert (alert.subject, alert.setting, alert.value) == (queue, setting, 3.13)
-    assert alerts_text.says(alert) == f"94 letters died in {queue} within an hour, 30 in the hour before."
+    assert (
+        alerts_text.says(alert)
+        == f"94 messages dead-lettered to {queue} in the last hour, 30 in the hour before."
+    )
     assert alerts_text.about(alert) == "/dead-letters/orders/"
 
 
@@ -227,7 +230,7 @@ def test_a_feed_that_is_behind_is_one_cause_and_one_that_stands_still_another() 
         looks("feed_behind", minute)
         looks("feed_silent", minute)
     assert (open_subjects("feed_behind"), open_subjects("feed_silent")) == (["feed"], [])
-    assert alerts_text.says(Alert.objects.get()) == "5,000 dead letters are not indexed yet."
+    assert alerts_text.says(Alert.objects.get()) == "5,000 messages are not indexed yet."
     # It died: how far it is behind nobody knows now.
     looks("feed_behind", 6, 8, 20)
     looks("feed_silent", 6, 8, 20)

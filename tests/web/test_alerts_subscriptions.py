@@ -108,8 +108,7 @@ def test_a_subscription_that_is_fed_and_acknowledges_nothing_opens_an_alert_unti
     assert over("subscription_stalled", range(300, 330, 10)) == [subscription.setting.key]
     said = text.says(Alert.objects.get())
     assert said == (
-        f"“{subscription.setting.key}”: messages waiting: 2, consumers: 1, and nothing was acknowledged for "
-        f"5 min 20 s."
+        f"“{subscription.setting.key}”: messages waiting: 2, consumers: 1, no acknowledgement for 5 min 20 s."
     )
 
     subscription.consumer.settle([(subscription.owner.got().tag, Settle.ACCEPT)])

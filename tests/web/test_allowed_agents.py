@@ -149,7 +149,7 @@ def test_what_is_not_allowed_cannot_be_enabled_nor_started(
     assert answer.status_code == 409 and answer.json()["error"] == "agent_not_allowed", answer.json()
     assert "“demo”" in answer.json()["detail"] and "who" in answer.json()["what_to_do"]
     page = _signed_in(operator).get("/settings/scripted/").content.decode()
-    assert "Its pool does not allow its agent." in page
+    assert "The pool does not allow the agent." in page
     nightly = make_setting(pool, "nightly", agent="demo.scripted", timing="DELAYED", enabled=True)
     with pytest.raises(Refused) as refused:
         run_now(nightly, None, timezone.now())
@@ -215,23 +215,30 @@ def test_the_page_of_a_pool_says_what_a_list_would_stop_before_it_is_saved(house
         preview, {"allows": "listed", "listed_agents": "shop.prices\nshop.gone"}
     ).content.decode()
     assert (
-        "not sent to their servers" in hint
+        "Enabled, but not sent to their servers with this list:" in hint
         and "/settings/scripted/" in hint
         and "/settings/prices/" not in hint
     )
-    assert "cannot be enabled" in hint and "/settings/off/" in hint and "shop.gone" in hint
+    assert (
+        "Disabled, and cannot be enabled with this list:" in hint
+        and "/settings/off/" in hint
+        and "shop.gone" in hint
+    )
     form = _form_of(client, path)
     answer = client.post(
         path, {**form, "allows": "listed", "listed_agents": "shop.prices, shop.report"}, follow=True
     )
     assert Pool.objects.get(pk=house.pk).allowed_agents == ["shop.prices", "shop.report"]
     assert (
-        "Not sent to their servers any more" in answer.content.decode()
+        "No longer sent to their servers because the pool does not allow their agents:"
+        in answer.content.decode()
         and "scripted" in answer.content.decode()
     )
     assert list(house.servers.values_list("name", flat=True)) == ["srv-1", "srv-2"]
     answer = client.post(path, {**form, "allows": "every", "listed_agents": "shop.prices"})
-    assert "no effect" in str(answer.context["adminform"].form.errors["listed_agents"])
+    assert "This list has no effect while all agents are allowed." in str(
+        answer.context["adminform"].form.errors["listed_agents"]
+    )
     answer = client.post(path, {**form, "allows": "listed", "listed_agents": "x" * 201})
     assert "at most 200 characters" in str(answer.context["adminform"].form.errors["listed_agents"])
     client.post(path, {**form, "allows": "every", "listed_agents": ""})
@@ -280,7 +287,7 @@ def test_what_would_end_by_itself_is_stopped_and_does_not_pass_for_done(
     activation.refresh_from_db()
     assert activation.ending == "stopped" and not activation.runs.filter(wanted=True).exists()
     page = _signed_in(chief).get(f"/activations/{activation.pk}/").content.decode()
-    assert "its pool does not allow its agent any more" in page
+    assert "the pool no longer allows the agent" in page
 
 
 def test_a_file_narrows_the_list_and_says_what_it_stops(house: Pool, tmp_path: Any) -> None:

@@ -38,14 +38,14 @@ def test_a_letter_that_expired_between_page_and_click_is_left_out_and_said(
 ) -> None:
     stays, expires = letters(world, 2)
     page = looked_at(client, f"{BACK}?letters={stays},{expires}")
-    assert "Will go 2" in page.text
+    assert "Will be moved 2" in page.text
     DeadLetter.objects.filter(pk=expires).update(state=LetterState.GONE)
 
     job = confirm(client, page)
 
     assert (job.total, job.skipped) == (1, {"gone": 1})
     assert job.items.get(letter=expires).state == ItemState.SKIPPED
-    assert "not in the queue any more" in looked_at(client, f"/replays/{job.pk}/").text
+    assert "no longer in the queue" in looked_at(client, f"/replays/{job.pk}/").text
 
 
 def test_a_selection_of_which_nothing_is_left_begins_nothing_and_says_why(
@@ -57,7 +57,7 @@ def test_a_selection_of_which_nothing_is_left_begins_nothing_and_says_why(
 
     answer = client.post(BACK, {**hidden(page), "acknowledge": ticks(page)}, follow=True)
 
-    assert "are gone" in answer.content.decode() or "not in the queue any more" in answer.content.decode()
+    assert "are gone" in answer.content.decode() or "no longer in the queue" in answer.content.decode()
     assert not ReplayJob.objects.filter(setting_key=KEY).exists()
 
 

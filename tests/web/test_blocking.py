@@ -79,15 +79,15 @@ def test_the_page_of_what_waits_tells_of_it(setting: LaunchSetting, keeper: User
     text = logged_in(keeper).get(WAITING).content.decode()
 
     assert "ID:&lt;b&gt;poison&lt;/b&gt;" in text and KEY not in text
-    assert "whose attempt 3 failed" in text and PAGE in text
+    assert "One message blocks all others; its attempt 3 failed:" in text and PAGE in text
     assert "/settings/row/retry/" not in text  # the right to run is another one
     seen = logged_in(keeper).get("/settings/row/").content.decode()
-    assert "What can be done" in seen
+    assert "View blocking message" in seen
 
 
 def test_the_overview_tells_of_it_in_the_language_of_the_reader(setting: LaunchSetting, keeper: User) -> None:
     text = logged_in(keeper).get("/", headers={"accept-language": "ru"}).content.decode()
-    assert "ждёт из-за сообщения" in text and "blocked by the message" not in text
+    assert "заблокировано сообщением" in text and "blocked by message" not in text
 
 
 def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: User) -> None:
@@ -98,7 +98,7 @@ def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: Us
     before = desired_state(server).version
     answer = client.post(PAGE, ASKED, follow=True)
 
-    assert "Its server sends it to the dead letters: row" in answer.content.decode()
+    assert "The server is moving the message to the DLQ: row" in answer.content.decode()
     assert wished(server) == GiveUpRequest(1, BlockedMessage(KEY, 3).digest, 3)
     assert desired_state(server).version != before
     change = StateChange.objects.get(setting=setting, new="given up")
@@ -106,10 +106,7 @@ def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: Us
     entry = AuditEntry.objects.get(action="messages.give_up_blocked")
     assert (entry.by, entry.reason, entry.result) == (keeper, ASKED["reason"], AuditResult.DONE)
     assert KEY not in str(entry.detail)
-    assert (
-        "Asked: the message that blocks it to the dead letters"
-        in client.get("/settings/row/").content.decode()
-    )
+    assert "Requested: move the blocking message to the DLQ" in client.get("/settings/row/").content.decode()
 
 
 def test_what_was_tried_again_meanwhile_is_not_meant(
@@ -119,11 +116,14 @@ def test_what_was_tried_again_meanwhile_is_not_meant(
     client = logged_in(keeper)
     answer = client.post(PAGE, ASKED, follow=True)
 
-    assert "was tried again meanwhile" in answer.content.decode()
+    assert (
+        "The message was not moved: it no longer blocks the subscription, or was retried meanwhile."
+        in answer.content.decode()
+    )
     assert wished(server) is None
     assert AuditEntry.objects.get().result == AuditResult.REFUSED
     Run.objects.update(blocked=None)
-    assert "No message blocks it now" in client.get(PAGE, follow=True).content.decode()
+    assert "No message blocks the subscription now:" in client.get(PAGE, follow=True).content.decode()
 
 
 @pytest.mark.parametrize("wrong", [{"reason": " "}, {"seen": ""}, {"seen": "3:"}, {"seen": "x" * 1000}])
@@ -132,7 +132,11 @@ def test_what_is_wrongly_asked_begins_nothing(
 ) -> None:
     """A reason is asked for again; a message that the page cannot have named is another one."""
     answer = logged_in(keeper).post(PAGE, ASKED | wrong, follow=True)
-    told = "This field is required" if "reason" in wrong else "It does not block any more"
+    told = (
+        "This field is required"
+        if "reason" in wrong
+        else "The message was not moved: it no longer blocks the subscription, or was retried meanwhile."
+    )
     assert told in answer.content.decode()
     assert wished(server) is None
 
@@ -166,7 +170,11 @@ def test_rest_tells_of_it_and_gives_it_up(setting: LaunchSetting, server: Server
     unsaid = client.post(REST, said | {"reason": ""})
     assert (unsaid.status_code, unsaid.json()["where"]) == (400, "reason")
     refused = client.post(REST, said | {"attempt": 2})
-    assert refused.status_code == 409 and "tried again meanwhile" in refused.content.decode()
+    assert (
+        refused.status_code == 409
+        and "The message was not moved: it no longer blocks the subscription, or was retried meanwhile."
+        in refused.content.decode()
+    )
     assert wished(server) is None
     assert client.post(REST, said).status_code == 202
     assert client.post(REST, said).status_code == 202
@@ -204,7 +212,7 @@ def test_an_alert_tells_that_it_waits_for_a_person(setting: LaunchSetting, serve
     assert "attempt 3 of its first message failed" in alerts_text.says(alert) and KEY not in str(alert.facts)
     assert alerts_text.about(alert) == WAITING
     with translation.override("ru"):
-        assert "стоит" in alerts_text.says(alert)
+        assert "остановилась" in alerts_text.says(alert)
     # Tried again by itself, it waits for nobody; nor does a setting that is off.
     Run.objects.update(blocked=dump(BlockedMessage(KEY, 3, 5.0)))
     assert look(80) == ["row"] and look(120) == []

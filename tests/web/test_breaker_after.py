@@ -204,7 +204,10 @@ def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
     give_up(runs["srv-2"])
     trip = BreakerTrip.objects.get()
     added = NoticeTarget.objects.create(pool=tried.pool, channel="webhook", address="http://127.0.0.1:1/b/")
-    assert "1 notice target was added after it" in client.get(f"/trips/{trip.pk}/").content.decode()
+    assert (
+        "1 recipient was added later: notified if this trip reopens, and on the next trip."
+        in client.get(f"/trips/{trip.pk}/").content.decode()
+    )
     LaunchSetting.objects.update(try_one_first=True)
     activation = activate(tried, None, LATER)
 
@@ -213,7 +216,10 @@ def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
     assert [notice.target for notice in trip.notices.order_by("pk")] == [told, added]
     trip.refresh_from_db()
     assert [effect["what"] for effect in trip.effects].count("notice") == 2
-    assert "added after it" not in client.get(f"/trips/{trip.pk}/").content.decode()
+    assert (
+        "recipient was added later: notified if this trip reopens, and on the next trip."
+        not in client.get(f"/trips/{trip.pk}/").content.decode()
+    )
 
 
 @pytest.mark.parametrize(

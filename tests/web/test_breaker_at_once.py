@@ -72,7 +72,7 @@ def test_a_person_and_a_trip_that_switch_off_at_once_leave_it_off(
     make_alive(*Server.objects.all(), now=NOW)
     (run,) = started(setting).values()
 
-    at_once(reporting(run), lambda: disable_setting(setting, None, said("by hand"), NOW))
+    at_once(reporting(run), lambda: disable_setting(setting, None, said("manually"), NOW))
 
     assert not is_on(setting)
     assert StateChange.objects.filter(what="setting", new="disabled").count() == 1

@@ -39,17 +39,17 @@ def test_the_list_names_every_setting_with_its_state(delayed: LaunchSetting, poo
 
 
 def test_a_setting_is_enabled_run_stopped_and_disabled(delayed: LaunchSetting) -> None:
-    assert told("enable", "orders") == "Switched on: orders\n"
-    assert told("enable", "orders") == "It was on already: orders\n"
+    assert told("enable", "orders") == "Enabled: orders\n"
+    assert told("enable", "orders") == "Already enabled: orders\n"
     started = json.loads(told("run", "orders", "--json"))
     assert (started["done"], started["enabled"]) == ("Started: orders", True)
     assert Activation.objects.get().pk.hex == started["activation"].replace("-", "")
-    assert told("stop", "orders", "--reason", "enough") == "It is being stopped: orders\n"
+    assert told("stop", "orders", "--reason", "enough") == "Stopping: orders\n"
     assert str(Activation.objects.get().reason) == "enough (from the command line)"
-    assert told("disable", "orders", "--ticket", "OPS-7") == "Switched off: orders\n"
+    assert told("disable", "orders", "--ticket", "OPS-7") == "Disabled: orders\n"
     delayed.refresh_from_db()
     assert (str(delayed.disabled_reason), delayed.disabled_ticket) == ("from the command line", "OPS-7")
-    assert told("disable", "orders") == "It was off already: orders\n"
+    assert told("disable", "orders") == "Already disabled: orders\n"
 
 
 def test_as_a_person_it_has_the_rights_and_the_name_of_the_person(

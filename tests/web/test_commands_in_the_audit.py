@@ -112,7 +112,7 @@ def test_a_run_of_the_pipeline_from_its_begin_to_its_end() -> None:
     assert (found.action, found.target) == ("pipeline_run.start", f"pipeline_run:{run.pk}")
     assert (found.detail, run.trigger) == ({"jobs": ["odd_servers"], "anew": True}, "terminal")
 
-    with pytest.raises(CommandError, match="Another run goes on.*Wait for its end"):
+    with pytest.raises(CommandError, match="in progress.*Wait until it ends"):
         told("pipeline", "run", "--no-wait")
     refused = AuditEntry.objects.latest("pk")
     assert (refused.result, refused.target) == ("refused", "pipeline_run:")

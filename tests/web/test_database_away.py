@@ -51,8 +51,8 @@ def test_pages_and_rest_say_when_to_come_again_and_come_back_by_themselves(clust
             )
             assert (english.status_code, russian.status_code) == (503, 503)
             assert english.headers["Retry-After"] == russian.headers["Retry-After"] == "10"
-            assert "<h1>The database does not answer</h1>" in english.text
-            assert "<h1>База данных не отвечает</h1>" in russian.text
+            assert "<h1>Database unavailable</h1>" in english.text
+            assert "<h1>База данных недоступна</h1>" in russian.text
             told = ask(site, "/api/v1/settings/", TOKEN)
             assert (told.status_code, told.json()["error"]) == (503, "database_away")
             assert int(told.headers["Retry-After"]) > 0

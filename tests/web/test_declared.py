@@ -190,7 +190,7 @@ def test_what_cannot_be_enabled_is_stored_and_said(house: Pool) -> None:
         (nightly({"cron": "x"}), "settings/nightly/schedule/cron: there is no such field"),
         (nightly("daily"), "settings/nightly/schedule: a mapping"),
         ({"settings": {"orders": {"schedule": {"every_seconds": 60}}}},
-        "settings/orders/schedule: It runs as soon as"),
+        "settings/orders/schedule: A continuous setting cannot have"),
         ({"settings": {"one": {"enabled": True}}}, "settings/one/enabled: it belongs to a group"),
         ({"settings": ["orders"]}, "settings: a mapping"),
         ({"settings": {7: {}}}, "settings/7: a text is needed"),
@@ -222,7 +222,7 @@ def test_every_problem_is_said_at_once(house: Pool) -> None:
 def test_members_of_an_enabled_group_are_not_changed(house: Pool) -> None:
     enable_group(ScheduledGroup.objects.get(), None, NOW)
     (only,) = refused({"groups": {"night": {"members": ["one"]}}})
-    assert "disable the group" in only
+    assert "Disable the group, then add or remove members." in only
     assert applied({"groups": {"night": {"members": ["one"], "enabled": False}}})
 
 

@@ -108,7 +108,7 @@ def entries() -> list[tuple[str, str, dict[str, Any]]]:
 def test_what_the_broker_has_stands_beside_what_is_wanted(destination: Destination, viewer: User) -> None:
     text = page_of(signed_in(viewer), destination)
 
-    assert "The broker has what is wanted." in text and "differs" not in text
+    assert "the policy on the broker is in sync." in text and "differs" not in text
     assert "maximum attempts maxDeliveryAttempts 4 4" in text
     assert "delay, ms redeliveryDelay 100 ms 100 ms" in text
     assert "maximum delay, ms maxRedeliveryDelay 1 s 1 s" in text
@@ -120,12 +120,13 @@ def test_each_value_that_differs_is_marked(destination: Destination, operator: U
     meddle(destination, maxDeliveryAttempts=-1, redeliveryDelay=7000, deadLetterAddress="trash")
 
     text = page_of(signed_in(operator), destination)
-    assert "3 values differ" in text and text.count(" differs ") == 3
-    assert (
-        "maxDeliveryAttempts 4 without end differs" in text and "redeliveryDelay 100 ms 7 s differs" in text
-    )
+    assert "3 values differ" in text and text.count(" differs") == 3
+    assert "maxDeliveryAttempts 4 unlimited differs" in text and "redeliveryDelay 100 ms 7 s differs" in text
     assert "deadLetterAddress MA.DLA trash differs" in text
-    assert "Ask for the permission “Can change destination”" in page_of(signed_in(viewer), destination)
+    assert (
+        "You don't have permission to do this. Ask an administrator for “Can change destination”."
+        in page_of(signed_in(viewer), destination)
+    )
 
 
 def test_the_wanted_is_shown_while_the_broker_cannot_be_asked(
@@ -137,20 +138,25 @@ def test_the_wanted_is_shown_while_the_broker_cannot_be_asked(
     monkeypatch.setattr(policies, "management", away)
     client = signed_in(operator)
     text = page_of(client, destination)
-    assert "The broker cannot be asked what it has: no answer within 1.5 s" in text
+    assert "Cannot read the values on the broker: no answer within 1.5 s" in text
     assert "redeliveryDelay 100 ms —" in text and "differs" not in text
     for action in ("apply", "adopt"):
-        assert "cannot be asked" in looked_at(client, url(destination, action)).text
-        assert "cannot be asked" in said(client, destination, action, {"seen": "x"})
+        assert "Cannot read the policy from the broker:" in looked_at(client, url(destination, action)).text
+        assert "Cannot read the policy from the broker:" in said(client, destination, action, {"seen": "x"})
     assert stories() == []
 
 
 def test_one_that_nothing_receives_from_has_nothing_to_compare(memory: MemoryBroker, operator: User) -> None:
     lone, client = Destination.objects.create(name="shop.lone"), signed_in(operator)
 
-    assert "The broker has" not in page_of(client, lone)
-    assert "has not made it" in said(client, lone, "apply", {"seen": ""})
-    assert "has not made it" in looked_at(client, url(lone, "adopt")).text
+    assert 'id="on-the-broker"' not in client.get(f"/agents/destination/{lone.pk}/change/").content.decode()
+    assert "No setting receives from this destination: the broker has not created it." in said(
+        client, lone, "apply", {"seen": ""}
+    )
+    assert (
+        "No setting receives from this destination: the broker has not created it."
+        in looked_at(client, url(lone, "adopt")).text
+    )
 
 
 def test_only_who_may_change_a_destination_may_do_either(
@@ -178,7 +184,10 @@ def test_apply_writes_what_is_wanted_and_says_so_in_every_history(
     meddle(destination, redeliveryDelay=7000, deadLetterAddress="trash")
     client = signed_in(operator)
     asked = looked_at(client, url(destination, "apply")).text
-    assert "One that is delayed at this moment keeps its delay" in asked and "trash differs" in asked
+    assert (
+        "Messages that already wait use the policy from their next failure. A "
+        "message that is delayed now keeps its delay."
+    ) in asked and "trash differs" in asked
 
     assert "Written to the broker: shop.orders" in said(
         client, destination, "apply", seen(client, destination, "apply")
@@ -194,7 +203,7 @@ def test_apply_writes_what_is_wanted_and_says_so_in_every_history(
     text = page_of(client, destination)
     assert (
         text.count("Redelivery policy written to the broker") == 1
-        and "The broker has what is wanted." in text
+        and "the policy on the broker is in sync." in text
     )
     assert "Redelivery policy written to the broker" in looked_at(client, "/settings/archive/").text
 
@@ -223,15 +232,17 @@ def test_adopt_makes_what_the_broker_has_the_wish(destination: Destination, oper
     provision_due(NOW)
     assert LaunchSetting.objects.get(key="orders").provision_state == "ready"
     assert policies.read_policy(destination)["expiryAddress"] == "MA.DLA"
-    assert "The broker has what is wanted." in page_of(client, destination)
+    assert "the policy on the broker is in sync." in page_of(client, destination)
 
 
 def test_what_only_the_ma_decides_is_not_adopted(destination: Destination, operator: User) -> None:
     meddle(destination, deadLetterAddress="trash")
     client = signed_in(operator)
 
-    assert "What differs is always the MA's." in page_of(client, destination)
-    assert "apply it" in said(client, destination, "adopt", seen(client, destination, "adopt"))
+    assert "MA always sets the differing values: they cannot be adopted." in page_of(client, destination)
+    assert "MA always sets the remaining differences: write them to the broker." in said(
+        client, destination, "adopt", seen(client, destination, "adopt")
+    )
     assert stories() == []
 
 
@@ -240,7 +251,7 @@ def test_what_is_not_possible_here_is_not_adopted(destination: Destination, oper
     client = signed_in(operator)
 
     told = said(client, destination, "adopt", seen(client, destination, "adopt"))
-    assert "not possible here" in told and "multiplier:" in told
+    assert "The policy on the broker cannot be adopted:" in told and "multiplier:" in told
     assert Destination.objects.get(pk=destination.pk).delay_ms == 100 and stories() == []
 
 
@@ -250,11 +261,15 @@ def test_what_somebody_did_not_see_is_not_done(destination: Destination, operato
     meddle(destination, redeliveryDelay=7000)
     confirmed = seen(client, destination, action)
     meddle(destination, redeliveryDelay=8000)
-    assert "changed since you looked" in said(client, destination, action, confirmed)
+    assert "Nothing was done: the values have changed since you opened the page." in said(
+        client, destination, action, confirmed
+    )
 
     confirmed = seen(client, destination, action)
     Destination.objects.filter(pk=destination.pk).update(delay_ms=200)
-    assert "changed since you looked" in said(client, destination, action, confirmed)
+    assert "Nothing was done: the values have changed since you opened the page." in said(
+        client, destination, action, confirmed
+    )
     assert policies.read_policy(destination)["redeliveryDelay"] == 8000
     assert Destination.objects.get(pk=destination.pk).delay_ms == 200 and stories() == []
 
@@ -262,7 +277,7 @@ def test_what_somebody_did_not_see_is_not_done(destination: Destination, operato
 def test_nothing_is_done_where_nothing_differs(destination: Destination, operator: User) -> None:
     client = signed_in(operator)
     for action in ("apply", "adopt"):
-        assert "The broker has what is wanted" in said(
+        assert "the policy on the broker is in sync." in said(
             client, destination, action, seen(client, destination, action)
         )
     assert stories() == []
@@ -279,7 +294,7 @@ def test_a_broker_that_refuses_is_told_with_its_words(
         raise BrokerError("not for you")
 
     monkeypatch.setattr(policies, "apply", refused)
-    assert "The broker did not take it: not for you" in said(client, destination, "apply", confirmed)
+    assert "The broker rejected the policy: not for you." in said(client, destination, "apply", confirmed)
     assert [new for _key, new, _reason in stories()] == ["applying", "apply_failed"]
     assert [each[:2] for each in entries()] == [
         ("destination.apply", "done"),
@@ -304,7 +319,7 @@ def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
     assert [new for _key, new, _reason in stories()] == ["applying"]
     assert entries() == [("destination.apply", "done", {"begun": True})]
     monkeypatch.setattr(policies, "apply", really)
-    assert "The broker has what is wanted" in said(
+    assert "the policy on the broker is in sync." in said(
         client, destination, "apply", seen(client, destination, "apply")
     )
 
@@ -336,7 +351,7 @@ def test_on_the_real_broker_both_ways(house_broker: None, pool: Pool, operator: 
     """With the account of the MA's operations and the answers of the pinned release."""
     destination = made(pool, f"k{os.getpid()}", expiry_ms=90_000, collision_avoidance=0.5, multiplier=1.5)
     client = signed_in(operator)
-    assert "The broker has what is wanted." in page_of(client, destination)
+    assert "the policy on the broker is in sync." in page_of(client, destination)
     meddle(destination, redeliveryDelay=7000, maxRedeliveryDelay=-1, expiryDelay=-1)
     assert "3 values differ" in page_of(client, destination)
 
@@ -346,7 +361,7 @@ def test_on_the_real_broker_both_ways(house_broker: None, pool: Pool, operator: 
     provision_due(NOW)
     meddle(destination, maxDeliveryAttempts=2, deadLetterAddress="trash")
     assert "Written to" in said(client, destination, "apply", seen(client, destination, "apply"))
-    assert "The broker has what is wanted." in page_of(client, destination)
+    assert "the policy on the broker is in sync." in page_of(client, destination)
 
     # It tells nothing of what was never set: what it goes by then is in ADOPTED.
     assert "redeliveryMultiplier" not in policies.read_policy(Destination(name="never.made.by.anybody"))
@@ -379,7 +394,7 @@ def test_what_was_changed_on_the_broker_is_told_by_rest_health_and_an_alert_unti
     evaluate_kind(kind, start + timedelta(seconds=185))
     alert = Alert.objects.get(state="open")
     assert alerts_text.says(alert) == (
-        f"The broker has other settings for the address {destination.name} than wanted: "
+        f"Address {destination.name} differs on the broker from the desired settings: "
         "maxDeliveryAttempts, redeliveryDelay."
     )
     assert alerts_text.about(alert) == f"/agents/destination/{destination.pk}/change/"

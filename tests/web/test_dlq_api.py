@@ -187,7 +187,7 @@ def test_a_case_counts_deaths_and_returns_to_agents_alone(orders: LaunchSetting)
     case = case_of("ID:1", "orders", User.objects.create_superuser("root"), binned)
     assert (case.deaths, case.replays) == (1, 0)
     said = [event.what for event in case.events]
-    assert "Dead in DLQ.orders" in said and "Moved to DLQ.bin" in said
+    assert "Dead-lettered to DLQ.orders" in said and "Moved to DLQ.bin" in said
 
 
 # -- who may -------------------------------------------------------------------------------------------------

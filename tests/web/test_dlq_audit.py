@@ -164,14 +164,14 @@ def test_the_page_shows_who_did_what_and_is_for_those_who_may(some: list[AuditEn
 
 def test_stable_words_are_shown_as_people_read_them() -> None:
     assert (
-        str(action_words("replay.stopped")) == "replay: stopped by itself"
+        str(action_words("replay.stopped")) == "replay: stopped automatically"
         and action_words("new_one") == "new_one"
     )
-    assert str(scope_words("selection")) == "selected letters"
+    assert str(scope_words("selection")) == "selected messages"
     counts = {"planned": 0, "given_back": 3, "dead_again": 1, "odd": 2}
     assert [(str(name), n) for name, n in count_words(counts)] == [
-        ("given back", 3),
-        ("dead again", 1),
+        ("replayed", 3),
+        ("dead-lettered again", 1),
         ("odd", 2),
     ]
 
@@ -188,9 +188,9 @@ def test_an_action_is_chosen_by_its_name_and_found_with_its_attempts(
         assert list(AuditFilter({"action": named}, AuditEntry.objects.order_by("pk")).qs) == found
     client.force_login(reports.person("auditor", "console.view_auditentry"))
     shown = client.get("/audit/").content.decode()
-    assert f'<option value="{code}">give back</option>' in shown and "Person (exactly)" in shown
+    assert f'<option value="{code}">replay</option>' in shown and "User (exact name)" in shown
     assert f"?action={same}" not in shown and f'href="?action={code}"' in shown
-    assert shown.count(">give back</option>") == 1
+    assert shown.count(">replay</option>") == 1
 
 
 def test_which_actions_are_one_is_the_same_in_every_language() -> None:
@@ -243,10 +243,9 @@ def test_a_code_is_declared_by_one_app() -> None:
 def test_details_are_words() -> None:
     pairs = {
         "acknowledged": (["same_version", "ordered"],
-        "the same agent version as at the failure, the subscription keeps"
-                         " an order"),
+        "the same agent version as at the failure, the subscription is ordered"),
         "bodies": (False, "no"), "settings": ({"orders": 2}, "orders: 2"), "letters": ([7, 8], "7, 8"),
-        "kind": ("to_dlq", "to the dead letters"), "odd": ("x", "x"),
+        "kind": ("to_dlq", "move to DLQ"), "odd": ("x", "x"),
         "rule": ([{"op": "remove_property", "place": "region", "value": ""}], "remove a property: region"),
     }  # fmt: skip
     for name, (value, words) in pairs.items():

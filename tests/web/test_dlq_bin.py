@@ -186,7 +186,11 @@ def test_it_says_who_discarded_what_and_why_and_until_when(broker: Broker, anna:
     row = discarded(broker, 10, anna, reason="test <b>data</b>")
     binned(broker, "invoices", 20, days=3)
     shown = page(anna, "/dead-letters/bin/").content.decode()
-    assert "anna" in shown and "test &lt;b&gt;data&lt;/b&gt;" in shown and "nobody knows" in shown
+    assert (
+        "anna" in shown
+        and "test &lt;b&gt;data&lt;/b&gt;" in shown
+        and "unknown: not moved by this console" in shown
+    )
     until = row.seen_at + timedelta(days=site.MA_BIN_DAYS)
     assert until.strftime("%Y-%m-%dT%H:%M") in shown
     assert "/dead-letters/invoices/bin/" in shown and 'name="letter"' not in shown
@@ -268,25 +272,30 @@ def test_what_was_put_back_says_so_in_the_bin_and_at_its_original(broker: Broker
     reports.setting()
     row = discarded(broker, 10, anna)
     original = DeadLetter.objects.get(orig_message_id=10)
-    still = "It was discarded. It can be put back from the bin."
+    still = "The message was discarded. You can restore it from the trash."
     assert still in page(anna, f"/letters/{original.pk}/").content.decode()
 
     again = put_back(row, 2000)
     job = ReplayJob.objects.get(action="put_back")
     for number in (row.pk, original.pk):
         shown = page(anna, f"/letters/{number}/").content.decode()
-        assert "It was put back from the bin:" in shown and f"/replays/{job.pk}/" in shown
+        assert "Restored from the trash:" in shown and f"/replays/{job.pk}/" in shown
         assert (
-            f"as letter {again.pk}" in shown and still not in shown and "outside of this console" not in shown
+            f"as message {again.pk}" in shown
+            and still not in shown
+            and "it was consumed, moved or removed outside this console." not in shown
         )
-    assert "It was put back from the bin" not in page(anna, f"/letters/{again.pk}/").content.decode()
+    assert "restored from the trash:" not in page(anna, f"/letters/{again.pk}/").content.decode()
 
 
 def test_a_letter_of_the_bin_that_nobody_of_us_put_back_is_gone(broker: Broker, anna: Any) -> None:
     reports.setting()
     row = discarded(broker, 10, anna)
     DeadLetter.objects.filter(pk=row.pk).update(state=LetterState.GONE)
-    assert "outside of this console" in page(anna, f"/letters/{row.pk}/").content.decode()
+    assert (
+        "it was consumed, moved or removed outside this console."
+        in page(anna, f"/letters/{row.pk}/").content.decode()
+    )
 
 
 def test_a_weak_key_does_not_tell_which_original_was_put_back(broker: Broker, anna: Any) -> None:
@@ -295,6 +304,6 @@ def test_a_weak_key_does_not_tell_which_original_was_put_back(broker: Broker, an
     original = DeadLetter.objects.get(orig_message_id=10)
     put_back(row, 2000)
     DeadLetter.objects.update(message_key_weak=True)
-    assert "It can be put back from the bin." in page(anna, f"/letters/{original.pk}/").content.decode()
+    assert "You can restore it from the trash" in page(anna, f"/letters/{original.pk}/").content.decode()
     shown = page(anna, f"/letters/{row.pk}/").content.decode()
-    assert "It was put back from the bin:" in shown and "as letter" not in shown
+    assert "Restored from the trash:" in shown and "as message" not in shown

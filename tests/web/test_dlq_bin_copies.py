@@ -66,7 +66,7 @@ def test_of_many_it_is_left_out_and_the_reason_is_told_everywhere(
 ) -> None:
     flight = rest("/api/v1/preflight/", PUT_BACK | {"all": True}).json()
     assert (flight["going"], flight["skipped"], flight["examples"]) == (1, {CODE: 1}, {CODE: [edited.pk]})
-    assert "its copy was given back already" in flight["reasons"][CODE]
+    assert "original of an edited message: the copy was already replayed" in flight["reasons"][CODE]
 
     asked = ("--setting", "orders", "--as", "anna", "--all")
     assert f"left out   1: {flight['reasons'][CODE]}" in told("preflight", *asked, "--action", "put_back")
@@ -93,10 +93,23 @@ def test_alone_it_goes_once_that_is_acknowledged(edited: DeadLetter) -> None:
     client.force_login(anna())
     url = "/dead-letters/orders/put-back/"
     shown = client.get(f"{url}?letter={edited.pk}").content.decode()
-    assert f'value="{CODE}"' in shown and "would be handled twice" in shown
+    assert (
+        f'value="{CODE}"' in shown
+        and (
+            "This is the original of an edited message, and the copy was already "
+            "replayed. If you restore and replay it, the message is processed twice."
+        )
+        in shown
+    )
     client.post(url, {"letters": str(edited.pk)})
     how = ("--setting", "orders", "--reason", "as it was", "--as", "anna")
-    with pytest.raises(CommandError, match="handled twice"):
+    with pytest.raises(
+        CommandError,
+        match=(
+            "This is the original of an edited message, and the copy was already "
+            "replayed. If you restore and replay it, the message is processed twice."
+        ),
+    ):
         told("put-back", *how, str(edited.pk))
     assert not ReplayJob.objects.filter(action="put_back").exists()
     told("put-back", *how, "--acknowledge", CODE, str(edited.pk))

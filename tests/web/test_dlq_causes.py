@@ -66,12 +66,12 @@ def test_one_that_a_person_gave_up_is_explained_by_its_failure_and_its_case_says
     client = Client()
     client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
     text = client.get(f"/letters/{letter.pk}/").content.decode()
-    assert "Sent to the dead letters by a person, after attempt 1: shop.Sold" in text
-    assert "1 failure, dead 1 time" in text
+    assert "Moved to DLQ manually after attempt 1: shop.Sold" in text
+    assert "1 failure, dead-lettered 1 time" in text
     assert text.count("Traceback (most recent call last)") == 1
     assert attempts_known([run.activation.setting])["orders"] == {}
     listed = client.get("/protocols/", headers={"accept-language": "ru"}).content.decode()
-    assert "отправлено человеком в недоставленные" in listed and "&lt;b&gt;out" in listed
+    assert "перемещено в DLQ вручную" in listed and "&lt;b&gt;out" in listed
 
 
 def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run) -> None:
@@ -89,7 +89,7 @@ def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run)
         "ended_at": AT,
         "state": "lost",
     }
-    lost = "The container ended while it waited; the message comes back."
+    lost = "The container ended before acknowledgement; the broker redelivers the message."
     Acknowledgement.objects.create(
         acknowledgement="a", reason=Reason("delivery.container_ended"), **of, **ended
     )
@@ -98,10 +98,10 @@ def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run)
     client = Client()
     client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
     text = client.get(f"/letters/{letter.pk}/").content.decode()
-    assert "Waited for an answer since attempt 1: lost" in text and lost in text
-    assert text.count("an answer since attempt") == 1
+    assert "Acknowledgement at attempt 1: lost" in text and lost in text
+    assert "Awaiting acknowledgement since attempt" not in text
     other = letters.dead("orders", 11, "ID:2")
-    assert "Waits for an answer since attempt 1" in client.get(f"/letters/{other.pk}/").content.decode()
+    assert "Awaiting acknowledgement since attempt 1" in client.get(f"/letters/{other.pk}/").content.decode()
 
 
 def test_an_agent_cannot_say_that_a_person_gave_its_message_up(run: Run) -> None:

@@ -129,7 +129,7 @@ def test_a_rule_is_tried_and_then_a_job(letter: DeadLetter) -> None:
     assert (told["seen"], told["fits"], told["more"], told["preflight"]["going"]) == (2, 1, False, 2)
     assert told["letters"][0]["changes"][0] == {"what": "/sum", "before": "1", "after": "2"}
     assert told["left_out"][0] == {
-        "code": "no_json", "reason": "Its body is no JSON.", "count": 1, "letters": [plain.pk],
+        "code": "no_json", "reason": "The body is not JSON.", "count": 1, "letters": [plain.pk],
     }  # fmt: skip
     assert not ReplayJob.objects.exists()
     refused = post_rule(by, all=True, rule=rule)

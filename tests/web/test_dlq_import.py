@@ -119,19 +119,23 @@ def test_what_was_exported_is_imported_as_it_was(orders: LaunchSetting, message:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("{", "no message"), ("[]", "no message"), ("7", "no message"), ("{}", "no body"),
-        ('{"body": 7}', "no message"),
+        ("{", "not a valid message"),
+        ("[]", "not a valid message"),
+        ("7", "not a valid message"),
+        ("{}", "no body"),
+        ('{"body": 7}', "not a valid message"),
         ('{"body": {"masked": ""}}', "masked"), ('{"body": {"text": "x"}, "message": {"masked": true}}',
         "masked"),
-        ('{"body": {"text": 7}}', "no message"), ('{"body": {"base64": "%"}}', "no message"),
+        ('{"body": {"text": 7}}', "not a valid message"),
+        ('{"body": {"base64": "%"}}', "not a valid message"),
         ('{"body": {"text": "x"}, "message": {"priority": 10}}', "0 to 9"),
-        ('{"body": {"text": "x"}, "message": {"body_kind": "data"}}', "does not fit"),
+        ('{"body": {"text": "x"}, "message": {"body_kind": "data"}}', "does not match its type"),
         ('{"body": {"text": "x"}, "message": {"properties": [{"name": "n", "type": "int", "value": "y"}]}}',
-        "n: That"),
+        "n: The value"),
         ('{"body": {"text": "x"}, "message": {"properties": [{"name": "", "type": "int", "value": 1}]}}',
-        "needs a"),
-        ('{"body": {"text": "x"}, "message": {"body": {"type": "int", "value": "y"}}}', "cannot be sent"),
-        ("[" * 100_000, "no message"),
+        "Enter a property name."),
+        ('{"body": {"text": "x"}, "message": {"body": {"type": "int", "value": "y"}}}', "cannot be sent:"),
+        ("[" * 100_000, "not a valid message"),
     ],
 )  # fmt: skip
 def test_one_bad_line_refuses_all(line: str, why: str) -> None:
@@ -162,13 +166,15 @@ def test_bounds(content: bytes, code: str) -> None:
 def test_from_the_file_over_the_look_to_the_messages(
     client: Client, broker: Broker, orders: LaunchSetting
 ) -> None:
-    assert "JSON lines" in client.get("/dead-letters/orders/import/").content.decode()
+    assert "JSON Lines file" in client.get("/dead-letters/orders/import/").content.decode()
     file = SimpleUploadedFile("m.jsonl", b"\xef\xbb\xbf" + f"{LINE}\n{LINE}\n".encode())
     shown = client.post("/dead-letters/orders/import/", {"step": "look", "file": file})
     assert "2 messages" in shown.content.decode() and not broker.sent
     confirmed = fields(shown.content.decode())
     unticked = client.post("/dead-letters/orders/import/", confirmed)
-    assert "has to be acknowledged" in unticked.content.decode() and not broker.sent
+    assert (
+        "Nothing was sent: confirm the warnings below first." in unticked.content.decode() and not broker.sent
+    )
     answer = client.post("/dead-letters/orders/import/", confirmed | {"known": "1", "reason": "a test"})
     assert answer.status_code == 302
     first, second = broker.sent
@@ -182,7 +188,7 @@ def test_from_the_file_over_the_look_to_the_messages(
         ("messages.import_begun", {"messages": 2}, "a test"), ("messages.import", {"messages": 2}, "a test"),
     ]  # fmt: skip
     again = client.post("/dead-letters/orders/import/", confirmed | {"known": "1"})
-    assert "imported already" in again.content.decode() and len(broker.sent) == 2
+    assert "The same lines were already imported" in again.content.decode() and len(broker.sent) == 2
     client.post("/dead-letters/orders/import/", confirmed | {"known": "1", "again": "1"})
     assert len(broker.sent) == 4
 
@@ -204,7 +210,7 @@ def test_after_a_broken_import_the_same_one_sends_the_rest_only(
     broker.trouble = [None, BrokerUnavailable("gone")]
     answer = post(by, lines, dry_run=False)
     assert (answer.status_code, answer.json()["error"], len(broker.sent)) == (503, "broker_away", 100)
-    assert "nothing is sent twice" in answer.json()["what_to_do"]
+    assert "Import the same file again: no message is sent twice." in answer.json()["what_to_do"]
     assert post(by, lines, dry_run=False).json()["sent"] is True
     assert len(broker.sent) == 250
     assert post(by, lines, dry_run=False).json()["error"] == "imported_already"
@@ -246,12 +252,12 @@ def test_the_command_looks_and_then_sends(broker: Broker, orders: LaunchSetting,
         call_command("dlq", *how, stdout=out, stderr=StringIO())
         return out.getvalue()
 
-    assert "nothing was" in told() and not broker.sent
+    assert "nothing was: say --send" in told() and not broker.sent
     assert json.loads(told("--send", "--json"))["sent"] is True and len(broker.sent) == 1
-    with pytest.raises(CommandError, match="imported already"):
+    with pytest.raises(CommandError, match="The same lines were already imported"):
         told("--send")
     file.write_text("{\n", "utf-8")
-    with pytest.raises(CommandError, match="no message"):
+    with pytest.raises(CommandError, match="not a valid message"):
         told()
 
 

@@ -100,7 +100,10 @@ def test_the_list_says_that_words_are_missing_until_it_is_done(
     client.force_login(root)
 
     def says_so() -> bool:
-        return "still being put into the index" in client.get("/letters/?text=parcel").content.decode()
+        return (
+            "The text index of older messages is still being built. Until it is "
+            "complete, word search can miss them."
+        ) in client.get("/letters/?text=parcel").content.decode()
 
     assert not says_so()
     rebuild.begin_rebuild(timezone.now())

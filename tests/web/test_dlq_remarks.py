@@ -95,10 +95,10 @@ def test_a_known_fault_ends_by_its_date_and_can_begin_again(three: list[DeadLett
 
 def test_a_known_fault_is_known_once_and_ended_once(three: list[DeadLetter], operator: User) -> None:
     fault = mute(operator)
-    with pytest.raises(Refused, match="known already"):
+    with pytest.raises(Refused, match="Already marked as known."):
         mute(operator)
     perform(Unmute, fault, operator, LATER)
-    with pytest.raises(Refused, match="ended already"):
+    with pytest.raises(Refused, match="This entry is already closed."):
         perform(Unmute, fault, operator, LATER)
 
     assert muted(LATER) == []
@@ -148,10 +148,10 @@ def test_the_audit_says_why_it_is_muted(orders: LaunchSetting, operator: User) -
 def test_one_person_takes_it_and_hands_it_over(three: list[DeadLetter], operator: User) -> None:
     other = make_person("other", "operator")
     taken = take(operator, "reading the dump", fingerprint=FINGERPRINT)
-    with pytest.raises(Refused, match="operator has taken it already"):
+    with pytest.raises(Refused, match="Already assigned to operator."):
         take(other, fingerprint=FINGERPRINT)
     given = perform(HandOver, taken, operator, LATER, to="other").made
-    with pytest.raises(Refused, match="ended already"):
+    with pytest.raises(Refused, match="This entry is already closed."):
         perform(HandOver, taken, operator, LATER, to="other")
 
     assert (given.by, given.text, given.at) == (other, "reading the dump", LATER)
@@ -177,7 +177,7 @@ def test_a_trip_is_taken_beside_its_setting(orders: LaunchSetting, operator: Use
     taken = take(operator, trip=trip.pk)
 
     assert open_takings().get(trip=trip.pk) == taken
-    with pytest.raises(Refused, match="taken it already"):
+    with pytest.raises(Refused, match="Already assigned to"):
         take(operator, trip=trip.pk)
     details = AuditEntry.objects.filter(result="done").order_by("-pk").values_list("detail", flat=True)
     assert details[0] == {"trip": trip.pk, "taking": taken.pk}
@@ -185,7 +185,16 @@ def test_a_trip_is_taken_beside_its_setting(orders: LaunchSetting, operator: Use
 
 def test_it_is_handed_only_to_who_may_see_it(orders: LaunchSetting, operator: User, outsider: User) -> None:
     taken = take(operator)
-    for name, why in (("outsider", "outsider may not see"), ("nobody", "no person “nobody”")):
+    for name, why in (
+        (
+            "outsider",
+            (
+                "Cannot reassign to outsider: they have no permission to view these "
+                "messages. Choose another assignee."
+            ),
+        ),
+        ("nobody", "User “nobody” not found. Check the name."),
+    ):
         with pytest.raises(WronglyAsked, match=why):
             perform(HandOver, taken, operator, LATER, to=name)
     assert open_takings().get() == taken
@@ -205,7 +214,7 @@ def test_nothing_is_kept_of_what_is_about_nothing_or_two_things(
 def test_who_may_only_look_is_refused_and_the_attempt_is_written_down(
     orders: LaunchSetting, viewer: User
 ) -> None:
-    with pytest.raises(NotAllowed, match="Can give dead letters back"):
+    with pytest.raises(NotAllowed, match="Can replay dead letters"):
         perform(AddNote, about(Note), viewer, NOW, text="hello")
 
     assert not Note.objects.exists()

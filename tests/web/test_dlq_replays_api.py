@@ -76,13 +76,16 @@ def test_a_preflight_tells_what_goes_what_stays_and_what_to_think_of(
     told = operator.post(PREFLIGHT, {"setting": "orders", "letters": [row.pk for row in three]}).json()
     assert (told["going"], told["total"], told["seen"], told["about"]) == (2, 3, 3, False)
     assert (told["skipped"], told["examples"]) == ({"gone": 1}, {"gone": [three[1].pk]})
-    assert told["reasons"] == {"gone": "not in the queue any more"}
+    assert told["reasons"] == {"gone": "no longer in the queue"}
     texts = {each["code"]: each["text"] for each in told["warnings"]}
     assert texts.keys() == {"no_consumer"}, "no order is kept by a setting that is not ordered"
-    assert "no server that is alive" in texts["no_consumer"]
+    assert "The subscription has no consumers now: no online server runs the setting." in texts["no_consumer"]
     LaunchSetting.objects.filter(key="orders").update(ordered=True)
     told = operator.post(PREFLIGHT, {"setting": "orders", "letters": [row.pk for row in three]}).json()
-    assert "handled already" in {each["code"]: each["text"] for each in told["warnings"]}["ordered"]
+    assert (
+        "come after newer ones that are already processed"
+        in {each["code"]: each["text"] for each in told["warnings"]}["ordered"]
+    )
     assert not ReplayJob.objects.exists() and not AuditEntry.objects.exists()
 
 
@@ -356,7 +359,7 @@ def test_the_second_person_may_refuse(chief: APIClient, three: list[DeadLetter],
     assert chief.post(f"{url}refuse/").json()["error"] == "own_request"
     second = client(reports.person("second", *READS, "dlq.approve"))
     told = second.post(f"{url}refuse/", {"reason": "ask again on Monday"}).json()
-    assert (told["state"], told["problem"]) == ("cancelled", "refused by second")
+    assert (told["state"], told["problem"]) == ("cancelled", "rejected by second")
     assert AuditEntry.objects.get(action="replay.refuse", result="done").reason == "ask again on Monday"
 
 

@@ -230,7 +230,7 @@ def test_a_fault_of_ours_is_shown_and_the_job_tried_again(
         run_replay(str(job.pk))
     job.refresh_from_db()
     assert (
-        str(job.problem) == "ZeroDivisionError; the log of the worker has the rest"
+        str(job.problem) == "ZeroDivisionError; see the worker log for details"
         and job.lease_until is not None
     )
 

@@ -106,7 +106,7 @@ def test_a_standalone_run_of_any_waits_for_the_one_of_the_activation_before(
     activation = enable_setting(setting, None, NOW)
 
     assert activation is not None
-    assert (homes(), str(activation.reason)) == ([], "The run before is still stopping.")
+    assert (homes(), str(activation.reason)) == ([], "The previous instance is still stopping.")
 
 
 def standalone(pool: Pool, *servers: Server) -> LaunchSetting:

@@ -102,7 +102,7 @@ def test_what_is_of_another_servers_run_is_set_aside_and_told(
     run.refresh_from_db()
     assert (run.stored_records, run.closing_records) == (0, None)
     client.force_login(reports.person("root", PAGES, "agents.view_server"))
-    assert "about a run of another server" in client.get(f"/servers/{stranger.name}/").content.decode()
+    assert "about an instance on another server" in client.get(f"/servers/{stranger.name}/").content.decode()
     mark = SpoolMark.objects.get(spool=spool.id)
     assert mark.set_aside_at is not None
     evaluate_all(mark.set_aside_at)
@@ -153,9 +153,10 @@ def test_records_of_an_activation_that_nobody_knows_are_stored_and_marked(
     )
     client.force_login(person)
     assert (
-        "Unverified: the site knows no such run of srv-1."
-        in client.get(f"/protocols/{protocol.pk}/").content.decode()
-    )
+        "Unverified: the site knows no such instance on srv-1. The database was "
+        "restored from a backup, the activation was deleted, or the report is "
+        "forged."
+    ) in client.get(f"/protocols/{protocol.pk}/").content.decode()
     assert "unverified" in client.get("/protocols/").content.decode()
 
 

@@ -215,9 +215,12 @@ def test_a_conflict_is_shown_with_the_protocol_and_its_server(world: World) -> N
     client = signed_in(world, "viewer")
 
     page = looked_at(client, f"/protocols/{protocol.pk}/")
-    assert "1 record came later in its place with other content" in page.text and "alert(1)" in page.text
+    assert (
+        "1 record arrived later with the same number but different content." in page.text
+        and "alert(1)" in page.text
+    )
     text = looked_at(client, f"/servers/{server.name}/").text
-    assert "Came again with other content" in text and str(protocol.pk)[:8] in text
+    assert "Received again with different content" in text and str(protocol.pk)[:8] in text
 
 
 def test_a_conflict_of_a_closing_record_leads_to_its_activation(world: World) -> None:
@@ -227,7 +230,7 @@ def test_a_conflict_of_a_closing_record_leads_to_its_activation(world: World) ->
         of_server = RecordBatch(run.server.name, uuid.uuid4(), (record(closing, 1, uuid.uuid4()),))
         accept_batch(run.server, of_server, AT)
     page = looked_at(signed_in(world, "viewer"), f"/servers/{run.server.name}/")
-    assert str(run.activation_id)[:8] in page.text.split("Came again with other content")[1]
+    assert str(run.activation_id)[:8] in page.text.split("Received again with different content")[1]
     assert not any(link == f"/protocols/{run.activation_id}/" for link in page.links())
 
 
@@ -243,4 +246,4 @@ def test_records_that_never_came_are_shown_with_their_server(world: World) -> No
     client, address = signed_in(world, "viewer"), f"/servers/{run.server.name}/"
     assert "never came" not in looked_at(client, address).text
     accept_batch(run.server, batch, AT)
-    assert "1,010 records never came, the latest: numbers 1,011, 1..1,009" in looked_at(client, address).text
+    assert "1,010 records are missing, latest numbers: 1,011, 1..1,009" in looked_at(client, address).text

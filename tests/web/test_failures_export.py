@@ -109,11 +109,17 @@ def test_it_comes_in_pieces_and_goes_on_where_the_time_was_over(
 def test_what_is_not_understood_or_too_much_is_refused(
     client: Client, stored: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "is not understood" in client.get(f"{URL}?nonsense=1", follow=True).content.decode()
+    assert (
+        "Nothing was selected: the filter is invalid. Correct the filter and try again."
+        in client.get(f"{URL}?nonsense=1", follow=True).content.decode()
+    )
     monkeypatch.setattr("failures.protocols.exporting.MOST", 3)
     answer = client.get(f"{URL}?setting=orders", follow=True)
 
-    assert "narrow the filter" in answer.content.decode() and "setting=orders" in answer.redirect_chain[0][0]
+    assert (
+        "failures match. Narrow the filter, for example by time." in answer.content.decode()
+        and "setting=orders" in answer.redirect_chain[0][0]
+    )
     kept = AuditEntry.objects.get()
     assert (kept.action, kept.result, kept.target) == ("protocols.export", "refused", "setting:orders")
     assert client.get(f"{URL}?file=exe").status_code == 404

@@ -107,7 +107,10 @@ def test_refusals_say_why(world: World) -> None:
     row, writer = one(world), client(world, "operator")
     refused = writer.post(f"{URL}{row.pk}/merge/", {"other": row.pk}, format="json")
 
-    assert refused.status_code == 409 and refused.json()["detail"] == "That is the same fingerprint."
+    assert (
+        refused.status_code == 409
+        and refused.json()["detail"] == "Cannot merge: both fingerprints are the same."
+    )
     assert writer.post(f"{URL}{row.pk}/known/", {"runbook_url": "ftp://x"}, format="json").status_code == 409
     assert writer.post(f"{URL}{row.pk}/known/", {"advice": "explode"}, format="json").status_code == 400
     assert writer.post(f"{URL}nobody/fixed/").status_code == 404

@@ -171,10 +171,13 @@ def test_people_see_that_records_were_lost_and_came_again(world: World) -> None:
     client, address = signed_in(world, "viewer"), f"/servers/{run.server.name}/"
     spool = Spool(run.server.name)
     accept_batch(run.server, spool.batch(reports.protocol(reports.run_of(run))), AT)
-    assert "had been taken" not in looked_at(client, address).text
+    assert "were accepted but are no longer in the database" not in looked_at(client, address).text
     report = SpoolReport(id=spool.id, after=1500)
     accept_heartbeat(run.server, heartbeat(run.server.name, spool=report), timezone.now())
     text = looked_at(client, address).text
-    assert "Records 2..1,500 of the spool" in text and "Its KMA is asked to send them again." in text
+    assert (
+        "were accepted but are no longer in the database" in text
+        and "The KMA is asked to resend them." in text
+    )
     SpoolMark.objects.filter(pk=spool.id).update(stored_up_to=1500)
-    assert "Its KMA has sent again what it still had." in looked_at(client, address).text
+    assert "The KMA resent the records that it still had." in looked_at(client, address).text

@@ -189,15 +189,26 @@ def test_on_the_page_by_who_may_and_the_page_says_what_cannot_be_divided(world: 
         looked_at(operator, f"/fingerprint/?of={row.pk}"),
         looked_at(operator, f"/fingerprint/?of={part.pk}"),
     )
-    assert "cannot be divided" in whole.text and setting in whole.text and "Join it again" in whole.text
-    assert "cannot be divided any more" in page.text and "before and since" in page.text
+    assert (
+        (
+            "Failures of these settings are not counted here. Older failures without "
+            "activation counts cannot be divided and are counted here."
+        )
+        in whole.text
+        and setting in whole.text
+        and "Rejoin" in whole.text
+    )
+    assert (
+        "The total covers activations with retained counts; older failures stay "
+        "in the original group. The last 7 and 30 days are exact."
+    ) in page.text and "Split off from another group: holds all failures of the setting" in page.text
     assert f"/protocols/?fingerprint={row.pk.replace(':', '%3A')}&setting={setting}" in page.links()
     assert f"/fingerprint/?of={part.pk.replace(':', '%3A')}" in looked_at(operator, "/fingerprints/").links()
 
     joined = operator.post("/fingerprint/join/", {"of": part.pk})
     assert joined["Location"] == fingerprint_url(row.pk)
     assert Fingerprint.objects.get(pk=part.pk).merged_into_id == row.pk
-    assert "No setting is split off." in looked_at(operator, f"/fingerprint/?of={row.pk}").text
+    assert "No settings are split off." in looked_at(operator, f"/fingerprint/?of={row.pk}").text
 
 
 def test_a_name_is_erased_from_the_headline_of_a_part_too(part: str) -> None:

@@ -58,17 +58,25 @@ def test_a_queue_is_named_and_forgotten_on_its_page(keeper: User) -> None:
     text = client.post(
         "/foreign-queues/", {"queue": "old", "note": "<i>theirs"}, follow=True
     ).content.decode()
-    assert "It is followed now." in text and "&lt;i&gt;theirs" in text and "not counted yet" in text
+    assert (
+        "The queue is now monitored. Its messages appear in the lists after the next scan." in text
+        and "&lt;i&gt;theirs" in text
+        and "not counted yet" in text
+    )
     row = LetterQueue.objects.get(queue="old")
     assert (row.foreign, row.address, row.added_by) == (True, "at.old", keeper)
     LetterQueue.objects.filter(pk=row.pk).update(broker_count=1204, indexed=1198)
     text = client.get("/foreign-queues/").content.decode()
     assert "broker 1,204 · index 1,198 · catching up" in text and "queue=old" in text
     assert (
-        "followed already" in client.post("/foreign-queues/", {"queue": "old"}, follow=True).content.decode()
+        "The queue was not added: it is already monitored."
+        in client.post("/foreign-queues/", {"queue": "old"}, follow=True).content.decode()
     )
     text = client.post(f"/foreign-queues/{row.pk}/forget/", follow=True).content.decode()
-    assert "not followed any more" in text and not LetterQueue.objects.filter(foreign=True).exists()
+    assert (
+        "The queue is no longer monitored. Its messages stay on the broker." in text
+        and not LetterQueue.objects.filter(foreign=True).exists()
+    )
     done, refused = ("viewer", "done", "queue:old"), ("viewer", "refused", "queue:old")
     assert results("foreign_queue.follow") == [done, refused]
     assert results("foreign_queue.unfollow") == [done]
@@ -131,7 +139,7 @@ def test_no_new_setting_gets_the_name_of_a_followed_queue_as_its_key(
     chief = User.objects.create_superuser("chief", password="not-a-secret-in-tests")
     asked = {"key": "old", "agent": "demo.orders", "destination": "demo.orders", "pool": setting.pool.name}
     answer = api_client(chief).post("/api/v1/settings/", asked, format="json")
-    assert answer.status_code == 400 and "oreign dead-letter queue" in answer.content.decode(), answer.content
+    assert answer.status_code == 400 and "Other dead-letter queues" in answer.content.decode(), answer.content
     assert not LaunchSetting.objects.filter(key="old").exists()
 
 
@@ -141,7 +149,7 @@ def test_the_broker_being_away_changes_nothing(keeper: User, memory: MemoryBroke
         api_client(keeper).post("/api/v1/foreign-queues/", {"queue": "old"}, format="json").status_code == 503
     )
     text = signed_in(keeper).post("/foreign-queues/", {"queue": "old"}, follow=True).content.decode()
-    assert "The broker does not answer:" in text and not LetterQueue.objects.exists()
+    assert "The broker does not respond:" in text and not LetterQueue.objects.exists()
 
 
 def test_letters_of_a_foreign_queue_are_listed_like_others(keeper: User, setting: LaunchSetting) -> None:

@@ -291,7 +291,7 @@ def test_each_wrong_member_is_refused_with_its_reason(pool: Pool, asked: list[st
 @pytest.mark.both_databases
 def test_members_come_and_go_only_while_the_group_is_disabled(night: ScheduledGroup, pool: Pool) -> None:
     delayed(pool, "four")
-    with pytest.raises(ValidationError, match="disable the group"):
+    with pytest.raises(ValidationError, match="Disable the group, then add or remove members."):
         save_members(night, ["one", "two", "three", "four"], None, NOW)
 
 
@@ -312,7 +312,7 @@ def test_why_a_pass_failed_is_said_in_russian(night: ScheduledGroup) -> None:
     end(newest(), LATER, "interrupted")
     passing.refresh_from_db()
     with translation.override("ru"):
-        assert str(passing.reason) == "one: завершение с ошибкой (прервано)"
+        assert str(passing.reason) == "one: завершение с ошибкой (прервана)"
 
 
 def test_a_member_that_cannot_be_enabled_is_named_before_its_refusal_in_both_languages(

@@ -85,7 +85,7 @@ def test_a_server_whose_heartbeats_fail_is_not_told_to_be_well(
     assert [finding.ok for finding in told] == [False], [finding.detail for finding in told]
     assert "heard but has not taken the desired state" in told[0].detail
     for path in ("/health/", "/servers/srv-1/", "/"):
-        assert "not taken the desired state" in admin_client.get(path).content.decode(), path
+        assert "not applied the desired state" in admin_client.get(path).content.decode(), path
 
 
 def test_in_the_normal_rhythm_every_server_obeys_also_while_its_desired_state_changes(

@@ -38,7 +38,8 @@ def test_one_that_is_too_old_is_said_to_be_that_until_it_is_upgraded(
     make_alive(server, now=timezone.now() - timedelta(minutes=5))
     assert beat(server, OLDEST_VERSION - 1) == 400
     problem = (
-        f"srv-1 is too old for this site: it speaks version {OLDEST_VERSION - 1}, at least {OLDEST_VERSION}"
+        f"srv-1 is too old for this site: its protocol version is {OLDEST_VERSION - 1}, "
+        f"the site needs at least {OLDEST_VERSION}"
     )
     assert problem in page_of(viewer, "/servers/srv-1/")
     assert problem in page_of(viewer, "/health/")
@@ -48,16 +49,22 @@ def test_one_that_is_too_old_is_said_to_be_that_until_it_is_upgraded(
     for seconds in (0, 30):
         evaluate_kind(kind, timezone.now() + timedelta(seconds=seconds))
     alert = Alert.objects.get(kind="server_silent", subject="srv-1")
-    assert problem in text.says(alert) and "Upgrade that KMA" in text.what_to_do(alert)
+    assert problem in text.says(
+        alert
+    ) and "Upgrade that KMA. Meanwhile its instances continue and it keeps its records." in text.what_to_do(
+        alert
+    )
 
     assert beat(server, VERSION) == 200
-    assert "too old" not in page_of(viewer, "/servers/srv-1/") + page_of(viewer, "/health/")
+    assert "is too old for this site: its protocol version is" not in page_of(
+        viewer, "/servers/srv-1/"
+    ) + page_of(viewer, "/health/")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_one_that_is_newer_than_the_site_is_told_apart(server: Server, pool: Pool, viewer: User) -> None:
     make_alive(server, now=timezone.now() - timedelta(minutes=5))
     assert beat(server, VERSION + 1) == 400
-    assert f"srv-1 is newer than this site: it speaks version {VERSION + 1}" in page_of(
+    assert f"srv-1 is newer than this site: its protocol version is {VERSION + 1}" in page_of(
         viewer, "/servers/srv-1/"
     )

@@ -58,7 +58,7 @@ def test_letter_and_case_explain_the_death_without_its_protocol(
         assert "no price for &lt;b&gt;article 4711" in html
         assert "orders.py:handle" in html
         assert "srv-1" in html
-        assert "its protocol was deleted by retention" in html
+        assert "failure protocol deleted by retention" in html
 
 
 def test_with_its_protocol_the_case_tells_it_once(letter: DeadLetter, client: Client, viewer: User) -> None:

@@ -260,19 +260,29 @@ def test_pages_rest_and_files_keep_the_case_and_say_why_the_body_is_gone(
     row = letter(1, 40)
     apply()
     client.force_login(root)
-    why = "Retention deleted the body some time after the message left its queue."
+    why = (
+        "Retention deleted the body after the message left its queue. The properties and the case file stay."
+    )
 
     page = client.get(f"/letters/{row.pk}/").content.decode()
-    assert why in page and "customer1" in page and "The body is empty" not in page and "Download" not in page
+    assert (
+        why in page
+        and "customer1" in page
+        and "The body is empty" not in page
+        and "Download full body" not in page
+    )
     body = client.get(f"/letters/{row.pk}/body/")
     assert (body.status_code, body.content.decode()[: len(why)]) == (410, why)
     assert (
-        "its body was deleted by retention"
+        "body deleted by retention"
         in client.get("/cases/", {"key": row.message_key, "setting": "orders"}).content.decode()
     )
     assert "deleted" in client.get("/letters/?state=gone").content.decode()
     edit = client.get(f"/letters/{row.pk}/edit/", follow=True).content.decode()
-    assert "not in the queue any more" in edit or "Retention deleted its body" in edit
+    assert (
+        "Broker count: no longer." in edit
+        or "Cannot edit: retention deleted the body after the message left its queue." in edit
+    )
 
     whole = api_client(root).get(f"/api/v1/dead-letters/{row.pk}/").json()
     assert whole["body"]["deleted"]["why"] == "retention" and whole["body_text"] == ""
@@ -295,10 +305,10 @@ def test_the_page_says_how_long_what_goes_next_and_what_went(
     client.force_login(root)
 
     text = " ".join(client.get("/retention/").content.decode().split())
-    assert "bodies of dead letters, since they left their queues" in text and "180 days" in text
-    assert "the bodies of 2 dead letters that left their queues before" in text
-    assert "1 dead letter that left its queue before" in text
-    assert "1 kept: what becomes of them is not known yet" in text
+    assert "180 days" in text and "180 days" in text
+    assert "the bodies of 2 messages that left the DLQ before" in text
+    assert "1 message that left the DLQ before" in text
+    assert "1 kept: the outcome is not known yet" in text
     apply()
     text = " ".join(client.get("/retention/").content.decode().split())
     assert "bodies of dead letters: 2" in text and "dead letters: 1" in text
@@ -315,11 +325,11 @@ def test_the_page_counts_a_thousand_and_says_that_there_are_more(
     )
     client.force_login(root)
     text = " ".join(client.get("/retention/").content.decode().split())
-    assert "1,000+ dead letters that left their queues before" in text
+    assert "1,000+ messages that left the DLQ before" in text
     assert (
-        "Of dead letters the first 1,000 of each kind were counted, over all settings; there are more."
-        in text
-    )
+        "Only the first 1,000 dead letters of each type are counted, across all "
+        "settings; there are more. To count them all:"
+    ) in text
     # Whoever wants to know it exactly asks in a terminal.
     assert dry_run()["dead_letters", "orders"]["would_go"] == 2101
 

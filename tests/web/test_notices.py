@@ -190,7 +190,7 @@ def test_an_email_says_what_was_switched_off_and_where_to_look(
 
     letter = email.message_from_string(mailbox.letters[0])
     assert (letter["To"], letter["From"], letter["Subject"]) == (
-        "ops@example.org", "ma@example.org", "Switched off: orders",
+        "ops@example.org", "ma@example.org", "Disabled: orders",
     )  # fmt: skip
     text = letter.get_payload(decode=True)
     assert isinstance(text, bytes)

@@ -104,7 +104,13 @@ def test_more_addresses_than_can_be_told_in_time_are_refused(setting: LaunchSett
     for number in range(MOST_TARGETS):
         target_of(setting, f"http://127.0.0.1:9/{number}")
 
-    with pytest.raises(ValidationError, match="At most 10 addresses"):
+    with pytest.raises(
+        ValidationError,
+        match=(
+            "Recipient not saved: the limit is 10. Remove one first, or use an "
+            "address that forwards to several people."
+        ),
+    ):
         target_of(setting, "http://127.0.0.1:9/more")
 
     target_of(pool, "http://127.0.0.1:9/more")

@@ -73,7 +73,10 @@ def test_a_setting_that_cannot_be_planned_stops_no_other(
     fails_for(BAD, monkeypatch, plan, step)
     assert beat(live) == 200, "one setting took the answer from its server"
     assert good.runs.filter(wanted=True).exists() and not bad.runs.exists()
-    assert "It cannot be planned" in admin_client.get("/settings/bad/").content.decode()
+    assert (
+        "The activation could not be assigned to servers; the site log shows the cause."
+        in admin_client.get("/settings/bad/").content.decode()
+    )
     monkeypatch.undo()
     assert beat(live) == 200
     bad.refresh_from_db()

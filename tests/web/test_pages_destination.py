@@ -21,8 +21,8 @@ def page_of(world: World, who: str, destination: Destination) -> str:
 def test_the_preview_tells_each_delay_and_the_time_until_dead(world: World) -> None:
     text = plain(looked_at(signed_in(world, "operator"), f"/previews/destination/?{QUERY}").text)
 
-    assert "1 — at once 2 5 s 5 s 3 10 s 15 s" in text
-    assert "It is dead 15 s after its first failure" in text
+    assert "1 — immediately 2 5 s 5 s 3 10 s 15 s" in text
+    assert "It is dead-lettered 15 s after its first failure, plus processing time." in text
 
 
 def test_a_policy_without_end_is_warned_of(world: World) -> None:
@@ -30,17 +30,30 @@ def test_a_policy_without_end_is_warned_of(world: World) -> None:
     endless = QUERY.replace("attempts=3", "attempts=-1")
 
     text = looked_at(client, f"/previews/destination/?{endless}").text
-    assert "tried for ever and never becomes a dead letter" in text and "and so on" in text
+    assert (
+        "A message that always fails is retried without limit and never reaches the dead-letter queue."
+        in text
+        and "and so on" in text
+    )
     text = looked_at(client, f"/previews/destination/?{endless}60000").text
-    assert "tried until it expires" in text and "for ever" not in text
+    assert (
+        "A message that always fails is retried until it expires. Only then is it dead-lettered." in text
+        and "for ever" not in text
+    )
 
 
 def test_an_expiry_shorter_than_the_schedule_is_warned_of(world: World) -> None:
     client = signed_in(world, "operator")
 
     short = plain(looked_at(client, f"/previews/destination/?{QUERY}12000").text)
-    assert "The expiry, 12 s, is shorter than the schedule" in short and "before attempt 3" in short
-    assert "shorter than" not in looked_at(client, f"/previews/destination/?{QUERY}16000").text
+    assert (
+        "The expiry (12 s) is shorter than the redelivery schedule: a failing "
+        "message may expire before attempt"
+    ) in short and "before attempt 3" in short
+    assert (
+        ". It is then dead-lettered when its next attempt is due, without the remaining attempts."
+        not in looked_at(client, f"/previews/destination/?{QUERY}16000").text
+    )
 
 
 def test_attempts_beyond_all_numbers_are_previewed_too() -> None:
@@ -53,8 +66,15 @@ def test_who_may_only_look_sees_the_schedule_too(world: World) -> None:
     destination = world.settings["orders-export"].subscribed
 
     text = page_of(world, "viewer", destination)
-    assert "It is dead 30 s – 40 s after its first failure" in text
-    assert "one that is delayed at this moment keeps its delay" in text
+    assert "It is dead-lettered 30 s – 40 s after its first failure, plus processing time." in text
+    assert (
+        "The policy belongs to the address: all settings of this destination "
+        "share it. A change applies to messages already waiting, from their next "
+        "failure on. A delayed message keeps its current delay. A message with "
+        "more failures than the new maximum is dead-lettered on its next failure. "
+        "A new expiry applies to messages that arrive later, including replayed "
+        "ones."
+    ) in text
 
 
 def test_without_scripts_a_button_shows_the_schedule_of_what_was_typed_and_saves_nothing(
@@ -72,11 +92,16 @@ def test_without_scripts_a_button_shows_the_schedule_of_what_was_typed_and_saves
     answer = client.post(url, typed | {"_preview": "1"})
     page = answer.content.decode()
     assert answer.status_code == 200
-    assert "It is dead 7" in page and 'value="7000"' in page and "typed" in page and "errornote" not in page
+    assert (
+        "It is dead-lettered 7" in page
+        and 'value="7000"' in page
+        and "typed" in page
+        and "errornote" not in page
+    )
     assert Destination.objects.filter(pk=destination.pk).values().get() == before
 
     wrong = client.post(url, typed | {"_preview": "1", "delay_ms": "x"}).content.decode()
-    assert "errornote" in wrong and "when the values are complete" in wrong
+    assert "errornote" in wrong and "The preview appears when all values are filled in." in wrong
     assert client.post(url, typed).status_code == 302
     assert Destination.objects.get(pk=destination.pk).delay_ms == 7000
 
@@ -96,7 +121,7 @@ def test_a_setting_says_with_whom_it_shares_its_policy(world: World) -> None:
 
 def test_where_a_message_goes_at_last_is_said_of_dead_letters_alone(world: World) -> None:
     client, setting = signed_in(world, "viewer"), world.settings["orders-export"]
-    kept = "After the last attempt the message is kept in DLQ.orders-export."
+    kept = "After the last attempt, the message goes to DLQ.orders-export."
     assert kept in looked_at(client, "/settings/orders-export/").text
 
     type(setting).objects.filter(pk=setting.pk).update(after_last="discard")

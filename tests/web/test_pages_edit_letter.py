@@ -87,7 +87,7 @@ def post(client: Client, letter: DeadLetter, **data: Any) -> Any:
 
 def test_a_form_that_is_sent_as_it_came_changes_nothing(client: Client, letter: DeadLetter) -> None:
     answer = post(client, letter, **form_of(client, letter))
-    assert "Nothing is changed." in answer.content.decode()
+    assert "No changes found. Change the body or a property first." in answer.content.decode()
     assert not ReplayJob.objects.exists()
 
 
@@ -133,7 +133,10 @@ def test_a_warning_that_is_not_ticked_keeps_the_job_from_beginning(
     form = form_of(client, letter) | {"text": "{}"}
     confirmed = {**fields(post(client, letter, **form).content.decode()), "step": "confirm", "reason": "why"}
     answer = post(client, letter, **confirmed)
-    assert answer.status_code == 200 and "has to be acknowledged" in answer.content.decode()
+    assert (
+        answer.status_code == 200
+        and "Not started: confirm the warnings below first." in answer.content.decode()
+    )
     assert not ReplayJob.objects.exists() and not LetterEdit.objects.exists()
     assert AuditEntry.objects.get().result == "refused", "the attempt stays in the audit"
     again = fields(answer.content.decode()) | {"step": "confirm", "acknowledge": CODES}
@@ -144,12 +147,13 @@ def test_a_warning_that_is_not_ticked_keeps_the_job_from_beginning(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"text": "{"}, "The body was JSON"), ({"p-900-name": "x", "p-900-type": "int", "p-900-value": "y"},
-        "x: That"),
-        ({"p-900-name": "_AMQ_Y", "p-900-value": "y"}, "cannot be changed"),
-        ({"p-900-name": "ma_letter", "p-900-value": "y"}, "cannot be changed"),
+        ({"text": "{"}, "The body was JSON, but the new body is not:"),
+        ({"p-900-name": "x", "p-900-type": "int", "p-900-value": "y"},
+        "x: The value"),
+        ({"p-900-name": "_AMQ_Y", "p-900-value": "y"}, "annot be changed"),
+        ({"p-900-name": "ma_letter", "p-900-value": "y"}, "annot be changed"),
         ({"p-900-name": "region", "p-900-value": "a", "p-901-name": "region", "p-901-value": "b"},
-        "set twice"),
+        "The same property is set twice."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_above_the_form(
@@ -184,11 +188,15 @@ def test_a_file_becomes_the_body_of_bytes(client: Client, orders: LaunchSetting)
 def test_masked_values_are_neither_shown_nor_changed(client: Client, letter: DeadLetter) -> None:
     LaunchSetting.objects.update(masked_properties=["card", "note"])
     text = client.get(f"/letters/{letter.pk}/edit/").content.decode()
-    assert "4111-secret" not in text and "a&lt;/textarea" not in text and "masked for you" in text
+    assert (
+        "4111-secret" not in text
+        and "a&lt;/textarea" not in text
+        and "The body has fields that are masked for you, so you cannot edit it." in text
+    )
     form = fields(text) | {"p-900-name": "card", "p-900-value": "x"}
-    assert "cannot be changed" in post(client, letter, **form).content.decode()
+    assert "annot be changed" in post(client, letter, **form).content.decode()
     form = fields(text) | {"text": "{}"}
-    assert "may not see" in post(client, letter, **form).content.decode()
+    assert "masked for you" in post(client, letter, **form).content.decode()
     form = fields(text)
     form[f"{row(form, 'region')}-value"] = "south"
     confirmed = fields(post(client, letter, **form).content.decode()) | {
@@ -237,7 +245,7 @@ def test_a_letter_that_cannot_be_edited_says_why(
         LetterContent.objects.filter(letter=letter).update(encoded=content)
     DeadLetter.objects.filter(pk=letter.pk).update(**changed or {"chapter": 1})
     answer = client.get(f"/letters/{letter.pk}/edit/", follow=True)
-    assert "It cannot be edited" in answer.content.decode()
+    assert "This message cannot be edited." in answer.content.decode()
 
 
 def test_of_two_who_edit_one_letter_one_is_refused(client: Client, letter: DeadLetter) -> None:

@@ -12,7 +12,7 @@ def test_what_is_not_there_is_said_with_its_address(world: World) -> None:
     page = Elements(answer.content.decode())
 
     assert answer.status_code == 404
-    assert "There is no such page" in page.text and "/dead-letters/" in page.links()
+    assert "Page not found or deleted (404)." in page.text and "/dead-letters/" in page.links()
     assert "\u202e" not in answer.content.decode()
 
 

@@ -38,16 +38,16 @@ def test_the_list_shows_each_kind_once_the_most_recent_first(world: World) -> No
     rows = Fingerprint.objects.order_by("-recent_at", "-fingerprint")
 
     assert shown == [fingerprint_url(row.pk) for row in rows]
-    assert "46" in page.text and "46 in all" in str([a.get("aria-label") for _, a in page.found])
+    assert "46" in page.text and "46 total" in str([a.get("aria-label") for _, a in page.found])
     assert "46" in text_of(world, "/fingerprints/?exception=Key&book=new")
-    assert "Nothing matches" in text_of(world, "/fingerprints/?book=known")
-    assert "Nothing matches" in text_of(world, "/fingerprints/?setting=stock-sync")
+    assert "No results." in text_of(world, "/fingerprints/?book=known")
+    assert "No results." in text_of(world, "/fingerprints/?setting=stock-sync")
 
 
 def test_counts_that_stand_still_are_told(world: World) -> None:
-    assert "Counted up to" not in text_of(world, "/fingerprints/")
+    assert "Counts last updated" not in text_of(world, "/fingerprints/")
     FoldMark.objects.update(folded_at=timezone.now() - timedelta(minutes=5))
-    assert "Counted up to" in text_of(world, "/fingerprints/")
+    assert "Counts last updated" in text_of(world, "/fingerprints/")
 
 
 def test_what_is_written_is_shown_wherever_it_appears(world: World) -> None:
@@ -68,7 +68,7 @@ def test_what_is_written_is_shown_wherever_it_appears(world: World) -> None:
     ):
         assert "OPS-17" in text_of(world, path), path
     page = text_of(world, fingerprint_url(of))
-    assert "the currency is missing <b>" in page and "mend the cause, then give back" in page
+    assert "the currency is missing <b>" in page and "fix the cause, then replay" in page
     assert "OPS-17" in text_of(world, f"/protocols/{protocol.pk}/")
 
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_written_is_refused_with_a_reason(world: World, said: dic
 def test_a_fix_that_did_not_hold_is_told(world: World) -> None:
     row = Fingerprint.objects.get(pk=world.protocols[0].fingerprint)
     assert act(world, "fixed", of=row.pk, version=world.protocols[0].agent_version) == 302
-    assert "It has not come since" in text_of(world, fingerprint_url(row.pk))
+    assert "Not seen since." in text_of(world, fingerprint_url(row.pk))
 
     again = FailureProtocol.objects.get(pk=world.protocols[0].pk)
     again.pk = uuid4()
@@ -104,12 +104,12 @@ def test_a_fix_that_did_not_hold_is_told(world: World) -> None:
     note([again])
     fold_all(timezone.now())
 
-    assert "It returned after its fix" in text_of(world, fingerprint_url(row.pk))
-    assert "returned after its fix" in text_of(world, "/fingerprints/?book=returned")
+    assert "regressed" in text_of(world, fingerprint_url(row.pk))
+    assert "regressed" in text_of(world, "/fingerprints/?book=returned")
     for path in (f"/activations/{again.activation_uuid}/", f"/protocols/{world.protocols[0].pk}/"):
-        assert "returned after its fix" in text_of(world, path), path
+        assert "regressed" in text_of(world, path), path
     assert act(world, "not-fixed", of=row.pk) == 302
-    assert "Nothing matches" in text_of(world, "/fingerprints/?book=returned")
+    assert "No results." in text_of(world, "/fingerprints/?book=returned")
 
 
 def test_merged_ones_are_one_and_apart_again(world: World) -> None:
@@ -119,7 +119,7 @@ def test_merged_ones_are_one_and_apart_again(world: World) -> None:
     assert act(world, "merge", of=one, other=other) == 302
 
     assert f"{counts[one] + counts[other]} failures" in text_of(world, fingerprint_url(one))
-    assert "People merged it into" in text_of(world, fingerprint_url(other))
+    assert "Merged into" in text_of(world, fingerprint_url(other))
     assert known_errors.known_of([other])[other].ticket == "OPS-1"
     assert act(world, "split", of=one, other=other) == 302
     assert f"{counts[one]} failures" in text_of(world, fingerprint_url(one))
@@ -145,8 +145,8 @@ def test_what_was_written_goes_along_and_a_split_undoes_the_merge(world: World) 
     merges.split(second, of=third, by=by, now=now)
     assert merges.heads_of([first, second, third]) == {first: second, second: second, third: third}
     told = text_of(world, fingerprint_url(first))
-    assert f"merged it into {third}" in told and f"split it off from {third}" in told
-    assert f"split off from it: {second}" in text_of(world, fingerprint_url(third))
+    assert f"merged this group into {third}" in told and f"split this group off from {third}" in told
+    assert f"split off from this group: {second}" in text_of(world, fingerprint_url(third))
 
 
 def test_one_that_is_known_already_keeps_what_was_written_of_it(world: World) -> None:
@@ -208,7 +208,7 @@ def test_who_may_not_does_nothing(world: World) -> None:
         assert signed_in(world, "operator").get(f"/fingerprint/{name}/").status_code == 405
     assert signed_in(world, "outsider").get("/fingerprints/").status_code == 403
     assert not KnownError.objects.exists() and not FingerprintChange.objects.exists()
-    assert "Write what is known" not in text_of(world, fingerprint_url(of))
+    assert "Edit notes" not in text_of(world, fingerprint_url(of))
     assert signed_in(world, "viewer").get("/fingerprint/?of=nobody").status_code == 404
 
 
@@ -289,9 +289,9 @@ class TestTwoActivations:
         note([row])
         text = text_of(world, f"/activations/{after.pk}/")
 
-        assert "Compared with the finished activation before" in text
+        assert "Comparison with the previous finished activation" in text
         assert "shop.NewError" in text and text.index("new") and "gone" in text
-        assert "handlers per server" in text and "parameters: b" in text
+        assert "concurrent messages per server" in text and "parameters: b" in text
 
     def test_merged_ones_are_one_and_told_by_their_head(self, world: World) -> None:
         after = self.make_next(world)
@@ -301,7 +301,7 @@ class TestTwoActivations:
         row.activation_uuid = after.pk
         note([row])
         panel = text_of(world, f"/activations/{after.pk}/").split(
-            "Compared with the finished activation before"
+            "Comparison with the previous finished activation"
         )[1]
 
         assert panel.count(head.exception_type) == 1 and other.exception_type not in panel

@@ -64,10 +64,10 @@ def test_it_says_how_many_go_and_why_others_do_not(world: World, client: Client)
     other = DeadLetter.objects.filter(queue="DLQ.orders-export").first()
     page = looked_at(client, f"{BACK}?letters={','.join(map(str, ids))},{other.pk}")  # type: ignore[union-attr]
 
-    assert "Will go 3" in page.text
-    assert f"1 : not in the queue any more ( {gone} )" in page.text
-    assert f"1 : known, being worked on (muted) ( {known} )" in page.text
-    assert "1 : no dead letters of this setting" in page.text
+    assert "Will be moved 3" in page.text
+    assert f"1 : no longer in the queue ( {gone} )" in page.text
+    assert f"1 : marked as known error ( {known} )" in page.text
+    assert "1 : not messages of this setting" in page.text
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "reason": "mended"})
     [job] = jobs()
     assert (job.scope, job.total, job.skipped, job.reason) == (
@@ -84,10 +84,21 @@ def test_nothing_begins_before_each_warning_is_ticked(world: World, client: Clie
     world.settings[KEY].save()
     page = looked_at(client, f"{BACK}?all=1")
     assert set(ticks(page)) >= {"disabled", "same_version"}
-    assert "2 of 2 will likely fail again" in page.text and "is the normal order" in page.text
+    assert (
+        "Same agent version as at the failure: 2 of 2 messages will likely fail again." in page.text
+        and (
+            "The setting is disabled: the messages wait in its subscription until it "
+            "is enabled. The usual order is to replay first and enable afterwards."
+        )
+        in page.text
+    )
 
     answer = client.post(BACK, {**hidden(page), "acknowledge": ["disabled"]})
-    assert answer.status_code == 200 and "Nothing was begun" in answer.content.decode() and not jobs()
+    assert (
+        answer.status_code == 200
+        and "Not started: confirm the warnings below first." in answer.content.decode()
+        and not jobs()
+    )
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
     [job] = jobs()
     assert (job.scope, job.acknowledged) == (Scope.ALL, sorted(ticks(page)))
@@ -116,7 +127,7 @@ def test_how_fast_when_and_step_by_step_are_kept_with_the_job(world: World, clie
     }
     sent |= {"ladder": "on", "ladder_percent": "20", "per_second": "2.5"}
     wrong = client.post(BACK, sent | {"window_from": "22:00"})
-    assert "Give both ends of the run window" in wrong.content.decode() and not jobs()
+    assert "Set both ends of the time window, or neither." in wrong.content.decode() and not jobs()
     client.post(BACK, sent | {"window_from": "22:00", "window_until": "06:00"})
     [job] = jobs()
     assert (job.ladder, job.ladder_percent, job.per_second, str(job.window_from)) == (
@@ -131,13 +142,19 @@ def test_a_filter_and_a_group_are_asked_for_as_they_are(world: World, client: Cl
     letters(world, 2, exception_type="smtp.Refused", fingerprint="v1:r")
     letters(world, 1, exception_type="smtp.Slow", fingerprint="v1:s")
     page = looked_at(client, f"{BACK}?group=1&fingerprint=v1:r")
-    assert "All letters that match the filter: Fingerprint: v1:r" in page.text and "Will go 2" in page.text
+    assert (
+        "All messages that match the filter: Fingerprint: v1:r" in page.text
+        and "Will be moved 2" in page.text
+    )
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
     [job] = jobs()
     assert (job.scope, job.query, job.total) == (Scope.GROUP, "fingerprint=v1%3Ar", 2)
 
     answer = client.get(f"{BACK}?match=1&span=9y", follow=True)
-    assert "That filter is not understood" in answer.content.decode()
+    assert (
+        "Nothing was selected: the filter is invalid. Correct the filter and try again."
+        in answer.content.decode()
+    )
 
 
 def test_letters_are_redirected_to_another_setting_of_the_destination(world: World, client: Client) -> None:
@@ -161,7 +178,7 @@ def test_letters_are_discarded_with_a_reason(world: World, client: Client) -> No
     assert client.get(path).status_code == 403
     allow(world, "discard")
     page = looked_at(client, path)
-    assert "Keep a copy first?" in page.text and not ticks(page)
+    assert "Save a copy first?" in page.text and not ticks(page)
     assert client.post(path, hidden(page)).status_code == 200 and not jobs()
     client.post(path, hidden(page) | {"reason": "test data"})
     [job] = jobs()
@@ -176,9 +193,12 @@ def test_above_the_limit_of_the_site_it_waits_for_another_person(
     few, many = letters(world, 2), letters(world, 3)
     allow(world, "discard", "approve")
     path = f"/dead-letters/{KEY}/discard/?letters="
-    assert "another person" not in looked_at(client, path + ",".join(map(str, few))).text
+    assert "Can approve requests of other users" not in looked_at(client, path + ",".join(map(str, few))).text
     page = looked_at(client, path + ",".join(map(str, many)))
-    assert "Above 2 letters another person has to approve" in page.text
+    assert (
+        "More than 2 messages need the approval of a second person. The job starts after the approval."
+        in page.text
+    )
     client.post(path, hidden(page) | {"reason": "test data"})
     [job] = jobs()
     assert (job.state, job.needs_second) == ("awaiting", True)
@@ -194,10 +214,13 @@ def test_what_is_more_than_was_looked_at_may_be_more_than_one_person_may_move(
     settings.MA_SECOND_PERSON_ABOVE = 25
     path = f"{BACK}?match=1&exception=Timeout"
     letters(world, 25, exception_type="Timeout", fingerprint="v1:t")
-    assert "another person" not in looked_at(client, path).text
+    assert "Can approve requests of other users" not in looked_at(client, path).text
     letters(world, 1, exception_type="Timeout", fingerprint="v1:t")
     page = looked_at(client, path)
-    assert "Above 25 letters another person has to approve" in page.text
+    assert (
+        "More than 25 messages need the approval of a second person. The job starts after the approval."
+        in page.text
+    )
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
     [job] = jobs()
     assert (job.state, job.needs_second, job.total) == ("awaiting", True, 26)

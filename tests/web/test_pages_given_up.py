@@ -24,7 +24,7 @@ def others(world: World, **values: object) -> None:
 
 
 def test_the_overview_says_that_it_was_given_up_and_runs_nowhere(world: World) -> None:
-    said = "given up on srv-3, and no other server runs it"
+    said = "interrupted on srv-3; no other server runs it"
     client = signed_in(world, "viewer")
     assert said not in looked_at(client, "/").text
 
@@ -35,7 +35,7 @@ def test_the_overview_says_that_it_was_given_up_and_runs_nowhere(world: World) -
 def test_a_run_that_only_begins_is_none_that_runs(world: World) -> None:
     others(world, state=RunPhase.STARTING, problems=[])
 
-    assert "given up on srv-3, and no other server runs it" in looked_at(signed_in(world, "viewer"), "/").text
+    assert "interrupted on srv-3; no other server runs it" in looked_at(signed_in(world, "viewer"), "/").text
 
 
 def test_the_panel_says_when_it_will_be_switched_off(world: World) -> None:
@@ -44,5 +44,6 @@ def test_the_panel_says_when_it_will_be_switched_off(world: World) -> None:
     text = panel(world, KEY)
 
     assert (
-        "srv-3 has given it up and no other runs it. It is switched off when no other could for 60 s." in text
-    )
+        "Interrupted on srv-3, and no other server runs it. It is disabled if no other server "
+        "can run it for 60 s."
+    ) in text

@@ -51,16 +51,19 @@ def test_who_may_look_run_and_cancel(client: Client, viewer: User, operator: Use
     assert client.post(f"/insights/runs/{run.pk}/cancel/", follow=True).status_code == 200
     run.refresh_from_db()
     assert run.cancel_asked_by == "operator" and run.cancel_asked_at
-    assert "is being cancelled" in look(client).text
+    assert "cancelling" in look(client).text
 
 
 def test_run_now_asks_for_one_and_refuses_a_second(client: Client, operator: User) -> None:
     client.force_login(operator)
     first = client.post("/insights/run/", follow=True).content.decode()
-    assert "a worker begins it within seconds" in first and "waits for a worker" in first
+    assert "Pipeline run requested: a worker starts it within seconds." in first and "queued" in first
     run = PipelineRun.objects.get()
     assert (run.state, run.trigger, run.asked_by) == ("waiting", "page", operator)
-    assert "Another run goes on" in client.post("/insights/run/", follow=True).content.decode()
+    assert (
+        "Another pipeline run is in progress; only one can run at a time."
+        in client.post("/insights/run/", follow=True).content.decode()
+    )
     assert PipelineRun.objects.count() == 1
 
 
@@ -70,17 +73,29 @@ def test_switched_off_it_says_so_and_everything_else_works(
     settings.MA_ARCHIVE_URL = ""
     client.force_login(operator)
     text = look(client).text
-    assert "The pipeline is switched off" in text and "Everything else works without it" in text
-    assert "switched off" in client.post("/insights/run/", follow=True).content.decode()
+    assert (
+        "The pipeline is disabled: its archive location is not set" in text
+        and "Everything else works without the pipeline." in text
+    )
+    assert "disabled" in client.post("/insights/run/", follow=True).content.decode()
     settings.MA_ARCHIVE_URL, settings.MA_PIPELINE_SUBMIT = "file:///tmp/a", "/nowhere"
-    assert "spark-submit missing" in look(client).text
+    assert "Missing: spark-submit" in look(client).text
     assert not PipelineRun.objects.exists()
 
 
 def test_an_empty_one_says_what_will_be_there(client: Client, viewer: User) -> None:
     client.force_login(viewer)
     text = look(client).text
-    assert "Nothing was computed yet." in text and "It has not run yet." in text and "Here will be" in text
+    assert (
+        "Not computed yet." in text
+        and "No runs yet." in text
+        and (
+            "Shows failures by day, new error groups and a suggested threshold for "
+            "each breaker. Also compares servers and shows poison-message indicators "
+            "and the replay success rate."
+        )
+        in text
+    )
 
 
 def test_finished_it_shows_what_was_found_and_leads_to_the_protocols(world: World) -> None:
@@ -102,7 +117,7 @@ def test_finished_it_shows_what_was_found_and_leads_to_the_protocols(world: Worl
 def test_days_that_the_demo_made_up_are_marked_in_words(world: World) -> None:
     client = signed_in(world, "viewer")
     run = found()
-    assert "made up" not in look(client).text.lower()
+    assert "demo" not in look(client).text.lower()
     newest = FailureDay.objects.order_by("-day").values_list("day", flat=True)[0]
     for back in range(3, 10):
         day, count = newest - timedelta(days=back), 40
@@ -114,15 +129,12 @@ def test_days_that_the_demo_made_up_are_marked_in_words(world: World) -> None:
     page = look(client)
     days = (newest - timedelta(days=9), newest - timedelta(days=3))
     first, last = (date_format(day, "DATE_FORMAT") for day in days)
-    assert f"Made up by the demo, from {first} to {last}: 280 failures that never happened" in page.text
+    assert f"Demo data from {first} to {last}: 280 simulated failures" in page.text
     assert "./ma manage demo_history --remove" in page.text and "/settings/demo-history/" in page.links()
-    assert (
-        sum("of which made up by the demo: 40" in (attrs.get("aria-label") or "") for _, attrs in page.found)
-        == 7
-    )
-    assert "demo-history made up" in look(client, "/insights/tables/failure_days/?setting=demo-history").text
+    assert sum("demo" in (attrs.get("aria-label") or "") for _, attrs in page.found) == 7
+    assert "demo-history" in look(client, "/insights/tables/failure_days/?setting=demo-history").text
     client.cookies["django_language"] = "ru"
-    assert "Придумано для демонстрации" in look(client).text
+    assert "Демонстрационные данные с" in look(client).text
 
 
 @pytest.mark.process  # as dear: each table in each order, and its file
@@ -134,7 +146,7 @@ def test_every_table_has_filters_sorting_pages_and_a_file(world: World) -> None:
         assert str(spec.label) in look(client, path).text
         for column in spec.columns:
             look(client, f"{path}?sort=-{column}&page=2")
-        assert "Nothing matches." in look(client, f"{path}?setting=nobody").text
+        assert "No results." in look(client, f"{path}?setting=nobody").text
         file = b"".join(client.get(f"{path}?file=csv&setting=orders-export")).decode()
         assert file.startswith("\ufeffrun_id,") and (name == "retention_plan" or file.count("\r\n") > 1), name
     assert "'=EU" in b"".join(client.get("/insights/tables/poison_profile/?file=csv")).decode()
@@ -168,7 +180,7 @@ def test_while_one_runs_its_bar_is_asked_for_and_not_sent_twice(world: World) ->
     client = signed_in(world, "operator")
     run = run_row("running")
     page = look(client)
-    assert "59 %" in page.text and "health of activations" in page.text and "cancel-run" in str(page.found)
+    assert "59 %" in page.text and "activation health" in page.text and "cancel-run" in str(page.found)
     assert ("section", "/insights/run-bar/") in [(tag, attrs.get("hx-get")) for tag, attrs in page.found]
 
     first = client.get("/insights/run-bar/")
@@ -181,9 +193,9 @@ def test_while_one_runs_its_bar_is_asked_for_and_not_sent_twice(world: World) ->
 @pytest.mark.parametrize(
     ("state", "says"),
     [
-        ("failed", "The last run failed: what is shown is from before it."),
-        ("dead", "The last run failed: what is shown is from before it."),
-        ("partial", "A part of the last run failed."),
+        ("failed", "The last run failed: older results are shown."),
+        ("dead", "The last run failed: older results are shown."),
+        ("partial", "The last run partly failed."),
     ],
 )
 def test_it_says_plainly_that_the_last_run_failed(world: World, state: str, says: str) -> None:
@@ -199,9 +211,9 @@ def test_it_says_plainly_that_the_last_run_failed(world: World, state: str, says
 def test_it_says_plainly_that_it_is_old(world: World) -> None:
     client = signed_in(world, "viewer")
     found()
-    assert "What is shown is old" not in look(client).text
+    assert "These results are out of date: no run has succeeded since." not in look(client).text
     PipelineRun.objects.update(ended_at=timezone.now() - timedelta(hours=37))
-    assert "What is shown is old" in look(client).text
+    assert "These results are out of date: no run has succeeded since." in look(client).text
 
 
 def test_the_log_is_for_who_may_run_it(world: World) -> None:
@@ -235,10 +247,14 @@ def test_a_page_that_meets_a_load_reads_again() -> None:
 
 def test_the_setting_s_page_tells_the_suggestion_and_its_what_if(world: World) -> None:
     client = signed_in(world, "viewer")
-    assert "What history says" not in look(client, "/settings/orders-export/").text
+    assert (
+        "The Insights page lists the damaged blocks. The next run reads blocks "
+        "that are complete in the database again. Restore the files of the others "
+        "from a backup."
+    ) not in look(client, "/settings/orders-export/").text
     found()
     page = look(client, "/settings/orders-export/")
-    assert "History suggests M = 6 in place of 10" in page.text.replace("\xa0", " ")
+    assert "Suggested threshold: M = 6 (now 10)." in page.text.replace("\xa0", " ")
     assert "saved 1,200 deliveries" in page.text
     assert "/settings/orders-export/what-if/?m=6" in page.links()
 
@@ -264,7 +280,7 @@ def test_questions_do_not_grow_with_what_was_found(world: World, django_assert_m
 
 def test_the_terminal_tells_of_the_last_run(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("pipeline", "status")
-    assert "It has not run yet." in capsys.readouterr().out
+    assert "No runs yet." in capsys.readouterr().out
     run_row("partial")
     call_command("pipeline", "status")
     out = capsys.readouterr().out

@@ -15,9 +15,9 @@ from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
 def test_a_pass_is_a_line_of_steps(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), f"/groups/{GROUP}/").text
 
-    assert "The pass that runs" in text
+    assert "Current group run" in text
     assert "1 night-load succeeded 2 min" in text.replace("\xa0", " ")
-    assert "2 night-sum running" in text and "3 night-mail to come" in text
+    assert "2 night-sum running" in text and "3 night-mail pending" in text
     assert "skipped" in text and "02:30" in text
 
 
@@ -37,14 +37,14 @@ def test_a_group_is_switched_off_with_its_members(world: World) -> None:
         f"/groups/{GROUP}/disable/", {"reason": "moves house"}, follow=True
     )
 
-    assert "Switched off: nightly" in answer.content.decode()
+    assert "Disabled: nightly" in answer.content.decode()
     assert not LaunchSetting.objects.filter(key__startswith="night-", enabled=True).exists()
 
 
 def test_a_member_that_is_switched_off_says_that_its_group_went_with_it(world: World) -> None:
     answer = signed_in(world, "operator").post("/settings/night-sum/disable/", follow=True)
 
-    assert f"Switched off: night-sum, and with it its group {GROUP}" in answer.content.decode()
+    assert f"Disabled: night-sum, and with it its group {GROUP}" in answer.content.decode()
 
 
 def test_a_member_cannot_be_run_or_switched_on_alone(world: World) -> None:
@@ -52,7 +52,10 @@ def test_a_member_cannot_be_run_or_switched_on_alone(world: World) -> None:
 
     assert "belongs to the group" in looked_at(client, "/settings/night-mail/").text
     LaunchSetting.objects.filter(key="night-mail").update(enabled=False)
-    why = "It belongs to the group “nightly”. Enable the group: its members are enabled together."
+    why = (
+        "The setting cannot be enabled alone: it belongs to the group “nightly”. Enable the "
+        "group: its members are enabled together."
+    )
     assert why in looked_at(client, "/settings/night-mail/").text
     client.post("/settings/night-mail/enable/")
     assert not LaunchSetting.objects.get(key="night-mail").enabled
@@ -66,7 +69,7 @@ def test_switching_off_takes_a_ticket_and_an_end(world: World) -> None:
     assert (setting.enabled, setting.disabled_ticket) == (False, "OPS-17")
     assert setting.disabled_until and setting.disabled_until - setting.state_since == timedelta(hours=4)
     text = looked_at(client, "/settings/invoices/").text
-    assert "ticket OPS-17" in text and "on again by itself in 3 h" in text.replace("\xa0", " ")
+    assert "ticket OPS-17" in text and "enables automatically in 3 h" in text.replace("\xa0", " ")
 
 
 def test_a_wrong_end_changes_nothing_and_says_so(world: World) -> None:
@@ -102,7 +105,7 @@ def test_a_duty_is_shown_with_who_why_and_until_when(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/servers/srv-3/").text.replace("\xa0", " ")
 
     assert "cordoned 3 h ago by operator: new disk on Friday" in text
-    assert "Back in service by itself in 4 h" in text
+    assert "Uncordons automatically in 4 h" in text
     assert "Can cordon and drain servers" in text
 
 
@@ -112,7 +115,7 @@ def test_a_drain_says_when_it_is_complete(world: World) -> None:
     Server.objects.filter(name__in=[busy.name, "srv-5"]).update(duty=Duty.DRAINING, duty_since=world.now)
     Run.objects.filter(server__name="srv-5").update(closed_at=world.now, state="finished")
 
-    assert "still here" in looked_at(client, f"/servers/{busy.name}/").text
+    assert "instances are still running here." in looked_at(client, f"/servers/{busy.name}/").text
     assert "The drain is complete: nothing runs here." in looked_at(client, "/servers/srv-5/").text
 
 
@@ -131,8 +134,8 @@ def test_the_history_says_schedules_in_words_of_people(world: World) -> None:
         note(setting, "schedule", "", new, now=world.now)
     text = looked_at(signed_in(world, "viewer"), "/settings/stock-sync/").text
 
-    assert "Schedule: every day at 02:00, Europe/Berlin, missed windows: skip them" in text
-    assert "Schedule: every 90 seconds, missed windows: run once" in text.replace("\xa0", " ")
+    assert "Schedule: every day at 02:00, Europe/Berlin, missed runs: skip" in text
+    assert "Schedule: every 90 seconds, missed runs: run once" in text.replace("\xa0", " ")
     assert "Schedule: cut where it is lo" in text
 
 
@@ -140,13 +143,14 @@ def test_what_launch_control_needs_a_person_for_is_on_the_overview(world: World)
     assert world.launches
     page = looked_at(signed_in(world, "operator"), "/")
 
-    assert "off for 9 min by its breaker: 3 × IndexError in a row on srv-2, srv-3" in page.text.replace(
-        "\xa0", " "
+    assert (
+        "disabled by the breaker 9 min ago: 3 consecutive IndexError failures on srv-2, srv-3"
+        in page.text.replace("\xa0", " ")
     )
     assert "/settings/returns/enable/" in page.links() and f"/trips/{world.launches.trip.pk}/" in page.links()
     assert "cordoned for 3 h · operator · new disk on Friday" in page.text.replace("\xa0", " ")
     world.launches.passes[1].delete()
-    assert "its last pass failed 23 h ago" in looked_at(signed_in(world, "viewer"), "/").text.replace(
+    assert "the last group run failed 23 h ago" in looked_at(signed_in(world, "viewer"), "/").text.replace(
         "\xa0", " "
     )
 
@@ -186,7 +190,7 @@ def test_members_that_went_off_with_their_group_are_told_by_the_trip(
     LaunchSetting.objects.filter(key__startswith="night-").update(enabled=False)
     operator = signed_in(world, "operator")
     page = looked_at(operator, "/")
-    assert "night-mail off for" in page.text and "/settings/night-mail/enable/" not in page.links()
+    assert "night-mail disabled for" in page.text and "/settings/night-mail/enable/" not in page.links()
 
     trip = world.launches.trip  # type: ignore[union-attr]
     trip.group, trip.setting = (
@@ -195,5 +199,5 @@ def test_members_that_went_off_with_their_group_are_told_by_the_trip(
     )
     trip.save()
     page = looked_at(operator, "/")
-    assert "its group nightly with it" in page.text and f"/groups/{GROUP}/" in page.links()
-    assert "night-mail off for" not in page.text
+    assert "group nightly is disabled too" in page.text and f"/groups/{GROUP}/" in page.links()
+    assert "night-mail disabled for" not in page.text

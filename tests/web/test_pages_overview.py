@@ -35,9 +35,9 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_summary_counts_what_the_rows_say(world: World, answering: None) -> None:
     text = looked_at(signed_in(world, "viewer"), "/").text
 
-    assert "3 settings off" in text and "1 of them by breaker" in text
+    assert "3 settings disabled" in text and "1 of them by the breaker" in text
     assert "155 dead letters" in text  # 9 settings with messages × 17, and 2 of nobody
-    assert "3 of 5 servers alive" in text
+    assert "3 of 5 servers online" in text
     assert "last failure" in text
 
 
@@ -55,10 +55,10 @@ def test_every_number_is_a_link_to_what_it_counts(world: World, answering: None)
 def test_what_needs_a_person_is_named_with_what_can_be_done(world: World, answering: None) -> None:
     page = looked_at(signed_in(world, "operator"), "/")
 
-    assert "could not be made on the broker: AMQ229204" in page.text
-    assert "silent for 2 min" in page.text
+    assert "not created on the broker: AMQ229204" in page.text
+    assert "no heartbeat for 2 min" in page.text
     assert re.search(r"17 dead letters · oldest \d+ min · 100 % KeyError", page.text)
-    assert "off for 17 h, 1,236 messages wait · supplier moves house" in page.text
+    assert "disabled for 17 h, 1,236 messages waiting · supplier moves house" in page.text
     assert "/settings/stock-sync/enable/" in page.links()
     assert "/dead-letters/orders-export/give-back/?all=1" in page.links()
     assert "/settings/stock-sync/enable/" not in looked_at(signed_in(world, "viewer"), "/").links()
@@ -67,8 +67,8 @@ def test_what_needs_a_person_is_named_with_what_can_be_done(world: World, answer
 def test_without_the_broker_the_page_answers_from_rows_and_says_so(world: World) -> None:
     page = looked_at(signed_in(world, "viewer"), "/")
 
-    assert "8 dead letters by our index" in page.text
-    assert "does not answer for" in page.text
+    assert "8 dead letters from the index" in page.text
+    assert "; figures are out of date" in page.text
 
 
 def test_figures_of_before_are_greyed_with_their_age(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_figures_of_before_are_greyed_with_their_age(world: World, monkeypatch: 
     monkeypatch.setattr(figures, "FRESH", timedelta(0))
     page = looked_at(client, "/settings/orders-export/")
 
-    assert "The broker does not answer; these figures are from" in page.text and "77" in page.text
+    assert "The broker does not respond; figures from" in page.text and "77" in page.text
     assert any("stale" in (attributes.get("class") or "") for _tag, attributes in page.found)
 
 
@@ -164,11 +164,16 @@ def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, clien
     client.force_login(make_people()["operator"])
 
     for path, words in {
-        "/": "From the moment it is saved it gathers messages",
-        "/servers/": "./ma manage create_server NAME",
-        "/protocols/": "No failure so far",
-        "/dead-letters/": "Each setting gets a dead-letter queue of its own",
-        "/replays/": "Nothing was given back so far",
+        "/": (
+            "A launch setting defines which agent processes messages of a "
+            "destination, and on which servers. Once saved, it receives messages."
+        ),
+        "/servers/": "Create one with ./ma manage create_server NAME",
+        "/protocols/": "No failures yet.",
+        "/dead-letters/": (
+            "Each setting gets its own dead-letter queue when it is saved. Its dead letters appear here."
+        ),
+        "/replays/": "No replays yet.",
     }.items():
         assert words in looked_at(client, path).text, path
 
@@ -188,7 +193,10 @@ def test_a_house_where_all_is_well_says_that_too(
         provision_state=ProvisionState.READY,
     )  # fmt: skip
 
-    assert "Nothing needs you" in looked_at(client, "/").text
+    assert (
+        "Nothing needs attention: all enabled settings run, there are no dead "
+        "letters, all servers are online."
+    ) in looked_at(client, "/").text
 
 
 def test_the_page_of_an_outsider_says_whom_to_ask(world: World) -> None:
@@ -214,7 +222,7 @@ def test_health_names_each_part_and_what_to_do(world: World, monkeypatch: pytest
         "ConnectionError: refused",
         "./ma logs redis",
         "./ma logs artemis",
-        "gives signs of life",
+        "heartbeat OK",
         "prices-import",
     ):
         assert words in page.text
@@ -281,24 +289,31 @@ def refuse(world: World, amounts: dict[str, int]) -> None:
 
 def test_health_leads_to_the_servers_whose_records_were_refused(world: World) -> None:
     client = signed_in(world, "viewer")
-    assert "Records of servers ok 0 records refused in 24 h" in looked_at(client, "/health/").text
+    assert "Server records ok 0 records refused in 24 h" in looked_at(client, "/health/").text
     RefusedRecord.objects.create(
         spool=uuid.uuid4(),
         number=1,
         server=Server.objects.get(name="srv-1"),
         received_at=world.now - timedelta(days=2),
     )
-    assert "Records of servers ok" in looked_at(client, "/health/").text, "two days ago"
+    assert "Server records ok" in looked_at(client, "/health/").text, "two days ago"
     refuse(world, {"odd-1": 1, "odd-2": 4, "odd-3": 3, "odd-4": 2, "odd-5": 1})
     page = looked_at(client, "/health/")
     told = [(part.name, part.says, part.url) for part in health._records(world.now)]
     assert told == [
-        ("Records of odd-2", "4 records refused in 24 h", "/servers/odd-2/"),
-        ("Records of odd-3", "3 records refused in 24 h", "/servers/odd-3/"),
-        ("Records of odd-4", "2 records refused in 24 h", "/servers/odd-4/"),
+        ("Records of server odd-2", "4 records refused in 24 h", "/servers/odd-2/"),
+        ("Records of server odd-3", "3 records refused in 24 h", "/servers/odd-3/"),
+        ("Records of server odd-4", "2 records refused in 24 h", "/servers/odd-4/"),
         ("Records of other servers", "2 records refused in 24 h", "/servers/"),
     ]
-    assert "/servers/odd-2/" in page.links() and "Open the server's page" in page.text
+    assert (
+        "/servers/odd-2/" in page.links()
+        and (
+            "Open the server page: it lists the latest refused records and their "
+            "reasons. Usually the MA and KMA versions differ."
+        )
+        in page.text
+    )
 
 
 def test_health_counts_refused_records_up_to_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +328,7 @@ def test_health_and_overview_agree_about_servers(world: World, monkeypatch: pyte
     only_servers(monkeypatch)
     client, silent = signed_in(world, "viewer"), Server.objects.get(name="srv-4")
     assert "Health degraded" in looked_at(client, "/health/").text
-    assert re.search(r"srv-5 not in use never seen", looked_at(client, "/health/").text)
+    assert re.search(r"srv-5 not in use no heartbeat yet", looked_at(client, "/health/").text)
     assert "srv-5" not in looked_at(client, "/").text
 
     heard_just_now()
@@ -325,7 +340,7 @@ def test_health_and_overview_agree_about_servers(world: World, monkeypatch: pyte
     Pool.objects.get(name="main").servers.add(Server.objects.get(name="srv-5"))
     heard_just_now()
     assert "Health degraded" in looked_at(client, "/health/").text
-    assert re.search(r"srv-5 was never heard: start a KMA with its token", looked_at(client, "/").text)
+    assert re.search(r"srv-5 no heartbeat yet: start a KMA with its token", looked_at(client, "/").text)
 
 
 def test_messages_that_the_broker_could_not_deliver_are_told_with_the_figures_that_are_wrong(
@@ -345,7 +360,7 @@ def test_messages_that_the_broker_could_not_deliver_are_told_with_the_figures_th
         )
     text = looked_at(client, "/health/").text
     assert "2 messages that the broker cannot deliver to agents" in text
-    assert "the broker counts too few in: orders-export −2" in text
+    assert "broker counts are too low: orders-export −2" in text
     assert [finding.ok for finding in work.check_undelivered(timezone.now())] == [False]
 
 
@@ -353,12 +368,15 @@ def test_messages_that_the_broker_could_not_read_are_told(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = signed_in(world, "viewer")
-    assert "Unreadable messages" not in looked_at(client, "/health/").text
+    assert "that the broker could not convert to AMQP" not in looked_at(client, "/health/").text
 
     monkeypatch.setattr(health, "message_count", lambda queue: 2 if queue == "MA.unreadable" else 0)
     text = looked_at(client, "/health/").text
-    assert "2 messages in MA.unreadable that the broker could not turn into AMQP" in text
-    assert "Look with a JMS (Core) client" in text
+    assert "2 messages in MA.unreadable that the broker could not convert to AMQP" in text
+    assert (
+        "No agent receives these messages, and the console does not show them. "
+        "Read them with a JMS (Core) client, then notify their producer."
+    ) in text
 
 
 def test_many_settings_come_in_pages_and_many_servers_as_a_few_dots(
@@ -381,7 +399,9 @@ def test_many_settings_come_in_pages_and_many_servers_as_a_few_dots(
     assert "+30" in first.text  # 42 of them
     overview = looked_at(client, "/")
     assert (
-        "k-49" in overview.text and "/settings/?page=2" in overview.links() and "1 of 60 on" in overview.text
+        "k-49" in overview.text
+        and "/settings/?page=2" in overview.links()
+        and "1 of 60 enabled" in overview.text
     )
 
 
@@ -398,5 +418,5 @@ def test_the_page_health_waits_once_for_a_broker_that_does_not_answer(
         monkeypatch.setattr(module, "with_timeout", wait)
     client.force_login(viewer)
     page = client.get("/health/").content.decode()
-    assert "does not answer: no answer within 1.5 s" in page
+    assert "no answer within 1.5 s" in page
     assert waits == ["waited"], "every further question would hold the page as long again"

@@ -46,13 +46,14 @@ def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(
     page = looked_at(signed_in(world, "viewer"), "/dead-letters/")
     dead = DeadLetter.objects.filter(queue=QUEUE, state=LetterState.DEAD).count()
 
-    assert f"+{dead}" in page.text and "operator" in page.text and "1 known fault" in page.text
-    assert "off by breaker" in page.text and "catching up" in page.text
+    assert f"+{dead}" in page.text and "operator" in page.text and "1 known error" in page.text
+    assert "disabled by breaker" in page.text and "catching up" in page.text
     sparks = [
         attributes for tag, attributes in page.found if tag == "svg" and attributes.get("class") == "spark"
     ]
     assert any(
-        "died in the last 24 hours, at most" in (attributes["aria-label"] or "") for attributes in sparks
+        "dead-lettered in the last 24 hours, at most" in (attributes["aria-label"] or "")
+        for attributes in sparks
     )
     assert not any("style" in attributes for _tag, attributes in page.found)
 
@@ -81,11 +82,11 @@ def test_a_queue_that_the_broker_does_not_count_is_shown_with_why(
     monkeypatch.setattr(figures, "_away_since", timezone.now())
     figures._known.clear()
     text = looked_at(client, "/dead-letters/").text
-    assert "? index: 0 0" in text and "The broker does not answer: the counts below" in text, (
+    assert "? index: 0 0" in text and "The broker does not respond: the counts below" in text, (
         "said once, above"
     )
     alone = looked_at(client, f"/settings/{KEY}/").text
-    assert "the broker does not answer" in alone
+    assert "the broker does not respond" in alone
 
 
 def test_of_many_queues_each_is_counted_a_little_and_the_sweep_knows_the_rest(

@@ -103,6 +103,6 @@ def test_buttons_say_why_they_cannot_be_pressed(world: World) -> None:
 
     assert "Can disable launch settings" in client.get("/settings/orders-export/").content.decode()
     assert "Can enable launch settings" in client.get("/settings/stock-sync/").content.decode()
-    assert "Can give dead letters back" in client.get("/dead-letters/orders-export/").content.decode()
+    assert "Can replay dead letters" in client.get("/dead-letters/orders-export/").content.decode()
     broken = signed_in(world, "operator").get("/settings/prices-import/").content.decode()
     assert "AMQ229204: address shop.prices exists as ANYCAST" in broken

@@ -50,7 +50,7 @@ def test_a_process_that_died_has_no_traceback_and_says_so(world: World) -> None:
     assert died
 
     assert (
-        "no code of the agent was left to tell"
+        "No traceback: the agent process ended before it could report one. The text above gives the cause."
         in looked_at(signed_in(world, "viewer"), f"/protocols/{died.pk}/").text
     )
 
@@ -59,10 +59,10 @@ def test_the_list_filters_and_counts_what_it_shows(world: World) -> None:
     client = signed_in(world, "viewer")
     activation = world.activations["orders-export"].pk
 
-    assert "69 in all" in looked_at(client, "/protocols/?setting=orders-export").text
-    assert "50 in all" in looked_at(client, f"/protocols/?activation={activation}&temporary=false").text
-    assert "46 in all" in looked_at(client, f"/protocols/?fingerprint={world.protocols[0].fingerprint}").text
-    assert "Nothing matches" in looked_at(client, "/protocols/?setting=stock-sync").text
+    assert "69 total" in looked_at(client, "/protocols/?setting=orders-export").text
+    assert "50 total" in looked_at(client, f"/protocols/?activation={activation}&temporary=false").text
+    assert "46 total" in looked_at(client, f"/protocols/?fingerprint={world.protocols[0].fingerprint}").text
+    assert "No results." in looked_at(client, "/protocols/?setting=stock-sync").text
 
 
 def test_the_list_goes_on_where_it_ended(world: World) -> None:
@@ -83,15 +83,15 @@ def test_the_list_goes_on_where_it_ended(world: World) -> None:
 def test_a_case_file_tells_everything_in_the_order_of_time(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/cases/?key=ID:orders-export-0&setting=orders-export").text
 
-    assert "12 failures, dead 1 time, given back 1 time" in text
-    assert text.index("Dead in DLQ.orders-export") < text.index("Given back to orders-export")
-    assert text.index("Given back to orders-export") < text.index("Handled well after it was given back")
+    assert "12 failures, dead-lettered 1 time, replayed 1 time" in text
+    assert text.index("Dead-lettered to DLQ.orders-export") < text.index("Replayed to orders-export")
+    assert text.index("Replayed to orders-export") < text.index("Processed successfully after the replay")
 
 
 def test_a_case_file_of_nothing_is_empty(world: World) -> None:
     client = signed_in(world, "viewer")
     for query in ("", "?key=nothing", "?key=%F0%9F%98%80&setting=x"):
-        assert "Nothing else is known" in looked_at(client, f"/cases/{query}").text
+        assert "No other events are known for this message." in looked_at(client, f"/cases/{query}").text
 
 
 def test_the_brokers_own_count_is_no_property_of_the_message(world: World) -> None:
@@ -116,7 +116,7 @@ def test_protocols_of_one_message_are_found_by_its_key(world: World) -> None:
     wanted = FailureProtocol.objects.filter(message_key="ID:mail-send-0").count()
 
     assert "message_key" in fields
-    assert f"{wanted} in all" in looked_at(client, "/protocols/?message_key=ID:mail-send-0").text
+    assert f"{wanted} total" in looked_at(client, "/protocols/?message_key=ID:mail-send-0").text
 
 
 def test_the_list_goes_back_to_what_is_newer(world: World) -> None:
@@ -137,17 +137,17 @@ def _listed(page: Elements) -> list[str]:
 def test_a_list_is_headed_by_what_it_is_of(world: World) -> None:
     client, protocol = signed_in(world, "viewer"), world.protocols[0]
     for query, heading in (
-        ("", "Protocols"),
-        ("temporary=true", "Protocols"),
-        (f"server={protocol.server_name}", f"Protocols of the server {protocol.server_name}"),
+        ("", "Failures"),
+        ("temporary=true", "Failures"),
+        (f"server={protocol.server_name}", f"Failures on server {protocol.server_name}"),
         (
             f"server={protocol.server_name}&setting={protocol.setting_key}",
-            "Protocols of the setting orders-export",
+            "Failures of setting orders-export",
         ),
-        (f"activation={protocol.activation_uuid}", "Protocols of the activation"),
+        (f"activation={protocol.activation_uuid}", "Failures of activation"),
         (f"fingerprint={protocol.fingerprint}", protocol.exception_type),
-        ("fingerprint=v1:nothing", "Protocols of the fingerprint v1:nothing"),
-        ("message_key=%E2%80%AEx", "Protocols of the message"),
+        ("fingerprint=v1:nothing", "Failures with fingerprint v1:nothing"),
+        ("message_key=%E2%80%AEx", "Failures of message"),
     ):
         page = looked_at(client, f"/protocols/?{query}")
         assert heading in page.text and "\u202e" not in page.text, query
@@ -157,7 +157,7 @@ def test_a_filter_that_is_not_understood_finds_nothing(world: World) -> None:
     client = signed_in(world, "viewer")
     for query in ("nonsense=1", "since=never", "activation=7"):
         page = looked_at(client, f"/protocols/?{query}")
-        assert "Nothing was looked for." in page.text and not _listed(page), query
+        assert "The search did not run." in page.text and not _listed(page), query
 
 
 def test_fields_of_the_filter_are_named_in_russian(world: World) -> None:
@@ -174,7 +174,11 @@ def test_a_list_that_ran_out_of_time_says_so_and_goes_on(
     monkeypatch.setattr("failures.protocols.search.WINDOW", 20)
     page = looked_at(signed_in(world, "viewer"), "/protocols/?text=nowhere")
 
-    assert "this page looked back to" in page.text and "Nothing matches so far." in page.text
+    assert (
+        "; the next page continues from there. Filter by setting, server or time to search faster."
+        in page.text
+        and "No results so far." in page.text
+    )
     assert [a for tag, a in page.found if a.get("rel") == "next"]
 
 

@@ -66,8 +66,8 @@ def test_what_is_known_mutes_until_its_date_and_can_be_ended(world: World, lette
     assert (fault.fingerprint, fault.message_key) == (letter.fingerprint, "")
     assert fault.until and (fault.until - fault.at).total_seconds() == 4 * 3600
     text = looked_at(client, f"/letters/{letter.pk}/").text
-    assert "Known, being worked on · OPS-7 · all that died of the same" in text
-    assert re.search(r"all that died of the same operator [^·]{1,40} · until ", text), "who said it, and when"
+    assert "Known error · OPS-7 · the whole error group" in text
+    assert re.search(r"the whole error group operator [^·]{1,40} · until ", text), "who said it, and when"
     client.post(f"/remarks/faults/{fault.pk}/end/", {"next": "/"})
     assert not active_faults(fault.at).exists()
 
@@ -76,12 +76,12 @@ def test_who_takes_it_stands_there_and_hands_it_over(world: World, letter: DeadL
     client = signed_in(world, "operator")
     client.post("/remarks/take/", about(letter, "fingerprint", text="reading the dump"))
     taking = Taking.objects.get()
-    assert "Taken by operator" in looked_at(client, f"/letters/{letter.pk}/").text
+    assert "Assigned to operator" in looked_at(client, f"/letters/{letter.pk}/").text
 
     again = signed_in(world, "chief").post("/remarks/take/", about(letter, "fingerprint"), follow=True)
-    assert "has taken it already." in again.content.decode()
+    assert "Already assigned to" in again.content.decode()
     client.post(f"/remarks/takings/{taking.pk}/hand-over/", {"to": "chief", "next": "/"})
-    assert "Taken by chief" in looked_at(client, f"/letters/{letter.pk}/").text
+    assert "Assigned to chief" in looked_at(client, f"/letters/{letter.pk}/").text
 
 
 def test_a_trip_is_taken_on_its_page(world: World) -> None:
@@ -92,9 +92,9 @@ def test_a_trip_is_taken_on_its_page(world: World) -> None:
     client.post("/remarks/take/", data)
 
     assert open_takings().filter(trip=trip.pk)
-    assert "Taken by operator" in looked_at(client, f"/trips/{trip.pk}/").text
-    assert "Taken by operator" in looked_at(signed_in(world, "viewer"), f"/trips/{trip.pk}/").text
-    assert "Taken by operator" in looked_at(signed_in(world, "viewer"), "/trips/").text
+    assert "Assigned to operator" in looked_at(client, f"/trips/{trip.pk}/").text
+    assert "Assigned to operator" in looked_at(signed_in(world, "viewer"), f"/trips/{trip.pk}/").text
+    assert "Assigned to operator" in looked_at(signed_in(world, "viewer"), "/trips/").text
 
 
 @pytest.mark.parametrize("name", ["viewer", "outsider"])

@@ -32,17 +32,17 @@ def job(world: World) -> ReplayJob:
 def test_it_shows_outcomes_from_the_counts_that_are_kept_with_it(world: World, job: ReplayJob) -> None:
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
-    for words in ("given back 812", "handled 640", "failed again, will be tried again 12",
-        "waiting to be handled 160",
-                  "still to be moved 188", "3 known, being worked on (muted)"):  # fmt: skip
+    for words in ("replayed 812", "processed 640", "failed again, will be retried 12",
+        "waiting for processing 160",
+                  "not moved yet 188", "3 marked as known error"):  # fmt: skip
         assert words in text, words
 
 
 @pytest.mark.parametrize(
     ("action", "english", "russian"),
-    [("give_back", "Replay", "Возвращение"), ("redirect", "Redirect", "Перенаправление"),
-     ("discard", "Discard", "Выбрасывание"), ("put_back", "Put back from the bin", "Возвращение из корзины"),
-     ("edit", "Edit and give back", "Исправление и возвращение")],
+    [("give_back", "Replay", "Возврат"), ("redirect", "Redirect", "Перенаправление"),
+     ("discard", "Discard", "Отбрасывание"), ("put_back", "Restore from trash", "Восстановление из корзины"),
+     ("edit", "Edit and replay", "Исправление и возврат")],
 )  # fmt: skip
 def test_its_title_says_what_is_done(
     world: World, job: ReplayJob, action: str, english: str, russian: str
@@ -54,7 +54,7 @@ def test_its_title_says_what_is_done(
     assert f"Cancel: {english} {begin}?" in looked_at(client, f"/replays/{job.pk}/cancel/").text
     client.cookies["django_language"] = "ru"
     text = looked_at(client, f"/replays/{job.pk}/").text
-    assert f"{russian} {begin}" in text and "Отбор exception=KeyError" in text and "Отобрать" not in text
+    assert f"{russian} {begin}" in text and "Фильтр exception=KeyError" in text and "Отобрать" not in text
 
 
 def test_it_tells_the_pace_and_what_is_left(world: World, job: ReplayJob) -> None:
@@ -67,7 +67,7 @@ def test_it_tells_the_pace_and_what_is_left(world: World, job: ReplayJob) -> Non
         )  # fmt: skip
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
-    assert "9.4 a second · about 20 s left" in text
+    assert "9.4 per second · about 20 s left" in text
 
 
 def test_a_slow_pace_is_told_as_it_is(world: World, job: ReplayJob) -> None:
@@ -85,7 +85,7 @@ def test_a_slow_pace_is_told_as_it_is(world: World, job: ReplayJob) -> None:
     )
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
-    assert " 0.5 a second · about 6 min 16 s left" in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert " 0.5 per second · about 6 min 16 s left" in text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_a_paused_job_waits_for_nothing_but_a_person(world: World, job: ReplayJob) -> None:
@@ -123,11 +123,11 @@ def test_it_tells_how_it_goes_and_why_it_waits(world: World, job: ReplayJob) -> 
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
     for words in (
-        "2.5 letters a second",
-        "from 22:00 until 06:00",
-        "step 3: 25 letters",
-        "10 % of a step fail again",
-        "It waits for what becomes of the letters of this step.",
+        "2.5 messages per second",
+        "from 22:00 to 06:00",
+        "step 3: 25 messages",
+        "Stops automatically when more than 10 % of a step fail again.",
+        "The job is waiting for the outcomes of this step.",
         "the same agent version as at the failure",
     ):
         assert words in text, words
@@ -137,14 +137,14 @@ def test_a_letter_that_was_left_out_says_why(world: World, job: ReplayJob) -> No
     ReplayItem.objects.create(job=job, letter=world.letters[0], state=ItemState.SKIPPED, why="muted")
     page = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=skipped")
 
-    assert "left out" in page.text and page.text.count("known, being worked on (muted)") == 2
+    assert "skipped" in page.text and page.text.count("marked as known error") == 2
     assert f"/replays/{job.pk}/?show=skipped&why=gone" in page.links()
     assert (
-        "None of its letters"
+        "No messages in this state."
         in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=skipped&why=gone").text
     )
     assert (
-        "None of its letters"
+        "No messages in this state."
         in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=cancelled").text
     )
 
@@ -153,7 +153,8 @@ def test_it_refreshes_until_nothing_more_can_happen(world: World, job: ReplayJob
     client, path = signed_in(world, "viewer"), f"/replays/{job.pk}/"
 
     def polls() -> bool:
-        return any(attributes.get("hx-get") for _tag, attributes in looked_at(client, path).found)
+        found = looked_at(client, path).found
+        return any(each.get("id") == "live" and "hx-get" in each for _tag, each in found)
 
     assert polls()
     ReplayJob.objects.filter(pk=job.pk).update(state=JobState.DONE)
@@ -182,7 +183,7 @@ def test_it_is_paused_resumed_and_cancelled_from_its_page(world: World, job: Rep
     assert job.state == JobState.CANCELLED
     assert AuditEntry.objects.get(action="replay.cancel").reason == "wrong filter"
     answer = client.post(f"{path}pause/", follow=True)
-    assert "hat is not possible: the job is cancelled." in answer.content.decode()
+    assert "Not possible: the state of the job is “cancelled”." in answer.content.decode()
 
 
 def test_a_person_lets_it_go_on_beside_open_consumers(world: World, job: ReplayJob) -> None:
@@ -191,7 +192,7 @@ def test_a_person_lets_it_go_on_beside_open_consumers(world: World, job: ReplayJ
     paused.update(state=JobState.PAUSED, paused_at=timezone.now(), pause_reason=why)
     client, path = signed_in(world, "operator"), f"/replays/{job.pk}/"
     page = looked_at(client, path)
-    assert "Go on Go on beside open consumers Cancel…" in page.text
+    assert "Resume Resume despite open consumers Cancel…" in page.text
     sent = [attrs for tag, attrs in page.found if tag == "input" and attrs.get("name") == "acknowledge"]
     assert [each["value"] for each in sent] == ["stopping"]
 
@@ -216,7 +217,7 @@ def test_only_another_person_with_the_permission_approves(world: World, job: Rep
     job.refresh_from_db()
     assert job.state == JobState.AWAITING
     client = signed_in(world, "chief")
-    assert "operator asks: give back" in looked_at(client, f"{path}approve/").text
+    assert "operator requests: replay" in looked_at(client, f"{path}approve/").text
     client.post(f"{path}approve/")
     job.refresh_from_db()
     assert (job.state, job.approved_by) == (JobState.PLANNED, world.people["chief"])
@@ -265,8 +266,8 @@ def test_each_step_of_a_ladder_shows_its_outcomes(world: World, job: ReplayJob) 
             )
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
-    assert "1 1 1 0 0 0 went on 2 2 0 0 1 1 stopped here 50 % failed" in text
-    assert "It stopped by itself because too many letters of a step failed again." in text
+    assert "1 1 1 0 0 0 passed 2 2 0 0 1 1 stopped 50 % failed" in text
+    assert "Stopped automatically: too many messages of a step failed again." in text
 
 
 def test_what_is_left_is_known_while_letters_are_still_written_down(world: World, job: ReplayJob) -> None:

@@ -45,14 +45,23 @@ def test_who_may_look(client: Client, viewer: User, outsider: User) -> None:
 def test_the_rule_in_force_with_its_numbers(look: Any, settings: Any) -> None:
     settings.MA_RETENTION_DAYS, settings.MA_RETENTION_SILENT_DAYS = 1, 45
     html = look()
-    assert "older than 1 day before its start" in html
-    assert "nothing finished for 45 days" in html
-    assert "each letter keeps a copy of its last failure" in html
+    assert (
+        "If it finished with an error: only protocols more than 1 day older than "
+        "its start are deleted, unless the setting has its own number."
+    ) in html
+    assert (
+        "If nothing finished for 45 days: everything older is deleted, including "
+        "protocols of an activation that never ends."
+    ) in html
+    assert (
+        "Failure protocols of dead letters are deleted too: each message keeps a copy of its last failure."
+        in html
+    )
 
     settings.MA_RETENTION_SILENT_DAYS, settings.MA_RETENTION_KEEP_DEAD = 0, True
     html = look()
-    assert "Nothing goes by its age alone." in html
-    assert "Protocols of messages that are still dead letters are kept." in html
+    assert "Nothing is deleted by age alone." in html
+    assert "Failure protocols of messages that are still in the DLQ are kept." in html
 
 
 def test_each_setting_says_what_goes_next(look: Any, pool: Pool) -> None:
@@ -61,8 +70,8 @@ def test_each_setting_says_what_goes_next(look: Any, pool: Pool) -> None:
     make_setting(pool, "new")
     html = look()
 
-    assert "finished well" in html
-    assert "everything up to its last finished activation" in html
+    assert "finished successfully" in html
+    assert "everything up to and including the last finished activation" in html
     assert "finished with an error" in html
     assert f"{bad.started_at - timedelta(days=30):%b %Y}" in html
     assert "none yet" in html
@@ -72,22 +81,31 @@ def test_of_a_setting_that_has_only_begun_nothing_has_finished_yet(look: Any, po
     running = activation(make_setting(pool, "young"), of_today(1), going_on=True)
     protocols(running, 1, of_today(0))
     html = look()
-    assert "nothing has finished yet" in html and "nothing finished for long" not in html
+    assert (
+        "no activation has finished yet" in html
+        and "no activation finished for a long time: everything before" not in html
+    )
 
     protocols(running, 1, 3000)
     html = look()
-    assert "nothing has finished yet" not in html and "nothing finished for long: what is older than" in html
+    assert (
+        "no activation has finished yet" not in html
+        and "no activation finished for a long time: everything before" in html
+    )
 
     activation(make_setting(pool, "silent", address="t.silent"), 3000, well=True)
     FailureProtocol.objects.all().delete()
     html = look()
-    assert "nothing has finished yet" in html and "nothing finished for long: what is older than" in html
+    assert (
+        "no activation has finished yet" in html
+        and "no activation finished for a long time: everything before" in html
+    )
 
 
 def test_made_up_history_says_that_a_person_removes_it(look: Any, pool: Pool) -> None:
     activation(make_setting(pool, HISTORY_KEY), 5, well=False)
     html = look()
-    assert "nothing has finished yet" not in html and "demo_history --remove" in html
+    assert "no activation has finished yet" not in html and "demo_history --remove" in html
     assert nothing_line(HISTORY_KEY, []).endswith("demo_history --remove")
 
 
@@ -102,9 +120,9 @@ def test_what_went_and_what_was_kept_and_why(look: Any, setting: LaunchSetting) 
         HOLDS["dead"] = Hold(of_dead_letters, dead_letters_keep_nothing_before)
     html = look()
 
-    assert "6 protocols" in html
+    assert "6 failure protocols" in html
     assert "6 recovered messages" in html
-    assert "2 kept: their messages are still dead letters" in html
+    assert "2 kept: their messages are still in the DLQ" in html
     assert "failure protocols: 6" in html
 
 
@@ -115,14 +133,14 @@ def test_a_fault_is_shown_here_and_on_the_health_page(look: Any, client: Client)
     html = look()
 
     assert "orders: &lt;b&gt;RuntimeError" in html
-    assert "a part of its last run failed" in client.get("/health/").content.decode()
+    assert "part of the last run failed" in client.get("/health/").content.decode()
 
 
 def test_one_that_does_not_begin_any_more_is_degraded(look: Any, client: Client) -> None:
     RetentionRun.objects.create(state="done", started_at=timezone.now() - timedelta(hours=4))
     look()
 
-    assert "has not begun for long" in client.get("/health/").content.decode()
+    assert "no recent run" in client.get("/health/").content.decode()
 
 
 def test_many_settings_are_shown_page_by_page(look: Any, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

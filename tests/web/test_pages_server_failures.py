@@ -42,7 +42,7 @@ def test_the_newest_are_listed_with_their_setting_and_a_link_to_all(world: World
 
 def test_without_any_it_says_so(world: World) -> None:
     FailureProtocol.objects.all().delete()
-    assert "No failure so far." in looked_at(signed_in(world, "viewer"), "/servers/srv-1/").text
+    assert "No failures yet." in looked_at(signed_in(world, "viewer"), "/servers/srv-1/").text
 
 
 def test_who_sees_no_protocols_sees_none_of_them(world: World, failed: Server) -> None:

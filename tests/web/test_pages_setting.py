@@ -16,10 +16,13 @@ from tests.web.rows import make_setting
 def test_what_the_breaker_does_at_its_limit_is_said(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
 
-    assert "3 of one type, or 10 of any, in a row" in text
-    assert "two different servers switch it off everywhere" in text
+    assert "3 consecutive failures of one type, or 10 of any type" in text
+    assert (
+        "A server that reaches the threshold interrupts the setting there; two "
+        "such servers disable it everywhere."
+    ) in text
     of_any = looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
-    assert "stays off until a person switches it on" in of_any
+    assert "disabled until someone re-enables it" in of_any
     assert "2 of 3 KeyError" in text and "4 of 10" in text
 
 
@@ -27,8 +30,9 @@ def test_the_schedule_is_drawn_with_its_band_and_the_time_to_the_dead_letter_que
     text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
 
     # 5 s, 10 s and 20 s, each 15 % more or less.
-    assert "1 at once 2 4.25 s – 5.75 s 3 13 s – 17 s 4 30 s – 40 s dead 30 s – 40 s" in text.replace(
-        "\xa0", " "
+    assert (
+        "1 immediately 2 4.25 s – 5.75 s 3 13 s – 17 s 4 30 s – 40 s dead-lettered 30 s – 40 s"
+        in text.replace("\xa0", " ")
     )
 
 
@@ -36,11 +40,23 @@ def test_one_bad_message_alone_is_warned_of(world: World) -> None:
     client = signed_in(world, "viewer")
 
     many = looked_at(client, "/settings/orders-export/").text
-    assert "can make a server give this setting up after 3 attempts, before it is dead" in many
+    assert (
+        "On a quiet queue, one bad message can interrupt this setting on a server "
+        "after 3 attempts, before dead-lettering."
+    ) in many
     any_one = looked_at(client, "/settings/mail-send/").text
-    assert "switches this setting off after 3 attempts, before it is dead" in any_one
-    assert "count each message once, a larger limit, or fewer attempts" in any_one
-    assert "One bad message" not in looked_at(client, "/settings/invoices/").text
+    assert (
+        "On a quiet queue, one bad message disables this setting after 3 attempts, before dead-lettering."
+        in any_one
+    )
+    assert (
+        "To avoid this, count each message once, raise the threshold, or allow "
+        "fewer attempts at the destination."
+    ) in any_one
+    assert (
+        "On a quiet queue, one bad message disables this setting after"
+        not in looked_at(client, "/settings/invoices/").text
+    )
 
 
 def test_a_bad_message_that_dies_with_the_trip_is_told_truly(world: World) -> None:
@@ -48,8 +64,11 @@ def test_a_bad_message_that_dies_with_the_trip_is_told_truly(world: World) -> No
     Destination.objects.filter(pk=setting.subscribed.pk).update(max_attempts=3)
 
     text = looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
-    assert "switches this setting off with its last attempt of 3, as it becomes dead" in text
-    assert "before it is dead" not in text
+    assert (
+        "On a quiet queue, one bad message disables this setting at its last "
+        "attempt (3), as it is dead-lettered."
+    ) in text
+    assert "On a quiet queue, one bad message disables this setting after" not in text
 
 
 def test_one_that_only_people_start_waits_for_no_schedule(world: World) -> None:
@@ -57,9 +76,9 @@ def test_one_that_only_people_start_waits_for_no_schedule(world: World) -> None:
     LaunchSetting.objects.filter(pk=setting.pk).update(timing="DELAYED", enabled=True)
     client = signed_in(world, "viewer")
 
-    assert "waits to be run" in looked_at(client, f"/settings/{setting.key}/").text
+    assert "idle (manual start)" in looked_at(client, f"/settings/{setting.key}/").text
     Schedule.objects.create(setting=setting, every_seconds=3600)
-    assert "waits for its schedule" in looked_at(client, f"/settings/{setting.key}/").text
+    assert "idle (schedule)" in looked_at(client, f"/settings/{setting.key}/").text
 
 
 def test_a_message_that_counts_once_is_not_warned_of(world: World) -> None:
@@ -72,7 +91,10 @@ def test_few_failures_that_trip_are_told() -> None:
     setting = LaunchSetting(key="k", breaker_m=5, destination=Destination(name="a", max_attempts=3))
     warnings = setting_fields.breaker_warnings(setting)
 
-    assert len(warnings) == 2 and "1 failure of one type trips" in warnings[1]
+    assert (
+        len(warnings) == 2
+        and "At this threshold, 1 failure of one type already trips the breaker." in warnings[1]
+    )
 
 
 def test_a_policy_without_end_never_ends_in_the_drawing() -> None:
@@ -92,7 +114,7 @@ def test_a_long_schedule_leaves_its_middle_out() -> None:
 def test_an_agent_that_a_server_does_not_offer_is_named(world: World) -> None:
     OfferedAgent.objects.filter(name="orders.export", server__name="srv-3").delete()
 
-    assert "Not offered by srv-3" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+    assert "Not available on srv-3" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
 
 
 def test_an_empty_pool_is_said_to_run_nothing(world: World) -> None:
@@ -106,9 +128,12 @@ def test_a_form_previews_the_schedule_before_it_is_saved(world: World) -> None:
     query = "max_attempts=3&delay_ms=5000&multiplier=2&max_delay_ms=&collision_avoidance=0"
     page = looked_at(client, f"/previews/destination/?{query}")
 
-    assert "1 at once 2 5 s 3 15 s dead 15 s" in page.text.replace("\xa0", " ")
+    assert "1 immediately 2 5 s 3 15 s dead-lettered 15 s" in page.text.replace("\xa0", " ")
     for wrong in ("", "max_attempts=x", query.replace("=2&", "=1e999&"), query.replace("=3&", "=-7&")):
-        assert "when the values are complete" in looked_at(client, f"/previews/destination/?{wrong}").text
+        assert (
+            "The preview appears when all values are filled in."
+            in looked_at(client, f"/previews/destination/?{wrong}").text
+        )
 
 
 def test_the_form_of_a_setting_previews_its_breaker(world: World) -> None:
@@ -116,17 +141,25 @@ def test_the_form_of_a_setting_previews_its_breaker(world: World) -> None:
 
     of_destination = world.settings["orders-export"].destination_id
     assert (
-        "1 of one type, or 4 of any"
+        "1 consecutive failures of one type, or 4 of any type"
         in looked_at(client, f"/previews/setting/?breaker_m=4&destination={of_destination}").text
     )
     assert "10 of any" in looked_at(client, "/previews/setting/?breaker_m=10&setting=invoices").text
-    assert "Choose a destination" in looked_at(client, "/previews/setting/?breaker_m=10&destination=").text
+    assert (
+        "Choose a destination to see the redelivery of a failing message."
+        in looked_at(client, "/previews/setting/?breaker_m=10&destination=").text
+    )
 
 
 def test_the_history_is_told_in_sentences(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
 
-    for words in ("Switched on", "Switched off", "new version of the agent", "Wanted on a server · srv-3"):
+    for words in (
+        "Enabled",
+        "Disabled",
+        "new version of the agent",
+        "Assigned to a server · srv-3",
+    ):
         assert words in text
 
 
@@ -151,7 +184,7 @@ def test_failures_of_a_server_say_how_many_of_them_were_temporary(
     monkeypatch.setattr(failure_groups, "GROUPS_PER_SERVER", 2)
     assert f"failures, at least {some} of them temporary" in looked_at(client, path).text
     client.cookies[settings.LANGUAGE_COOKIE_NAME] = "ru"
-    assert "из них временных не меньше" in looked_at(client, path).text
+    assert "из них не меньше" in looked_at(client, path).text
 
     without = world.activations["returns"]
     assert (
@@ -160,7 +193,7 @@ def test_failures_of_a_server_say_how_many_of_them_were_temporary(
 
 
 def test_a_silent_server_is_not_said_to_run(world: World) -> None:
-    assert "last told: running" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+    assert "last reported: running" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
 
 
 def test_a_standalone_setting_speaks_of_no_messages(world: World) -> None:
@@ -168,7 +201,7 @@ def test_a_standalone_setting_speaks_of_no_messages(world: World) -> None:
 
     text = looked_at(signed_in(world, "viewer"), "/settings/report/").text
 
-    assert "messages wait" not in text and "Look at them" not in text
+    assert "messages wait" not in text and "Open dead letters" not in text
 
 
 def test_a_setting_without_queues_yet_does_not_blame_the_broker(world: World) -> None:
@@ -176,4 +209,4 @@ def test_a_setting_without_queues_yet_does_not_blame_the_broker(world: World) ->
 
     text = looked_at(signed_in(world, "viewer"), "/settings/fresh/").text
 
-    assert "Its queues are being made on the broker" in text and "did not answer" not in text
+    assert "being created on the broker" in text and "The broker does not respond, and" not in text

@@ -49,7 +49,11 @@ def test_a_kma_of_another_version_is_told_on_every_page_that_calls_it_silent(
 
 
 def test_a_silent_server_s_page_says_what_to_do(client: Client) -> None:
-    assert "Is its KMA running?" in looked_at(client, "/servers/srv-4/").text
+    assert (
+        "Check that its KMA is running. While it cannot reach the site, it keeps "
+        "its records and its instances continue. If the server is gone for good, "
+        "delete it."
+    ) in looked_at(client, "/servers/srv-4/").text
 
 
 def test_a_setting_that_is_not_sent_is_never_called_running(
@@ -62,7 +66,7 @@ def test_a_setting_that_is_not_sent_is_never_called_running(
 
     text = looked_at(client, pages["setting that is withheld"]).text
     assert text.index("not sent to its servers") < text.index("Not sent to its servers.")
-    attention = looked_at(client, "/").text.partition("Needs you")[2].partition("Settings")[0]
+    attention = looked_at(client, "/").text.partition("Needs attention")[2].partition("Settings")[0]
     assert "mail-send not sent to its servers" in attention
 
 
@@ -71,8 +75,24 @@ def test_the_page_of_a_setting_tells_what_an_alert_of_its_subscription_tells(
 ) -> None:
     stalled = looked_at(client, pages["setting whose subscription stalled"]).text
     unfed = looked_at(client, pages["setting that nobody consumes"]).text
-    assert "nothing was acknowledged for 17 min" in stalled and "disable and enable the setting" in stalled
-    assert "has had no consumer for 17 min" in unfed and "Its messages wait and are not lost." in unfed
+    assert (
+        "no acknowledgement for 17 min" in stalled
+        and (
+            "Open the setting. If its servers are processing one long message, wait, "
+            "or set a longer time in the pool's alert rule. If nothing is in "
+            "progress, disable and enable the setting: its servers then reconnect."
+        )
+        in stalled
+    )
+    assert (
+        "has had no consumer for 17 min" in unfed
+        and (
+            "Messages wait and are not lost. Open the setting: check for a pool "
+            "server that is in service and offers the agent. Check that its KMA is "
+            "connected to the broker."
+        )
+        in unfed
+    )
 
 
 def test_a_disabled_setting_says_who_may_still_process_its_messages(
@@ -86,14 +106,17 @@ def test_a_disabled_setting_says_who_may_still_process_its_messages(
 
 def test_what_was_changed_on_the_broker_is_told_beside_what_could_not_be_made(client: Client) -> None:
     text = looked_at(client, "/health/").text
-    assert "could not be made: prices-import" in text
+    assert "not created: prices-import" in text
     assert "not in sync: shop.orders" in text
 
 
 def test_the_page_of_retention_promises_nothing_that_it_deletes(client: Client) -> None:
     text = looked_at(client, "/retention/").text
     assert "Counts of failures and dead letters stay." not in text
-    assert "Dead letters that are still in their queues stay whole" in text
+    assert (
+        "Rules for deleting failure protocols, dead letters and other records. "
+        "Messages that are still in the DLQ and failure counts are kept in full."
+    ) in text
 
 
 def test_an_alert_shows_no_number_that_says_nothing(client: Client, pages: dict[str, str]) -> None:
@@ -108,7 +131,7 @@ def test_a_sentence_of_an_alert_begins_as_a_sentence(
     for path in (path for name, path in pages.items() if name.startswith("alert ")):
         for reader in (client, russian):
             crumbs = looked_at(reader, path).text
-            says = crumbs.partition("› Alerts › ")[2] or crumbs.partition("› Тревоги › ")[2]
+            says = crumbs.partition("› Alerts › ")[2] or crumbs.partition("› Оповещения › ")[2]
             first = says.strip("“«")[0]
             assert first.isupper() or says.startswith(("“", "«", "srv-")), (path, says[:60])
 
@@ -116,8 +139,11 @@ def test_a_sentence_of_an_alert_begins_as_a_sentence(
 def test_a_job_that_waits_for_consumers_never_promises_that_messages_wait(
     client: Client, pages: dict[str, str]
 ) -> None:
-    promise = "waits in its subscription until it is switched on"
-    for name in ("paused by consumers", "waiting for consumers"):
+    promise = "The setting is disabled: replayed messages wait in its subscription until it is enabled."
+    for name in (
+        "paused by consumers",
+        "waiting for consumers",
+    ):
         text = looked_at(client, pages[f"job {name}"]).text
         assert promise not in text, name
     assert promise in looked_at(client, pages["job failed on what others hold"]).text
@@ -132,20 +158,23 @@ def test_a_letter_that_is_in_its_queue_again_is_not_told_as_taken(
     client: Client, pages: dict[str, str]
 ) -> None:
     row = pages["job of every end, taken_elsewhere"]
-    listed = looked_at(client, row).text.partition("Letter by letter")[2]
-    assert listed.count("taken elsewhere") == 1
-    assert "not moved, in its queue again" in listed and "another consumer had it and let go of it" in listed
+    listed = looked_at(client, row).text.partition("Messages")[2]
+    assert "taken elsewhere" in listed
+    assert (
+        "not moved, in its queue again" in listed
+        and "another consumer took it and returned it to the queue" in listed
+    )
 
     case = looked_at(client, pages["letter that came back"]).text
-    assert "another consumer had it and let go of it; it is in its queue" in case
-    assert "Taken by another consumer" not in case
+    assert "another consumer took it and returned it to the queue" in case
+    assert "Taken by another consumer before the move (" not in case
 
 
 def test_why_a_letter_stayed_is_told_in_words(client: Client, pages: dict[str, str]) -> None:
     listed = looked_at(client, pages["job of every end"]).text
-    assert "the broker left it in its queue at each try" in listed and "stuck" not in listed
+    assert "the broker left it in the queue at every attempt" in listed and "stuck" not in listed
     case = looked_at(client, pages["letter that stayed"]).text
-    assert "the broker left it in its queue at each try" in case and "stuck" not in case
+    assert "the broker left it in the queue at every attempt" in case and "stuck" not in case
 
 
 def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(
@@ -156,7 +185,7 @@ def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(
 
     monkeypatch.setattr(sign_in, "begin_attempt", too_early)
     for language, wait, back in (
-        ("en", "Try again in 15 min.", "Back to signing in"),
+        ("en", "Try again in 15 min.", "Back to sign-in"),
         ("ru", "Повторите через 15 мин.", "Вернуться ко входу"),
     ):
         answer = Client().post("/login/", {"username": "anna"}, headers={"accept-language": language})
@@ -168,4 +197,6 @@ def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(
     with translation.override("en"):
         too_large = body_bounds.refusal(RequestFactory().post("/login/", {}, CONTENT_LENGTH="9000000"))
     assert isinstance(too_large, HttpResponse) and too_large.status_code == 413
-    assert "This page takes at most 1 MiB." in Elements(too_large.content.decode()).text.replace("\xa0", " ")
+    assert "This page accepts at most 1 MiB." in Elements(too_large.content.decode()).text.replace(
+        "\xa0", " "
+    )

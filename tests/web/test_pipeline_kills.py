@@ -82,7 +82,7 @@ def is_dead(run: PipelineRun) -> None:
     found = reap(timezone.now())
     assert found is not None and found.pk == run.pk
     dead = PipelineRun.objects.get(pk=run.pk)
-    assert dead.state == "dead" and "is gone" in str(dead.problem) and dead.ended_at
+    assert dead.state == "dead" and "no longer exists" in str(dead.problem) and dead.ended_at
     assert detached.of_run(run.pk) == []
 
     assert reap(timezone.now()) is None
@@ -131,7 +131,7 @@ def test_spark_is_killed(settings: Any, tmp_path: Path) -> None:
 
     assert process.wait(30) == 0
     run.refresh_from_db()
-    assert run.state == "failed" and "ended with -9" in str(run.problem)
+    assert run.state == "failed" and "The Spark application ended with exit code -9:" in str(run.problem)
 
 
 def test_the_runner_is_told_to_stop(settings: Any, tmp_path: Path) -> None:
@@ -297,4 +297,4 @@ def test_a_program_that_cannot_be_started_ends_the_run(settings: Any, tmp_path: 
     broken.write_text("#!/no/such/interpreter\n")
     run = worked()
 
-    assert run.state == "failed" and "ended with 1" in str(run.problem)
+    assert run.state == "failed" and "The Spark application ended with exit code 1:" in str(run.problem)

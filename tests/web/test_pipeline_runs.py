@@ -98,7 +98,7 @@ def test_the_plan_holds_no_secret_and_the_application_gets_none_but_the_account_
 @pytest.mark.parametrize(
     ("mode", "says"),
     [
-        ("fails", "ended with 3: ValueError: no such day"),
+        ("fails", "exit code 3: ValueError: no such day"),
         ("says nothing", "no report"),
         ("miscounts", "failure_trends: 2 rows lie there, the report tells of 99"),
         ("torn", "part-1.parquet of failure_trends cannot be read"),
@@ -156,10 +156,10 @@ def test_it_is_refused_where_it_is_off_or_wrongly_asked(settings: Any) -> None:
             asked(**wrong)
         assert refused.value.code == code
     settings.MA_PIPELINE_SUBMIT = "/nowhere/spark-submit"
-    with pytest.raises(Refused, match="spark-submit missing"):
+    with pytest.raises(Refused, match="Missing: spark-submit"):
         asked()
     settings.MA_ARCHIVE_URL = ""
-    with pytest.raises(Refused, match="switched off"):
+    with pytest.raises(Refused, match="disabled"):
         asked()
     assert not PipelineRun.objects.exists()
 

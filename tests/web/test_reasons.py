@@ -32,7 +32,7 @@ BY_TABLE = {
 def test_it_is_said_in_the_language_of_the_reader() -> None:
     why = reasons.MEMBER_REFUSED(key="orders", why=reasons.GROUP_RUNS(step=1, count=3))
     assert str(why) == (
-        "orders could not be started: The activation of the group before still runs, with member 1 of 3."
+        "orders could not be started: The previous group run is still in progress: member 1 of 3."
     )
     with translation.override("ru"):
         assert str(why).endswith("Предыдущий запуск группы ещё идёт: участник 1 из 3.")
@@ -41,15 +41,15 @@ def test_it_is_said_in_the_language_of_the_reader() -> None:
 def test_a_value_of_choices_is_said_by_its_label() -> None:
     with translation.override("ru"):
         assert str(reasons.MEMBER_ENDED(key="one", state="interrupted")) == (
-            "one: завершение с ошибкой (прервано)"
+            "one: завершение с ошибкой (прервана)"
         )
-    assert str(reasons.MEMBER_ENDED(key="one", state="of tomorrow")) == "one did not finish well: of tomorrow"
+    assert str(reasons.MEMBER_ENDED(key="one", state="of tomorrow")) == "one did not succeed: of tomorrow"
 
 
 def test_what_a_later_version_stored_is_shown_with_all_that_it_holds() -> None:
     assert str(Reason("of.tomorrow", {"n": 3})) == "of.tomorrow (n: 3)"
     assert str(Reason("of.tomorrow")) == "of.tomorrow"
-    assert str(Reason("run.epoch")) == "epoch …", "a parameter that is missing spoils no page"
+    assert str(Reason("run.epoch")) == "start …", "a parameter that is missing spoils no page"
 
 
 def test_words_of_people_are_no_format() -> None:
@@ -131,7 +131,7 @@ def test_a_row_keeps_a_reason_in_a_reason(pool: Pool) -> None:
     StateChange.objects.create(setting=setting, what="setting", new="disabled", reason=why)
     kept = StateChange.objects.get(reason=why)
     shown = "E\N{SYMBOL FOR NULL}\N{REPLACEMENT CHARACTER}"
-    assert str(kept.reason) == f"orders: by the breaker: failures of one type in a row ({shown}) on a, b"
+    assert str(kept.reason) == f"orders: breaker tripped: consecutive failures of one type ({shown}) on a, b"
     assert StateChange.objects.filter(reason__code="group.of_member").count() == 1
     assert list(StateChange.objects.values_list("reason__code", flat=True)) == ["group.of_member"]
     assert StateChange.objects.create(what="setting").reason == NO_REASON

@@ -225,9 +225,13 @@ def test_the_preflight_lists_what_differs_and_it_has_to_be_acknowledged(
     }
     texts = {each["code"]: each["text"] for each in told["differences"]}
     assert texts["attempted"].startswith("Attempts so far: 0 to 4 → 0.")
-    assert texts["masked_properties"].endswith("count for what is shown there.")
+    assert texts["masked_properties"].endswith("The masks of the other setting apply there.")
     warning = next(each for each in told["warnings"] if each["code"] == "other_destination")
-    assert warning["n"] == 5 and "differs in 5 points" in warning["text"]
+    assert (
+        warning["n"] == 5
+        and "The setting belongs to another destination: processing differs in 5 parameters."
+        in warning["text"]
+    )
 
     answer = rest(mover).post(REPLAYS, asked(three, acknowledge=["no_consumer"]))
     assert (answer.status_code, answer.json()["warnings"]) == (409, ["other_destination"])
@@ -274,12 +278,12 @@ def test_the_page_offers_settings_by_destination_those_of_the_same_one_first(
     path = f"{PAGE}?letter={three[0].pk}"
     far = looked_at(mover, path)
     groups = [attributes.get("label") for tag, attributes in far.found if tag == "optgroup"]
-    assert (groups, options(far)) == (["Of another destination: t.archive"], ["archive"])
+    assert (groups, options(far)) == (["Other destination: t.archive"], ["archive"])
     both = reports.person("both", *READS, "dlq.redirect", "dlq.redirect_elsewhere")
     page = looked_at(both, path)
     groups = [attributes.get("label") for tag, attributes in page.found if tag == "optgroup"]
-    assert groups == ["Of the same destination", "Of another destination: t.archive"]
-    assert options(page) == ["beside", "archive"] and "How handling differs" not in page.text
+    assert groups == ["Same destination", "Other destination: t.archive"]
+    assert options(page) == ["beside", "archive"] and "Processing differences" not in page.text
     near = reports.person("near", *READS, "dlq.redirect")
     assert options(looked_at(near, path)) == ["beside"]
 
@@ -291,13 +295,19 @@ def test_the_page_begins_only_what_was_compared_and_ticked(
     client = Client()
     client.force_login(mover)
     page = looked_at(mover, f"{PAGE}?letter={three[0].pk}")
-    assert "How handling differs" in page.text and "Destination t.orders t.archive" in page.text
+    assert "Processing differences" in page.text and "Destination t.orders t.archive" in page.text
     sent = {"letters": str(three[0].pk), "compared": "archive", "acknowledge": list(CODES)}
     shown = Elements(client.post(PAGE, sent | {"target": "billing"}).content.decode()).text
-    assert "Nothing was begun" in shown and "Destination t.orders t.billing" in shown
+    assert (
+        "Not started: confirm the warnings below first." in shown
+        and "Destination t.orders t.billing" in shown
+    )
     assert not ReplayJob.objects.exists(), "of billing nobody has seen what differs"
     unticked = client.post(PAGE, sent | {"target": "archive", "acknowledge": ["no_consumer"]})
-    assert "Nothing was begun" in unticked.content.decode() and not ReplayJob.objects.exists()
+    assert (
+        "Not started: confirm the warnings below first." in unticked.content.decode()
+        and not ReplayJob.objects.exists()
+    )
     assert client.post(PAGE, sent | {"target": "billing", "compared": "billing"}).status_code == 302
     assert ReplayJob.objects.get().target_key == "billing"
 
@@ -385,7 +395,7 @@ def test_the_preflight_refuses_what_the_job_would_refuse(
     client = Client()
     client.force_login(mover)
     shown = client.get(f"{PAGE}?letter={three[0].pk}", follow=True).content.decode()
-    assert "How handling differs" not in shown
+    assert "Processing differences" not in shown
 
 
 def test_a_target_that_is_not_there_is_not_found(three: list[DeadLetter], mover: User) -> None:
@@ -578,13 +588,13 @@ def test_the_case_file_joins_both_sides_as_far_as_one_may_see_them(
     both = reports.person("both", *READS)
     source, target = looked_at(both, here), looked_at(both, there)
     assert words in source.text and words in target.text
-    assert "Dead in DLQ.archive" in source.text and there in source.links()
+    assert "Dead-lettered to DLQ.archive" in source.text and there in source.links()
     assert "a secret reason" in target.text and here in target.links()
-    assert target.text.index(words) < target.text.index("Dead in DLQ.archive")
+    assert target.text.index(words) < target.text.index("Dead-lettered to DLQ.archive")
 
     near = granted("near", demo=("see_letters",))
     source = looked_at(near, here)
-    assert words in source.text and "Dead in DLQ.archive" not in source.text
+    assert words in source.text and "Dead-lettered to DLQ.archive" not in source.text
     assert there not in source.links()
     far = granted("far", elsewhere=("see_letters",))
     target = looked_at(far, there)

@@ -82,7 +82,10 @@ def test_who_goes_ahead_acknowledges_the_hold(operator: APIClient, letter: DeadL
     flight = operator.post(PREFLIGHT, ahead)
     assert codes(flight) == ["no_consumer", "hold"]
     said = flight.json()["warnings"][1]
-    assert (said["n"], said["of"]) == (5, 0) and "for at most 5 minutes" in said["text"]
+    assert (said["n"], said["of"]) == (5, 0) and (
+        "The subscription is held for up to 5 minutes while these messages are "
+        "processed before the waiting ones."
+    ) in said["text"]
     refused = operator.post(REPLAYS, ahead | {"acknowledge": ["no_consumer"]})
     assert (refused.status_code, refused.json()["warnings"]) == (409, ["hold"])
     job = operator.post(REPLAYS, ahead | {"acknowledge": ["no_consumer", "hold"]}).json()
@@ -165,7 +168,7 @@ def test_the_command_asks_for_an_order(operator: APIClient, letter: DeadLetter) 
     how = ("--setting", "orders", "--as", "operator", str(letter.pk), "--in-order", "ahead")
     out = StringIO()
     call_command("dlq", "preflight", *how, "--hold-minutes", "7", stdout=out)
-    assert "think of   hold: The subscription is held for at most 7 minutes" in out.getvalue()
+    assert "think of   hold: The subscription is held for up to 7 minutes" in out.getvalue()
     begun = StringIO()
     more = ("--reason", "x", "--acknowledge", "all", "--hold-minutes", "7", "--json")
     call_command("dlq", "replay", *how, *more, stdout=begun, stderr=StringIO())
@@ -208,13 +211,13 @@ def test_the_page_offers_three_orders_and_asks_for_the_hold_once_it_is_chosen(
     sent = {"all": "1", "acknowledge": ticks(page), "in_order": "ahead", "hold_minutes": "30"}
     again = client.post(BACK, sent)
     page = Elements(again.content.decode())
-    assert "Nothing was begun" in page.text and "hold" in ticks(page)
-    assert "Meanwhile its 4 messages wait" in page.text
+    assert "Not started: confirm the warnings below first." in page.text and "hold" in ticks(page)
+    assert "Meanwhile 4 messages wait in it. Publishing continues; new messages wait too." in page.text
     client.post(BACK, sent | {"acknowledge": ticks(page)})
     job = begun(world)
     assert (job.in_order, job.hold_minutes, job.hold) == ("ahead", 30, "wanted")
     text = looked_at(client, f"/replays/{job.pk}/").text
-    assert "ahead of what waits" in text and "held for at most 30 min." in text
+    assert "before the waiting messages" in text and "30 min" in text
 
 
 def test_minutes_count_only_for_those_who_go_ahead(world: World, client: Client) -> None:
@@ -248,7 +251,10 @@ def test_each_page_of_the_setting_says_who_holds_it_and_until_when(world: World,
         assert f"/replays/{job.pk}/" in page.links(), path
         assert f"replay {str(job.pk)[:8]}" in page.text, path
         assert "59 min" in page.text or "1 h" in page.text, path
-    assert "a replay goes ahead of what waits there" in looked_at(client, f"/settings/{KEY}/").text
+    assert (
+        "is on hold: a replay goes before its waiting messages."
+        in looked_at(client, f"/settings/{KEY}/").text
+    )
     ReplayJob.objects.update(state="paused", paused_at=timezone.now())
     assert "The replay is paused." in looked_at(client, f"/settings/{KEY}/").text
 
@@ -272,7 +278,7 @@ def test_who_may_see_no_replays_is_told_without_a_link(world: World) -> None:
     person.force_login(reports.person("clerk", "agents.view_launchsetting"))
     page = looked_at(person, f"/settings/{KEY}/")
     assert str(job.pk)[:8] not in page.text and f"/replays/{job.pk}/" not in page.links()
-    assert "a replay goes ahead of what waits there" in page.text
+    assert "is on hold: a replay goes before its waiting messages." in page.text
 
 
 def test_the_replay_says_how_far_its_hold_is(
@@ -288,18 +294,27 @@ def test_the_replay_says_how_far_its_hold_is(
     job = holding(world.settings[KEY])
     path = f"/replays/{job.pk}/"
     text = looked_at(client, path).text
-    assert f"The subscription of {KEY} is held" in text and "3 messages lie ahead still" in text
-    assert "It ends by itself in 59 min" in text or "It ends by itself in 1 h" in text
+    assert (
+        f"The subscription of {KEY} is on hold" in text
+        and "3 messages still come before the waiting messages." in text
+    )
+    assert "Ends automatically in 59 min" in text or "Ends automatically in 1 h" in text
     assert queues == [f"{KEY}.ahead"]
 
     ReplayJob.objects.filter(pk=job.pk).update(hold="wanted")
-    assert "is being held: nothing moves before" in looked_at(client, path).text
+    assert (
+        "is being put on hold. Messages move after its consumers have released it."
+        in looked_at(client, path).text
+    )
     ReplayJob.objects.filter(pk=job.pk).update(hold="ending")
     text = looked_at(client, path).text
-    assert "is being released" in text and "It ends by itself" not in text
+    assert "The subscription is already being released." in text and "Ends automatically" not in text
     ReplayJob.objects.filter(pk=job.pk).update(hold="over", state="done")
     text = looked_at(client, path).text
-    assert f"The subscription of {KEY}" not in text and "lie ahead" not in text
+    assert (
+        f"The subscription of {KEY}" not in text
+        and "messages still come before the waiting messages." not in text
+    )
     assert queues == [f"{KEY}.ahead"] * 2
 
 
@@ -308,16 +323,19 @@ def test_while_the_broker_does_not_answer_the_replay_says_no_number(
 ) -> None:
     monkeypatch.setattr("dlq.pages.holds.message_count", lambda _queue: None)
     text = looked_at(client, f"/replays/{holding(world.settings[KEY]).pk}/").text
-    assert f"The subscription of {KEY} is held" in text and "ahead still" not in text
+    assert (
+        f"The subscription of {KEY} is on hold" in text
+        and "message still comes before the waiting messages." not in text
+    )
 
 
 @pytest.mark.parametrize(
     ("why", "said"),
     [
-        (hold.HELD_BY_ANOTHER, "Another replay holds the subscription"),
-        (hold.LETTING_GO, "until the consumers of the subscription have let go of it"),
-        (hold.HANDLED_AHEAD, "until the letters that went ahead are handled"),
-        (hold.HOLD_ENDING, "until the subscription is released"),
+        (hold.HELD_BY_ANOTHER, "The job is waiting: another replay holds the subscription."),
+        (hold.LETTING_GO, "The job is waiting until the consumers release the subscription."),
+        (hold.HANDLED_AHEAD, "The job is waiting until the moved messages are processed."),
+        (hold.HOLD_ENDING, "The job is waiting until the subscription is released."),
     ],
 )
 def test_why_it_waits_is_said_in_words(world: World, client: Client, why: str, said: str) -> None:
@@ -456,7 +474,7 @@ def test_the_page_has_a_button_for_it_that_asks_first(world: World, client: Clie
     path = f"/replays/{job.pk}/"
     assert f"{path}release/" in looked_at(client, path).links()
     asks = looked_at(client, f"{path}release/").text
-    assert f"Release the subscription of {KEY}?" in asks and "stay dead letters" in asks
+    assert f"Release the subscription of {KEY}?" in asks and "stay" in asks
     client.post(f"{path}release/", {"reason": "enough"})
     job.refresh_from_db()
     assert hold.is_over(job, timezone.now())
@@ -473,7 +491,7 @@ def test_the_command_releases_it(orders: LaunchSetting, operator: APIClient) -> 
     call_command("dlq", *how, stdout=StringIO(), stderr=StringIO())
     job.refresh_from_db()
     assert hold.is_over(job, timezone.now())
-    with pytest.raises(CommandError, match="released already"):
+    with pytest.raises(CommandError, match="The subscription is already being released."):
         call_command("dlq", *how, stdout=StringIO(), stderr=StringIO())
 
 

@@ -105,7 +105,7 @@ def test_a_dry_run_in_which_nothing_would_go_says_so_per_setting_and_why(pool: P
     assert [line.rstrip("0123456789-:T") for line in told] == [
         "good: nothing would go; the last finished activation finished well: all up to it",
         "bad: nothing would go; the last finished activation finished with an error: what is older than ",
-        "new: nothing would go; nothing has finished yet; nothing is older than ",
+        "new: nothing would go; no activation has finished yet; nothing is older than ",
         "(no setting): nothing would go; nothing finished for long: what is older than ",
     ]
     assert rows("--dry-run") == [
@@ -114,7 +114,7 @@ def test_a_dry_run_in_which_nothing_would_go_says_so_per_setting_and_why(pool: P
 
     settings.MA_RETENTION_SILENT_DAYS = 0
     assert said("--dry-run").splitlines()[2:] == [
-        "new: nothing would go; nothing has finished yet",
+        "new: nothing would go; no activation has finished yet",
         "(no setting): nothing would go; nothing goes by its age alone",
     ]
 

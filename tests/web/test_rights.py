@@ -2,11 +2,10 @@
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
-from django.test import RequestFactory
 
 from agents.models import LaunchSetting, Pool, PoolGrant, ScheduledGroup
 from agents.pools import rights
-from console.ui.page import tabs_for
+from console.ui.page import Tab, navigation_for
 from ma_site import urls  # noqa: F401  # they bring the tabs
 from tests.web.rows import make_person, make_setting
 
@@ -105,9 +104,8 @@ def test_grants_are_read_once_per_request(
 
 def test_a_grant_in_a_pool_is_enough_for_the_tab_of_its_console(pool: Pool, other: LaunchSetting) -> None:
     def sections(person: User) -> list[str]:
-        request = RequestFactory().get("/")
-        request.user = person
-        return [tab.section for tab in tabs_for(request)]
+        entries = navigation_for(person)
+        return [tab.section for each in entries for tab in ([each] if isinstance(each, Tab) else each.tabs)]
 
     person = User.objects.create_user("mate", is_staff=True)
 

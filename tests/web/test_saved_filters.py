@@ -47,7 +47,7 @@ LETTERS = Saving(
     f"/dead-letters/{KEY}/?exception=Key&state=every",
     f"/dead-letters/{KEY}/?state=every&exception=Key",
     f"exception=Key&state=every&setting={KEY}",
-    "State every state",
+    "State any state",
 )
 PROTOCOLS = Saving(
     of_protocols,
@@ -261,16 +261,16 @@ def test_a_filter_is_saved_from_a_list_used_renamed_and_deleted(world: World, of
     assert answer.headers["Location"] == of.listed
     assert (saved.name, saved.query, saved.shared) == ("all keys", of.query, False)
     page = looked_at(client, of.turned)
-    assert bar_of(page)[0] == of.listed and "The filter is saved." in page.text
+    assert bar_of(page)[0] == of.listed and "Filter saved." in page.text
     text = looked_at(client, of.pages).text
-    assert "all keys" in text and "Exception contains Key" in text and "yours alone" in text
+    assert "all keys" in text and "Exception contains Key" in text and "yours only" in text
     assert of.words in text
     client.post(f"{of.pages}{saved.pk}/change/", {"name": "keys", "shared": "1"})
-    assert "yours, for everybody" in looked_at(client, of.pages).text
+    assert "shared" in looked_at(client, of.pages).text
     assert "keys" in looked_at(operator, of.pages).text
     client.post(f"{of.pages}{saved.pk}/delete/")
     assert not SavedFilter.objects.exists()
-    assert "No filter is saved yet." in looked_at(client, of.pages).text
+    assert "No saved filters yet." in looked_at(client, of.pages).text
     assert audited() == [(f"saved_filter.{act}", "done", "viewer") for act in ("save", "change", "delete")]
 
 

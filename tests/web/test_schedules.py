@@ -241,7 +241,7 @@ def test_a_bad_schedule_is_refused_at_its_field(pool: Pool, values: dict[str, An
 
 
 def test_only_what_is_started_by_schedule_has_one(pool: Pool) -> None:
-    with pytest.raises(ValidationError, match="as soon as possible"):
+    with pytest.raises(ValidationError, match="continuous"):
         scheduled(make_setting(pool, timing="ASAP"))
 
 

@@ -41,7 +41,7 @@ def test_whoever_guesses_is_told_when_to_come_again() -> None:
 
     assert codes[:5] == [200] * 5 and codes[5:] == [429] * 3
     assert late.status_code == 429 and int(late.headers["Retry-After"]) >= 1
-    assert "Too many attempts to sign in" in late.content.decode()
+    assert "Too many sign-in attempts" in late.content.decode()
     russian = attempt(PASSWORD, **{"Accept-Language": "ru"})
     assert "Слишком много попыток входа" in russian.content.decode()
 

@@ -134,7 +134,7 @@ def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(
     assert ScheduledGroup.objects.get().enabled
     assert set(Group.objects.values_list("name", flat=True)) == {"operator", "viewer"}
 
-    disable_setting(LaunchSetting.objects.get(key="orders"), None, said("by hand"), NOW)
+    disable_setting(LaunchSetting.objects.get(key="orders"), None, said("manually"), NOW)
     assert "password" not in run("create_demo", "--servers", "srv-1,srv-2")
     assert not LaunchSetting.objects.get(key="orders").enabled
     assert Activation.objects.count() == 3

@@ -133,7 +133,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_sent(
         answer = answer_to(client)
 
     assert answer.startswith(b"HTTP/1.1 413 "), answer[:200]
-    assert (b"too_large" if path.startswith("/api/") else b"<h1>What was sent is too large</h1>") in answer
+    assert (b"too_large" if path.startswith("/api/") else b"<h1>Request is too large</h1>") in answer
 
 
 def test_who_sends_too_much_all_the_same_can_read_why(site: Site) -> None:

@@ -50,9 +50,9 @@ def test_it_is_done_every_two_seconds_while_beat_is_away(done: list[str]) -> Non
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("beat_silent", "Redis is down"),
-        ("redis_away", "Redis has not answered"),
-        ("broker_away", "broker has not answered"),
+        ("beat_silent", "Beat, the worker or Redis is down: no scheduled work has run for"),
+        ("redis_away", "Redis has not responded for"),
+        ("broker_away", "The broker has not responded for"),
     ],
 )
 def test_people_are_told_what_is_away_though_no_worker_runs(

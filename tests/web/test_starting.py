@@ -181,7 +181,7 @@ def test_one_that_returned_ends_its_activation_and_can_be_run_again(
         run_now(standalone, None, NOW)
     activation = end_run(RunState.FINISHED, django_capture_on_commit_callbacks)
     assert (activation.state, activation.ending) == ("succeeded", "finished")
-    assert str(activation.reason) == "every run ended by itself"
+    assert str(activation.reason) == "all instances ended"
     assert plan_open_activations(NOW) == 0
     assert enable_setting(standalone, None, NOW) is None
 
@@ -240,7 +240,10 @@ def test_spread_and_timing_change_only_when_every_activation_has_ended(
     make_alive(server, now=NOW)
     enable_setting(setting, None, NOW)
     Run.objects.update(reported_at=NOW)
-    for reason in ("Disable the setting first", "has not ended yet"):
+    for reason in (
+        "This cannot be changed while the setting is enabled. Disable it first.",
+        "the previous activation has not ended",
+    ):
         with pytest.raises(ValidationError, match=reason) as refused:
             save_setting(changed())
         assert set(refused.value.error_dict) == set(change)

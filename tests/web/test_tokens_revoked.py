@@ -46,7 +46,7 @@ def test_a_page_asks_and_then_the_token_is_unknown(client: Client, secret: str) 
     assert ApiToken.find(secret, now=NOW) == token
 
     said = client.post(f"/tokens/{token.pk}/revoke/", follow=True).content.decode()
-    assert "Revoked: nightly" in said and ApiToken.find(secret, now=NOW) is None
+    assert "Token revoked: nightly" in said and ApiToken.find(secret, now=NOW) is None
     detail = {"user": "ann", "name": "nightly"}
     assert entries() == [("token.revoke", f"token:{token.pk}", "done", detail)]
     listed = client.get(reverse("admin:console_apitoken_changelist")).content.decode()

@@ -33,4 +33,6 @@ def test_a_trip_that_was_opened_again_is_told_in_order_and_keeps_its_cause(
     assert [[each.reason for each, _ in chapter.given_up] for chapter in story] == [["same_type"], ["trial"]]
     assert [chapter.at for chapter in story] == [NOW, LATER]
     assert [[done.name for done in chapter.effects] for chapter in story] == [[setting.key]] * 2
-    assert cause_of_trip(trip, list(reversed(told))) == f"2 × KeyError in a row on {run.server.name}"
+    assert (
+        cause_of_trip(trip, list(reversed(told))) == f"2 consecutive KeyError failures on {run.server.name}"
+    )

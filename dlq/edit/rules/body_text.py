@@ -74,12 +74,14 @@ def with_text(message: Message, text: str, *, other_form: bool, jms_kind: int | 
     Line ends are those of the old text: a form of a browser makes all of them CR LF. Raises EditRefused."""
     old = text_of_body(message, jms_kind)
     if old is None:
-        raise EditRefused("body_fixed", _("This body is no text that could be edited."), BODY)
+        raise EditRefused("body_fixed", _("Cannot edit the body: it is not text."), BODY)
     if unix(text) == unix(old):
         return message
     text = text if "\r\n" in old else unix(text)
     if storable(text) != text:
-        raise EditRefused("bad_text", _("The text has characters that are no good Unicode."), BODY)
+        raise EditRefused(
+            "bad_text", _("The text has characters that are invalid Unicode. Remove them."), BODY
+        )
     if not other_form:
         check_form(form_of_text(old), text)
     return (
@@ -90,10 +92,10 @@ def with_text(message: Message, text: str, *, other_form: bool, jms_kind: int | 
 def check_form(form: Form, text: str) -> None:
     """Raises EditRefused where `text` is not of the form that the body had."""
     if form is Form.JSON and (problem := problem_of_json(text)):
-        reason = _("The body was JSON, the new one is not: %(problem)s.") % {"problem": problem}
+        reason = _("The body was JSON, but the new body is not: %(problem)s.") % {"problem": problem}
         raise EditRefused("no_json", reason, BODY)
     if form is Form.XML and (problem := problem_of_xml(text)):
-        reason = _("The body was XML, the new one is not: %(problem)s.") % {"problem": problem}
+        reason = _("The body was XML, but the new body is not: %(problem)s.") % {"problem": problem}
         raise EditRefused("no_xml", reason, BODY)
 
 
@@ -105,14 +107,14 @@ def _with_string(message: Message, text: str) -> Message:
 def with_bytes(message: Message, content: bytes) -> Message:
     """Raises EditRefused for a body that is not bytes."""
     if message.body.type != "binary":
-        raise EditRefused("body_fixed", _("This body is not bytes."), BODY)
+        raise EditRefused("body_fixed", _("Cannot replace the body with a file: it is not binary."), BODY)
     _check_size(len(content))
     return replace(message, body=Typed("binary", content))
 
 
 def _check_size(size: int) -> None:
     if size > LARGEST_BODY:
-        reason = _("An edited body has at most %(n)s bytes.") % {"n": LARGEST_BODY}
+        reason = _("The edited body is too large. The limit is %(n)s bytes.") % {"n": LARGEST_BODY}
         raise EditRefused("too_large", reason, BODY)
 
 
@@ -127,7 +129,7 @@ def problem_of_json(text: str) -> str:
     except json.JSONDecodeError as error:
         return f"{error.msg}, line {error.lineno} column {error.colno}"
     except RecursionError:
-        return _("nested too deep")
+        return _("nested too deeply")
     except ValueError as error:  # NaN, or a number too long to be read
         return str(error)[:100]
     return ""
@@ -147,13 +149,13 @@ def problem_of_xml(text: str) -> str:
     depth = 0
 
     def refuse(*_arguments: Any) -> NoReturn:
-        raise _Refused(_("a document type is not taken"))
+        raise _Refused(_("a DOCTYPE is not allowed"))
 
     def begin(*_arguments: Any) -> None:
         nonlocal depth
         depth += 1
         if depth > DEEPEST:
-            raise _Refused(_("nested too deep"))
+            raise _Refused(_("nested too deeply"))
 
     def end(*_arguments: Any) -> None:
         nonlocal depth

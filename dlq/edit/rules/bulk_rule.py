@@ -78,9 +78,9 @@ def rule_of(data: Any, locked: frozenset[str] = frozenset()) -> Rule:
         locked |= frozenset(map(str, data.get("locked") or ()))
         data = data.get("operations")
     if not isinstance(data, list) or not data:
-        raise EditRefused("no_rule", _("The rule has no operation."))
+        raise EditRefused("no_rule", _("The rule has no operations. Add at least one."))
     if len(data) > MOST_OPERATIONS:
-        reason = _("A rule has at most %(n)s operations.") % {"n": MOST_OPERATIONS}
+        reason = _("The rule has too many operations. The limit is %(n)s.") % {"n": MOST_OPERATIONS}
         raise EditRefused("too_many", reason)
     operations = []
     for number, each in enumerate(data, 1):
@@ -95,7 +95,7 @@ def rule_of(data: Any, locked: frozenset[str] = frozenset()) -> Rule:
 def _operation(data: Any, locked: frozenset[str]) -> Operation:
     op = data.get("op") if isinstance(data, dict) else None
     if op not in OPERATIONS:
-        raise EditRefused("no_operation", _("There is no such operation."))
+        raise EditRefused("no_operation", _("Unknown operation."))
     if op in ("set_property", "remove_property"):
         name, item = (
             named_value(data) if op == "set_property" else (checked_name(str(data.get("name", ""))), None)
@@ -136,7 +136,7 @@ def _json_text(data: dict[str, Any]) -> str:
 
 
 def _no_json(problem: str) -> EditRefused:
-    reason = _("The value is no JSON: %(problem)s. A text stands in quotes.") % {"problem": problem}
+    reason = _("The value is not JSON: %(problem)s. Put text in quotes.") % {"problem": problem}
     return EditRefused("bad_value", reason)
 
 
@@ -154,11 +154,11 @@ def apply(
     result, locked = message, locked | rule.locked
     for operation in rule.operations:
         if is_hidden(operation, locked):
-            raise EditRefused("locked", _("The rule touches what may not be changed in it."), operation.place)
+            raise EditRefused("locked", _("The rule affects a part that cannot be changed."), operation.place)
         result, done = _APPLY[operation.op](operation, result, locked, masked, jms_kind)
         changes += done
     if result == message:
-        raise EditRefused("unchanged", _("The rule changes nothing in it."))
+        raise EditRefused("unchanged", _("The rule changes nothing in this message."))
     return Applied(result, changes)
 
 
@@ -191,10 +191,10 @@ def _json(
 ) -> Step:
     text = text_of_body(message, jms_kind)
     if text is None or form_of_text(text) is not Form.JSON:
-        raise EditRefused("no_json", _("Its body is no JSON."))
+        raise EditRefused("no_json", _("The body is not JSON."))
     before = _value_at(text, operation.tokens)
     if before is not None and locked and names_in(json.loads(before), locked):
-        raise EditRefused("locked", _("A field that cannot be changed lies in it."), operation.pointer)
+        raise EditRefused("locked", _("It contains a field that cannot be changed."), operation.pointer)
     if operation.op == "set_json":
         new, after = json_pointer.put(text, operation.tokens, operation.json), operation.json
     else:

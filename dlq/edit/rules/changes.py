@@ -57,7 +57,7 @@ def changes_of(data: Any) -> Changes:
     put = dict(named_value(each) for each in sets)
     names = tuple(dict.fromkeys(checked_name(_word(name)) for name in removed))
     if twice := put.keys() & set(names):
-        raise EditRefused("twice", _("It is both set and removed."), min(twice))
+        raise EditRefused("twice", _("It is both set and removed. Choose one."), min(twice))
     return Changes(text, content, data.get("other_form") is True, put, names)
 
 
@@ -100,4 +100,4 @@ def _word(value: Any) -> str:
 
 
 def _unreadable() -> EditRefused:
-    return EditRefused("unreadable", _("The changes are not understood."))
+    return EditRefused("unreadable", _("The changes have an invalid format."))

@@ -21,20 +21,24 @@ def message_of(letter: DeadLetter) -> Message:
     """Raises EditRefused: an edit needs all of the message, and something to know it by."""
     if letter.body_deleted_at:
         raise EditRefused(
-            "body_deleted", _("Retention deleted its body some time after it had left its queue.")
+            "body_deleted", _("Cannot edit: retention deleted the body after the message left its queue.")
         )
     if letter.truncated:
         raise EditRefused(
-            "truncated", _("Only the head of its body is kept here: it is too large to be edited.")
+            "truncated", _("Cannot edit: the body is too large, and only its beginning is stored here.")
         )
     if letter.orig_message_id < 0 or not letter.message_key:
-        raise EditRefused("no_id", _("It has no id by which it could be moved out of the way."))
+        raise EditRefused(
+            "no_id", _("Cannot edit: the message has no id, so the original cannot be moved to the trash.")
+        )
     try:
         message = decode(bytes(letter.encoded))
     except MessageUndecodable as error:
-        raise EditRefused("no_message", _("Its bytes are no message.")) from error
+        raise EditRefused("no_message", _("Cannot edit: the bytes are not a valid message.")) from error
     if is_cut(message.body.value, message.properties):
-        raise EditRefused("truncated", _("Its sender compressed the body, and not all of it is kept here."))
+        raise EditRefused(
+            "truncated", _("Cannot edit: the sender compressed the body, and it is not stored here in full.")
+        )
     return message
 
 
@@ -53,7 +57,7 @@ def edited(
         return result
     if body_hidden:
         raise EditRefused(
-            "body_masked", _("The body has fields that you may not see, so you may not edit it."), BODY
+            "body_masked", _("Cannot edit the body: it has fields that are masked for you."), BODY
         )
     if changes.text is not None:
         result = with_text(result, changes.text, other_form=changes.other_form, jms_kind=jms_kind)
@@ -70,7 +74,7 @@ def _check_bytes(message: Message, changes: Changes, jms_kind: int | None) -> No
     try:
         text = changes.content.decode()
     except UnicodeDecodeError as error:
-        raise EditRefused("no_text", _("The body was text, the new one is not."), BODY) from error
+        raise EditRefused("no_text", _("The body was text, but the new body is not."), BODY) from error
     with_text(message, text, other_form=False, jms_kind=jms_kind)
 
 
@@ -81,7 +85,7 @@ def _properties(message: Message, changes: Changes, masked: frozenset[str]) -> d
             raise EditRefused("locked", _("This property cannot be changed."), name)
     for name in changes.removed:
         if name not in properties:
-            raise EditRefused("no_property", _("There is no such property."), name)
+            raise EditRefused("no_property", _("No such property."), name)
         del properties[name]
     return properties | dict(changes.put)
 
@@ -118,4 +122,4 @@ def encoded_copy(letter: DeadLetter, before: Message, after: Message, edit: UUID
     try:
         return encode_outgoing(copy_for(letter, before, after, edit, now))
     except ValueError as error:
-        raise EditRefused("unsendable", _("The message cannot be sent: %(why)s.") % {"why": error}) from error
+        raise EditRefused("unsendable", _("Cannot send the message: %(why)s.") % {"why": error}) from error

@@ -36,7 +36,7 @@ def parse(pointer: str) -> tuple[str, ...]:
         or (pointer and not pointer.startswith("/"))
         or re.search(r"~(?![01])", pointer)
     ):
-        raise EditRefused("bad_pointer", _("That is no JSON pointer; it looks like /order/lines/0/sum."))
+        raise EditRefused("bad_pointer", _("Invalid JSON pointer. Example: /order/lines/0/sum."))
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
 
@@ -90,7 +90,7 @@ def remove(text: str, tokens: tuple[str, ...]) -> str:
 
 
 def _missing() -> EditRefused:
-    return EditRefused("pointer_missing", _("The document has nothing at that place."))
+    return EditRefused("pointer_missing", _("The document has nothing at this path."))
 
 
 def _chosen(text: str, members: list[Member] | None, start: int, token: str) -> Member | None:

@@ -56,23 +56,23 @@ _WHOLE = re.compile(r"[+-]?\d{1,20}\Z", re.ASCII)
 def typed_value(kind: str, text: str, what: str) -> Typed:
     """`text` as `written` gives it. Raises EditRefused, which names `what`."""
     if kind not in TYPES:
-        raise EditRefused("bad_type", _("There is no type %(type)s to set.") % {"type": kind[:40]}, what)
+        raise EditRefused("bad_type", _("The type %(type)s cannot be set.") % {"type": kind[:40]}, what)
     if len(text) > LONGEST_VALUE:
-        reason = _("A value has at most %(n)s characters.") % {"n": LONGEST_VALUE}
+        reason = _("The value is too long. The limit is %(n)s characters.") % {"n": LONGEST_VALUE}
         raise EditRefused("too_long", reason, what)
     try:
         return Typed(kind, _value(kind, text))
     except (ValueError, OverflowError) as error:
-        reason = _("That is no value of the type %(type)s.") % {"type": kind}
+        reason = _("The value does not match the type %(type)s.") % {"type": kind}
         raise EditRefused("bad_value", reason, what) from error
 
 
 def checked_name(name: str) -> str:
     """Raises EditRefused."""
     if not name.strip():
-        raise EditRefused("no_name", _("A property needs a name."))
+        raise EditRefused("no_name", _("Enter a property name."))
     if len(name) > LONGEST_NAME or storable(name) != name:
-        raise EditRefused("bad_name", _("That is no good name of a property."), storable(name[:40]))
+        raise EditRefused("bad_name", _("Invalid property name."), storable(name[:40]))
     return name
 
 

@@ -47,8 +47,9 @@ class Case:
         parts = [
             ngettext("%(n)s failure", "%(n)s failures", self.protocols)
             % {"n": amounts.number(self.protocols)},
-            ngettext("dead %(n)s time", "dead %(n)s times", self.deaths) % {"n": amounts.number(self.deaths)},
-            ngettext("given back %(n)s time", "given back %(n)s times", self.replays)
+            ngettext("dead-lettered %(n)s time", "dead-lettered %(n)s times", self.deaths)
+            % {"n": amounts.number(self.deaths)},
+            ngettext("replayed %(n)s time", "replayed %(n)s times", self.replays)
             % {"n": amounts.number(self.replays)},
         ]
         return ", ".join(parts)
@@ -151,7 +152,7 @@ def case_page(request: HttpRequest) -> HttpResponseBase:
         "dlq/case.html",
         title=_("Case file"),
         section="protocols",
-        crumbs=[(_("Protocols"), link("protocols"))],
+        crumbs=[(_("Failures"), link("protocols"))],
         key=key,
         setting_key=setting_key,
         setting=LaunchSetting.objects.filter(key=setting_key).first(),

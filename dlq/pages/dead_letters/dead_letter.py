@@ -38,7 +38,7 @@ from failures.error_groups.splits import known_in
 
 def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -> list[Button]:
     key = letter.setting_key
-    stays = _("It was put back from the bin.") if put_back else not_now(letter)
+    stays = _("The message was restored from the trash.") if put_back else not_now(letter)
 
     redirects = rights.right_to_redirect(user, letter.setting)
 
@@ -52,10 +52,10 @@ def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -
         return link(name, key) + f"?letter={letter.pk}" if letter.setting else ""
 
     if letter.queue == dead_letter_queue(BIN):
-        return [button("put-back", _("Put back…"), where("put_back"), "back", rights.DISCARD, "primary")]
+        return [button("put-back", _("Restore…"), where("put_back"), "back", rights.DISCARD, "primary")]
     return [
-        button("give-back", _("Give back…"), where("give_back"), "back", rights.GIVE_BACK, "primary"),
-        button("edit", _("Edit and give back…"), link("edit_letter", letter.pk), "edit", rights.EDIT),
+        button("give-back", _("Replay…"), where("give_back"), "back", rights.GIVE_BACK, "primary"),
+        button("edit", _("Edit and replay…"), link("edit_letter", letter.pk), "edit", rights.EDIT),
         button("redirect", _("Redirect…"), where("redirect"), "back", redirects),
         button("discard", _("Discard…"), where("discard"), "trash", rights.DISCARD, "danger"),
     ]
@@ -64,22 +64,23 @@ def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -
 def not_now(letter: DeadLetter) -> str:
     """Returns why nothing at all can be done with it; empty when something can."""
     gone = {
-        LetterState.GIVEN_BACK: _("It was given back already."),
-        LetterState.GONE: _("It is not in the queue any more."),
-        LetterState.DISCARDED: _("It was discarded. It can be put back from the bin."),
+        LetterState.GIVEN_BACK: _("The message was already replayed."),
+        LetterState.GONE: _("The message is no longer in the queue."),
+        LetterState.DISCARDED: _("The message was discarded. You can restore it from the trash."),
     }
     if letter.state in gone:
         return gone[LetterState(letter.state)]
     if letter.setting is None:
-        return _("It belongs to no setting that is there.")
+        return _("The message belongs to no existing setting.")
     if letter.queue not in (dead_letter_queue(letter.setting_key), dead_letter_queue(BIN)):
         return _(
-            "It does not lie in the queue of its setting. ./ma manage adopt_dead_letters can bring it there."
+            "The message is not in the queue of its setting. An administrator can move it there: "
+            "./ma manage adopt_dead_letters."
         )
     if letter.orig_message_id < 0:
-        return _("Somebody sent it to the dead-letter queue: it never was in the subscription.")
+        return _("The message was sent directly to the dead-letter queue and was never in the subscription.")
     if ReplayItem.objects.filter(letter=letter, state=ItemState.PLANNED).exists():
-        return _("A replay is about to move it.")
+        return _("A replay job is about to move the message.")
     return ""
 
 
@@ -136,7 +137,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     return page(
         request,
         "dlq/dead_letter.html",
-        title=_("Letter %(n)s") % {"n": letter.pk},
+        title=_("Message %(n)s") % {"n": letter.pk},
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters")), (letter.queue, list_of(letter.queue))],
         letter=letter,
@@ -209,8 +210,8 @@ def _undeliverable(message: Message | None) -> str:
     if reason is None:
         return ""
     if reason.value == BYTES_IN_STREAM:
-        return _("The broker cannot deliver it to agents: it is a JMS stream message that holds bytes.")
-    return _("The broker cannot deliver it to agents: its body is not what its JMS kind says.")
+        return _("The broker cannot deliver it to agents: it is a JMS StreamMessage that contains bytes.")
+    return _("The broker cannot deliver it to agents: its body does not match its JMS message type.")
 
 
 def _look(request: HttpRequest, body: Body | None) -> BodyFormat:

@@ -64,7 +64,7 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
         (
             _("JSON lines with properties"),
             f"{base}?file=jsonl&bodies=1{more}",
-            _("whole letters with their properties, which can be imported again"),
+            _("full messages with properties; you can import them again"),
         ),
     ]
     if setting is None:
@@ -89,7 +89,7 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
 
 # Numbers that are hidden where there is little room.
 LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
-REPLAYS_HELP = gettext_lazy("How often this message was given back to agents and died again")
+REPLAYS_HELP = gettext_lazy("How often this message was replayed to agents and dead-lettered again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +113,19 @@ class TickedTable(tables.Table):
     def render_tick(self, value: DeadLetter) -> SafeString | str:
         if value.state != LetterState.DEAD:
             return ""
-        label = _("Select letter %(n)s") % {"n": value.pk}
+        label = _("Select message %(n)s") % {"n": value.pk}
         return format_html(
             '<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label
         )
 
 
 class LetterTable(TickedTable):
-    seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
+    seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("In DLQ since"))
     setting = tables.Column(
         accessor="letter__setting_key", verbose_name=gettext_lazy("Setting"), empty_values=()
     )
     cause = tables.Column(
-        accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}}
+        accessor="letter", verbose_name=gettext_lazy("Error"), attrs={"td": {"class": "wraps"}}
     )
     body = tables.Column(
         accessor="body",
@@ -153,7 +153,7 @@ class LetterTable(TickedTable):
         return format_html('<a href="{}">{}</a>', link("dead_letters_of", key), visible_html(key))
 
     def render_cause(self, value: DeadLetter) -> SafeString:
-        words = visible_html(value.exception_type) if value.exception_type else _("no protocol")
+        words = visible_html(value.exception_type) if value.exception_type else _("no failure protocol")
         kept = kept_tag(value.durable)
         muted = (
             format_html(' <span class="tag">{}</span>', _("known"))

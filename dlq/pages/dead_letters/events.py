@@ -63,7 +63,7 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
     """`traceback` empty: not shown to this person, or too far back."""
     given_up = protocol.by_hand
     if given_up:
-        what = _("Sent to the dead letters by a person, after attempt %(n)s: %(kind)s")
+        what = _("Moved to DLQ manually after attempt %(n)s: %(kind)s")
     elif protocol.outcome == NOTED:
         what = _("Noted at attempt %(n)s: %(kind)s")
     else:
@@ -82,11 +82,11 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
 
 def death(letter: DeadLetter, *, explained: bool = True) -> Event:
     """`explained`: its last failure is an event of its own; else the dead letter tells of it what it kept."""
-    what = _("Dead in %(queue)s") if letter.died_here else _("Moved to %(queue)s")
-    number = _("letter %(n)s") % {"n": letter.pk}
+    what = _("Dead-lettered to %(queue)s") if letter.died_here else _("Moved to %(queue)s")
+    number = _("message %(n)s") % {"n": letter.pk}
     tone = "bad" if letter.died_here else "info"
     kept = "" if letter.durable else _("non-persistent")
-    without = _("its body was deleted by retention") if letter.body_deleted_at else ""
+    without = _("body deleted by retention") if letter.body_deleted_at else ""
     detail = " · ".join(filter(None, [number, kept, *([] if explained else _kept_of(letter)), without]))
     return Event(
         letter.seen_at, tone, what % {"queue": letter.queue}, detail, link("letter", letter.pk), letter.pk
@@ -96,17 +96,17 @@ def death(letter: DeadLetter, *, explained: bool = True) -> Event:
 def _kept_of(letter: DeadLetter) -> list[str]:
     where = _("on %(server)s") % {"server": letter.server_name} if letter.server_name else ""
     found = [letter.exception_type, letter.exception_text.strip(), letter.place, where]
-    return [*filter(None, found), _("its protocol was deleted by retention")]
+    return [*filter(None, found), _("failure protocol deleted by retention")]
 
 
 def _done(item: ReplayItem) -> str:
     job = item.job
     words = {
-        Action.GIVE_BACK: _("Given back to %(key)s"),
+        Action.GIVE_BACK: _("Replayed to %(key)s"),
         Action.REDIRECT: _("Redirected from %(key)s to %(target)s"),
-        Action.DISCARD: _("Discarded: put into the bin"),
-        Action.PUT_BACK: _("Put back from the bin"),
-        Action.EDIT: _("Edited and given back to %(key)s"),
+        Action.DISCARD: _("Discarded: moved to trash"),
+        Action.PUT_BACK: _("Restored from trash"),
+        Action.EDIT: _("Edited and replayed to %(key)s"),
     }
     return words[Action(job.action)] % {"key": job.setting_key, "target": job.target_key or job.setting_key}
 
@@ -115,26 +115,24 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
     """`hidden`: names whose values this person may not see in the diff."""
     job = item.job
     words = {
-        ItemState.UNCONFIRMED: _("Left the queue; not known whether moved (%(action)s)"),
-        ItemState.TAKEN_ELSEWHERE: _("Taken by another consumer before it was moved (%(action)s)"),
-        ItemState.NOT_FOUND: _("To be moved (%(action)s), but it was not there any more"),
+        ItemState.UNCONFIRMED: _("Left the queue, move not confirmed (%(action)s)"),
+        ItemState.TAKEN_ELSEWHERE: _("Taken by another consumer before the move (%(action)s)"),
+        ItemState.NOT_FOUND: _("Not moved (%(action)s): no longer in the queue"),
         ItemState.FAILED_TO_MOVE: _("Could not be moved (%(action)s)"),
-        ItemState.SKIPPED: _("Left out (%(action)s)"),
-        ItemState.CANCELLED: _("Cancelled before it was moved (%(action)s)"),
+        ItemState.SKIPPED: _("Skipped (%(action)s)"),
+        ItemState.CANCELLED: _("Cancelled before the move (%(action)s)"),
     }
     state = ItemState(item.state)
     if is_back(item):
-        words[state] = _(
-            "Not moved (%(action)s): another consumer had it and let go of it; it is in its queue"
-        )
+        words[state] = _("Not moved (%(action)s): another consumer took it and returned it to the queue")
     what = words[state] % {"action": job.get_action_display()} if state in words else _done(item)
-    by = job.by.get_username() if job.by else _("unknown person")
+    by = job.by.get_username() if job.by else _("unknown user")
     said = [by, job.reason, reason(item.why) if state in words else ""]
     if state in LEFT and item.outcome and job.action != Action.DISCARD:
         said.append(str(Outcome(item.outcome).label))
     changes = diff_of(edit, hidden) if edit else ()
     if edit and edit.body_deleted_at:
-        said.append(_("what was changed was deleted by retention"))
+        said.append(_("changes deleted by retention"))
     tone = "info" if state == ItemState.GIVEN_BACK else "warn"
     return Event(
         _moved_at(item),
@@ -173,12 +171,12 @@ def diff_of(edit: LetterEdit, hidden: Iterable[str]) -> tuple[Change, ...]:
 
 
 def recovery(recovered: RecoveredMessage) -> Event:
-    what = _("Handled well at attempt %(n)s") % {"n": amounts.number(recovered.attempt)}
+    what = _("Processed successfully at attempt %(n)s") % {"n": amounts.number(recovered.attempt)}
     return Event(recovered.occurred_at, "ok", what, _server_of(recovered))
 
 
 def report(told: LetterReport) -> Event:
-    return Event(told.occurred_at, "ok", _("Handled well after it was given back"), _server_of(told))
+    return Event(told.occurred_at, "ok", _("Processed successfully after the replay"), _server_of(told))
 
 
 def _server_of(said: RecoveredMessage | LetterReport) -> str:
@@ -186,12 +184,12 @@ def _server_of(said: RecoveredMessage | LetterReport) -> str:
 
 
 def noted(note: Note) -> Event:
-    what = _("Note by %(name)s") % {"name": note.by_name or _("unknown person")}
+    what = _("Note by %(name)s") % {"name": note.by_name or _("unknown user")}
     return Event(note.at, "note", what, note.text)
 
 
 def known(fault: KnownFault) -> Event:
-    what = _("Known, being worked on, says %(name)s") % {"name": fault.by_name or _("unknown person")}
+    what = _("Error marked as known by %(name)s") % {"name": fault.by_name or _("unknown user")}
     return Event(fault.at, "note", what, " · ".join(filter(None, [fault.ticket, fault.text])))
 
 
@@ -221,9 +219,9 @@ def answer_events_of(key: str, setting_key: str) -> list[Event]:
 def _answer_event(row: Acknowledgement) -> Event:
     shown, at = STATES[row.state], row.ended_at
     if at is None:
-        what, url = _("Waits for an answer since attempt %(n)s"), link("answers")
+        what, url = _("Awaiting acknowledgement since attempt %(n)s"), link("answers")
     else:
-        what, url = _("Waited for an answer since attempt %(n)s: %(state)s"), f"{link('answers')}?state=ended"
+        what, url = _("Acknowledgement at attempt %(n)s: %(state)s"), f"{link('answers')}?state=ended"
     facts = {"n": amounts.number(row.attempt), "state": shown.word}
     detail = " · ".join(filter(None, [row.server.name, str(row.reason)]))
     tone = "warn" if row.state == AcknowledgementState.LOST else shown.tone
@@ -248,12 +246,12 @@ def _waiting_event(item: WaitingItem) -> Event:
     """Returns when it was asked for: what followed from it comes after it."""
     action = item.action
     words = {
-        WaitingKind.TRY_NOW: _("Tried without the delay by %(name)s"),
-        WaitingKind.TO_DLQ: _("Sent to the dead letters by %(name)s"),
-        WaitingKind.HOLD: _("Held back by %(name)s"),
+        WaitingKind.TRY_NOW: _("Redelivered now by %(name)s"),
+        WaitingKind.TO_DLQ: _("Moved to DLQ by %(name)s"),
+        WaitingKind.HOLD: _("Put on hold by %(name)s"),
         WaitingKind.RELEASE: _("Released by %(name)s"),
     }
-    what = words[WaitingKind(action.kind)] % {"name": action.by_name or _("unknown person")}
+    what = words[WaitingKind(action.kind)] % {"name": action.by_name or _("unknown user")}
     done = item.fate == MessageResult.DONE
     said = [action.reason, "" if done else str(result_label(action, item.fate).word)]
     tone = "info" if done else "warn"

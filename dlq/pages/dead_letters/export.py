@@ -57,7 +57,7 @@ def export_response(user: Any, *, key: str, query: str, form: str, bodies: bool)
     about = {"key": key, "file": form, "bodies": bodies, "query": query}
     with attempt(EXPORT, by=user, target=audit_target(key), setting_key=key):
         if not filters.is_valid():
-            text = _("That filter is not understood; nothing was chosen by it.")
+            text = _("Nothing was selected: the filter is invalid. Correct the filter and try again.")
             raise Refused("bad_filter", f"{text} {filters.problem}")
         about["count"] = checked_count(letters.filter(queue=queue) if queue else letters, bodies=bodies)
         rows = exports.rows(exports.of_filter(filters, user), masks_for(user), bodies=bodies)

@@ -139,7 +139,7 @@ def frozen_in(request: HttpRequest, name: str) -> Any:
     try:
         return json.loads(request.POST.get(name, ""))
     except (ValueError, RecursionError) as error:
-        raise EditRefused("unreadable", _("The changes are not understood.")) from error
+        raise EditRefused("unreadable", _("The changes have an invalid format.")) from error
 
 
 def changes_in(request: HttpRequest, message: Message, jms_kind: int | None) -> Changes:
@@ -155,7 +155,7 @@ def changes_in(request: HttpRequest, message: Message, jms_kind: int | None) -> 
             removed.append(checked_name(name))
         elif f"p-{number}-value" in data and (item := _put(data, number, name, message.properties.get(name))):
             if name in put:
-                raise EditRefused("twice", _("It is set twice."), name)
+                raise EditRefused("twice", _("The same property is set twice."), name)
             put[name] = item
     return Changes(
         text=_text(data, message, jms_kind),
@@ -195,7 +195,7 @@ def _file(request: HttpRequest) -> bytes | None:
         return None
     content = file.read(LARGEST_BODY + 1)
     if len(content) > LARGEST_BODY:
-        reason = _("An edited body has at most %(n)s bytes.") % {"n": LARGEST_BODY}
+        reason = _("The edited body is too large. The limit is %(n)s bytes.") % {"n": LARGEST_BODY}
         raise EditRefused("too_large", reason, _("File"))
     return bytes(content)
 

@@ -47,7 +47,7 @@ def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         requests.check_rights(request.user, edit_request(letter))
         message, masked = message_of(letter), hidden_names(letter, request.user)
     except EditRefused as refused:
-        messages.warning(request, _("It cannot be edited. %(why)s") % {"why": refused})
+        messages.warning(request, _("This message cannot be edited. %(why)s") % {"why": refused})
         return HttpResponseRedirect(link("letter", letter.pk))
     context = EditContext(letter, message, masked, body_is_hidden(letter, message, masked))
     changes = Changes()
@@ -77,7 +77,7 @@ def _form(request: HttpRequest, context: EditContext, changes: Changes, problem:
     return page(
         request,
         "dlq/edit.html",
-        title=_("Edit letter %(n)s") % {"n": context.letter.pk},
+        title=_("Edit message %(n)s") % {"n": context.letter.pk},
         section="dead_letters",
         crumbs=_crumbs(context),
         letter=context.letter,
@@ -112,7 +112,7 @@ def _check(
     return page(
         request,
         "dlq/edit_check.html",
-        title=_("Give the edited letter %(n)s back?") % {"n": context.letter.pk},
+        title=_("Replay the edited message %(n)s?") % {"n": context.letter.pk},
         section="dead_letters",
         crumbs=[*_crumbs(context), (_("Edit"), link("edit_letter", context.letter.pk))],
         letter=context.letter,
@@ -152,5 +152,5 @@ def _crumbs(context: EditContext) -> list[Any]:
     return [
         (_("Dead letters"), link("dead_letters")),
         (queue, link("dead_letters_of", queue.partition(".")[2] or queue)),
-        (_("Letter %(n)s") % {"n": context.letter.pk}, link("letter", context.letter.pk)),
+        (_("Message %(n)s") % {"n": context.letter.pk}, link("letter", context.letter.pk)),
     ]

@@ -63,7 +63,7 @@ def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
     requests.check_rights(request.user, ReplayRequest(setting, Action.EDIT, Scope.ALL))
     what = chosen_scope(request)
     if what is None:
-        messages.warning(request, _("Select at least one letter first."))
+        messages.warning(request, _("Select at least one message first."))
         return HttpResponseRedirect(link("dead_letters_of", key))
     context = _context(setting, what)
     rows: list[RuleRow] = []
@@ -97,7 +97,7 @@ def _form(request: HttpRequest, context: RuleContext, rows: list[RuleRow], probl
     return page(
         request,
         "dlq/edit_rule.html",
-        title=_("Edit dead letters by a rule"),
+        title=_("Edit messages by rule"),
         section="dead_letters",
         crumbs=crumbs_of(context.setting.key),
         setting=context.setting,
@@ -125,7 +125,7 @@ def _check(
     return page(
         request,
         "dlq/edit_rule_check.html",
-        title=_("Edit these letters and give them back?"),
+        title=_("Edit and replay these messages?"),
         section="dead_letters",
         crumbs=crumbs_of(context.setting.key),
         setting=context.setting,

@@ -31,17 +31,17 @@ def edit_reason(code: str) -> str:
     """Returns the text of a code of EditRefused that a rule may give for a dead letter; empty for another
     one."""
     words = {
-        "no_json": _("the body is no JSON"),
-        "pointer_missing": _("the body has nothing at the place that the rule names"),
-        "unchanged": _("the rule changes nothing in it"),
-        "locked": _("the rule touches what may not be changed in it"),
-        "truncated": _("only the head of its body is kept here: it is too large to be edited"),
+        "no_json": _("the body is not JSON"),
+        "pointer_missing": _("the body has no field at the path of the rule"),
+        "unchanged": _("the rule changes nothing in the message"),
+        "locked": _("the rule changes a protected part of the message"),
+        "truncated": _("only the beginning of the body is stored: the message is too large to edit"),
         "too_large": _("the edited body is too large"),
-        "no_message": _("its bytes are no message"),
-        "body_fixed": _("its body is no text that could be edited"),
-        "bad_text": _("the text has characters that are no good Unicode"),
+        "no_message": _("the stored bytes are not a message"),
+        "body_fixed": _("the body is not text, so it cannot be edited"),
+        "bad_text": _("the text contains invalid Unicode"),
         "unsendable": _("the edited message cannot be sent"),
-        "copy_sent": _("its edited copy was given back, but the letter itself stayed: discard it"),
+        "copy_sent": _("the edited copy was replayed, but the original stayed: discard the original"),
     }
     return words.get(code, "")
 
@@ -50,19 +50,19 @@ def reason(code: str) -> str:
     """Returns why dead letters are left out, could not be moved, or came into a job later
     (`ReplayItem.why`)."""
     words = {
-        rules.GONE: _("not in the queue any more"),
+        rules.GONE: _("no longer in the queue"),
         rules.HELD: _("in delivery to another consumer"),
-        rules.OUTSTANDING: _("another job is moving them at this moment"),
-        rules.MUTED: _("known, being worked on (muted)"),
-        rules.OFTEN: _("given back more than %(n)s times without success")
+        rules.OUTSTANDING: _("being moved by another job"),
+        rules.MUTED: _("marked as known error"),
+        rules.OFTEN: _("replayed more than %(n)s times without success")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)},
-        rules.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
-        rules.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
-        rules.OTHER_BROKER: _("they died at another broker"),
-        rules.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
-        "stuck": _("the broker left it in its queue at each try"),
+        rules.COPY_SENT: _("original of an edited message: the copy was already replayed"),
+        rules.NO_ID: _("sent directly to the dead-letter queue, never in a subscription"),
+        rules.OTHER_BROKER: _("dead-lettered on another broker"),
+        rules.NO_SUBSCRIPTION: _("the target subscription does not exist"),
+        "stuck": _("the broker left it in the queue at every attempt"),
         "refused": _("the broker refused the move"),
-        "late": _("dead-lettered while the job was moving its neighbours"),
+        "late": _("dead-lettered while the job moved neighbouring messages"),
     }
     return words.get(code) or edit_reason(code) or code
 
@@ -73,18 +73,18 @@ def sentence(warning: Warning) -> str:
 
 
 def _same_version(warning: Warning) -> str:
-    text = _("Same agent version as at the failure: %(n)s of %(of)s will likely fail again.")
+    text = _("Same agent version as at the failure: %(n)s of %(of)s messages will likely fail again.")
     return text % {"n": number(warning.n), "of": number(warning.of)}
 
 
 def _ordered(warning: Warning) -> str:
     if not warning.n:
         return _(
-            "The subscription keeps an order: these come after what was sent later and is handled already."
+            "The subscription is ordered: these messages come after newer ones that are already processed."
         )
     text = ngettext(
-        "The subscription keeps an order: these come after %(n)s newer message.",
-        "The subscription keeps an order: these come after %(n)s newer messages.",
+        "The subscription is ordered: these messages come after %(n)s newer message.",
+        "The subscription is ordered: these messages come after %(n)s newer messages.",
         warning.n,
     )
     return text % {"n": number(warning.n)}
@@ -92,29 +92,29 @@ def _ordered(warning: Warning) -> str:
 
 def _hold(warning: Warning) -> str:
     held = ngettext(
-        "The subscription is held for at most %(n)s minute, while these go ahead of what waits.",
-        "The subscription is held for at most %(n)s minutes, while these go ahead of what waits.",
+        "The subscription is held for up to %(n)s minute while these messages are processed "
+        "before the waiting ones.",
+        "The subscription is held for up to %(n)s minutes while these messages are processed "
+        "before the waiting ones.",
         warning.n,
     )
     wait = ngettext(
-        "Meanwhile its %(n)s message waits, and whoever publishes may go on: that waits too.",
-        "Meanwhile its %(n)s messages wait, and whoever publishes may go on: that waits too.",
+        "Meanwhile %(n)s message waits in it. Publishing continues; new messages wait too.",
+        "Meanwhile %(n)s messages wait in it. Publishing continues; new messages wait too.",
         warning.of,
     )
     if not warning.of:
-        wait = _("Meanwhile whoever publishes may go on: that waits.")
-    after = _("What is not handled when the time is over follows behind.")
+        wait = _("Meanwhile publishing continues; new messages wait.")
+    after = _("Messages not processed in this time move after the waiting messages.")
     return f"{held % {'n': number(warning.n)}} {wait % {'n': number(warning.of)}} {after}"
 
 
 def _stopping(warning: Warning) -> str:
     text = ngettext(
-        "Stopping, %(n)s consumer open: it could still process what comes now. The job waits until it is "
-        "closed, "
-        "60 s at most, and then pauses.",
-        "Stopping, %(n)s consumers open: they could still process what comes now. The job waits until they "
-        "are closed, "
-        "60 s at most, and then pauses.",
+        "Stopping, %(n)s consumer open: it could still process these messages. The job waits "
+        "up to 60 s until it closes, then pauses.",
+        "Stopping, %(n)s consumers open: they could still process these messages. The job "
+        "waits up to 60 s until they close, then pauses.",
         warning.n,
     )
     return text % {"n": number(warning.n)}
@@ -122,16 +122,16 @@ def _stopping(warning: Warning) -> str:
 
 def _ladder(warning: Warning) -> str:
     text = _(
-        "%(n)s of %(of)s died of the same: a ladder tries a few of them first, and stops when they fail "
-        "again."
+        "%(n)s of %(of)s messages have the same error. A ladder tries a few first and stops "
+        "if they fail again."
     )
     return text % {"n": number(warning.n), "of": number(warning.of)}
 
 
 def _other_destination(warning: Warning) -> str:
     text = ngettext(
-        "The setting belongs to another destination: handling differs in %(n)s point.",
-        "The setting belongs to another destination: handling differs in %(n)s points.",
+        "The setting belongs to another destination: processing differs in %(n)s parameter.",
+        "The setting belongs to another destination: processing differs in %(n)s parameters.",
         warning.n,
     )
     return text % {"n": number(warning.n)}
@@ -140,41 +140,37 @@ def _other_destination(warning: Warning) -> str:
 _SENTENCES: dict[str, Callable[[Warning], str]] = {
     rules.OTHER_DESTINATION: _other_destination,
     rules.DISABLED: lambda _w: _(
-        "The setting is switched off: the letters wait in its subscription until it is switched on. Giving "
-        "back first "
-        "and then switching on is the normal order."
+        "The setting is disabled: the messages wait in its subscription until it is enabled. "
+        "The usual order is to replay first and enable afterwards."
     ),
     rules.TRIPPED: lambda _w: _(
-        "The setting was switched off by its breaker: the letters wait in its subscription until a person "
-        "switches it "
-        "on. Giving back first and then switching on is the normal order, once the cause is mended."
+        "The breaker disabled the setting: the messages wait in its subscription until "
+        "someone enables it. The usual order is to fix the cause, replay, then enable."
     ),
     rules.STOPPING: _stopping,
     rules.STOPPING_UNKNOWN: lambda _w: _(
-        "Switched off, but the broker does not answer: whether consumers are still open is unknown. The job "
-        "asks the "
-        "broker before it moves anything, waits for open consumers 60 s at most, and then pauses."
+        "Disabled, but the broker does not respond: consumers may still be open. The job asks "
+        "the broker before any move. It waits up to 60 s for open consumers, then pauses."
     ),
     rules.NO_CONSUMER: lambda _w: _(
-        "Nobody consumes from the subscription now: no server that is alive runs it."
+        "The subscription has no consumers now: no online server runs the setting."
     ),
     rules.SAME_VERSION: _same_version,
     rules.ORDERED: _ordered,
     rules.HOLD: _hold,
     rules.OTHER_HOLDS: lambda _w: _(
-        "Another replay holds the subscription: until that ends nothing else of it is handled, and no other "
-        "replay goes ahead."
+        "Another replay holds the subscription. Until it ends, no other messages are "
+        "processed, and no other replay can go before the waiting messages."
     ),
     rules.LADDER: _ladder,
-    rules.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
+    rules.MUTED: lambda _w: _("The error of this message is marked as known."),
     rules.OFTEN: lambda _w: (
-        _("It was given back more than %(n)s times without success.")
+        _("This message was replayed more than %(n)s times without success.")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
     ),
     rules.COPY_SENT: lambda _w: _(
-        "This is the original of an edited letter, and its copy was given back already. Put back and given "
-        "back once "
-        "more, the message would be handled twice."
+        "This is the original of an edited message, and the copy was already replayed. If you "
+        "restore and replay it, the message is processed twice."
     ),
 }
 
@@ -185,17 +181,17 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
 DIFFERENCES: Mapping[str, Promise] = {
     "destination": gettext_lazy("Destination"),
     "agent": gettext_lazy("Agent"),
-    "versions": gettext_lazy("Versions that live servers offer"),
+    "versions": gettext_lazy("Versions on online servers"),
     "mode": gettext_lazy("Acknowledgement mode"),
     "ordered": gettext_lazy("Ordered"),
-    "max_attempts": gettext_lazy("Attempts at most"),
+    "max_attempts": gettext_lazy("Maximum attempts"),
     "delay_ms": gettext_lazy("Redelivery delay"),
-    "multiplier": gettext_lazy("Multiplier of the delay"),
+    "multiplier": gettext_lazy("Delay multiplier"),
     "after_last": gettext_lazy("After the last attempt"),
     "exception_destination": gettext_lazy("Exception destination"),
-    "duplicate_key": gettext_lazy("Repeats are known by"),
-    "duplicate_window_seconds": gettext_lazy("Repeats are remembered for"),
-    "handling_timeout_seconds": gettext_lazy("Handling timeout"),
+    "duplicate_key": gettext_lazy("Repeats identified by"),
+    "duplicate_window_seconds": gettext_lazy("Duplicate detection window"),
+    "handling_timeout_seconds": gettext_lazy("Processing timeout"),
     "masked_properties": gettext_lazy("Masked properties"),
     "attempted": gettext_lazy("Attempts so far"),
 }
@@ -222,9 +218,9 @@ def difference_words(found: Difference) -> DifferenceWords:
 
 def _follows(found: Difference) -> str:
     if found.code == ATTEMPTED:
-        return _("The count begins again: they have every attempt of the other destination before them.")
+        return _("The count restarts: the messages get all attempts of the other destination.")
     if found.code == MASKED:
-        return _("The masks of the other setting count for what is shown there.")
+        return _("The masks of the other setting apply there.")
     return ""
 
 
@@ -251,7 +247,7 @@ def _between(ends: Sequence[int]) -> str:
 
 _VALUES: dict[str, Callable[[Any], str]] = {
     "mode": lambda mode: str(AckMode(mode).label),
-    "max_attempts": lambda most: number(most) if most >= 0 else _("without end"),
+    "max_attempts": lambda most: number(most) if most >= 0 else _("unlimited"),
     "delay_ms": lambda delay: _time(delay / 1000),
     "after_last": lambda policy: str(PoisonPolicy(policy).label),
     "duplicate_window_seconds": _time,
@@ -263,35 +259,35 @@ _VALUES: dict[str, Callable[[Any], str]] = {
 def tick(warning: Warning) -> str:
     """Returns the text beside the box that acknowledges it."""
     words = {
-        rules.OTHER_DESTINATION: _("Yes, redirect to the other destination"),
-        rules.DISABLED: _("Yes, they shall wait there"),
-        rules.TRIPPED: _("Yes, they shall wait there"),
-        rules.STOPPING: _("Yes, wait for the consumers"),
-        rules.STOPPING_UNKNOWN: _("Yes, wait for the consumers"),
-        rules.NO_CONSUMER: _("Yes, they shall wait there"),
-        rules.SAME_VERSION: _("Yes, try them again all the same"),
-        rules.ORDERED: _("Yes, out of their order"),
-        rules.HOLD: _("Yes, hold the subscription"),
-        rules.OTHER_HOLDS: _("Yes, after that replay"),
-        rules.LADDER: _("Yes, all at once without a ladder"),
-        rules.COPY_SENT: _("Yes, put the original back all the same"),
+        rules.OTHER_DESTINATION: _("Redirect to the other destination"),
+        rules.DISABLED: _("Queue them anyway"),
+        rules.TRIPPED: _("Queue them anyway"),
+        rules.STOPPING: _("Wait for the consumers"),
+        rules.STOPPING_UNKNOWN: _("Wait for the consumers"),
+        rules.NO_CONSUMER: _("Queue them anyway"),
+        rules.SAME_VERSION: _("Replay anyway"),
+        rules.ORDERED: _("Continue out of order"),
+        rules.HOLD: _("Hold the subscription"),
+        rules.OTHER_HOLDS: _("Start after that replay"),
+        rules.LADDER: _("Continue without a ladder, all at once"),
+        rules.COPY_SENT: _("Restore the original anyway"),
     }
-    return words.get(warning.code, _("Yes, give it back all the same"))
+    return words.get(warning.code, _("Replay anyway"))
 
 
 def acknowledged(code: str) -> str:
     """What somebody ticked before it began."""
     words = {
         rules.OTHER_DESTINATION: _("the setting belongs to another destination"),
-        rules.DISABLED: _("the setting was switched off"),
-        rules.TRIPPED: _("its breaker had switched it off"),
+        rules.DISABLED: _("the setting was disabled"),
+        rules.TRIPPED: _("the breaker had disabled the setting"),
         rules.STOPPING: _("consumers of the disabled setting were still open"),
-        rules.STOPPING_UNKNOWN: _("the broker did not say whether consumers were still open"),
-        rules.NO_CONSUMER: _("nobody consumed from the subscription"),
+        rules.STOPPING_UNKNOWN: _("the broker did not report whether consumers were still open"),
+        rules.NO_CONSUMER: _("the subscription had no consumers"),
         rules.SAME_VERSION: _("the same agent version as at the failure"),
-        rules.ORDERED: _("the subscription keeps an order"),
-        rules.HOLD: _("the subscription is held meanwhile"),
+        rules.ORDERED: _("the subscription is ordered"),
+        rules.HOLD: _("the subscription is held during the replay"),
         rules.OTHER_HOLDS: _("another replay held the subscription"),
-        rules.LADDER: _("a ladder was advised"),
+        rules.LADDER: _("a ladder was recommended"),
     }
     return words.get(code) or reason(code)

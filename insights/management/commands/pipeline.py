@@ -121,7 +121,7 @@ class Command(BaseCommand):
         reap(timezone.now())
         run = PipelineRun.objects.order_by("-asked_at", "-pk").first()
         if run is None:
-            self.stdout.write(json.dumps(None) if self.as_json else readiness().says or "It has not run yet.")
+            self.stdout.write(json.dumps(None) if self.as_json else readiness().says or "No runs yet.")
             return
         self._tell(run)
         if options["log"]:

@@ -87,7 +87,11 @@ def test_a_rollback_from_within_fails_the_delivery_once_and_drops_what_was_sent(
     assert (protocol["outcome"], protocol["exception_type"]) == ("rolled_back", "rollback")
     assert protocol["counted"] and not protocol["last_attempt"]
     eventually(lambda: len(answers(one)) == 3, "all answers")
-    assert answers(one) == ["rolled_back", "refused: The delivery was answered ROLLBACK.", "committed"]
+    assert answers(one) == [
+        "rolled_back",
+        "refused: Acknowledged with ROLLBACK: the delivery is rolled back.",
+        "committed",
+    ]
 
 
 def test_a_handling_that_returns_unanswered_frees_its_handler_and_waits(client: Make) -> None:
@@ -124,7 +128,7 @@ def test_no_answer_in_time_is_a_failure_of_its_own_kind(client: Make) -> None:
     times = [datetime.fromisoformat(record[name]) for name in ("occurred_at", "due_at")]
     assert ((times[1] - times[0]).total_seconds(), record["timeout_seconds"]) == (0.3, 0.3)
     one.settled(1)
-    assert ended(one) == [("expired", "No answer came within 0.3 s.")]
+    assert ended(one) == [("expired", "No acknowledgement arrived within 0.3 s.")]
     (protocol,) = one.records("protocol")
     assert (protocol["outcome"], protocol["exception_type"]) == ("unanswered", "acknowledgement_timeout")
     assert protocol["last_attempt"] and one.link.outcomes() == {Settle.FAIL: 1}
@@ -198,7 +202,7 @@ def test_a_commit_that_the_broker_refuses_fails_the_delivery_and_sends_nothing(c
     (protocol,) = one.records("protocol")
     assert (protocol["outcome"], protocol["exception_type"]) == ("raised", "send refused")
     eventually(lambda: bool(answers(one)), "the answer")
-    assert answers(one) == ["refused: It could not be committed: no such address"]
+    assert answers(one) == ["refused: Commit failed: no such address"]
     assert (one.link.sent, one.published, one.link.outcomes()) == ([], [], {Settle.FAIL: 1})
 
 
@@ -207,7 +211,7 @@ def test_a_commit_that_the_broker_refuses_while_nobody_handles_it_is_rolled_back
     (record,) = opened(one)
     one.link.refuse_sends = "disk full"
     answer(one, record, Action.COMMIT)
-    assert ended(one) == [("rolled_back", "It could not be committed: disk full")]
+    assert ended(one) == [("rolled_back", "Commit failed: disk full")]
     one.settled(1)
     assert [protocol["exception_type"] for protocol in one.records("protocol")] == ["send refused"]
 
@@ -264,7 +268,7 @@ def test_a_connection_lost_during_a_handling_refuses_its_answer(client: Make) ->
     one.settled(1)
     eventually(lambda: len(answers(one)) == 2, "both answers")
     assert answers(one) == [
-        "refused: The connection was lost while it waited; the message comes back.",
+        "refused: The connection was lost before acknowledgement; the broker redelivers the message.",
         "committed",
     ]
 
@@ -314,7 +318,7 @@ def test_a_connection_lost_during_a_commit_leaves_it_in_doubt_and_says_so(client
     held(one, [{**COMMIT, "first": 1}, OK])
     one.link.lose()
     eventually(lambda: bool(answers(one)), "the answer")
-    assert "it is committed, or the message comes back" in answers(one)[0]
+    assert "the message is committed, or the broker redelivers it" in answers(one)[0]
     eventually(lambda: len(one.link.held or ()) == 2, "the second commit")
     one.link.held = one.link.held[1:] if one.link.held else []
     one.link.let_go()
