@@ -174,8 +174,8 @@ class RemoveServer(Operation[Server]):
         if server.state(now) is ServerState.ALIVE:
             text = gettext("The server %(name)s cannot be removed: it is online. Stop its KMA first.")
             return Refused("alive", text % {"name": server.name})
-        still = Run.objects.filter(server=server, closed_at=None).select_related("activation__setting")
-        if keys := sorted({run.activation.setting.key for run in still}):
+        still = Run.objects.filter(server=server, closed_at=None).order_by()
+        if keys := sorted(set(still.values_list("activation__setting__key", flat=True))):
             text = gettext(
                 "The server %(name)s cannot be removed: it has open instances (%(keys)s). Remove it "
                 "from their pools or disable these settings, then wait until the instances are "

@@ -159,6 +159,21 @@ def test_runs_of_open_activations_are_sought_by_these_alone(
     assert len(open_runs(pool.settings.values_list("pk", flat=True))) == 3
 
 
+def test_the_page_of_a_silent_server_reads_its_runs_once(
+    answering: None, client: Client, pool: Pool, server: Server
+) -> None:
+    """Whether it can be removed is a question of their settings alone."""
+    house(pool, servers=2, settings=3)
+    Server.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
+    client.force_login(User.objects.create_superuser("root"))
+    with CaptureQueriesContext(connection) as asked:
+        shown = client.get(f"/servers/{server.name}/").content.decode()
+
+    wide = [query["sql"] for query in asked.captured_queries if '"agents_run"."handled"' in query["sql"]]
+    assert len([sql for sql in wide if "LIMIT" not in sql]) == 1, "those before have a limit"
+    assert "still has open runs (s-0" in shown
+
+
 def test_who_has_lost_the_broker_is_sought_among_open_runs_alone(pool: Pool, server: Server) -> None:
     """Begun with the servers, each overview would read every run that ever was."""
     house(pool, servers=2, settings=3)
