@@ -146,8 +146,11 @@ class ReasonField(JSONField):
         super().__init__(*args, **options)
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        found = super().from_db_value(value, expression, connection)
-        return found if isinstance(expression, KeyTransform) else Reason.from_json(found)
+        if isinstance(expression, KeyTransform):
+            return super().from_db_value(value, expression, connection)
+        if value == "{}":
+            return NO_REASON  # most are; lists read hundreds
+        return Reason.from_json(super().from_db_value(value, expression, connection))
 
     def to_python(self, value: Any) -> Reason:
         return value if isinstance(value, Reason) else Reason.from_json(super().to_python(value))

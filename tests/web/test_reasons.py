@@ -135,5 +135,8 @@ def test_a_row_keeps_a_reason_in_a_reason(pool: Pool) -> None:
     assert StateChange.objects.filter(reason__code="group.of_member").count() == 1
     assert list(StateChange.objects.values_list("reason__code", flat=True)) == ["group.of_member"]
     assert StateChange.objects.create(what="setting").reason == NO_REASON
+    assert StateChange.objects.get(reason=NO_REASON).reason is NO_REASON, "not decoded: lists read hundreds"
+    StateChange.objects.create(what="server", reason=reasons.TIME_OVER())
+    assert StateChange.objects.values_list("reason__params", flat=True).get(what="server") == {}
     with pytest.raises(TypeError, match="takes a Reason"):
         StateChange.objects.filter(reason=why).update(reason="a text")
