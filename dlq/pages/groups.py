@@ -141,11 +141,10 @@ def _acts(user: Any, keys: Iterable[str]) -> dict[str, set[str]]:
     """Returns by right the settings whose dead letters this person may treat so."""
     found = {}
     for right in (rights.GIVE_BACK, rights.EDIT, rights.REDIRECT, rights.DISCARD):
-        mine = settings_for(user, right).filter(key__in=keys).order_by()
+        mine = settings_for(user, right)
         if right == rights.REDIRECT:
-            mine |= settings_for(user, rights.REDIRECT_ELSEWHERE).filter(key__in=keys).order_by()
-            mine = mine.exclude(destination=None)
-        found[right] = set(mine.values_list("key", flat=True))
+            mine = (mine | settings_for(user, rights.REDIRECT_ELSEWHERE)).exclude(destination=None)
+        found[right] = set(mine.filter(key__in=keys).order_by().values_list("key", flat=True))
     return found
 
 
