@@ -160,8 +160,9 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
         why = _("interrupted on %(servers)s; no other server runs it") % {"servers": ", ".join(given_up)}
         return Need("bad", "bad", setting.key, why, row.url, [(_("Open"), row.url)])
     if setting.enabled and row.state.tone in ("bad", "warn"):
-        problems = [found for run in row.runs if run.wanted and (found := run_problem(run))]
-        why = f"{row.state.word}: {problems[0]}" if problems else str(row.state.word)
+        troubled = (run for run in row.runs if run.wanted and (run.problems or run.blocked))
+        problem = next(filter(None, map(run_problem, troubled)), "")
+        why = f"{row.state.word}: {problem}" if problem else str(row.state.word)
         return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Open"), row.url)])
     return None
 
