@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Callable
-from types import FunctionType
-from typing import TypeVar, cast
 
 import structlog
 from django.db import InterfaceError, OperationalError
@@ -12,9 +10,9 @@ from django.utils.cache import patch_vary_headers
 
 from ma_site.requests.body_bounds import refusal
 from ma_site.requests.plain import database_away
+from ma_site.requests.stack import with_room
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
-F = TypeVar("F", bound=Callable[..., object])
 log = structlog.get_logger(__name__)
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -31,19 +29,6 @@ CONTENT_SECURITY_POLICY = "; ".join(
     ]
 )
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-# Of 8 bytes: what a frame with room asks for. Nearly as many are left for its calls.
-WORDS = 1 << 15
-
-
-def with_room(entry: F) -> F:
-    """A function whose calls stay in one piece of the stack.
-
-    CPython from 3.11 on keeps frames in pieces of 16 KB, or of what one frame asks for. A call that does not
-    fit maps another piece, and unmaps it on return: 10 µs, again and again where a loop happens to be at such
-    a depth. Room that is never touched takes no memory."""
-    function = cast(FunctionType, entry)
-    function.__code__ = function.__code__.replace(co_stacksize=WORDS)
-    return entry
 
 
 class SecurityHeaders:

@@ -17,6 +17,7 @@ from collections import Counter, deque
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,6 +30,7 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 from console.rest.body_limits import SMALL
 from ma_site.requests import connection as bounds
 from ma_site.requests.connection import READ, Connection, Stage, pieces
+from ma_site.requests.stack import OF_A_THREAD, with_room
 
 
 class Worker(ThreadWorker):
@@ -47,6 +49,11 @@ class Worker(ThreadWorker):
         super().check_config(cfg, log)
         if cfg.is_ssl:
             raise RuntimeError("this worker speaks plain HTTP: put a proxy with TLS before it")
+
+    def get_thread_pool(self) -> Any:
+        """Of threads that keep their room from one request to the next."""
+        with_room(Thread.run, OF_A_THREAD)
+        return super().get_thread_pool()
 
     # -- coming in -------------------------------------------------------------------------------------------
 

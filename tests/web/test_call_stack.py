@@ -2,14 +2,19 @@
 
 import resource
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from django.utils.module_loading import import_string
 
-from ma_site.requests.middleware import with_room
+from ma_site.requests.stack import with_room
+from ma_site.requests.worker import Worker
 
 # More than a piece of 16 KB holds, so one of these depths is at its end.
 DEPTHS = range(200)
@@ -71,3 +76,28 @@ def test_each_request_has_room_from_its_outermost_layer_on() -> None:
 
     outermost(view)(RequestFactory().get("/"))
     assert touched[0] < CALLS / 2
+
+
+def rooms() -> int:
+    """Pages of memory that requests touch for the first time, one after the other."""
+    request: Callable[[], int] = with_room(lambda: leaf(0))
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    for _number in range(CALLS):
+        request()
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+
+
+def touched_in(threads: Executor) -> int:
+    with threads:
+        return threads.submit(least, rooms).result()
+
+
+def test_a_thread_of_the_site_keeps_its_room_from_one_request_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Thread.run, "__code__", Thread.run.__code__)  # given back afterwards
+    worker = object.__new__(Worker)
+    worker.cfg = SimpleNamespace(threads=1)
+
+    assert touched_in(ThreadPoolExecutor(1)) >= CALLS
+    assert touched_in(worker.get_thread_pool()) < CALLS / 2
