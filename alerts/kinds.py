@@ -1,6 +1,6 @@
 """Kinds of alerts, what a source observes of one, and the bounds in force."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -77,7 +77,11 @@ class Rules:
 
 def rules_of(kind: AlertKind) -> Rules:
     """One query."""
-    rows = list(AlertRule.objects.filter(kind=kind.name))
+    return rules_from(kind, list(AlertRule.objects.filter(kind=kind.name)))
+
+
+def rules_from(kind: AlertKind, rows: Sequence[AlertRule]) -> Rules:
+    """`rows`: those of this kind."""
     site = next((row for row in rows if row.pool_id is None), None)
     limits = _with(kind.limits, site) if site else kind.limits
     of_pool = {

@@ -1,9 +1,11 @@
 """Addresses of this app: its pages and panels, which `register` adds, and its routes under /api/v1/."""
 
+from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from alerts.api.alerts import AlertViewSet
 from alerts.api.notice_targets import TargetViewSet
+from alerts.api.rules import AlertRules
 from alerts.notices.operations import SendTest
 from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.pages import alerts, notices
@@ -30,4 +32,4 @@ router = SimpleRouter()
 router.register("alerts", AlertViewSet, basename="api-alert")
 router.register("notice-targets", TargetViewSet, basename="api-notice-target")
 
-urlpatterns = router.urls
+urlpatterns = [path("alert-rules/", AlertRules.as_view(), name="alert-rules"), *router.urls]

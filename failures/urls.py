@@ -6,6 +6,8 @@ from rest_framework.routers import SimpleRouter
 from console.audit.refusals import LOOKS_BESIDE_FILES, audited
 from console.operations.web import add_operations
 from console.ui.page import add_page, register_panel
+from failures.api.breaker import SettingBreaker, SettingWhatIf
+from failures.api.difference import ActivationDifferences
 from failures.api.fingerprints import FingerprintViewSet
 from failures.api.intake import RecordIntake
 from failures.api.protocols import ExportProtocols, OneProtocol, ProtocolList
@@ -59,5 +61,8 @@ urlpatterns = [
     path("protocols/saved/", SavedProtocolFilters.as_view(), name="saved-views"),
     path("protocols/saved/<int:pk>/", OneSavedProtocolFilter.as_view(), name="saved-view"),
     path("protocols/<uuid:pk>/", OneProtocol.as_view(), name="protocol"),
+    path("settings/<str:key>/breaker/", SettingBreaker.as_view(), name="setting-breaker"),
+    path("settings/<str:key>/what-if/", SettingWhatIf.as_view(), name="setting-what-if"),
+    path("activations/<uuid:pk>/difference/", ActivationDifferences.as_view(), name="activation-difference"),
     *router.urls,
 ]

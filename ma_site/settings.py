@@ -245,9 +245,14 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     # Where two fields of one name have other codes each.
     "ENUM_NAME_OVERRIDES": {
+        "ActivationStateEnum": "agents.models.activation.ActivationState",
         "AlertStateEnum": "alerts.models.alert.AlertState",
+        "ComponentStateEnum": "ma_site.pages.parts.STATES",
         "LetterStateEnum": "dlq.models.dead_letter.LetterState",
+        "RunStateEnum": "agents.models.activation.RunPhase",
+        "RetentionStateEnum": "retention.models.RetentionState",
         "OutcomeEnum": "failures.models.protocol.OUTCOME_CHOICES",
+        "TripReasonEnum": "agents.models.trip.BreakReason",
         "WaitingPartEnum": "dlq.models.message_action.WaitingPart",
         "WarningCodeEnum": "dlq.replay.preflight.rules.CODES",
     },

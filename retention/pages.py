@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import QuerySet, Sum
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -26,6 +26,8 @@ from retention.ages.limits import AgePreview
 from retention.models import RetentionFigure, RetentionRun, RetentionState
 from retention.protocols.queries import last_finished_of, ranges_of, span_of
 from retention.rules import Range, Rule, none_finished
+from retention.run_ledger import deleted_by_kind
+from retention.text import periods_in_force
 
 VIEW = "retention.view_retentionrun"
 RUNS_SHOWN = 10
@@ -132,20 +134,23 @@ def rule_sentences() -> list[str]:
 
 def ages() -> list[tuple[str, str]]:
     """Returns what has a time of its own, and how long that is."""
-    times = [
-        (_("ended activations"), settings.MA_KEEP_ACTIVATIONS_DAYS),
-        (_("instances of ended activations"), settings.MA_KEEP_RUNS_DAYS),
-        (_("dead letters, after they left the DLQ"), settings.MA_KEEP_DEAD_LETTERS_DAYS),
-        (_("bodies of dead letters, after they left the DLQ"), settings.MA_KEEP_DEAD_LETTER_BODIES_DAYS),
-        (_("finished replays"), settings.MA_KEEP_REPLAYS_DAYS),
-        (_("audit log entries"), settings.MA_KEEP_AUDIT_DAYS),
-        (_("closed alerts"), settings.MA_KEEP_ALERTS_DAYS),
-        (_("refused and conflicting records"), settings.MA_KEEP_REFUSED_DAYS),
-        (_("completed CLIENT deliveries"), settings.MA_KEEP_ANSWERS_DAYS),
-    ]
+    words = {
+        "activations": _("ended activations"),
+        "runs": _("runs of ended activations"),
+        "dead_letters": _("dead letters, since they left their queues"),
+        "letter_bodies": _("bodies of dead letters, since they left their queues"),
+        "replays": _("finished replays"),
+        "audit": _("audit entries"),
+        "alerts": _("closed alerts"),
+        "refused": _("refused and conflicting records"),
+        "answers": _("answered deliveries"),
+    }
     return [
-        (what, ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("unlimited"))
-        for what, days in times
+        (
+            words[what],
+            ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("for ever"),
+        )
+        for what, days in periods_in_force().items()
     ]
 
 
@@ -247,16 +252,14 @@ def _last_runs(now: datetime) -> list[RunRow]:
         RetentionState.FAILED.value: StateLabel(_("failed"), "bad", "bad"),
     }
     runs = list(RetentionRun.objects.all()[:RUNS_SHOWN])
-    sums = (
-        RetentionFigure.objects.filter(run__in=runs, deleted__gt=0)
-        .order_by("what")
-        .values_list("run", "what")
-    )
-    parts: dict[int, list[str]] = {}
-    for run, what, count in sums.annotate(Sum("deleted")):
-        parts.setdefault(run, []).append(f"{what_word(what)}: {number(count)}")
+    sums = deleted_by_kind(runs)
     return [
-        RunRow(run, shown[run.state], (run.ended_at or now) - run.started_at, parts.get(run.pk, []))
+        RunRow(
+            run,
+            shown[run.state],
+            (run.ended_at or now) - run.started_at,
+            [f"{what_word(what)}: {number(count)}" for what, count in sums.get(run.pk, {}).items()],
+        )
         for run in runs
     ]
 

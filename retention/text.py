@@ -127,3 +127,18 @@ def rule_in_force() -> Row:
         "silent_days": settings.MA_RETENTION_SILENT_DAYS,
         "keep_dead": settings.MA_RETENTION_KEEP_DEAD,
     }
+
+
+def periods_in_force() -> dict[str, int]:
+    """Days of what has a period of its own; 0: unlimited."""
+    return {
+        "activations": settings.MA_KEEP_ACTIVATIONS_DAYS,
+        "runs": settings.MA_KEEP_RUNS_DAYS,
+        "dead_letters": settings.MA_KEEP_DEAD_LETTERS_DAYS,
+        "letter_bodies": settings.MA_KEEP_DEAD_LETTER_BODIES_DAYS,
+        "replays": settings.MA_KEEP_REPLAYS_DAYS,
+        "audit": settings.MA_KEEP_AUDIT_DAYS,
+        "alerts": settings.MA_KEEP_ALERTS_DAYS,
+        "refused": settings.MA_KEEP_REFUSED_DAYS,
+        "answers": settings.MA_KEEP_ANSWERS_DAYS,
+    }

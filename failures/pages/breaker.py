@@ -4,6 +4,7 @@ not."""
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -88,10 +89,18 @@ class Explained:
     counts: bool
 
 
-def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
-    if not request.user.has_perm(VIEW):
-        return None
-    now = timezone.now()
+@dataclass(frozen=True, slots=True)
+class BreakerState:
+    """`steps`: what the breaker made of the failures of each newest run, oldest first."""
+
+    stands: Standing
+    steps: dict[Place, list[Step]]
+    kinds: dict[str, int]
+    strips: list[ServerStrip]
+
+
+def breaker_state(setting: LaunchSetting, now: datetime) -> BreakerState:
+    """Reads at most MOST_READ failures, however many there are."""
     stands = standing(setting, now)
     steps = _steps(setting, stands)
     kinds = _kinds(steps.values())
@@ -99,13 +108,21 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         _strip(setting, row, steps.get((row.run.server.name, row.run.epoch), []), kinds)
         for row in stands.rows
     ]
+    return BreakerState(stands, steps, kinds, strips)
+
+
+def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
+    if not request.user.has_perm(VIEW):
+        return None
+    state = breaker_state(setting, timezone.now())
+    stands, steps, strips = state.stands, state.steps, state.strips
     said = [(each, interruption_cause(each)) for each in reversed(stands.interruptions[:8])]
     chapters = trip_story(stands.trip, said, request.user) if stands.trip else []
     context = {
         "setting": setting,
         "stands": stands,
         "strips": strips,
-        "legend": _legend(strips, kinds),
+        "legend": _legend(strips, state.kinds),
         "may_resume": may(request.user, "enable", setting),
         "why_not_resume": why_not(request.user, "enable", setting)
         if any(each.resume for each in strips)

@@ -47,23 +47,38 @@ class FieldRow:
     new: str
 
 
+@dataclass(frozen=True, slots=True)
+class ActivationDifference:
+    """`attempts`: of the one before and of this one. `left_out`: kinds of failures beyond the most that were
+    asked for. `changed`: fields of the setting, empty too where nobody knows them (not `compared`).
+    `versions`: of the agent, where the failures of both say different ones."""
+
+    attempts: tuple[int, int]
+    rows: list[DifferenceRow]
+    left_out: int
+    compared: bool
+    changed: list[launch.Changed]
+    versions: tuple[list[str], list[str]] | None
+
+
 def difference_panel(request: HttpRequest, activation: Activation) -> Panel | None:
     if not request.user.has_perm(VIEW):
         return None
     before = finished_before(activation)
     if before is None:
         return None
-    old, new = counts_of_activation(before.pk), counts_of_activation(activation.pk)
-    rows = _rows(before, old, activation, new)
+    found = difference_between(before, activation, SHOWN)
     context = {
         "before": before,
-        "attempts": (_attempts(before), _attempts(activation)),
+        "attempts": found.attempts,
         "before_url": link("activation", before.pk),
-        "rows": rows[:SHOWN],
-        "left_out": max(0, len(rows) - SHOWN),
-        "fields": _fields(before, activation),
-        "compared": before.launched_with is not None and activation.launched_with is not None,
-        "versions": _versions(old, new),
+        "rows": found.rows,
+        "left_out": found.left_out,
+        "fields": [
+            FieldRow(launch.field_label(one.name), _said(one.old), _said(one.new)) for one in found.changed
+        ],
+        "compared": found.compared,
+        "versions": found.versions,
     }
     title = _("Comparison with the previous finished activation")
     return {"title": title, "template": "failures/difference.html", "context": context}
@@ -76,12 +91,14 @@ def finished_before(activation: Activation) -> Activation | None:
     return earlier.order_by("-number", "-started_at").first()
 
 
-def _rows(before: Activation, old: list[Alike], after: Activation, new: list[Alike]) -> list[DifferenceRow]:
-    """What is the same as before comes last. `old`, `new`: the failures of these activations."""
+def difference_between(before: Activation, after: Activation, most: int) -> ActivationDifference:
+    """What is the same as before comes last."""
+    old, new = counts_of_activation(before.pk), counts_of_activation(after.pk)
+    attempts = _attempts(before), _attempts(after)
     examples = {alike.fingerprint: alike for alike in [*old, *new]}
     heads = heads_of(set(examples))
-    found = compare(_counts(old, heads), _counts(new, heads), _attempts(before), _attempts(after))
-    known = known_of({one.fingerprint for one in found[:SHOWN]})
+    found = compare(_counts(old, heads), _counts(new, heads), *attempts)
+    known = known_of({one.fingerprint for one in found[:most]})
     kinds: dict[str, list[Alike]] = defaultdict(list)
     for fingerprint, alike in examples.items():
         kinds[heads[fingerprint]].append(alike)
@@ -92,7 +109,16 @@ def _rows(before: Activation, old: list[Alike], after: Activation, new: list[Ali
         Change.FEWER: (_("fewer"), "ok"),
         Change.SAME: (_("unchanged"), ""),
     }
-    return [_row(one, kinds[one.fingerprint], known, words[one.change], before, after) for one in found]
+    compared = before.launched_with is not None and after.launched_with is not None
+    changed = launch.changes(before.launched_with or {}, after.launched_with or {}) if compared else []
+    return ActivationDifference(
+        attempts,
+        [_row(one, kinds[one.fingerprint], known, words[one.change], before, after) for one in found[:most]],
+        max(0, len(found) - most),
+        compared,
+        changed,
+        _versions(old, new),
+    )
 
 
 def _row(
@@ -139,13 +165,6 @@ def _versions(old: list[Alike], new: list[Alike]) -> tuple[list[str], list[str]]
     """Of the agent, as the failures of both said it; None where they say the same or nothing."""
     said, says = (sorted({alike.agent_version for alike in alikes} - {""}) for alikes in (old, new))
     return (said, says) if said and says and said != says else None
-
-
-def _fields(before: Activation, after: Activation) -> list[FieldRow]:
-    changed = launch.changes(before.launched_with or {}, after.launched_with or {})
-    if before.launched_with is None or after.launched_with is None:
-        return []
-    return [FieldRow(launch.field_label(one.name), _said(one.old), _said(one.new)) for one in changed]
 
 
 def _said(value: Any) -> str:

@@ -12,7 +12,7 @@ from console.ui.page import Text, link
 from insights.archive.report import damage
 from insights.runs.queries import standing
 
-OK, DEGRADED, DOWN, UNUSED = "ok", "degraded", "down", "unused"
+OK, DEGRADED, DOWN, UNUSED = STATES = "ok", "degraded", "down", "unused"
 
 
 @dataclass(frozen=True, slots=True)
