@@ -17,6 +17,7 @@ from agents.models.schedule import Missed
 from console.audit import text
 from console.audit.saves import RowKind
 
+text.ACTIONS.declare({"manifest.apply": _("apply settings from a file")})
 text.COUNTS.declare(
     {
         "agents listed": _("agents listed"),

@@ -8,8 +8,15 @@ from agents.api.acknowledgements import AcknowledgementViewSet
 from agents.api.activations import ActivationViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
+from agents.api.manifests import Manifests
 from agents.api.pools import GrantViewSet
-from agents.api.servers_pools import DestinationViewSet, PoolViewSet, ServerTokenViewSet, ServerViewSet
+from agents.api.servers_pools import (
+    DestinationPolicyViewSet,
+    DestinationViewSet,
+    PoolViewSet,
+    ServerTokenViewSet,
+    ServerViewSet,
+)
 from agents.api.settings import QueueView, SettingViewSet
 from agents.api.trips import TripViewSet
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
@@ -59,6 +66,7 @@ router.register("settings", SettingViewSet, basename="api-setting")
 router.register("groups", GroupViewSet, basename="api-group")
 router.register("grants", GrantViewSet, basename="api-grant")
 router.register("destinations", DestinationViewSet, basename="api-destination")
+router.register("destination-policies", DestinationPolicyViewSet, basename="api-destination-policy")
 router.register("pools", PoolViewSet, basename="api-pool")
 router.register("servers", ServerViewSet, basename="api-server")
 router.register("server-tokens", ServerTokenViewSet, basename="api-server-token")
@@ -68,6 +76,7 @@ router.register("trips", TripViewSet, basename="api-trip")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("heartbeat/", HeartbeatView.as_view(), name="api-heartbeat"),
+    path("manifests/", Manifests.as_view(), name="api-manifests"),
     path("queues/<str:key>/", QueueView.as_view(), name="api-queue"),
     *router.urls,
 ]

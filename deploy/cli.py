@@ -14,6 +14,7 @@ from deploy.config import Config
 from deploy.console import DeployError, discard_output
 from deploy.last_start import Choice
 from deploy.layout import Layout
+from deploy.remote import cli as remote
 
 Command = Callable[[Config], int]
 
@@ -30,10 +31,15 @@ DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
 # differ.
 OF_THIS_SHELL = ("test", "bench")
 
+# Whatever the environment says of another site.
+LOCAL = ("up", "down", "status", "logs", "env", "demo", *DELEGATED)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if remote.is_meant(given, os.environ, LOCAL):
+            return remote.main(given, os.environ, LOCAL)
         if given and given[0] in DELEGATED:
             return DELEGATED[given[0]](_config(given[0]), given[1:])
         return _command(given)
@@ -95,7 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ma",
         description="Starts, stops and checks this installation.",
-        epilog="Ports, data folder and server names come from the environment: docs/operations.md.",
+        epilog="Ports, data folder and server names come from the environment: docs/operations.md. "
+        "Another site, or this one over REST: --url, or MA_URL: docs/remote.md.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     starting = commands.add_parser("up", help="install what is missing and start everything")

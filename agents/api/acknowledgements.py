@@ -27,7 +27,7 @@ from agents.reasons import AGENT_ON
 from console.audit.log import attempt
 from console.models import ApiToken
 from console.operations.operation import Operation, check_allowed
-from console.operations.rest import forbidding
+from console.operations.rest import forbidding, performing_by
 from console.reasons import NO_REASON, said
 from console.rest.errors import ApiProblem, Forbidden
 from console.rest.lists import ByKey, PersonPermissions, asked_in
@@ -195,6 +195,9 @@ class AcknowledgementViewSet(
     @extend_schema(
         request=AnswerRequest,
         responses={200: AcknowledgementSerializer, 202: AcknowledgementSerializer, **PROBLEMS},
+        extensions=performing_by(
+            {each.code: {"action": action.value} for action, each in OPERATIONS.items()}
+        ),
     )
     def create(self, request: Request) -> Response:
         """Waits some seconds for the end: 200 with the final state, else 202 and where to ask

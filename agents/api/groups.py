@@ -15,7 +15,14 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.pools import check_group
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
 from agents.groups.members import save_members
-from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, RunGroup, StopGroup
+from agents.groups.operations import (
+    DeleteGroup,
+    DisableGroup,
+    EnableGroup,
+    MoveMember,
+    RunGroup,
+    StopGroup,
+)
 from agents.models import (
     GroupActivation,
     GroupActivationState,
@@ -26,7 +33,7 @@ from agents.models import (
 from console.audit.forms import RecordedRows
 from console.audit.saves import Saving
 from console.operations.operation import perform
-from console.operations.rest import Answer, OperationsMixin, as_problems
+from console.operations.rest import Answer, OperationsMixin, as_problems, performing
 from console.rest.serializers import (
     CheckedModelSerializer,
     ReasonCode,
@@ -143,6 +150,7 @@ class GroupViewSet(
         DisableGroup: None,
         RunGroup: Answer(PassSerializer, status.HTTP_201_CREATED),
         StopGroup: None,
+        MoveMember: None,
     }
 
     def for_action(self, action: str) -> ScheduledGroup:
@@ -191,7 +199,7 @@ class GroupViewSet(
             store_schedule(group, schedule, self.request.user, partly=not new)
         serializer.instance = self.get_queryset().get(pk=group.pk)
 
-    @extend_schema(responses={204: None}, description=DeleteGroup.__doc__)
+    @extend_schema(responses={204: None}, description=DeleteGroup.__doc__, extensions=performing(DeleteGroup))
     def destroy(self, request: Request, name: str) -> Response:
         with as_problems(f"groups/{name}"):
             perform(DeleteGroup, self.get_object(), request.user)

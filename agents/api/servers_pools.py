@@ -4,19 +4,23 @@ from dataclasses import asdict
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema_field
-from rest_framework import mixins, serializers
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import mixins, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.destinations.policies import policy_lines
+from agents.destinations.operations import AdoptPolicy, ApplyPolicy
+from agents.destinations.policies import mark_of, policy_lines
 from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent, Pool, Server, ServerToken
 from agents.models.pool import LONGEST_AGENT_NAME, MOST_ALLOWED_AGENTS
 from agents.provisioning.topology import save_destination
-from agents.servers.operations import Cordon, Drain, RevokeServerToken, Uncordon
+from agents.servers.operations import Cordon, Drain, RemoveServer, RevokeServerToken, Uncordon
 from agents.settings.pools import save_pool
 from console.audit.forms import RecordedRows
 from console.audit.saves import Saving
-from console.operations.rest import OperationsMixin
+from console.operations.operation import perform
+from console.operations.rest import OperationsMixin, as_problems, performing
 from console.rest.serializers import CheckedModelSerializer
 
 
@@ -86,6 +90,17 @@ class ServerViewSet(
     lookup_field = "name"
     lookup_value_regex = "[^/]+"
     operations = dict.fromkeys((Cordon, Drain, Uncordon))
+    # Whoever sees servers may ask; the operation decides.
+    action_permissions = {"destroy": ("agents.view_server",)}
+    removal = RemoveServer
+
+    @extend_schema(
+        responses={204: None}, description=RemoveServer.__doc__, extensions=performing(RemoveServer)
+    )
+    def destroy(self, request: Request, name: str) -> Response:
+        with as_problems(f"servers/{name}"):
+            perform(RemoveServer, self.get_object(), request.user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class ServerTokenSerializer(serializers.ModelSerializer[ServerToken]):
@@ -160,11 +175,13 @@ class FoundLineSerializer(serializers.Serializer[Any]):
 
 
 class OnBrokerSerializer(serializers.Serializer[Any]):
-    """As the broker was seen to have it, once a minute; `differs_since` null: as wanted."""
+    """As the broker was seen to have it, once a minute; `differs_since` null: as wanted. `mark` is `seen` of
+    who writes the policy to the broker or adopts it: what differs in another way by then is refused."""
 
     seen_at = serializers.DateTimeField()
     differs_since = serializers.DateTimeField(allow_null=True)
     settings = FoundLineSerializer(many=True)
+    mark = serializers.CharField()
 
 
 class DestinationSerializer(CheckedModelSerializer[Destination]):
@@ -195,10 +212,10 @@ class DestinationSerializer(CheckedModelSerializer[Destination]):
         row = self.context["found_policies"].get(destination.name)
         if row is None:
             return None
-        lines = [{**asdict(line), "differs": line.differs} for line in policy_lines(destination, row.found)]
-        return OnBrokerSerializer(
-            {"seen_at": row.seen_at, "differs_since": row.differs_since, "settings": lines}
-        ).data
+        lines = policy_lines(destination, row.found)
+        shown = [{**asdict(line), "differs": line.differs} for line in lines]
+        found = {"seen_at": row.seen_at, "differs_since": row.differs_since, "settings": shown}
+        return OnBrokerSerializer({**found, "mark": mark_of(lines)}).data
 
 
 class DestinationViewSet(
@@ -219,12 +236,29 @@ class DestinationViewSet(
     http_method_names = ["get", "post", "patch", "head", "options"]
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """A row per destination at most: one query instead of one for each of a list."""
-        found = {row.address: row for row in FoundPolicy.objects.all()}
-        return {**super().get_serializer_context(), "found_policies": found}
+        return {**super().get_serializer_context(), **found_policies()}
 
     def store(self, serializer: serializers.BaseSerializer[Destination], save: Saving) -> None:
         destination = serializer.instance or Destination()
         for name, value in serializer.validated_data.items():
             setattr(destination, name, value)
         serializer.instance = save_destination(destination)
+
+
+class DestinationPolicyViewSet(OperationsMixin, GenericViewSet[Destination]):
+    """Where the broker has another policy than is wanted. Apart from `destinations/`, because the name of one
+    may end like the name of a verb."""
+
+    queryset = Destination.objects.prefetch_related("settings").order_by("name")
+    serializer_class = DestinationSerializer
+    lookup_field = "name"
+    lookup_value_regex = ".+?"
+    operations = dict.fromkeys((ApplyPolicy, AdoptPolicy))
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), **found_policies()}
+
+
+def found_policies() -> dict[str, Any]:
+    """A row per destination at most: one query instead of one for each of a list."""
+    return {"found_policies": {row.address: row for row in FoundPolicy.objects.all()}}

@@ -40,7 +40,7 @@ from console.audit.forms import RecordedRows
 from console.audit.saves import Saving
 from console.filters import SwitchFilter
 from console.operations.operation import perform
-from console.operations.rest import Answer, OperationsMixin, as_problems
+from console.operations.rest import Answer, OperationsMixin, as_problems, performing
 from console.rest.serializers import CheckedModelSerializer, ReasonCode, ReasonParams, ReasonText
 
 DERIVED = ("n", "N", "breaker_n")
@@ -247,7 +247,11 @@ class SettingViewSet(
             store_schedule(setting, schedule, self.request.user, partly=not new)
         serializer.instance = self.get_queryset().get(pk=setting.pk)
 
-    @extend_schema(responses={204: None, 202: None}, description=RemoveSetting.__doc__)
+    @extend_schema(
+        responses={204: None, 202: None},
+        description=RemoveSetting.__doc__,
+        extensions=performing(RemoveSetting),
+    )
     def destroy(self, request: Request, key: str) -> Response:
         setting = self.get_object()
         with as_problems(f"settings/{key}"):

@@ -16,7 +16,7 @@ from agents.models import Activation, GroupActivation, GroupActivationState, Sch
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import GroupRight
 from agents.state_history import why_of
-from console.operations.inputs import REASON, TextInput
+from console.operations.inputs import REASON, ChoiceInput, TextInput
 from console.operations.operation import UNCHANGED, Act, Done, Operation, Question
 from console.operations.refusals import Refused
 from console.operations.resource import Resource
@@ -124,7 +124,10 @@ class MoveMember(Operation[ScheduledGroup]):
 
     code, label, immediate = "group.move", _("Reorder members"), True
     on, permission = GROUPS, GroupRight("edit")
-    inputs = {"member": TextInput(_("Member"), 61), "to": TextInput(_("Target"), 4)}
+    inputs = {
+        "member": TextInput(_("Member"), 61, required=True),
+        "to": ChoiceInput(_("Target"), [("up", "up"), ("down", "down")]),
+    }
 
     @transaction.atomic
     def run(self, group: ScheduledGroup, act: Act, *, member: str, to: str, **inputs: Any) -> Done:

@@ -4,10 +4,14 @@ Everything is stored through the services that people's forms use, in one transa
 and rolls it back. Two things follow after the commit, because they need what was committed: the broker gets
 what new settings need, and what the file wants enabled is enabled. A kill in between leaves that to the next
 `apply`. Nothing that the file does not name is touched, and nothing is deleted but a schedule that the file
-says is none.
+says is none, unless somebody wants what it leaves out of its pools removed: that follows the commit too,
+each by the operation of its page, which keeps what still runs and what has messages.
 """
 
+import math
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -17,9 +21,10 @@ from django.db import transaction
 
 from agents.groups.group import disable_group, enable_group
 from agents.groups.members import save_members
-from agents.groups.operations import DisableGroup, EnableGroup
+from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup
 from agents.manifests.document import MODELS, Document, Entry
-from agents.manifests.export import Change, between, members_of, schedule_fields
+from agents.manifests.export import Change, between, members_of, schedule_fields, superfluous
+from agents.manifests.rights import why_not_saved, why_not_switched
 from agents.manifests.store import store_destination, store_group, store_pool, store_setting
 from agents.manifests.yaml_text import ManifestProblem, Rejected, gathered
 from agents.models import (
@@ -35,14 +40,27 @@ from agents.provisioning.provision import provision_setting
 from agents.reasons import FROM_FILE
 from agents.schedules.tick import delete_schedule, save_schedule
 from agents.settings.enable import disable_setting, enable_setting
-from agents.settings.operations import DisableSetting, EnableSetting
+from agents.settings.operations import DisableSetting, EnableSetting, RemoveSetting
 from agents.settings.pools import affected_by
+from agents.settings.removal import refusal_by_rows
 from console.audit.log import attempt
 from console.audit.saves import Saving
-from console.operations.operation import Act
+from console.operations.operation import Act, check_allowed, perform
 from console.operations.refusals import Refused
 
 PATIENCE_SECONDS = 15.0
+Owner = LaunchSetting | ScheduledGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """`dry_run`: nothing is stored. `prune`: what the file leaves out of its pools goes. `checked`: who
+    applies it needs the right for each change. `seconds`: of all the waiting for the broker."""
+
+    dry_run: bool = False
+    prune: bool = False
+    checked: bool = False
+    seconds: float = math.inf
 
 
 @dataclass
@@ -56,9 +74,9 @@ class Outcome:
     withheld: list[str] = field(default_factory=list)
 
 
-def apply(document: Document, by: Any, now: datetime, *, dry_run: bool = False) -> Outcome:
+def apply(document: Document, by: Any, now: datetime, how: Manner = Manner()) -> Outcome:
     """Raises Rejected with every problem that was found."""
-    work = _Work(document, by, now)
+    work = _Work(document, by, now, checked=how.checked)
     with transaction.atomic():
         # Groups before settings, as everybody locks them; on PostgreSQL a trip at this moment waits.
         list(ScheduledGroup.objects.select_for_update(no_key=True).order_by("pk"))
@@ -67,23 +85,61 @@ def apply(document: Document, by: Any, now: datetime, *, dry_run: bool = False) 
             raise Rejected(work.problems)
         work.record()
         wanted, withheld = work.enablings(), work.withheld()
-        if dry_run:
+        going = list(superfluous(document)) if how.prune else []
+        outcome = Outcome(work.changes, withheld=withheld)
+        if how.dry_run:
+            _foresee(outcome, going, by, now)
             transaction.set_rollback(True)
-    outcome = Outcome(work.changes, withheld=withheld)
+    until = time.monotonic() + how.seconds
     for path, owner in wanted:
         outcome.changes.append(Change(f"{path}/enabled", "false", "true"))
-        if not dry_run:
+        if not how.dry_run:
             with gathered(outcome.refused, path):
-                _enable(owner, by, now)
+                _enable(owner, by, now, until)
+    for path, row in going if not how.dry_run else ():
+        with gathered(outcome.refused, path):
+            _remove(row, by)
+            outcome.changes.append(Change(path, "there", None))
     return outcome
+
+
+def _remove(row: Owner, by: Any) -> None:
+    """Raises Refused or NotAllowed. What is gone by now is done."""
+    with suppress(type(row).DoesNotExist):
+        if isinstance(row, ScheduledGroup):
+            perform(DeleteGroup, row, by)
+        else:
+            perform(RemoveSetting, LaunchSetting.objects.get(pk=row.pk), by)
+
+
+def _foresee(outcome: Outcome, going: Sequence[tuple[str, Owner]], by: Any, now: datetime) -> None:
+    """As far as the rows tell: what the broker holds is asked for when it is done."""
+    groups = {row.pk for _path, row in going if isinstance(row, ScheduledGroup)}
+    for path, row in going:
+        outcome.changes.append(Change(path, "there", None))
+        with gathered(outcome.refused, path):
+            if isinstance(row, ScheduledGroup):
+                check_allowed(DeleteGroup, row, by)
+                refused = DeleteGroup().refusal(row, now)
+            else:
+                check_allowed(RemoveSetting, row, by)
+                refused = None if _leaves(row, groups) else refusal_by_rows(row)
+            if refused is not None:
+                raise refused
+
+
+def _leaves(setting: LaunchSetting, groups: set[int]) -> bool:
+    """Of a group that goes before, and disabled with it."""
+    member = GroupMember.objects.filter(setting=setting.pk).first()
+    return member is not None and member.group_id in groups and not setting.enabled
 
 
 class _Work:
     """The order lets a file move a setting from a schedule of its own into a group, or from one group to
     another."""
 
-    def __init__(self, document: Document, by: Any, now: datetime) -> None:
-        self.document, self.by, self.now = document, by, now
+    def __init__(self, document: Document, by: Any, now: datetime, *, checked: bool) -> None:
+        self.document, self.by, self.now, self.checked = document, by, now, checked
         self.changes: list[Change] = []
         self.problems: list[ManifestProblem] = []
         # By the paths of entries: one entry of the audit for all that is saved of a row.
@@ -113,6 +169,8 @@ class _Work:
             self._set_schedule(entry)
         for entry in self.document.of("settings"):
             self._check_enabled_alone(entry)
+        for path, owner in self.enablings():
+            self._need(path, partial(why_not_switched, self.by, "enable", owner))
 
     def record(self) -> None:
         """Records what was saved in the audit."""
@@ -126,8 +184,14 @@ class _Work:
     def _begin(self, entry: Entry, row: Any) -> Saving:
         """Before the first change of a row; it is None where it is new."""
         if entry.path not in self.saves:
+            self._need(entry.path, partial(why_not_saved, self.by, entry, row))
             self.saves[entry.path] = Saving(row, self.by)
         return self.saves[entry.path]
+
+    def _need(self, path: str, why_not: Callable[[], str]) -> None:
+        """A missing right is a problem like others: with it nothing is stored."""
+        if self.checked and (why := why_not()):
+            self.problems.append(ManifestProblem(path, why, forbidden=True))
 
     def withheld(self) -> list[str]:
         """Enabled settings of pools whose list this file changes, with an agent that the list does not
@@ -139,7 +203,7 @@ class _Work:
         pools = Pool.objects.filter(name__in=names).order_by("name")
         return [key for pool in pools for key in affected_by(pool, pool.allowlist).enabled]
 
-    def enablings(self) -> list[tuple[str, LaunchSetting | ScheduledGroup]]:
+    def enablings(self) -> list[tuple[str, Owner]]:
         entries = [*self.document.of("settings"), *self.document.of("groups")]
         owners = [(entry.path, _owner(entry)) for entry in entries if entry.given.get("enabled") is True]
         return [(path, owner) for path, owner in owners if owner is not None and not owner.enabled]
@@ -148,6 +212,7 @@ class _Work:
         owner = _owner(entry)
         if owner is None or not owner.enabled or entry.given.get("enabled") is not False:
             return
+        self._need(entry.path, partial(why_not_switched, self.by, "disable", owner))
         with gathered(self.problems, entry.path):
             if isinstance(owner, ScheduledGroup):
                 act = Act(DisableGroup(), owner, self.by, self.now, {})
@@ -219,23 +284,23 @@ class _Work:
             self.changes += between(entry.path, {"members": before}, {"members": entry.given["members"]})
 
 
-def _enable(owner: LaunchSetting | ScheduledGroup, by: Any, now: datetime) -> None:
+def _enable(owner: Owner, by: Any, now: datetime, until: float) -> None:
     """Raises Refused, which the next `apply` may not meet any more: the broker may have been away."""
     if isinstance(owner, ScheduledGroup):
-        _provide(*[member.setting for member in owner.members.select_related("setting")])
+        _provide([member.setting for member in owner.members.select_related("setting")], until)
         act = Act(EnableGroup(), owner, by, now, {})
         with attempt(**act.about, by=by):
             enable_group(owner, by, now, record=act.record)
         return
-    _provide(owner)
+    _provide([owner], until)
     act = Act(EnableSetting(), owner, by, now, {})
     with attempt(**act.about, by=by):
         enable_setting(LaunchSetting.objects.get(pk=owner.pk), by, now, record=act.record)
 
 
-def _provide(*settings: LaunchSetting) -> None:
+def _provide(settings: Sequence[LaunchSetting], until: float) -> None:
     """Waits until the broker has what they need: here or, where a worker is at it already, there."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = min(until, time.monotonic() + PATIENCE_SECONDS)
     while time.monotonic() < deadline:
         pending = LaunchSetting.objects.filter(pk__in=[setting.pk for setting in settings])
         pending = pending.filter(provision_state=ProvisionState.PENDING)
@@ -252,11 +317,11 @@ def _provide(*settings: LaunchSetting) -> None:
         time.sleep(0.2)
 
 
-def _kind(owner: LaunchSetting | ScheduledGroup) -> str:
+def _kind(owner: Owner) -> str:
     return "group" if isinstance(owner, ScheduledGroup) else "setting"
 
 
-def _owner(entry: Entry) -> LaunchSetting | ScheduledGroup | None:
+def _owner(entry: Entry) -> Owner | None:
     if entry.section == "groups":
         return ScheduledGroup.objects.filter(name=entry.name).first()
     return LaunchSetting.objects.filter(key=entry.name).first()

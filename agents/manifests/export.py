@@ -1,7 +1,7 @@
 """Rows to a document that `apply` would find unchanged."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,24 @@ def _settings(keys: Sequence[str]) -> Collection[LaunchSetting]:
     return found
 
 
+# -- what a file leaves out of its pools ---------------------------------------------------------------------
+
+
+def superfluous(document: fields.Document) -> Iterator[tuple[str, LaunchSetting | ScheduledGroup]]:
+    """Yields each with its path, groups first. A group counts where all of its members are of pools that the
+    file names; one without members is of none."""
+    pools = {entry.name for entry in document.of("pools")}
+    named = {section: [entry.name for entry in document.of(section)] for section in ("settings", "groups")}
+    groups = ScheduledGroup.objects.exclude(name__in=named["groups"]).order_by("name")
+    for group in groups.prefetch_related("members__setting__pool"):
+        members = {member.setting.pool.name for member in group.members.all()}
+        if members and members <= pools:
+            yield f"groups/{group.name}", group
+    for setting in _settings(()):
+        if setting.pool.name in pools and setting.key not in named["settings"]:
+            yield f"settings/{setting.key}", setting
+
+
 # -- what a file changes, so that a person can read it -------------------------------------------------------
 
 
@@ -98,13 +116,16 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`old` is None where the object is new. `path`: settings/orders, or settings/orders/breaker_m."""
+    """`old` is None where the object is new, `new` where it is removed. `path`: settings/orders, or
+    settings/orders/breaker_m."""
 
     path: str
     old: str | None
-    new: str
+    new: str | None
 
     def __str__(self) -> str:
+        if self.new is None:
+            return f"- {self.path}: removed"
         return f"+ {self.path}: {self.new}" if self.old is None else f"~ {self.path}: {self.old} → {self.new}"
 
 

@@ -13,7 +13,7 @@ from agents.manifests.document import Entry
 from agents.manifests.export import Change, between, plain_values, servers_of
 from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup, Server
 from agents.provisioning.topology import REMOVING, save_destination, save_setting
-from agents.settings.enable import check_discarding
+from agents.settings.enable import check_discarding, check_unmasking
 from agents.settings.pools import check_allowing, save_pool
 from console.audit.saves import Saving
 
@@ -64,6 +64,8 @@ def store_setting(entry: Entry, by: Any, begin: Begin) -> list[Change]:
     if changes:
         if by is not None and "after_last" in new:
             check_discarding(by, stored, new["after_last"])
+        if by is not None and stored is not None and "masked_properties" in new:
+            check_unmasking(by, stored, new["masked_properties"])
         _relate(setting, entry)
         begin(stored)
         save_setting(_filled(setting, entry), by)

@@ -8,17 +8,19 @@ from typing import Any
 import yaml
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
-from console.operations.refusals import Refused
+from console.operations.refusals import NotAllowed, Refused
 
 # -- what is wrong in a file, each with the path of the place ------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestProblem:
-    """`path`: as in settings/orders/breaker_m; empty for the file as a whole."""
+    """`path`: as in settings/orders/breaker_m; empty for the file as a whole. `forbidden`: a right is
+    missing."""
 
     path: str
     text: str
+    forbidden: bool = False
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
@@ -41,6 +43,8 @@ def gathered(problems: list[ManifestProblem], path: str) -> Iterator[None]:
         problems += _from_validation(path, error)
     except Refused as error:
         problems.append(ManifestProblem(path, f"{error.reason} {error.what_to_do}".strip()))
+    except NotAllowed as error:
+        problems.append(ManifestProblem(path, error.reason, forbidden=True))
 
 
 def _from_validation(path: str, error: ValidationError) -> Iterator[ManifestProblem]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,7 +20,7 @@ from alerts.notices.recipients import address_of_notice, address_of_target
 from console.audit.forms import RecordedRows
 from console.audit.saves import saving
 from console.operations.operation import perform
-from console.operations.rest import Answer, OperationsMixin, as_problems
+from console.operations.rest import Answer, OperationsMixin, as_problems, performing
 from console.rest.serializers import CheckedModelSerializer
 
 # Of one trip.
@@ -87,6 +87,7 @@ class SecretSerializer(TargetSerializer):
         read_only_fields = ("id", "created_at", "secret")
 
 
+@extend_schema_view(destroy=extend_schema(extensions=performing(DeleteTarget)))
 class TargetViewSet(
     RecordedRows,
     OperationsMixin,

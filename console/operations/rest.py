@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from console.audit.refusals import Audited
 from console.operations.operation import Done, Operation, check_allowed, perform
 from console.operations.refusals import BrokerAway, NotAllowed, Refused, WronglyAsked
+from console.rest.commands import EXTENSION
 from console.rest.errors import ApiProblem, BrokerProblem, Conflict, Forbidden
 from console.rest.serializers import BodySerializer, check_no_body
 
@@ -37,6 +38,16 @@ class Answer:
     def responses(self) -> dict[int, Any]:
         made = {self.status: self.serializer} if self.serializer else {}
         return made if made and not self.or_nothing else {**made, status.HTTP_204_NO_CONTENT: None}
+
+
+def performing(*operations: type[Operation[Any]]) -> dict[str, Any]:
+    """Extension of the description of a route that performs one of these, for programs."""
+    return performing_by({operation.code: {} for operation in operations})
+
+
+def performing_by(said: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The same where the body decides: what it says for each, by the code of the audit."""
+    return {EXTENSION: {code: dict(body) for code, body in said.items()}}
 
 
 class OperationsMixin(Audited):
@@ -102,7 +113,7 @@ def _route_of(operation: type[Operation[Any]], answer: Answer | None, of_object:
     if not operation.makes:
         path = operation.verb().replace("_", "-")
         made = action(detail=True, methods=["post"], url_path=path, url_name=path)(route)
-    return extend_schema(request=body, responses=responses)(made)
+    return extend_schema(request=body, responses=responses, extensions=performing(operation))(made)
 
 
 def _answered(view: Any, answer: Answer | None, done: Done) -> Response:

@@ -115,9 +115,9 @@ def number_asked(request: Request, name: str, most: int) -> int | None:
 
 
 def parameters_of(
-    kind: type[ListFilter], *more: OpenApiParameter, largest_page: int
+    kind: type[ListFilter], *more: OpenApiParameter, largest_page: int = 0
 ) -> list[OpenApiParameter]:
-    """Of the filter, field by field."""
+    """Of the filter, field by field. `largest_page` 0: what it finds does not come in pages."""
     found = []
     for name, each in kind.base_filters.items():
         choices = () if isinstance(each, NamesFilter) else each.extra.get("choices", ())
@@ -130,7 +130,9 @@ def parameters_of(
                 description=getattr(each, "about", ""),
             )
         )
-    return [*found, *more, OpenApiParameter("page_size", int, description=f"1 to {largest_page}.")]
+    if largest_page:
+        found.append(OpenApiParameter("page_size", int, description=f"1 to {largest_page}."))
+    return [*found, *more]
 
 
 def check_clear(query: QueryDict, kind: type[ListFilter]) -> None:

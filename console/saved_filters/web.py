@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from console.audit.refusals import Audited
 from console.models import SavedFilter
 from console.operations.operation import Operation, perform
-from console.operations.rest import as_problems
+from console.operations.rest import as_problems, performing
 from console.operations.web import FormPage
 from console.rest.serializers import BodySerializer
 from console.saved_filters.operations import (
@@ -162,7 +162,11 @@ class SavedFilterList(Audited, generics.ListAPIView[SavedFilter]):
     def get_queryset(self) -> QuerySet[SavedFilter]:
         return self.filters.usable(self.request.user)
 
-    @extend_schema(request=SavedFilterAskSerializer, responses={201: SavedFilterSerializer})
+    @extend_schema(
+        request=SavedFilterAskSerializer,
+        responses={201: SavedFilterSerializer},
+        extensions=performing(SaveFilter),
+    )
     def post(self, request: Request) -> Response:
         """A name is used once by each person."""
         owner: Any = request.user
@@ -182,13 +186,17 @@ class OneSavedFilter(Audited, APIView):
     def get(self, request: Request, pk: int) -> Response:
         return Response(SavedFilterSerializer(self._one(pk)).data)
 
-    @extend_schema(request=SavedFilterChangeSerializer, responses=SavedFilterSerializer)
+    @extend_schema(
+        request=SavedFilterChangeSerializer,
+        responses=SavedFilterSerializer,
+        extensions=performing(ChangeFilter),
+    )
     def patch(self, request: Request, pk: int) -> Response:
         """Only its owner changes it."""
         made = _done(ChangeFilter, self._one(pk), request, SavedFilterChangeSerializer)
         return Response(SavedFilterSerializer(made).data)
 
-    @extend_schema(request=None, responses={204: None})
+    @extend_schema(request=None, responses={204: None}, extensions=performing(DeleteFilter))
     def delete(self, request: Request, pk: int) -> Response:
         """Only its owner deletes it."""
         with as_problems(""):

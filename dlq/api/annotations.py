@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from agents.models import LaunchSetting
-from console.operations.operation import perform
-from console.operations.rest import Answer, OperationsMixin, as_problems
+from console.operations.operation import Operation, perform
+from console.operations.rest import Answer, OperationsMixin, as_problems, performing
 from console.rest.lists import ByKey, asked_in
 from contract.names import dead_letter_queue
 from dlq.annotations import (
@@ -177,22 +177,27 @@ class _Annotations(ByKey, OperationsMixin, mixins.ListModelMixin, GenericViewSet
 
 
 def _described(
-    query: type[RemarkQuery], ask: type[AboutSerializer], answer: type[serializers.BaseSerializer[Any]]
+    query: type[RemarkQuery],
+    ask: type[AboutSerializer],
+    answer: type[serializers.BaseSerializer[Any]],
+    addition: type[Operation[Any]],
 ) -> Any:
     return extend_schema_view(
         list=extend_schema(parameters=[query]),
-        create=extend_schema(request=ask, responses={status.HTTP_201_CREATED: answer}),
+        create=extend_schema(
+            request=ask, responses={status.HTTP_201_CREATED: answer}, extensions=performing(addition)
+        ),
     )
 
 
-@_described(RemarkQuery, NoteAsk, NoteSerializer)
+@_described(RemarkQuery, NoteAsk, NoteSerializer, AddNote)
 class Notes(_Annotations[Note]):
     queryset = Note.objects.all()
     serializer_class = NoteSerializer
     ask, query, addition = NoteAsk, RemarkQuery, AddNote
 
 
-@_described(OpenQuery, FaultAsk, FaultSerializer)
+@_described(OpenQuery, FaultAsk, FaultSerializer, MuteLetters)
 class Faults(_Annotations[KnownFault]):
     """With `open=true` those that mute dead letters at this moment. A new one mutes its dead letters: lists
     can leave them out, and giving back skips them. 409 when it is known already."""
@@ -207,7 +212,7 @@ class Faults(_Annotations[KnownFault]):
         return rows.filter(pk__in=active) if is_open else rows.exclude(pk__in=active)
 
 
-@_described(OpenQuery, TakingAsk, TakingSerializer)
+@_described(OpenQuery, TakingAsk, TakingSerializer, Take)
 class Takings(_Annotations[Taking]):
     """A new one is refused with 409 when somebody has it already."""
 

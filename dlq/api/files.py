@@ -18,9 +18,9 @@ from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
 from console.exports import FORMATS
 from console.operations.operation import check_allowed, perform
 from console.operations.refusals import Refused
-from console.operations.rest import as_problems
+from console.operations.rest import as_problems, performing
 from console.rest.errors import Conflict
-from console.rest.lists import asked_in, check_clear
+from console.rest.lists import asked_in, check_clear, parameters_of
 from dlq.exports import EXPORT
 from dlq.imports.operations import ImportMessages, plan
 from dlq.imports.rules import LARGEST, parcel_of
@@ -47,7 +47,10 @@ class ExportLetters(Audited, APIView):
     action_permissions: dict[str, tuple[str, ...]] = {"get": ()}
     audit_action, looks = EXPORT, LOOKS_BESIDE_FILES
 
-    @extend_schema(parameters=[ExportQuery], responses={(200, "text/csv"): OpenApiTypes.STR})
+    @extend_schema(
+        parameters=[*parameters_of(LetterFilter), ExportQuery],
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+    )
     def get(self, request: Request) -> StreamingHttpResponse:
         if not may_anywhere(request.user, SEE):
             raise PermissionDenied
@@ -97,7 +100,9 @@ class Imports(Audited, APIView):
     audit_action = ImportMessages.code
     action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
 
-    @extend_schema(request=ImportSerializer, responses={200: ImportedSerializer})
+    @extend_schema(
+        request=ImportSerializer, responses={200: ImportedSerializer}, extensions=performing(ImportMessages)
+    )
     def post(self, request: Request) -> Response:
         """What would be sent (`dry_run`), or what was. 400 with `problems` where one line is no message: then
         nothing is sent."""

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from console.audit.refusals import Audited
 from console.operations.operation import perform
-from console.operations.rest import as_problems
+from console.operations.rest import as_problems, performing
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.models import LetterQueue
 from dlq.queues.operations import FOREIGN_QUEUES, LONGEST_NAME, LONGEST_NOTE, FollowQueue, UnfollowQueue
@@ -50,7 +50,7 @@ class ForeignQueues(Audited, generics.ListAPIView[LetterQueue]):
     action_permissions = {"get": (SEE_ALL,), "post": (SEE_ALL,)}
     audit_action = FollowQueue.code
 
-    @extend_schema(request=ForeignAsk, responses={201: ForeignSerializer})
+    @extend_schema(request=ForeignAsk, responses={201: ForeignSerializer}, extensions=performing(FollowQueue))
     def post(self, request: Request) -> Response:
         asked = ForeignAsk(data=request.data)
         asked.is_valid(raise_exception=True)
@@ -66,7 +66,9 @@ class ForeignQueue(Audited, generics.RetrieveAPIView[LetterQueue]):
     action_permissions = {"get": (SEE_ALL,), "delete": (SEE_ALL,)}
     audit_action = UnfollowQueue.code
 
-    @extend_schema(responses={204: None}, description=UnfollowQueue.__doc__)
+    @extend_schema(
+        responses={204: None}, description=UnfollowQueue.__doc__, extensions=performing(UnfollowQueue)
+    )
     def delete(self, request: Request, pk: int) -> Response:
         with as_problems("queue"):
             perform(UnfollowQueue, self.get_object(), request.user)

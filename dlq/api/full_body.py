@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from agents.provisioning.queue_counts import message_count
 from console.audit.refusals import Audited
 from console.operations.operation import Done, Operation, perform
-from console.operations.rest import as_problems
+from console.operations.rest import as_problems, performing
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.subscriptions import ANYBODY
 from dlq.full_body.operations import BODIES, CancelFetch, DownloadBody, FetchBody, cost_of, latest
@@ -76,12 +76,17 @@ class WholeLetter(Audited, APIView):
         told = {"truncated": letter.truncated, "fetch": fetch, "cost": cost}
         return Response(WholeSerializer(told).data)
 
-    @extend_schema(request=None, responses={202: FetchSerializer}, description=FetchBody.__doc__)
+    @extend_schema(
+        request=None,
+        responses={202: FetchSerializer},
+        description=FetchBody.__doc__,
+        extensions=performing(FetchBody),
+    )
     def post(self, request: Request, pk: int) -> Response:
         fetch = self._done(FetchBody, pk).made
         return Response(FetchSerializer(fetch).data, status=status.HTTP_202_ACCEPTED)
 
-    @extend_schema(responses={204: None}, description=CancelFetch.__doc__)
+    @extend_schema(responses={204: None}, description=CancelFetch.__doc__, extensions=performing(CancelFetch))
     def delete(self, request: Request, pk: int) -> Response:
         self._done(CancelFetch, pk)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -96,7 +101,10 @@ class WholeLetter(Audited, APIView):
 class WholeBody(APIView):
     action_permissions = ANYBODY
 
-    @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    @extend_schema(
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
+        extensions=performing(DownloadBody),
+    )
     def get(self, request: Request, pk: int) -> HttpResponseBase:
         letter = get_object_or_404(BODIES.rows_for(request.user), pk=pk)
         return body_file(letter, perform(DownloadBody, letter, request.user).made)

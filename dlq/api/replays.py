@@ -13,10 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.audit.refusals import Audited
-from console.operations.rest import OperationsMixin
+from console.operations.rest import OperationsMixin, performing_by
 from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
-from dlq.api.preflight import AskSerializer, as_replay_problems, request_of
+from dlq.api.preflight import ACTIONS, AskSerializer, as_replay_problems, request_of
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.models import Action, ItemState, ReplayItem, ReplayJob
 from dlq.replay.counts import OUTCOMES, is_walking, reason_to_wait, waiting
@@ -116,7 +116,11 @@ class Replays(ByKey, Audited, generics.ListAPIView[ReplayJob]):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().get(request, *args, **kwargs)
 
-    @extend_schema(request=AskSerializer, responses={201: ReplaySerializer})
+    @extend_schema(
+        request=AskSerializer,
+        responses={201: ReplaySerializer},
+        extensions=performing_by({CODES[action]: {"action": action.value} for action in ACTIONS}),
+    )
     def post(self, request: Request) -> Response:
         """Freezes the scope and answers the planned job; a worker does the rest. 409 with the reason if
         refused: what a pre-flight warns of has to be named in `acknowledge`."""

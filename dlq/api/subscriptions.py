@@ -15,7 +15,7 @@ from console.audit.log import LONGEST_REASON
 from console.audit.refusals import Audited
 from console.broker import management
 from console.operations.operation import check_allowed, perform
-from console.operations.rest import as_problems
+from console.operations.rest import as_problems, performing, performing_by
 from console.rest.lists import ByKey, asked_in
 from contract.messages import BlockedMessage
 from dlq.api.subscription_serializers import (
@@ -63,7 +63,11 @@ class Waiting(Audited, APIView):
         found = message_page(told_by, setting, masks, bodies_of(told_by, setting, heads_for(masks)))
         return Response(WaitingLookSerializer(page_data(found)).data)
 
-    @extend_schema(request=WaitingAskSerializer, responses={201: WaitingActionSerializer})
+    @extend_schema(
+        request=WaitingAskSerializer,
+        responses={201: WaitingActionSerializer},
+        extensions=performing_by({each.code: {"action": str(kind)} for kind, each in BY_KIND.items()}),
+    )
     def post(self, request: Request, key: str) -> Response:
         """Writes down what is to be done; a worker does it. 409 with the reason where it cannot be done
         now."""
@@ -127,7 +131,12 @@ class StopWaiting(Audited, APIView):
     action_permissions = ANYBODY
     audit_action = CancelAction.code
 
-    @extend_schema(request=None, responses={200: WaitingActionSerializer}, description=CancelAction.__doc__)
+    @extend_schema(
+        request=None,
+        responses={200: WaitingActionSerializer},
+        description=CancelAction.__doc__,
+        extensions=performing(CancelAction),
+    )
     def post(self, request: Request, pk: Any) -> Response:
         action = get_object_or_404(MESSAGE_ACTIONS.rows_for(request.user), pk=pk)
         with as_problems("action"):
@@ -173,7 +182,7 @@ class BlockingMessage(Audited, APIView):
         setting = get_object_or_404(MESSAGES.rows_for(request.user), key=key)
         return Response(BlockingLookSerializer({"blocking": blocking_of(setting)}).data)
 
-    @extend_schema(request=GiveUpSerializer, responses={202: None})
+    @extend_schema(request=GiveUpSerializer, responses={202: None}, extensions=performing(GiveUpBlocked))
     def post(self, request: Request, key: str) -> Response:
         """Wants it among the dead letters: 202, its server does it with its next heartbeat, unless it tries
         it again before. 409 where it does not block any more."""

@@ -129,7 +129,10 @@ class ExportProtocols(Audited, APIView):
     action_permissions: dict[str, tuple[str, ...]] = {"get": PERMISSIONS}
     audit_action, looks = EXPORT, LOOKS_BESIDE_FILES
 
-    @extend_schema(parameters=[ProtocolExportQuery], responses={(200, "text/csv"): OpenApiTypes.STR})
+    @extend_schema(
+        parameters=[*parameters_of(ProtocolFilter), ProtocolExportQuery],
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+    )
     def get(self, request: Request) -> StreamingHttpResponse:
         form, filters = asked_in(request, ProtocolExportQuery)["file"], ProtocolFilter(request.query_params)
         check_filter(request.query_params, filters)

@@ -62,7 +62,7 @@ def test_the_addresses_of_the_site_are_as_approved() -> None:
 
 def test_the_environment_is_as_approved() -> None:
     lines = []
-    for file in ("ma_site/env.py", "kma/host/config.py", "deploy/config.py"):
+    for file in ("ma_site/env.py", "kma/host/config.py", "deploy/config.py", "deploy/remote/cli.py"):
         names = set(re.findall(r'"(K?MA_[A-Z_]+)"', (ROOT / file).read_text(encoding="utf-8")))
         lines += [f"{file}: {name}" for name in sorted(names)]
     assert_approved("environment.txt", "\n".join(lines))

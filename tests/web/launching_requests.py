@@ -14,6 +14,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from agents.acknowledgements import answers
+from agents.destinations.policies import mark_of, policy_lines, read_policy
 from agents.models import (
     Acknowledgement,
     Activation,
@@ -59,6 +60,7 @@ class Rows:
 
     def lie_on(self, management: Management) -> None:
         """The broker has another policy than is wanted."""
+        self.management = management
         policy = RedeliveryPolicy(max_attempts=7)
         apply(management, setting_topology(ON, "shop.orders", policy, False, "MA.DLA"))
 
@@ -126,7 +128,7 @@ class Rows:
             yield Ask(f"POST {begin}enable/", [self._group()])
             yield Ask(f"POST {begin}disable/", ["nightly"], {"reason": "x"})
             yield Ask(f"POST {begin}run/", [self._group(enabled=True)])
-        yield Ask(f"POST {page}move/", ["nightly"], {"member": "night-sum", "to": "up"})
+            yield Ask(f"POST {begin}move/", ["nightly"], {"member": "night-sum", "to": "up"})
         yield Ask(f"POST {page}delete/", [self._group()])
 
     def _group(self, **fields: Any) -> str:
@@ -147,6 +149,9 @@ class Rows:
             yield Ask(f"POST {begin}drain/", ["srv-1"], {"reason": "x"})
             yield Ask(f"POST {begin}uncordon/", ["srv-3"])
         yield Ask("POST /servers/<str:name>/remove/", [Server.objects.create(name="gone").name])
+        yield Ask(f"DELETE {REST}/servers/{{name}}/", [Server.objects.create(name="gone").name])
+        text = f"settings: {{{OFF}: {{breaker_m: 77}}}}"
+        yield Ask(f"POST {REST}/manifests/", said={"text": text})
         yield Ask("POST /server-tokens/<int:pk>/revoke/", [self._row(ServerToken)])
         yield Ask(f"POST {REST}/server-tokens/{{id}}/revoke/", [self._row(ServerToken)])
         yield Ask("POST /tokens/<int:pk>/revoke/", [self._row(ApiToken)])
@@ -158,6 +163,12 @@ class Rows:
         yield Ask(f"POST {REST}/alerts/{{id}}/snooze/", alert, {"until": until})
         yield Ask("POST /alerts/<int:pk>/close/", alert, {"reason": "x"})
         yield Ask("POST /alerts/<int:pk>/snooze/", alert, {"until_0": "4h"})
+
+    def _mark(self) -> str:
+        """What was written to it is on the broker by now."""
+        self.lie_on(self.management)
+        destination = Destination.objects.get(name="shop.orders")
+        return mark_of(policy_lines(destination, read_policy(destination)))
 
     def _grant(self) -> PoolGrant:
         return PoolGrant.objects.create(pool=self.pool, group=Group.objects.get(name="viewer"))
@@ -229,6 +240,8 @@ class Rows:
             destination = self.world.settings[ON].destination_id
             seen = self._hidden(f"/destinations/{destination}/{act}/")
             yield Ask(f"POST /destinations/<int:pk>/{act}/", [destination], seen)
+            route = f"POST {REST}/destination-policies/{{name}}/{act}/"
+            yield Ask(route, ["shop.orders"], {"seen": self._mark})
         for model, forms in admin.site._registry.items():
             rows = f"/{model._meta.app_label}/{model._meta.model_name}/"
             request = self._request()

@@ -131,7 +131,8 @@ class Rows:
         yield Ask(f"POST {REST}/known-faults/", said={"setting": KEY, "fingerprint": "f" * 64})
         yield Ask(f"POST {REST}/known-faults/{{id}}/end/", [self.known(KnownFault, **fault)])
         yield Ask(f"POST {REST}/notes/", said={"setting": KEY, "message_key": "ID:10", "text": "x"})
-        yield Ask(f"POST {REST}/replays/", said={"setting": KEY, "letters": [letter]} | ticked)
+        replay = {"action": "give_back", "setting": KEY, "letters": [letter]}
+        yield Ask(f"POST {REST}/replays/", said=replay | ticked)
         for act, state in JOBS:
             yield Ask(f"POST {REST}/replays/{{id}}/{act}/", [self.job(state)], {"reason": "x"})
         yield Ask(f"POST {REST}/saved-filters/", said=named)

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from agents.groups.group import enable_group
-from agents.manifests.apply import apply
+from agents.manifests.apply import Manner, apply
 from agents.manifests.document import document_of
 from agents.manifests.export import document
 from agents.manifests.yaml_text import Rejected, dump, load
@@ -41,7 +41,8 @@ def nightly(schedule: Any) -> Any:
 
 
 def applied(data: Any, **options: Any) -> list[str]:
-    return [str(change) for change in apply(document_of(data), None, NOW, **options).changes]
+    outcome = apply(document_of(data), None, NOW, Manner(**options))
+    return [str(change) for change in outcome.changes]
 
 
 def refused(data: Any) -> list[str]:
@@ -253,7 +254,10 @@ def test_the_commands_speak_of_the_file(house: Pool, tmp_path: Path) -> None:
     file.write_text(out.getvalue(), encoding="utf-8")
     assert said("apply", file) == "Nothing to change.\n"
     file.write_text(out.getvalue().replace("breaker_m: 10", "breaker_m: 9", 1), encoding="utf-8")
-    assert said("apply", file, "--dry-run").endswith("1 change to make; nothing was stored.\n")
+    out = StringIO()
+    with pytest.raises(SystemExit, match="2"):
+        call_command("apply", str(file), "--dry-run", stdout=out)
+    assert out.getvalue().endswith("1 change to make; nothing was stored.\n")
     assert said("apply", file).endswith("1 change made.\n")
     file.write_text("settings:\n  orders: {breaker_m: x}\n")
     with pytest.raises(CommandError, match=r"settings\.yaml: settings/orders/breaker_m: a whole number"):

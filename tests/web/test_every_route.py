@@ -16,7 +16,7 @@ from tests.web.factories import World
 from tests.web.rows import api_client
 
 # Everybody may read what the API looks like.
-OPEN = ("/api/v1/schema/", "/api/v1/docs/")
+OPEN = ("/api/v1/schema/", "/api/v1/docs/", "/api/v1/commands/")
 FOR_SERVERS = ("/api/v1/heartbeat/",)
 
 

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 from django.utils.translation import override
 
-from agents.manifests.apply import apply
+from agents.manifests.apply import Manner, apply
 from agents.manifests.document import document_of
 from agents.manifests.yaml_text import Rejected
 from agents.models import Destination, LaunchSetting, Pool, PoolGrant, ScheduledGroup, Server
@@ -413,7 +413,7 @@ def house(pool: Pool) -> Pool:
 def test_a_file_that_is_applied_leaves_an_entry_for_each_row_that_it_changes(
     house: Pool, chief: User
 ) -> None:
-    apply(document_of(FILE), chief, NOW, dry_run=True)
+    apply(document_of(FILE), chief, NOW, Manner(dry_run=True))
     assert entries() == []
     apply(document_of(FILE), chief, NOW)
     changed = ["pool.change pool:demo", "pool.create pool:new", "setting.change setting:orders"]

@@ -18,12 +18,14 @@ from django.test import Client
 
 from agents.models import ScheduledGroup
 from console.audit.models import AuditEntry
+from ma_site.api import every_command
 from tests.architecture.approval import assert_approved
 from tests.architecture.ratchet import UNAUDITED, assert_no_worse
 from tests.web import launching_requests, letter_requests
 from tests.web.factories import World
 from tests.web.letter_requests import KEY
 from tests.web.pipeline import use
+from tests.web.remote_client import Ran, RemoteClient, command_for, words_for
 from tests.web.rows import api_client
 from tests.web.unsafe_routes import PASSWORD, Ask, of_pages, of_rest, of_the_admin
 
@@ -100,7 +102,9 @@ def entries() -> int:
     return AuditEntry.objects.filter(result="done").count()
 
 
-def walk(person: User, requests: Iterator[Ask]) -> Iterator[tuple[str, Any, int]]:
+def walk(
+    person: User, requests: Iterator[Ask], by: Callable[[User, Ask], Callable[[], Any]] = prepared
+) -> Iterator[tuple[str, Any, int]]:
     """Route, answer, and entries that it left; then nothing of it is left."""
     while True:
         before = transaction.savepoint()
@@ -110,7 +114,7 @@ def walk(person: User, requests: Iterator[Ask]) -> Iterator[tuple[str, Any, int]
         if ask.first:
             prepared(person, ask.first)()
         found = entries()
-        answer = prepared(person, ask)()
+        answer = by(person, ask)()
         yield ask.route, answer, entries() - found
         transaction.savepoint_rollback(before)
 
@@ -136,6 +140,35 @@ def test_no_more_routes_leave_no_entry(
     unaudited = sorted((route.split()[1:], route) for route, left in found.items() if not left)
     assert_approved("unaudited-routes.txt", "\n".join(route for _, route in unaudited))
     assert_no_worse({UNAUDITED: len(unaudited)})
+
+
+@pytest.mark.process  # no process, but as dear as one
+def test_each_route_that_changes_something_is_done_by_its_remote_command(
+    launching: launching_requests.Rows,
+    letters: letter_requests.Rows,
+    person: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launching.lie_on(letters.house.management)
+    remote, commands = RemoteClient(person, monkeypatch), every_command()
+
+    def by_remote(_person: User, ask: Ask) -> Callable[[], Ran | None]:
+        method, path = ask.route.split()[:2]
+        if not path.startswith("/api/"):
+            return lambda: None
+        said = {name: now(value) for name, value in ask.said.items()}
+        command = command_for(commands, method, path, said)
+        return partial(remote, *words_for(command, [now(place) for place in ask.of], said))
+
+    found, not_done = set(), []
+    for route, ran, left in walk(person, chain(letters.requests(), launching.requests()), by_remote):
+        if ran is None:
+            continue
+        found.add(route)
+        if ran.code != 0 or (not left and route not in OF_MACHINES):
+            not_done.append((route, ran))
+    assert not_done == []
+    assert found | {"POST /api/v1/preflight/"} == {*of_rest()}
 
 
 @pytest.mark.parametrize("ask", CHANGE_NOTHING, ids=lambda ask: ask.route)

@@ -8,9 +8,12 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from agents.manifests.apply import Outcome, apply
+from agents.manifests.apply import Manner, Outcome, apply
 from agents.manifests.document import document_of
 from agents.manifests.yaml_text import LARGEST_BYTES, Rejected, load
+
+# Exit status of a dry run that would change something, as of the remote command.
+CHANGES = 2
 
 
 class Command(BaseCommand):
@@ -22,21 +25,30 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", help="YAML as `export` prints it; - reads from standard input")
-        parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="only say what would change; exit status 2 where it would"
+        )
+        parser.add_argument(
+            "--prune", action="store_true", help="remove what the pools of the file have besides"
+        )
         parser.add_argument("--by", metavar="USER", help="who does it, for the history")
 
     def handle(self, *args: Any, **options: Any) -> None:
         by = _person(options["by"]) if options["by"] else None
         try:
             document = document_of(load(_read(options["file"])))
-            outcome = apply(document, by, timezone.now(), dry_run=options["dry_run"])
+            how = Manner(dry_run=options["dry_run"], prune=options["prune"])
+            outcome = apply(document, by, timezone.now(), how)
         except Rejected as error:
             lines = [f"{_called(options['file'])}: {problem}" for problem in error.problems]
             raise CommandError("\n".join([*lines, "Nothing was stored."])) from error
         self._tell(outcome, options["dry_run"])
         if outcome.refused:
             lines = [f"{_called(options['file'])}: {problem}" for problem in outcome.refused]
-            raise CommandError("\n".join(["Stored, but not enabled:", *lines, "Apply the file again then."]))
+            stored = "Refused:" if how.dry_run else "Stored, but this was refused:"
+            raise CommandError("\n".join([stored, *lines, "Apply the file again then."]))
+        if how.dry_run and outcome.changes:
+            sys.exit(CHANGES)
 
     def _tell(self, outcome: Outcome, dry_run: bool) -> None:
         for change in outcome.changes:
