@@ -38,7 +38,7 @@ def described(site: Site, noun: str = "") -> list[Described]:
     if answer["version"] != VERSION:
         what = f"The site speaks version {answer['version']} of remote commands, this command {VERSION}."
         raise RemoteError(Exit.REFUSED, what, "Use the ./ma of that version.")
-    return list(answer["commands"])
+    return [each for each in answer["commands"] if noun in ("", each["noun"])]
 
 
 def parser_of(noun: str, commands: Sequence[Described]) -> Parser:
