@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Server
-from tests.web.rows import api_client
+from tests.web.rows import api_client, make_alive
 
 
 @pytest.mark.parametrize(("action", "duty"), [("cordon", "cordoned"), ("drain", "draining")])
@@ -49,3 +49,16 @@ def test_only_operators_change_the_duty(viewer: User, outsider: User, server: Se
     for who in (viewer, outsider):
         assert api_client(who).post(f"/api/v1/servers/srv-1/{action}/").status_code == 403
     assert Server.objects.get().duty == "active"
+
+
+def test_a_server_that_is_gone_is_removed_over_rest_by_who_may(
+    server: Server, viewer: User, outsider: User
+) -> None:
+    chief, url = api_client(User.objects.create_superuser("chief")), "/api/v1/servers/srv-1/"
+    assert [api_client(each).delete(url).status_code for each in (viewer, outsider)] == [403, 403]
+    make_alive(server, now=timezone.now())
+    alive = chief.delete(url)
+    assert (alive.status_code, alive.json()["error"]) == (409, "alive")
+    Server.objects.update(last_seen_at=timezone.now() - timedelta(days=1))
+    assert (chief.delete(url).status_code, chief.delete(url).status_code) == (204, 404)
+    assert not Server.objects.exists()

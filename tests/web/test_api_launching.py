@@ -383,3 +383,15 @@ def test_windows_are_listed_by_key(operating: APIClient, delayed: LaunchSetting)
 
     told = operating.get("/api/v1/settings/orders/windows/").json()
     assert [row["reason"] for row in told["results"]] == ["off"] * 3 and "count" not in told
+
+
+def test_a_member_moves_one_place(operating: APIClient, members: list[str]) -> None:
+    url = "/api/v1/groups/night/"
+    operating.post("/api/v1/groups/", {"name": "night", "members": members})
+    first, second, *others = members
+    moved = operating.post(f"{url}move/", {"member": second, "to": "up"}).json()
+    assert moved["members"] == [second, first, *others]
+    assert operating.post(f"{url}move/", {"member": second, "to": "down"}).json()["members"] == members
+    for wrong in ({}, {"member": ""}, {"member": first, "to": "left"}):
+        assert operating.post(f"{url}move/", wrong).status_code == 400
+    assert operating.get(url).json()["members"] == members

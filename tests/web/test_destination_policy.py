@@ -418,3 +418,31 @@ def test_while_the_broker_does_not_answer_nobody_says_that_a_policy_is_right_aga
     watch_policies(NOW + timedelta(seconds=600))
     evaluate_kind(kind, NOW + timedelta(seconds=610))
     assert Alert.objects.get().state == "open"
+
+
+def test_over_rest_the_policy_is_written_or_adopted_as_it_was_seen(
+    destination: Destination, operator: User, viewer: User
+) -> None:
+    client, list_url = api_client(operator), f"/api/v1/destinations/{destination.name}/"
+    policy = f"/api/v1/destination-policies/{destination.name}/"
+    assert client.get(list_url).json()["on_broker"] is None
+    meddle(destination, maxDeliveryAttempts=9)
+    watch_policies(NOW)
+    seen_then = {"seen": client.get(list_url).json()["on_broker"]["mark"]}
+    assert api_client(viewer).post(f"{policy}apply/", seen_then).status_code == 403
+    assert client.post(f"{policy}apply/").status_code == 400
+    meddle(destination, maxDeliveryAttempts=8)
+    for act in ("apply", "adopt"):
+        stale = client.post(f"{policy}{act}/", seen_then)
+        assert stale.status_code == 409 and stale.json()["what_to_do"]
+    watch_policies(NOW)
+    seen_now = {"seen": client.get(list_url).json()["on_broker"]["mark"]}
+    adopted = client.post(f"{policy}adopt/", seen_now)
+    assert (adopted.status_code, adopted.json()["max_attempts"]) == (200, 8)
+    provision_due(NOW)
+    meddle(destination, maxDeliveryAttempts=7)
+    watch_policies(NOW)
+    seen_now = {"seen": client.get(list_url).json()["on_broker"]["mark"]}
+    written = client.post(f"{policy}apply/", seen_now).json()["on_broker"]
+    assert written["differs_since"] is None and policies.read_policy(destination)["maxDeliveryAttempts"] == 8
+    assert api_client(operator).post("/api/v1/destination-policies/none/apply/", seen_now).status_code == 404

@@ -14,7 +14,7 @@ from tests.web.rows import api_client
 
 ACTIONS = [
     *(f"settings/orders/{action}" for action in ("enable", "disable", "run", "stop", "resume")),
-    *(f"groups/night/{action}" for action in ("enable", "disable", "run", "stop")),
+    *(f"groups/night/{action}" for action in ("enable", "disable", "run", "stop", "move")),
     *(f"servers/srv-1/{action}" for action in ("cordon", "drain", "uncordon")),
     "notice-targets/{target}/test",
     "notice-targets/{target}/renew-secret",
