@@ -44,7 +44,7 @@ def setting_fields(setting: LaunchSetting) -> dict[str, Any]:
     destination = setting.destination.name if setting.destination else None
     values = plain_values(setting)
     values = {"agent": values.pop("agent"), "pool": setting.pool.name, "destination": destination, **values}
-    return values | _scheduled(Schedule.objects.filter(setting=setting).first())
+    return values | _scheduled(getattr(setting, "schedule", None))
 
 
 def group_fields(group: ScheduledGroup) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _scheduled(schedule: Schedule | None) -> dict[str, Any]:
 def _settings(keys: Sequence[str]) -> Collection[LaunchSetting]:
     settings = (
         LaunchSetting.objects.exclude(wanted_hash=REMOVING)
-        .select_related("pool", "destination")
+        .select_related("pool", "destination", "schedule")
         .order_by("key")
     )
     if not keys:

@@ -19,10 +19,11 @@ CHANGE_DESTINATION = ModelPermission("agents.change_destination", gettext_lazy("
 
 
 def why_not_saved(by: Any, entry: Entry, stored: Any) -> str:
-    """Returns which right is missing to save the entry over `stored` (None: it is new), which other entries
-    have not touched yet; empty where this person may."""
+    """Returns which right is missing to save the entry over `stored` (None: it is new), before it is saved;
+    empty where this person may."""
     if entry.section == "settings":
-        return _setting(by, entry, stored)
+        # As it is in the database: what is given may be filled by now.
+        return _setting(by, entry, stored and LaunchSetting.objects.get(pk=stored.pk))
     if entry.section == "groups":
         members = _members(entry)
         now = why_not_group(by, "edit", stored) if stored is not None else ""

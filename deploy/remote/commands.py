@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
@@ -22,7 +23,7 @@ class Parser(argparse.ArgumentParser):
     """2 says that a plan has changes."""
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage()
+        self.print_usage(sys.stderr)
         self.exit(Exit.USAGE, f"{self.prog}: {message}\n")
 
 

@@ -153,6 +153,7 @@ def test_a_right_in_a_pool_is_enough_there_and_nowhere_else(house: Pool, groups:
     for wrong in (
         {"settings": {"theirs": {"breaker_m": 12}}},
         {"settings": {"orders": {"pool": "other"}}},
+        {"settings": {"theirs": {"pool": "demo"}}},
         {"settings": {"new": {"agent": "a", "pool": "demo", "destination": "demo.theirs"}}},
         {"settings": {"new": {"agent": "a", "pool": "other", "destination": "demo.orders"}}},
         {"groups": {"night": {"members": ["one", "two", "theirs"]}}},

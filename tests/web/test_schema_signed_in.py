@@ -25,7 +25,7 @@ person = User.objects.create_user("viewer", is_staff=True)
 signed_in = Client()
 signed_in.force_login(person)
 token = {"HTTP_AUTHORIZATION": "Bearer " + ApiToken.issue(person, "x", now=timezone.now())}
-paths = ("/api/v1/schema/", "/api/v1/docs/")
+paths = ("/api/v1/schema/", "/api/v1/docs/", "/api/v1/commands/")
 print(json.dumps([
     [Client().get(path).status_code, signed_in.get(path).status_code, Client().get(path, **token).status_code]
     for path in paths
@@ -47,4 +47,4 @@ def test_a_stranger_reads_the_description_unless_it_is_for_those_who_are_signed_
         [sys.executable, "-c", ASK], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == [[stranger, 200, 200]] * 2
+    assert json.loads(done.stdout.splitlines()[-1]) == [[stranger, 200, 200]] * 3
