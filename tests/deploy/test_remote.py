@@ -314,6 +314,26 @@ def test_the_completion_is_a_function_that_bash_takes() -> None:
     assert (done.returncode, done.stderr) == (0, "") and "_ma" in done.stdout
 
 
+@pytest.mark.process
+def test_bash_completes_what_the_site_declares() -> None:
+    script = """
+    eval "$(./ma completion bash)"
+    COMP_WORDS=(./ma settings l) COMP_CWORD=2; _ma; echo "${COMPREPLY[*]}"
+    COMP_WORDS=(./ma stat) COMP_CWORD=1; _ma; echo "${COMPREPLY[*]}"
+    COMP_WORDS=(./ma "") COMP_CWORD=1; _ma; printf "%s " "${COMPREPLY[@]}"
+    """
+    with listening(an_ma) as listener:
+        environ = {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "MA_URL": f"http://127.0.0.1:{listener.port}",
+        }
+        done = subprocess.run(
+            ["bash", "-euc", script], cwd=REPOSITORY, env=environ, capture_output=True, text=True, check=False
+        )
+    first, second, third = done.stdout.splitlines()
+    assert (first, second) == ("list", "status") and {"settings", "plan", "up"} <= set(third.split())
+
+
 # -- in a process of its own ---------------------------------------------------------------------------------
 
 
