@@ -55,13 +55,19 @@ def drifting_policies(now: datetime, live: frozenset[str]) -> Iterator[Observati
         return
     rows = drifting(now)[:MOST]
     pools: dict[str, set[int]] = {}
-    places = LaunchSetting.objects.filter(destination__name__in=[row.address for row in rows])
-    for address, pool in places.values_list("destination__name", "pool"):
-        pools.setdefault(address, set()).add(pool)
+    destinations: dict[str, int] = {}
+    places = Destination.objects.filter(name__in=[row.address for row in rows])
+    for address, destination, pool in places.values_list("name", "pk", "settings__pool"):
+        destinations[address] = destination
+        pools.setdefault(address, set()).update(() if pool is None else (pool,))
     for row in rows:
         assert row.differs_since is not None
         seconds = max(0.0, (now - row.differs_since).total_seconds())
-        facts = {"address": row.address, "differing": row.differing[:MOST_NAMED]}
+        facts = {
+            "address": row.address,
+            "destination": destinations.get(row.address),
+            "differing": row.differing[:MOST_NAMED],
+        }
         yield Observation(row.address, seconds, pools=frozenset(pools.get(row.address, ())), facts=facts)
 
 
@@ -71,10 +77,10 @@ def _drifts(facts: Mapping[str, Any], value: float) -> str:
 
 
 def _destination_url(facts: Mapping[str, Any]) -> str:
-    destination = Destination.objects.filter(name=facts["address"]).first()
-    if destination is None:
+    """Asks no database: lists show many alerts. An address of the MA itself is no destination."""
+    if (destination := facts.get("destination")) is None:
         return reverse("admin:health")
-    return reverse("admin:agents_destination_change", args=[destination.pk])
+    return reverse("admin:agents_destination_change", args=[destination])
 
 
 def _stalled(facts: Mapping[str, Any], value: float) -> str:

@@ -1,13 +1,11 @@
-"""Describes what needs a person now, worst first, each with what can be done about it."""
+"""Describes what needs attention now, worst first, each with what can be done about it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from agents.activations.queries import newest_by_server
 from agents.models import (
@@ -27,27 +25,30 @@ from agents.pages.states import at_work
 from agents.pages.trips import cause_of_trip
 from agents.pools.rights import may
 from agents.templatetags.agents import run_problem
+from alerts.models import Alert, AlertState, Severity
+from alerts.pages.alerts import VIEW as SEE_ALERTS
+from alerts.queries import MOST_COUNTED, open_alerts
+from alerts.text import about as about_alert
+from alerts.text import alert_label, one_line, what_to_do
+from alerts.text import says as alert_says
 from console.ui.amounts import ago, coarse, duration, number
 from console.ui.page import Text, link
 from dlq.queues.queries import QueueRow
 from dlq.rights import GIVE_BACK_EVERYWHERE
+from ma_site.pages.need import (
+    COMPONENT,
+    GROUP,
+    QUEUE,
+    SERVER,
+    SETTING,
+    Alerted,
+    Attention,
+    Need,
+    by_subject,
+    with_alerts,
+)
 from ma_site.pages.parts import Part
 from ma_site.pages.table import SettingRow
-
-# -- one row of what needs a person --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """`acts` are the buttons: text and address."""
-
-    tone: str
-    icon: str
-    who: str
-    why: Text
-    url: str
-    acts: Sequence[tuple[Text, str]] = ()
-
 
 # -- attention: settings off by their breaker, groups whose last run failed ----------------------------------
 
@@ -80,7 +81,8 @@ def _tripped(request: HttpRequest, trip: BreakerTrip, now: datetime) -> Need:
         acts.append((_("Open group"), link("group", trip.group.name)))
     elif may(request.user, "enable", setting):
         acts.append((_("Enable…"), link("setting_enable", setting.key)))
-    return Need("bad", "off", setting.key, why, link("setting", setting.key), acts)
+    said = frozenset({"trip"})
+    return Need("bad", "off", setting.key, why, link("setting", setting.key), acts, says_kinds=said)
 
 
 def of_groups(request: HttpRequest, now: datetime) -> list[Need]:
@@ -101,18 +103,64 @@ def _failed(failed: GroupActivation, now: datetime) -> Need:
     }
     if failed.reason:
         why += f": {failed.reason}"
-    return Need("warn", "warn", failed.group.name, why, url, [(_("Open"), url)])
+    return Need("warn", "warn", failed.group.name, why, url, [(_("Open"), url)], GROUP)
 
 
-WORST_FIRST = ("bad", "warn", "info", "off")
-MOST = 16
+# -- attention: open alerts ----------------------------------------------------------------------------------
+
+
+# What is wrong with a component is said of it by its name on the health page.
+COMPONENTS: dict[str, Text] = {
+    "broker_away": gettext_lazy("Broker"),
+    "broker_adopted": gettext_lazy("Broker"),
+    "redis_away": "Redis",
+    "beat_silent": gettext_lazy("Scheduler (beat)"),
+    "feed_silent": gettext_lazy("Dead-letter indexer"),
+    "feed_behind": gettext_lazy("Dead-letter indexer"),
+    "pipeline_failed": gettext_lazy("Data pipeline"),
+    "archive_damaged": gettext_lazy("Archive"),
+}
+
+
+def of_alerts(request: HttpRequest) -> list[Alerted]:
+    """Those that the badge counts."""
+    if not request.user.has_perm(SEE_ALERTS):
+        return []
+    rows = open_alerts().filter(state=AlertState.OPEN).select_related("setting", "server")
+    return [_alerted(alert) for alert in rows[:MOST_COUNTED]]
+
+
+def _alerted(alert: Alert) -> Alerted:
+    about, who, url = _subject_of(alert)
+    says, page = f"{alert_label(alert)}: {alert_says(alert)}", about_alert(alert)
+    tone = "bad" if alert.severity == Severity.BAD else "warn"
+    need = Need(tone, "warn", who, says, url or page, [(_("Open"), page)], about, todo=what_to_do(alert))
+    return Alerted(alert.kind, need, (_("Alert"), link("alert", alert.pk)))
+
+
+def _subject_of(alert: Alert) -> tuple[str, str, str]:
+    """Returns the kind, the name and the page of what it is about; of one that is about several settings the
+    page is empty, and the name is that of its cause."""
+    if alert.setting:
+        return SETTING, alert.setting.key, link("setting", alert.setting.key)
+    if alert.server:
+        return SERVER, alert.server.name, link("server", alert.server.name)
+    if alert.kind in COMPONENTS:
+        return COMPONENT, str(COMPONENTS[alert.kind]), link("health")
+    if queue := alert.facts.get("queue"):
+        return QUEUE, str(queue), ""
+    cause = alert.facts.get("type") or alert.facts.get("address") or alert_label(alert)
+    return f"alert {alert.kind} {alert.subject}", one_line(cause), ""
+
+
+# -- all of it -----------------------------------------------------------------------------------------------
 
 
 def needs_of(
     request: HttpRequest, settings: list[SettingRow], dead: list[QueueRow], servers: list[ServerRow],
     parts: list[Part],
     now: datetime,
-) -> list[Need]:  # fmt: skip
+) -> list[Attention]:  # fmt: skip
     """A silent server that somebody counts on stays, however long ago it was heard: only a person can say
     that it is gone for good, by deleting it."""
     found = [
@@ -123,11 +171,11 @@ def needs_of(
         *_of_servers(servers, now),
         *_of_dead(request, dead, now),
     ]
-    return sorted(found, key=lambda need: WORST_FIRST.index(need.tone))
+    return by_subject(with_alerts(found, of_alerts(request)))
 
 
 def _of_parts(parts: list[Part]) -> list[Need]:
-    url = link("health")
+    url, said = link("health"), frozenset({"beat_silent", "feed_silent", "broker_away"})
     return [
         Need(
             "bad" if part.state == "down" else "warn",
@@ -136,6 +184,8 @@ def _of_parts(parts: list[Part]) -> list[Need]:
             part.says,
             url,
             [(_("Recommended action"), url)],
+            COMPONENT,
+            said,
         )
         for part in parts
         if part.state != "ok"
@@ -163,7 +213,10 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
         troubled = (run for run in row.runs if run.wanted and (run.problems or run.blocked))
         problem = next(filter(None, map(run_problem, troubled)), "")
         why = f"{row.state.word}: {problem}" if problem else str(row.state.word)
-        return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Open"), row.url)])
+        said = frozenset({"setting_withheld"}) if row.facts.withheld else frozenset()
+        return Need(
+            row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Open"), row.url)], says_kinds=said
+        )
     return None
 
 
@@ -194,42 +247,40 @@ def _off(request: HttpRequest, row: SettingRow, waiting: int, now: datetime) -> 
 
 
 def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
-    found = []
-    for row in rows:
-        server, url = row.server, link("server", row.server.name)
-        look = [(_("Open"), url)]
-        if not row.expected and server.state(now) is not ServerState.ALIVE:
-            continue
-        if server.last_seen_at is None:
-            why = _("no heartbeat yet: start a KMA with its token, or delete the server")
-            found.append(Need("warn", "new", server.name, why, url, look))
-        elif row.note:
-            found.append(Need("bad", "silent", server.name, row.note.says, url, look))
-        elif server.duty != Duty.ACTIVE:
-            found.append(_on_other_duty(server, url, now))
-        elif server.spool_full:
-            found.append(
-                Need(
-                    "bad",
-                    "warn",
-                    server.name,
-                    _("spool is full: the server takes no more messages"),
-                    url,
-                    look,
-                )
-            )
-        elif server.problems:
-            found.append(Need("warn", "warn", server.name, str(server.problems[0]), url, look))
-        elif row.skewed:
-            why = _("clock differs from the site clock by %(time)s") % {
-                "time": duration(abs(round(server.clock_skew_seconds, 1)))
-            }
-            found.append(Need("warn", "wait", server.name, why, url, look))
-    return found
+    return [
+        need
+        for row in rows
+        if (row.expected or row.server.state(now) is ServerState.ALIVE) and (need := _of_server(row, now))
+    ]
 
 
-def _on_other_duty(server: Server, url: str, now: datetime) -> Need:
-    why = server.get_duty_display()
+def _of_server(row: ServerRow, now: datetime) -> Need | None:
+    server, url = row.server, link("server", row.server.name)
+
+    def needs(tone: str, icon: str, why: str, *kinds: str) -> Need:
+        acts = [(_("Open"), url)]
+        return Need(tone, icon, server.name, why, url, acts, SERVER, frozenset(kinds))
+
+    if server.last_seen_at is None:
+        return needs("warn", "new", _("no heartbeat yet: start a KMA with its token, or delete the server"))
+    if row.note:
+        return needs(
+            "bad", "silent", row.note.says, "server_silent", "server_disobeying", "kma_without_broker"
+        )
+    if server.duty != Duty.ACTIVE:
+        return needs("info", "pause", _on_other_duty(server, now))
+    if server.spool_full:
+        return needs("bad", "warn", _("spool is full: the server takes no more messages"), "spool_filling")
+    if server.problems:
+        return needs("warn", "warn", str(server.problems[0]))
+    if row.skewed:
+        skew = duration(abs(round(server.clock_skew_seconds, 1)))
+        return needs("warn", "wait", _("clock differs from the site clock by %(time)s") % {"time": skew})
+    return None
+
+
+def _on_other_duty(server: Server, now: datetime) -> str:
+    why = str(server.get_duty_display())
     if server.duty_since:
         why = _("%(duty)s for %(time)s") % {"duty": why, "time": coarse(now - server.duty_since)}
     if server.duty_by:
@@ -238,11 +289,13 @@ def _on_other_duty(server: Server, url: str, now: datetime) -> Need:
         why += f" · {server.duty_reason}"
     if server.duty_until:
         why += " · " + _("back %(when)s") % {"when": ago(server.duty_until, now)}
-    return Need("info", "pause", server.name, why, url, [(_("Open"), url)])
+    return why
 
 
 def _of_dead(request: HttpRequest, rows: list[QueueRow], now: datetime) -> list[Need]:
-    return [_dead(request, row, now) for row in rows if row.exact or (row.exact is None and row.since)]
+    """The largest queue first."""
+    holding = [row for row in rows if row.exact or (row.exact is None and row.since)]
+    return [_dead(request, row, now) for row in sorted(holding, key=lambda row: -row.size)]
 
 
 def _dead(request: HttpRequest, row: QueueRow, now: datetime) -> Need:
@@ -257,4 +310,5 @@ def _dead(request: HttpRequest, row: QueueRow, now: datetime) -> Need:
     acts = [(_("Open"), row.url)]
     if row.setting and request.user.has_perm(GIVE_BACK_EVERYWHERE):
         acts.append((_("Replay…"), f"{link('give_back', row.key)}?all=1"))
-    return Need("warn", "letter", row.key if row.setting else row.queue, why, row.url, acts)
+    who, about = (row.key, SETTING) if row.setting else (row.queue, QUEUE)
+    return Need("warn", "letter", who, why, row.url, acts, about, frozenset({"dead_letters_old"}))

@@ -16,6 +16,8 @@ from agents.models import ServerState
 from agents.pages.acknowledgements import number_waiting
 from agents.pages.servers import server_rows
 from agents.pools.rights import may_anywhere
+from alerts.pages.alerts import VIEW as SEE_ALERTS
+from alerts.pages.alerts import badge as open_alerts_badge
 from console.lists.keyset import counted
 from console.ui.page import needs, page
 from dlq.models import DeadLetter, LetterState
@@ -23,12 +25,14 @@ from dlq.queues.queries import QueueRow, queue_rows, unknown_row
 from dlq.search.visibility import SEE_ALL as SEE_LETTERS
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW as SEE_PROTOCOLS
-from ma_site.pages.attention import MOST, needs_of
+from ma_site.pages.attention import needs_of
 from ma_site.pages.health import quick_parts
-from ma_site.pages.table import SettingRow, setting_rows
+from ma_site.pages.table import OFF, SettingRow, setting_rows
 
 VIEW = "agents.view_launchsetting"
 NEW = timedelta(hours=1)
+# Rows of what needs attention; more where somebody asks for all of them.
+MOST, MOST_OF_ALL = 16, 500
 
 
 @require_safe
@@ -45,6 +49,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
         else []
     )
     wanted = needs_of(request, rows, dead, servers, quick_parts(now), now)
+    most = MOST_OF_ALL if request.GET.get("needs") == "all" else MOST
     return page(
         request,
         "ma_site/overview.html",
@@ -53,14 +58,14 @@ def overview(request: HttpRequest) -> TemplateResponse:
         rows=rows[:SHOWN],
         every=len(rows),
         more_rows=max(0, len(rows) - SHOWN),
-        needs=wanted[:MOST],
-        more_needs=len(wanted) - MOST if len(wanted) > MOST else 0,
+        needs=wanted[:most],
+        more_needs=max(0, len(wanted) - most),
         servers=servers,
         silent=sum(1 for row in servers if row.expected and row.server.state(now) is ServerState.SILENT),
         alive=sum(1 for row in servers if row.server.state(now) is ServerState.ALIVE),
         on=sum(1 for row in rows if row.setting.enabled),
-        off=sum(1 for row in rows if not row.setting.enabled),
-        tripped=sum(1 for row in rows if row.facts.tripped and not row.setting.enabled),
+        off={kind: _count(rows, kind) for kind in OFF},
+        alerts=open_alerts_badge(request) if request.user.has_perm(SEE_ALERTS) else "",
         dead=_dead_total(dead, request, now),
         latest=_latest(request),
         waiting=number_waiting(request),
@@ -90,7 +95,7 @@ def _latest(request: HttpRequest) -> FailureProtocol | None:
     )
 
 
-GROUPS = ("on", "off", "problem")
+GROUPS = ("on", "problem", "off", *OFF)
 # A page of settings; the overview shows the first of them.
 SHOWN = 50
 
@@ -103,10 +108,18 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
     every = setting_rows(timezone.now(), request.user)
     labels = {
         "on": _("healthy"),
-        "off": pgettext("of several settings", "disabled"),
         "problem": _("failing"),
+        "off": pgettext("of several settings", "disabled"),
+        "tripped": pgettext("of several settings", "disabled by the breaker"),
+        "manual": pgettext("of several settings", "disabled manually"),
+        "never": pgettext("of several settings", "never enabled"),
     }
-    tabs = [(group, labels[group], _count(every, group), group == chosen) for group in GROUPS]
+    counts = {group: _count(every, group) for group in GROUPS}
+    tabs = [
+        (group, labels[group], counts[group], group == chosen)
+        for group in GROUPS
+        if counts[group] or group == chosen or group not in OFF
+    ]
     wanted = [row for row in every if not chosen or row.is_in(chosen)]
     listed = Paginator(wanted, SHOWN).get_page(request.GET.get("page"))
     return page(

@@ -22,6 +22,8 @@ from failures.pages.protocols import protocols_url
 
 MOST_DOTS = 12
 TONES = ("bad", "warn", "ok")
+# Why a setting is disabled: by its breaker, by a person, or it was never enabled.
+OFF = TRIPPED, MANUAL, NEVER = "tripped", "manual", "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,26 @@ class SettingRow:
     held: HeldSubscription | None = None
 
     def is_in(self, group: str) -> bool:
-        """Returns what the list is filtered by: `off`, `problem` (off by its breaker is both), or `on` and
-        well."""
+        """Returns what the list is filtered by: `problem` (tripped is one), `on` and well, `off`, or one kind
+        of `off`."""
         problem = self.state.tone in ("bad", "warn")
         if group == "off":
             return not self.setting.enabled
+        if group in OFF:
+            return self.off == group
         return problem if group == "problem" else self.setting.enabled and not problem
+
+    @property
+    def off(self) -> str:
+        """Returns why it is disabled: a code of `OFF`; empty: it is enabled. A trip of a member disables its
+        whole group."""
+        if self.setting.enabled:
+            return ""
+        if self.facts.tripped or self.facts.with_group:
+            return TRIPPED
+        setting = self.setting
+        once = setting.enablings or setting.disabled_by_id or setting.disabled_reason
+        return MANUAL if once else NEVER
 
     @property
     def url(self) -> str:

@@ -35,7 +35,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_summary_counts_what_the_rows_say(world: World, answering: None) -> None:
     text = looked_at(signed_in(world, "viewer"), "/").text
 
-    assert "3 settings disabled" in text and "1 of them by the breaker" in text
+    assert "1 setting disabled by the breaker 1 disabled manually 1 never enabled" in text
     assert "155 dead letters" in text  # 9 settings with messages × 17, and 2 of nobody
     assert "3 of 5 servers online" in text
     assert "last failure" in text
@@ -46,7 +46,8 @@ def test_every_number_is_a_link_to_what_it_counts(world: World, answering: None)
 
     activation = world.activations["orders-export"].pk
     for wanted in (
-        "/settings/?state=off", "/dead-letters/", "/servers/", f"/activations/{activation}/",
+        *(f"/settings/?state={kind}" for kind in ("tripped", "manual", "never")), "/dead-letters/",
+        "/servers/", f"/activations/{activation}/",
         f"/protocols/?activation={activation}", "/dead-letters/orders-export/",
     ):  # fmt: skip
         assert wanted in links
