@@ -185,6 +185,7 @@ def server_list(request: HttpRequest) -> HttpResponseBase:
         rows=with_content(list(listed.object_list)),
         pages=listed,
         chosen=wanted if wanted in ServerState.values else "",
+        kept=f"state={wanted}" if wanted in ServerState.values else "",
         may_add=request.user.has_perm("agents.add_server"),
     )
 

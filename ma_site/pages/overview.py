@@ -4,7 +4,6 @@ do."""
 from datetime import timedelta
 from typing import Any
 
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -18,6 +17,7 @@ from agents.pages.servers import server_rows
 from agents.pools.rights import may_anywhere
 from alerts.pages.alerts import VIEW as SEE_ALERTS
 from alerts.pages.alerts import badge as open_alerts_badge
+from console.lists.columns import NUMBER
 from console.lists.keyset import counted
 from console.ui.page import needs, page
 from dlq.models import DeadLetter, LetterState
@@ -27,7 +27,7 @@ from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW as SEE_PROTOCOLS
 from ma_site.pages.attention import needs_of
 from ma_site.pages.health import quick_parts
-from ma_site.pages.table import OFF, SettingRow, setting_rows
+from ma_site.pages.table import OFF, SettingRow, setting_rows, settings_listing
 
 VIEW = "agents.view_launchsetting"
 NEW = timedelta(hours=1)
@@ -49,15 +49,16 @@ def overview(request: HttpRequest) -> TemplateResponse:
         else []
     )
     wanted = needs_of(request, rows, dead, servers, quick_parts(now), now)
+    listed = settings_listing(request, rows)
     most = MOST_OF_ALL if request.GET.get("needs") == "all" else MOST
     return page(
         request,
         "ma_site/overview.html",
         title=_("Overview"),
         section="overview",
-        rows=rows[:SHOWN],
+        listing=listed,
         every=len(rows),
-        more_rows=max(0, len(rows) - SHOWN),
+        more_rows=len(listed.found) - len(listed.rows),
         needs=wanted[:most],
         more_needs=max(0, len(wanted) - most),
         servers=servers,
@@ -96,8 +97,6 @@ def _latest(request: HttpRequest) -> FailureProtocol | None:
 
 
 GROUPS = ("on", "problem", "off", *OFF)
-# A page of settings; the overview shows the first of them.
-SHOWN = 50
 
 
 @require_safe
@@ -120,16 +119,20 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         for group in GROUPS
         if counts[group] or group == chosen or group not in OFF
     ]
-    wanted = [row for row in every if not chosen or row.is_in(chosen)]
-    listed = Paginator(wanted, SHOWN).get_page(request.GET.get("page"))
+    listed = settings_listing(request, (row for row in every if not chosen or row.is_in(chosen)))
+    kept = request.GET.copy()
+    for name in ("state", NUMBER):
+        kept.pop(name, None)
     return page(
         request,
         "ma_site/settings.html",
         title=_("Settings"),
         section="settings",
-        rows=listed.object_list,
-        pages=listed,
+        listing=listed,
+        pages=listed.pages,
+        kept=listed.kept,
         tabs=tabs,
+        tab_kept=kept.urlencode(),
         every=len(every),
         chosen=chosen,
         may_add=may_anywhere(request.user, "add"),

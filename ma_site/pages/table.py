@@ -1,17 +1,21 @@
 """The table of settings: what each does now, what waits and what is dead."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from agents.activations.queries import OpenRun, open_runs
 from agents.activations.rules.outcome import is_partial
 from agents.models import LaunchSetting, RunPhase, ServerState
 from agents.pages.states import SettingFacts, at_work, facts_of, setting_label, stopping_label
 from agents.provisioning.queue_counts import Figures, figures_for
+from console.lists.columns import Column, Listing, listing, matching, search_in
 from console.ui.labels import StateLabel
 from console.ui.page import link
 from contract.names import DEAD_LETTER_PREFIX
@@ -102,6 +106,72 @@ class SettingRow:
     @property
     def failed(self) -> int:
         return sum(run.failed + run.temporary for run in self.runs)
+
+    @property
+    def texts(self) -> list[str]:
+        """Returns what it is searched by."""
+        setting = self.setting
+        destination = setting.destination.name if setting.destination else ""
+        return [setting.key, setting.agent, destination, setting.pool.name]
+
+    @property
+    def worst_first(self) -> tuple[int, int, str]:
+        """Returns its place among others: what fails, what fails in part, what has dead letters, what
+        somebody disabled; at the end what was never enabled."""
+        dead = self.figures.dead or 0
+        tone = self.state.tone
+        ranks = (
+            tone == "bad",
+            tone == "warn",
+            self.partial,
+            dead > 0 or self.dead_since is not None,
+            self.off == MANUAL,
+            tone == "info",
+            self.off != NEVER,
+        )
+        return next((place for place, so in enumerate(ranks) if so), len(ranks)), -dead, self.setting.key
+
+
+COLUMNS: tuple[Column[SettingRow], ...] = (
+    Column("key", gettext_lazy("Setting"), lambda row: row.setting.key),
+    Column("state", gettext_lazy("State"), lambda row: row.worst_first),
+    Column("servers", gettext_lazy("Servers"), classes="least"),
+    Column(
+        "processed",
+        gettext_lazy("Processed"),
+        lambda row: row.handled if row.runs else None,
+        largest_first=True,
+        classes="num",
+    ),
+    Column(
+        "failed",
+        gettext_lazy("Failed"),
+        lambda row: row.failed if row.runs else None,
+        largest_first=True,
+        classes="num",
+    ),
+    Column(
+        "failure", gettext_lazy("Last failure"), lambda row: row.failed_at, largest_first=True, classes="less"
+    ),
+    Column(
+        "waiting", gettext_lazy("Waiting"), lambda row: row.figures.waiting, largest_first=True, classes="num"
+    ),
+    Column(
+        "delayed",
+        gettext_lazy("Delayed"),
+        lambda row: row.figures.delayed,
+        largest_first=True,
+        classes="num less",
+    ),
+    Column("dead", gettext_lazy("In DLQ"), lambda row: row.figures.dead, largest_first=True, classes="num"),
+    Column("oldest", gettext_lazy("Oldest in DLQ"), lambda row: row.dead_since, classes="least"),
+)
+
+
+def settings_listing(request: HttpRequest, rows: Iterable[SettingRow]) -> Listing[SettingRow]:
+    """The worst first, unless somebody asks for another order."""
+    found = matching(rows, search_in(request.GET), lambda row: row.texts)
+    return listing(request, sorted(found, key=lambda row: row.worst_first), COLUMNS)
 
 
 def setting_rows(now: datetime, user: Any) -> list[SettingRow]:

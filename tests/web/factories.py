@@ -50,6 +50,7 @@ from failures.error_groups.increments import note
 from failures.error_groups.rollup import fold_all
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.alert_rows import make_alerts
+from tests.web.crowd import make_crowd
 from tests.web.launches import Launches, make_launches
 from tests.web.rows import make_roles
 from tests.web.waiting_rows import make_action
@@ -105,7 +106,10 @@ def make_people() -> dict[str, User]:
     return people
 
 
-def make_world(now: datetime | None = None, *, letters: int = 60) -> World:
+def make_world(
+    now: datetime | None = None, *, letters: int = 60, crowd: int = 0, crowd_letters: int = 0
+) -> World:
+    """`crowd` adds so many settings, and `crowd_letters` so many dead letters of theirs."""
     world = World(now or timezone.now(), people=make_people())
     _servers(world)
     _settings(world)
@@ -116,6 +120,7 @@ def make_world(now: datetime | None = None, *, letters: int = 60) -> World:
     _letters(world, letters)
     catch_up(letters + 10)
     _replay(world)
+    make_crowd(world, crowd, crowd_letters)
     world.waiting = make_action(
         world.settings["orders-export"], world.people["operator"], world.now, HOSTILE.replace("\x00", "")
     )
