@@ -54,6 +54,14 @@ class Listing(Generic[R]):
         return list(self.pages.object_list)
 
 
+def address_of(query: QueryDict, *without: str) -> str:
+    """Returns the query without these parameters."""
+    kept = query.copy()
+    for name in without:
+        kept.pop(name, None)
+    return kept.urlencode()
+
+
 def search_in(query: QueryDict) -> str:
     return query.get(SEARCH, "").strip()[:LONGEST_SEARCH]
 
@@ -76,7 +84,7 @@ def listing(request: HttpRequest, rows: Sequence[R], columns: Sequence[Column[R]
         pages=Paginator(found, PAGE).get_page(query.get(NUMBER)),
         heads=[_head(each, query, column, descending) for each in columns],
         search=search_in(query),
-        kept=_address(query, NUMBER),
+        kept=address_of(query, NUMBER),
         hidden=[(key, str(value)) for key, value in query.items() if key not in (SEARCH, NUMBER) and value],
     )
 
@@ -103,17 +111,10 @@ def _head(column: Column[R], query: QueryDict, chosen: Column[R] | None, descend
     here = column is chosen
     turned = not descending if here else column.largest_first
     wanted = f"-{column.name}" if turned else column.name
-    address = _address(query, NUMBER, SORT)
+    address = address_of(query, NUMBER, SORT)
     return Head(
         column.label,
         column.classes,
         f"{address}&{SORT}={wanted}" if address else f"{SORT}={wanted}",
         ("descending" if descending else "ascending") if here else "",
     )
-
-
-def _address(query: QueryDict, *without: str) -> str:
-    kept = query.copy()
-    for name in without:
-        kept.pop(name, None)
-    return kept.urlencode()

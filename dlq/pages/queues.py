@@ -8,12 +8,14 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agents.models import LaunchSetting
 from agents.pools.rights import may_anywhere, settings_for
 from agents.provisioning.queue_counts import figures_of
 from console.audit.refusals import audited
+from console.lists.columns import NUMBER, Column, address_of, listing, matching, search_in
 from console.lists.keyset import COUNTED
 from console.operations.operation import perform
 from console.operations.refusals import Refused
@@ -24,32 +26,54 @@ from dlq.index.queries import QueueState, feed_lag, state
 from dlq.models import DeadLetter, LetterQueue, LetterState, ReplayJob
 from dlq.pages.page_head import list_of
 from dlq.queues.operations import FOREIGN_QUEUES, MANAGE, FollowQueue
-from dlq.queues.queries import queue_rows, setting_row, trash_row, unknown_row, with_facts
+from dlq.queues.queries import QueueRow, queue_rows, setting_row, trash_row, unknown_row, with_facts
 from dlq.replay.text import JOBS
 from dlq.search.visibility import SEE_ALL, sees_all
 
 MOST_FOREIGN = 100
 
 
+EMPTY = "empty"
+COLUMNS: tuple[Column[QueueRow], ...] = (
+    Column("key", gettext_lazy("Setting"), lambda row: row.key),
+    Column("dead", gettext_lazy("Dead letters"), lambda row: row.size, largest_first=True, classes="num"),
+    Column("hour", gettext_lazy("Last hour"), classes="num"),
+    Column("day", gettext_lazy("Last 24 h"), classes="less"),
+    Column("since", gettext_lazy("In DLQ since"), lambda row: row.since),
+    Column("error", gettext_lazy("Top error")),
+    Column("assignee", gettext_lazy("Assignee"), classes="least"),
+    Column("replaying", gettext_lazy("Replaying"), classes="least"),
+)
+
+
 @require_safe
 def overview(request: HttpRequest) -> HttpResponseBase:
-    """Shows it to those who may see dead letters everywhere or in a pool: then of the settings there."""
+    """Shows it to those who may see dead letters everywhere or in a pool: then of the settings there. Queues
+    that are empty for certain are hidden until somebody asks for them."""
     user = request.user
     if not may_anywhere(user, rights.SEE):
         raise PermissionDenied
     now = timezone.now()
     settings = settings_for(user, rights.SEE).select_related("destination", "pool").order_by("key")
-    rows = sorted(
-        queue_rows(list(settings)),
-        key=lambda row: (row.empty, -row.size, row.key),
-    )
+    rows = queue_rows(list(settings))
+    found = matching(rows, search_in(request.GET), lambda row: [row.key])
+    with_empty = bool(request.GET.get(EMPTY))
+    shown = [row for row in found if with_empty or not row.idle]
+    listed = listing(request, sorted(shown, key=lambda row: row.worst_first), COLUMNS)
     every = sees_all(user)
     return page(
         request,
         "dlq/queues.html",
         title=_("Dead letters"),
         section="dead_letters",
-        rows=with_facts(rows, now),
+        rows=with_facts(listed.rows, now),
+        listing=listed,
+        pages=listed.pages,
+        kept=listed.kept,
+        settings=len(rows),
+        hidden=len(found) - len(shown),
+        with_empty=with_empty,
+        empty_query=address_of(request.GET, EMPTY, NUMBER),
         unknown=unknown_row() if every else None,
         bin=trash_row() if every else None,
         foreign=list(LetterQueue.objects.filter(foreign=True)[:MOST_FOREIGN]) if every else [],

@@ -204,6 +204,17 @@ class QueueRow:
         return self.exact == 0 and self.since is None
 
     @property
+    def idle(self) -> bool:
+        """It is empty for certain, and no replay takes from it."""
+        return self.empty and not self.replays
+
+    @property
+    def worst_first(self) -> tuple[bool, int, float, str]:
+        """Returns its place among others: most first, of equals the one that grew last."""
+        latest = self.facts.latest.timestamp() if self.facts.latest else 0.0
+        return self.empty, -self.size, -latest, self.key
+
+    @property
     def size(self) -> int:
         return self.indexed_count if self.exact is None else self.exact
 

@@ -17,7 +17,7 @@ from agents.pages.servers import server_rows
 from agents.pools.rights import may_anywhere
 from alerts.pages.alerts import VIEW as SEE_ALERTS
 from alerts.pages.alerts import badge as open_alerts_badge
-from console.lists.columns import NUMBER
+from console.lists.columns import NUMBER, address_of
 from console.lists.keyset import counted
 from console.ui.page import needs, page
 from dlq.models import DeadLetter, LetterState
@@ -120,9 +120,6 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         if counts[group] or group == chosen or group not in OFF
     ]
     listed = settings_listing(request, (row for row in every if not chosen or row.is_in(chosen)))
-    kept = request.GET.copy()
-    for name in ("state", NUMBER):
-        kept.pop(name, None)
     return page(
         request,
         "ma_site/settings.html",
@@ -132,7 +129,7 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         pages=listed.pages,
         kept=listed.kept,
         tabs=tabs,
-        tab_kept=kept.urlencode(),
+        tab_kept=address_of(request.GET, "state", NUMBER),
         every=len(every),
         chosen=chosen,
         may_add=may_anywhere(request.user, "add"),
