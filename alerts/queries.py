@@ -22,10 +22,12 @@ def open_count() -> int:
     return count_up_to(Alert.objects.filter(state=AlertState.OPEN), MOST_COUNTED)
 
 
-def narrowed(rows: QuerySet[Alert], *, kind: str = "", pool: str = "") -> QuerySet[Alert]:
-    """What concerns everybody concerns each pool."""
+def narrowed(rows: QuerySet[Alert], *, kind: str = "", pool: str = "", setting: str = "") -> QuerySet[Alert]:
+    """What concerns everybody concerns each pool, and no setting."""
     if kind:
         rows = rows.filter(kind=kind)
+    if setting:
+        rows = rows.filter(setting__key=setting)
     if pool:
         # Asked of each row, so that an alert of several pools is one row.
         pools = Alert.pools.through.objects.filter(alert=OuterRef("pk"))

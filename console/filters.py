@@ -1,9 +1,9 @@
 """Describes what a list is narrowed by: one filter for its page, for programs and under a name. Its fields
 are declared, each with a label; they, and the filter as a whole, say what is wrong with what is asked for."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
 import django_filters
@@ -13,6 +13,8 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django_filters import rest_framework as rest_filters
@@ -80,31 +82,58 @@ class OneOfFilter(django_filters.ChoiceFilter):
         super().__init__(label=label, choices=choices, **{"empty_label": gettext_lazy("all"), **options})
 
 
-class NameField(django_filters.fields.ChoiceField):
-    """Offers what an address names among the others, where that can be read."""
+class NameInput(forms.TextInput):
+    """A text with suggestions: of hundreds of names a part is typed. Its field sets `names` and `note`."""
 
-    choices: Any
+    names: Sequence[str] = ()
+    note = ""
 
-    def valid_value(self, value: Any) -> bool:
-        return len(value) <= 200
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        listed, noted = f"{name}-names", f"{name}-note"
+        more = {"list": listed, "autocomplete": "off", "spellcheck": "false"}
+        if self.note:
+            more["aria-describedby"] = noted
+        field = super().render(name, value, {**(attrs or {}), **more}, renderer)
+        options = format_html_join("", '<option value="{}"></option>', ((each,) for each in self.names))
+        note = format_html('<p id="{}" class="small warn-text">{}</p>', noted, self.note) if self.note else ""
+        return format_html('{}<datalist id="{}">{}</datalist>{}', field, listed, options, note)
+
+
+class NameField(forms.CharField):
+    """A name, with those that there are as suggestions. `known_only`: any other one is refused; else it is
+    searched for, and the page says that nothing has this name now."""
+
+    widget = NameInput
+
+    def __init__(
+        self, *, names: Callable[[], Iterable[str]], known_only: bool = False, **options: Any
+    ) -> None:
+        super().__init__(max_length=200, **options)
+        self.names, self.known_only = names, known_only
+
+    def clean(self, value: Any) -> Any:
+        name = super().clean(value)
+        if name and self.known_only and name not in set(self.names()):
+            raise ValidationError(_("Unknown name “%(name)s”: choose one of the list.") % {"name": name[:50]})
+        return name
 
     def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
-        value, there = str(form.data.get(field_name, "")), dict(self.choices)
-        if value not in there and value.isprintable() and self.valid_value(value):
-            del there[""]  # which is put before them
-            self.choices = [*there.items(), (value, value)]
+        names, value = list(self.names()), str(form.data.get(field_name, "")).strip()
+        widget = cast(NameInput, self.widget)
+        widget.names = names
+        if value and value not in names and not self.known_only:
+            widget.note = _("Nothing has this name now. Only records of something deleted can match.")
         bound: forms.BoundField = super().get_bound_field(form, field_name)
         return bound
 
 
-class NamesFilter(OneOfFilter):
-    """One of the names that there are, or another one that an address names: of what was deleted rows are
-    left."""
+class NamesFilter(django_filters.CharFilter):
+    """One of the names that there are, by default also another one: of what was deleted rows are left."""
 
     field_class = NameField
 
     def __init__(self, label: Any, names: Callable[[], Iterable[str]], **options: Any) -> None:
-        super().__init__(label, lambda: [(name, name) for name in names()], **options)
+        super().__init__(label=label, names=names, **options)
 
 
 SPANS = {"1h": timedelta(hours=1), "1d": timedelta(days=1), "7d": timedelta(days=7)}

@@ -67,17 +67,15 @@ def waiting(row: Acknowledgement, now: datetime, user: Any) -> AcknowledgementRo
     )
 
 
-def choices() -> list[tuple[str, str]]:
+def keys() -> list[str]:
     """Settings of the mode, and those that had it while deliveries wait still."""
     open_ones = Acknowledgement.objects.filter(ended_at=None, setting=OuterRef("pk"))
-    keys = LaunchSetting.objects.filter(Q(mode=AckMode.CLIENT) | Exists(open_ones)).values_list(
-        "key", flat=True
-    )
-    return [(key, key) for key in keys]
+    found = LaunchSetting.objects.filter(Q(mode=AckMode.CLIENT) | Exists(open_ones))
+    return list(found.order_by("key").values_list("key", flat=True))
 
 
 class AnswerFilter(ListFilter):
-    setting = OfSettingFilter(choices)
+    setting = OfSettingFilter(keys)
     state = OneOfFilter(
         gettext_lazy("Acknowledgement"),
         [("ended", gettext_lazy("no longer awaited"))],

@@ -1,7 +1,7 @@
 """Trips: every time the breaker switched a setting off, what led to it, and what was done; pages and
 words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from agents.hooks import trip_takers
 from agents.models import BreakerTrip, Interruption, LaunchSetting
 from agents.pools.rights import may, why_not
-from console.filters import ListFilter, OneOfFilter, SpanFilter
+from console.filters import ListFilter, NamesFilter, OneOfFilter, SpanFilter
 from console.lists.keyset import keyset_page, list_page
 from console.ui.amounts import number
 from console.ui.labels import StateLabel
@@ -185,15 +185,15 @@ OPEN = StateLabel(gettext_lazy("disabled"), "bad", "off")
 ENDED = StateLabel(gettext_lazy("re-enabled"), "off", "ok")
 
 
-def setting_choices() -> list[tuple[str, str]]:
-    return [(key, key) for key in LaunchSetting.objects.values_list("key", flat=True)]
+def setting_keys() -> list[str]:
+    return list(LaunchSetting.objects.order_by("key").values_list("key", flat=True))
 
 
-class OfSettingFilter(OneOfFilter):
+class OfSettingFilter(NamesFilter):
     """Of one setting, by its key."""
 
-    def __init__(self, choices: Any = setting_choices, **options: Any) -> None:
-        super().__init__(gettext_lazy("Setting"), choices, **options)
+    def __init__(self, names: Callable[[], Iterable[str]] = setting_keys, **options: Any) -> None:
+        super().__init__(gettext_lazy("Setting"), names, **{"known_only": True, **options})
 
     def filter(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         """The id first: joined by key, PostgreSQL would not read the index in its order. 0 is nobody's."""

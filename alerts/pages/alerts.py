@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting, Pool
+from agents.pages.trips import OfSettingFilter
 from alerts import text
 from alerts.models import (
     LIVE_ALERTS,
@@ -26,7 +27,7 @@ from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.queries import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
 from alerts.sources import every_kind
 from alerts.sources.subscriptions import STALLED, UNFED
-from console.filters import ListFilter, OneOfFilter
+from console.filters import ListFilter, NamesFilter, OneOfFilter
 from console.lists.keyset import keyset_page, list_page
 from console.operations.web import operation_buttons
 from console.ui.labels import StateLabel
@@ -101,13 +102,14 @@ def kind_choices() -> list[tuple[str, str]]:
     return [(kind.name, str(kind.label)) for kind in every_kind()]
 
 
-def pool_choices() -> list[tuple[str, str]]:
-    return [(name, name) for name in Pool.objects.values_list("name", flat=True)]
+def pool_names() -> list[str]:
+    return list(Pool.objects.order_by("name").values_list("name", flat=True))
 
 
 class AlertFilter(ListFilter):
     kind = OneOfFilter(gettext_lazy("Kind"), kind_choices, method="nothing")
-    pool = OneOfFilter(gettext_lazy("Pool"), pool_choices, method="nothing")
+    setting = OfSettingFilter(method="nothing")
+    pool = NamesFilter(gettext_lazy("Pool"), pool_names, known_only=True, method="nothing")
 
     def nothing(self, rows: object, name: str, value: str) -> object:
         """Both lists of the page are narrowed by `chosen`."""
@@ -116,7 +118,7 @@ class AlertFilter(ListFilter):
     def chosen(self) -> dict[str, str]:
         """Raises nothing: what is no choice narrows to nothing."""
         data = self.form.cleaned_data if self.is_valid() else self.data
-        return {name: str(data.get(name) or "") for name in ("kind", "pool")}
+        return {name: str(data.get(name) or "") for name in ("kind", "pool", "setting")}
 
 
 @require_safe

@@ -13,7 +13,7 @@ from rest_framework.pagination import BasePagination, CursorPagination, PageNumb
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from console.filters import ListFilter, NamesFilter
+from console.filters import ListFilter
 from console.lists.keyset import number_in
 
 
@@ -120,7 +120,7 @@ def parameters_of(
     """Of the filter, field by field. `largest_page` 0: what it finds does not come in pages."""
     found = []
     for name, each in kind.base_filters.items():
-        choices = () if isinstance(each, NamesFilter) else each.extra.get("choices", ())
+        choices = each.extra.get("choices", ())
         found.append(
             OpenApiParameter(
                 name,

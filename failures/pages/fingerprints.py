@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.pages.trips import setting_choices
+from agents.pages.trips import OfSettingFilter
 from console.filters import ListFilter, OneOfFilter, SpanFilter, TextFilter
 from console.lists.keyset import keyset_page, list_page
 from console.ui.amounts import Spark, number, spark
@@ -31,7 +31,7 @@ STALE = timedelta(minutes=1)
 
 
 class FingerprintFilter(ListFilter):
-    setting = OneOfFilter(gettext_lazy("Setting"), setting_choices, method="of_setting")
+    setting = OfSettingFilter(method="of_setting")
     exception = TextFilter(
         gettext_lazy("Exception contains"), 255, field_name="exception_type", lookup_expr="icontains"
     )

@@ -311,12 +311,14 @@ def test_what_is_not_understood_finds_nothing_and_says_why(query: str) -> None:
     assert ProtocolFilter(QueryDict(query)).problem
 
 
-def test_what_was_deleted_is_offered_once_while_an_address_names_it() -> None:
+def test_what_was_deleted_is_searched_for_and_its_name_said_to_be_gone() -> None:
     reports.setting("orders")
 
-    choices = [value for value, _label in found_by("setting=gone").form["setting"].field.choices]
+    gone, there = (found_by(f"setting={key}").form["setting"].field.widget for key in ("gone", "orders"))
 
-    assert choices == ["", "orders", "gone"]
+    assert gone.names == there.names == ["orders"]
+    assert gone.note.startswith("Nothing has this name now.") and there.note == ""
+    assert not found_by("setting=gone").problem
 
 
 def test_the_later_of_two_begins_holds() -> None:
