@@ -165,6 +165,12 @@ class DeadLetter(models.Model):
                 content.save()
 
     @property
+    def times_replayed(self) -> int:
+        """Returns how often the message was replayed: after each death before this one, and after this one
+        where it has left so. `dlq.search.conditions` asks the same of the columns."""
+        return self.chapter - 1 + (self.state == LetterState.GIVEN_BACK)
+
+    @property
     def died_here(self) -> bool:
         """It came from a subscription, where else somebody moved it here from another dead-letter queue."""
         return self.orig_queue == self.setting_key

@@ -146,17 +146,17 @@ def _plain(cleaned: Mapping[str, Any], states: tuple[str, ...] | None, at: datet
 
 
 def _replays(least: int | None, most: int | None, dead: bool) -> Iterator[Condition]:
-    """The first chapter is the one before any replay; an index holds the later ones of what is dead."""
+    """As `DeadLetter.times_replayed`: the first chapter is the one before any replay, and what was replayed
+    and is not dead again has one more. An index holds the later chapters of what is dead."""
+    replayed = Q(state=LetterState.GIVEN_BACK)
     where = Q()
-    if least is not None:
-        where &= Q(chapter__gte=least + 1)
+    if least:
+        later = Q(chapter__gte=least + 1)
+        where &= Q(later, chapter__gt=1) if dead else later | Q(replayed, chapter__gte=least)
     if most is not None:
-        where &= Q(chapter__lte=most + 1)
-    returned = least is not None and least > 0
-    if returned:
-        where &= Q(chapter__gt=1)
+        where &= Q(chapter__lte=most + 1) if dead else Q(chapter__lte=most) | Q(~replayed, chapter=most + 1)
     if where:
-        yield Condition(where, by_index=dead and returned)
+        yield Condition(where, by_index=dead and bool(least))
 
 
 def _kinds_with(wrong: Wrong, part: str, queues: Iterable[str] | None) -> Condition:

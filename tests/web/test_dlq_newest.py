@@ -74,6 +74,8 @@ QUERIES: dict[str, Callable[[Row], bool]] = {
     ),
     "without=exception_type": lambda row: is_dead(row) and row.exception_type == "",
     "replays_from=1": lambda row: is_dead(row) and row.chapter == 2,
+    "replays_from=1&state=every": lambda row: row.times_replayed > 0,
+    "replays_to=0&state=every": lambda row: row.times_replayed == 0,
     "replays_to=0&server=srv-2": lambda row: is_dead(row) and (row.chapter, row.server_name) == (1, "srv-2"),
     "since=2026-03-01T12:00:20Z&until=2026-03-01T12:01:40Z": lambda row: (
         is_dead(row) and AT + timedelta(seconds=20) <= row.seen_at < AT + timedelta(seconds=100)

@@ -89,7 +89,7 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
 
 # Numbers that are hidden where there is little room.
 LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
-REPLAYS_HELP = gettext_lazy("How often this message was replayed to agents and dead-lettered again")
+REPLAYS_HELP = gettext_lazy("How often this message was replayed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class LetterTable(TickedTable):
         accessor="letter__delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=LESS
     )
     replays = tables.Column(
-        accessor="letter__chapter",
+        accessor="letter__times_replayed",
         verbose_name=gettext_lazy("Replays"),
         attrs={"td": LESS["td"], "th": {**LESS["th"], "title": REPLAYS_HELP}},
     )
@@ -178,7 +178,7 @@ class LetterTable(TickedTable):
 
     def render_replays(self, value: int) -> str:
         """Returns what the filter `replays_from` means by it."""
-        return amounts.number(value - 1)
+        return amounts.number(value)
 
     def render_state(self, value: DeadLetter) -> SafeString:
         return state(LETTERS[value.state], pill=False)
