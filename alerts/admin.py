@@ -1,5 +1,7 @@
 """Bounds of alerts that differ from the built-in ones, and who is told of trips."""
 
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -18,6 +20,7 @@ from alerts.notices.operations import DeleteTarget, save_target
 from alerts.sources import every_kind, kind_of
 from console.audit.forms import RecordedAdmin
 from console.operations.operation import Act
+from console.ui.amounts import number
 from console.ui.text import masked
 
 
@@ -31,6 +34,34 @@ def defaults_of(kind: AlertKind) -> str:
         "open": f"{limits.open_after.total_seconds():g}",
         "close": f"{limits.close_after.total_seconds():g}",
     }
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A built-in rule as a row of the list. `rule` is the rule of the site in its place."""
+
+    kind: AlertKind
+    upper: str
+    lower: str
+    open_after: timedelta
+    close_after: timedelta
+    rule: int | None
+
+
+def built_in_rules() -> list[BuiltIn]:
+    """One query."""
+    of_site = dict(AlertRule.objects.filter(pool=None).values_list("kind", "pk"))
+    return [
+        BuiltIn(
+            kind,
+            number(kind.limits.upper, 1),
+            number(kind.limits.lower, 1),
+            kind.limits.open_after,
+            kind.limits.close_after,
+            of_site.get(kind.name),
+        )
+        for kind in every_kind()
+    ]
 
 
 class AlertRuleForm(forms.ModelForm):
@@ -84,6 +115,11 @@ class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
         ),
         (gettext_lazy("Built-in values"), {"fields": ("built_in",)}),
     )
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """Shows the built-in rules below those that somebody made: an empty list is not without rules."""
+        more = {"built_in": built_in_rules(), "may_add": self.has_add_permission(request)}
+        return super().changelist_view(request, {**(extra_context or {}), **more})
 
     @admin.display(description=gettext_lazy("kind"), ordering="kind")
     def kind_label(self, obj: AlertRule) -> str:

@@ -247,6 +247,25 @@ def test_over_rest_an_alert_is_snoozed_and_closed(alert: Alert, operator: User) 
     assert (refused.status_code, refused.json()["error"]) == (409, "alert_is_closed")
 
 
+def test_the_list_of_rules_shows_the_built_in_ones_too(pool: Pool, operator: User, viewer: User) -> None:
+    path = "/alerts/alertrule/"
+    page = seen(client_of(operator), path)
+    assert "Built-in rules" in page.text
+    for kind in every_kind():
+        assert str(kind.label) in page.text
+    assert "Spool filling up 80 30 s 60 1 min percent of the limit" in page.text
+    assert "/alerts/alertrule/add/?kind=spool_filling" in page.links()
+    chosen = client_of(operator).get("/alerts/alertrule/add/?kind=spool_filling").content.decode()
+    assert '<option value="spool_filling" selected>' in chosen
+
+    AlertRule.objects.create(kind="spool_filling", pool=pool, upper=70)
+    rule = AlertRule.objects.create(kind="spool_filling", upper=50)
+    links = seen(client_of(operator), path).links()
+    assert f"/alerts/alertrule/{rule.pk}/change/" in links
+    assert "/alerts/alertrule/add/?kind=spool_filling" not in links
+    assert not [url for url in seen(client_of(viewer), path).links() if "add/" in url]
+
+
 def test_bounds_are_changed_in_the_admin_and_crossed_ones_are_refused(pool: Pool, operator: User) -> None:
     client, path = client_of(operator), "/alerts/alertrule/add/"
     assert "Server not responding" in client.get(path).content.decode()
