@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from console.ui.amounts import instant as written
 from console.ui.amounts import number
 
 WIDTH, HEIGHT, FOOT, HEAD, LEFT = 640, 160, 18, 16, 4
@@ -13,13 +15,16 @@ WIDTH, HEIGHT, FOOT, HEAD, LEFT = 640, 160, 18, 16, 4
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`about`: what a screen reader and the pointer are told. `part`: of `value`, drawn in another colour."""
+    """`about`: what a screen reader and the pointer are told. `part`: of `value`, drawn in another colour.
+    `instant`: what `about` begins with and `label` is the day of; pages.js writes both in the reader's
+    zone."""
 
     label: str
     value: float
     about: str
     url: str = ""
     part: float = 0
+    instant: datetime | None = None
 
 
 def bar_chart(bars: Sequence[Bar], title: str, *, calm: bool = False) -> SafeString:
@@ -55,18 +60,25 @@ def _scale(bars: Sequence[Bar], step: float) -> SafeString:
 def _bar(bar: Bar, x: float, step: float, most: float, labelled: bool) -> SafeString:
     high = _high(bar.value, most)
     width = max(1.0, step * 0.8)
+    moment = _moment(bar)
     shape = format_html(
-        '<g><title>{}</title><rect class="space" x="{}" y="{}" width="{}" height="{}"/>'
+        '<g{}><title>{}</title><rect class="space" x="{}" y="{}" width="{}" height="{}"/>'
         '<rect x="{}" y="{}" width="{}" height="{}"/>{}</g>',
-        bar.about, _at(x), HEAD, _at(step), HEIGHT, _at(x), HEAD + HEIGHT - high, _at(width), high,
+        moment, bar.about, _at(x), HEAD, _at(step), HEIGHT, _at(x), HEAD + HEIGHT - high, _at(width), high,
         _part(bar, x, width, most),
     )  # fmt: skip
     if bar.url:
         shape = format_html('<a href="{}" aria-label="{}">{}</a>', bar.url, bar.about, shape)
     if not labelled:
         return shape
-    text = format_html('<text x="{}" y="{}">{}</text>', _at(x), HEAD + HEIGHT + FOOT - 4, bar.label)
+    text = format_html('<text{} x="{}" y="{}">{}</text>', moment, _at(x), HEAD + HEIGHT + FOOT - 4, bar.label)
     return format_html("{}{}", shape, text)
+
+
+def _moment(bar: Bar) -> SafeString:
+    if bar.instant is None:
+        return SafeString("")
+    return format_html(' data-instant="{}" data-written="{}"', bar.instant.isoformat(), written(bar.instant))
 
 
 def _part(bar: Bar, x: float, width: float, most: float) -> SafeString:

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -13,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from agents.models import LaunchSetting
-from console.ui.amounts import duration, number, size
+from console.ui.amounts import duration, instant, number, size
 from console.ui.page import Panel, link
 from console.ui.text import visible_html
 from contract.names import HISTORY_KEY
@@ -175,10 +176,17 @@ def _chart(health: list[ActivationHealth]) -> Any:
     bars = []
     for row in health:
         value = row.failures_per_1000 or 0.0
-        when = date_format(row.started_at, "DATETIME_FORMAT")
+        when = instant(row.started_at)
         about = _("%(at)s: %(n)s failures per 1,000 deliveries") % {"at": when, "n": number(value, 1)}
         part = value * (row.temporary_share or 0.0)
         bars.append(
-            Bar(date_format(row.started_at, "j M"), value, about, link("activation", row.activation), part)
+            Bar(
+                date_format(timezone.localtime(row.started_at), "j M"),
+                value,
+                about,
+                link("activation", row.activation),
+                part,
+                row.started_at,
+            )
         )
     return bar_chart(bars, _("Failures per 1,000 deliveries, by activation"))

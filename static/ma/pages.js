@@ -27,6 +27,19 @@
         });
     }
 
+    // A bar of a chart: its title and its name hold the time as the server wrote it, its label the day.
+    function localBars(scope) {
+        scope.querySelectorAll("svg [data-instant]").forEach(function (element) {
+            const instant = new Date(element.dataset.instant), before = element.dataset.written;
+            if (isNaN(instant)) return;
+            const local = written(instant), title = element.querySelector("title"), link = element.closest("a");
+            if (title) title.textContent = title.textContent.replace(before, local);
+            if (link) link.setAttribute("aria-label", link.getAttribute("aria-label").replace(before, local));
+            if (element.tagName === "text") element.textContent = local.split(" ").slice(0, 2).join(" ");
+            element.dataset.written = local;
+        });
+    }
+
     function showPause() {
         document.querySelectorAll("[data-pause]").forEach(function (button) {
             button.setAttribute("aria-pressed", paused() ? "true" : "false");
@@ -79,7 +92,7 @@
         });
     }
 
-    function prepare() { localTimes(document); showPause(); reachable(); }
+    function prepare() { localTimes(document); localBars(document); showPause(); reachable(); }
 
     document.addEventListener("htmx:afterSwap", prepare);
     document.addEventListener("DOMContentLoaded", prepare);

@@ -129,9 +129,14 @@ class Browser:
         self._command("Emulation.setDeviceMetricsOverride", size)
         wait_for(lambda: self.run("return window.innerWidth") == width)
 
+    def zone(self, name: str) -> None:
+        """The time zone of the reader; empty: that of the machine."""
+        self._command("Emulation.setTimezoneOverride", {"timezoneId": name})
+
     def forget(self) -> None:
-        """Cookies, what the open site keeps, the console so far and a width that `narrow` set."""
+        """Cookies, what the open site keeps, the console so far, and what `narrow` and `zone` set."""
         self._command("Network.clearBrowserCookies", {})
+        self.zone("")
         self._command("Emulation.clearDeviceMetricsOverride", {})
         self.run("localStorage.clear(); sessionStorage.clear()")
         self.log()

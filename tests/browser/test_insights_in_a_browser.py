@@ -85,3 +85,23 @@ def test_a_running_one_moves_on_by_itself_and_is_cancelled(
     browser.click("#run-now")
     wait_for(lambda: "queued" in browser.run(bar))
     assert PipelineRun.objects.filter(open=True).count() == 1
+
+
+def test_times_are_in_the_zone_of_the_reader(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    found()
+    browser = opened("chief", width=1400, height=1000)
+    browser.zone("Pacific/Kiritimati")
+    for path in ("/insights/", "/insights/tables/activation_health/", "/settings/orders-export/"):
+        browser.open(live_server.url + path)
+        written = browser.run(
+            "return [...document.querySelectorAll('time[data-show=local]')].map(each => each.textContent)"
+        )
+        assert written and all(each.endswith("GMT+14") for each in written), path
+
+    [bar, *_more] = browser.run(
+        "return [...document.querySelectorAll('svg.chart g[data-instant]')].map("
+        "each => [each.querySelector('title').textContent, each.closest('a').getAttribute('aria-label')])"
+    )
+    assert "GMT+14: " in bar[0] and bar[0] == bar[1]
