@@ -11,7 +11,6 @@ index: it outlives replays, purges and rebuilds.
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.shortcuts import get_object_or_404
@@ -19,7 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import BreakerTrip, LaunchSetting
-from agents.pools.rights import may_anywhere, settings_for
+from agents.pools.rights import check_anywhere, settings_for
 from agents.pools.rights import why_not as why_not_of_setting
 from console.operations.inputs import OtherText, TextInput, Until
 from console.operations.operation import Act, Done, ModelPermission, Operation
@@ -74,8 +73,7 @@ def readable(rows: QuerySet[AnyAnnotation], user: Any) -> QuerySet[AnyAnnotation
 
 def visible(rows: QuerySet[AnyAnnotation], user: Any) -> QuerySet[AnyAnnotation]:
     """The same. Raises PermissionDenied for who may see no dead letters at all."""
-    if not may_anywhere(user, SEE):
-        raise PermissionDenied
+    check_anywhere(user, SEE)
     return readable(rows, user)
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from console.audit.forms import RecordedAdmin
 from console.audit.saves import saving
-from ma_site.apps import permission_words
+from console.ui.errors import permission_words
 
 admin.site.unregister([Group, User])
 

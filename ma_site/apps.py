@@ -1,15 +1,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.apps import AppConfig, apps
+from django.apps import AppConfig
 from django.contrib.admin import apps as admin_apps
 from django.contrib.admin import autodiscover
 from django.contrib.admin.checks import check_admin_app
 from django.core.checks import CheckMessage, Tags, register
-from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from console.audit import text
+from console.ui.errors import permission_words
 
 
 class MaAdminConfig(admin_apps.SimpleAdminConfig):
@@ -62,23 +63,3 @@ def declare_people() -> None:
             verbs={**VERBS, "password": pgettext_lazy("what people do", "Set password")},
             left_out=("last_login", "date_joined"), words={"user_permissions": permission_words},
             many={"groups": ("name",), "user_permissions": permission})  # fmt: skip
-
-
-def permission_words(name: Any) -> str:
-    """Returns `app.codename` in the reader's language: the database keeps English words. What the code does
-    not know is shown as it is named."""
-    app_label, _dot, codename = str(name).partition(".")
-    action, _line, model_name = codename.partition("_")
-    words = {
-        "add": gettext("Can add %(kind)s"),
-        "change": gettext("Can change %(kind)s"),
-        "delete": gettext("Can delete %(kind)s"),
-        "view": gettext("Can view %(kind)s"),
-    }
-    for model in apps.get_app_config(app_label).get_models() if app_label in apps.app_configs else ():
-        options = model._meta
-        if options.model_name == model_name and action in words:
-            return words[action] % {"kind": options.verbose_name_plural}
-        if codename in (own := dict(options.permissions)):
-            return str(own[codename])
-    return str(name)

@@ -85,6 +85,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "ma_site.requests.middleware.SecurityHeaders",
+    "ma_site.requests.middleware.RequestId",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "ma_site.requests.middleware.RefuseUnstorableUrls",

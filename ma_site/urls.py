@@ -79,4 +79,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", admin.site.urls),
 ]
 
+handler403 = "ma_site.requests.plain.permission_denied"
 handler500 = "ma_site.requests.plain.server_error"

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
-from rest_framework import exceptions, mixins, serializers, status
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,7 +23,7 @@ from agents.api.pools import check_destination, check_pool, check_right
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
 from agents.models import Activation, Destination, LaunchSetting, Pool, Window
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.pools.rights import may_anywhere
+from agents.pools.rights import check_anywhere
 from agents.provisioning.queue_counts import queue_figures
 from agents.provisioning.topology import save_setting
 from agents.settings.enable import check_discarding, check_unmasking
@@ -221,8 +221,7 @@ class SettingViewSet(
 
     def create(self, request: Request, *args: Any, **options: Any) -> Response:
         """What is wrong with the fields is told only to those who may create one somewhere."""
-        if not may_anywhere(request.user, "add"):
-            raise exceptions.PermissionDenied
+        check_anywhere(request.user, "add")
         return super().create(request, *args, **options)
 
     def partial_update(self, request: Request, *args: Any, **options: Any) -> Response:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.models import Destination, GroupMember, LaunchSetting, Pool, PoolGrant, ScheduledGroup
+from console.ui.errors import Missing, MissingPermission
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,12 @@ def may_anywhere(user: Any, action: str) -> bool:
     return bool(user.has_perm(wanted.permission)) or bool(_granted(user, wanted.grant))
 
 
+def check_anywhere(user: Any, *actions: str) -> None:
+    """Raises MissingPermission where this person may do none of these anywhere."""
+    if not any(may_anywhere(user, action) for action in actions):
+        raise MissingPermission(*(_ACTIONS[action].permission for action in actions))
+
+
 def may_group(
     user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None
 ) -> bool:
@@ -136,7 +143,7 @@ def why_not_group(
             "You don't have permission: the group has no members and so belongs to no pool. Ask "
             "for “%(permission)s”."
         )
-        return text % {"permission": _ACTIONS[action].named}
+        return Missing(text % {"permission": _ACTIONS[action].named}, _ACTIONS[action].permission)
     return _missing_with_group(user, action, pools)
 
 
@@ -162,7 +169,7 @@ class GroupRight:
 
 def missing(action: str, pool: str) -> str:
     text = _("You don't have permission. Ask for “%(permission)s”, or for this right in the pool “%(pool)s”.")
-    return text % {"permission": _ACTIONS[action].named, "pool": pool}
+    return Missing(text % {"permission": _ACTIONS[action].named, "pool": pool}, _ACTIONS[action].permission)
 
 
 def _missing_with_group(user: Any, action: str, pools: Iterable[int]) -> str:
@@ -175,7 +182,8 @@ def _missing_with_group(user: Any, action: str, pools: Iterable[int]) -> str:
         "You don't have permission for every member of the group. Ask for “%(permission)s”, "
         "or for this right in the pools: %(pools)s."
     )
-    return text % {"permission": _ACTIONS[action].named, "pools": ", ".join(names)}
+    wanted = _ACTIONS[action]
+    return Missing(text % {"permission": wanted.named, "pools": ", ".join(names)}, wanted.permission)
 
 
 def _pools_of(group: ScheduledGroup, members: Iterable[LaunchSetting] | None) -> set[int]:

@@ -24,6 +24,7 @@ from console.audit import text as words
 from console.operations.inputs import Input
 from console.operations.refusals import BrokerAway, NotAllowed, Refused
 from console.operations.resource import Resource
+from console.ui.errors import Missing
 from console.ui.page import Text
 
 Obj = TypeVar("Obj", bound=models.Model)
@@ -55,7 +56,7 @@ class ModelPermission:
         if user.has_perm(self.name):
             return ""
         text = gettext("You don't have permission to do this. Ask an administrator for “%(permission)s”.")
-        return text % {"permission": self.label}
+        return Missing(text % {"permission": self.label}, self.name)
 
 
 @dataclass(frozen=True, slots=True)

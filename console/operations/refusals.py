@@ -6,6 +6,7 @@ from django.core.exceptions import PermissionDenied
 from django.utils.translation import gettext
 
 from console.reasons import BROKER_AWAY, Reason, said
+from console.ui.errors import Missing
 
 
 class Refused(Exception):
@@ -48,8 +49,9 @@ class BrokerAway(Refused):
 
 
 class NotAllowed(PermissionDenied):
-    """This person may not do it. `reason` says which right is missing."""
+    """This person may not do it. `reason` says which right is missing; `permissions` would give it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.permissions = reason.permissions if isinstance(reason, Missing) else ()

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 
 from console.audit import text as words
+from console.ui.errors import MissingPermission
 from console.ui.page import Text, link, link_to
 
 Obj = TypeVar("Obj", bound=Model)
@@ -48,7 +48,7 @@ class Resource(Generic[Obj]):
         if by is not None and self.visible is not None:
             return self.visible(by)
         if by is not None and not by.has_perm(self.view):
-            raise PermissionDenied
+            raise MissingPermission(self.view)
         return self.rows()
 
     def key_of(self, obj: Obj) -> str:

@@ -1,6 +1,6 @@
-"""Every error of the API has the same body: error (a stable word), detail, where, what_to_do."""
+"""Every error of the API has the same body: error (a stable word), detail, where, what_to_do, and the id of
+the request, which the lines of the log have."""
 
-import uuid
 from typing import Any
 
 import structlog
@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from broker.port import BrokerError
 from console.reasons import BROKER_AWAY
+from console.ui.errors import missing_in_english, request_id
 from contract.wire import ContractError, UnsupportedVersion
 
 log = structlog.get_logger(__name__)
@@ -112,7 +113,9 @@ class BrokerProblem(ApiProblem):
 
 
 def body(error: str, detail: str, where: str, what_to_do: str, **more: Any) -> dict[str, Any]:
-    return {"error": error, "detail": detail, "where": where, "what_to_do": what_to_do, **more}
+    found = {"error": error, "detail": detail, "where": where, "what_to_do": what_to_do, **more}
+    # A command asks the same views, and is no request.
+    return {**found, "id": request_id()} if request_id() else found
 
 
 def answer(error: Exception, context: dict[str, Any]) -> Response:
@@ -136,7 +139,7 @@ def answer(error: Exception, context: dict[str, Any]) -> Response:
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, PermissionDenied):
-        error = exceptions.PermissionDenied()
+        error = exceptions.PermissionDenied(missing_in_english(getattr(error, "permissions", ())))
     if isinstance(error, exceptions.APIException):
         return _framework_error(error, context)
     return _internal(
@@ -194,9 +197,9 @@ def _problems(detail: Any, path: str) -> list[tuple[str, str]]:
 def _internal(
     error: Exception, context: dict[str, Any], code: int, word: str, detail: str, what_to_do: str
 ) -> Response:
-    error_id = uuid.uuid4().hex[:12]
-    log.error("api error", id=error_id, path=_path(context), error=word, exc_info=error)
-    response = _response(code, body(word, f"{detail} Id: {error_id}.", "", what_to_do, id=error_id))
+    log.error("api error", path=_path(context), error=word, exc_info=error)
+    told = f"{detail} Id: {request_id()}." if request_id() else detail
+    response = _response(code, body(word, told, "", what_to_do))
     if code == status.HTTP_503_SERVICE_UNAVAILABLE:
         response["Retry-After"] = "5"
     return response

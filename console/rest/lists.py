@@ -15,6 +15,7 @@ from rest_framework.request import Request
 
 from console.filters import ListFilter
 from console.lists.keyset import number_in
+from console.ui.errors import missing_in_english
 
 
 class Pages(PageNumberPagination):
@@ -74,7 +75,10 @@ def needed(view: Any, method: str) -> tuple[str, ...]:
 
 
 class PersonPermissions(BasePermission):
-    """Everything needs a person with the permission; an unknown method is left to the view to refuse."""
+    """Everything needs a person with the permission; an unknown method is left to the view to refuse.
+    `message`: the framework answers it."""
+
+    message = missing_in_english(())
 
     def has_permission(self, request: Request, view: Any) -> bool:
         user: Any = request.user
@@ -83,7 +87,9 @@ class PersonPermissions(BasePermission):
         method = request.method or ""
         if method not in METHODS or not hasattr(view, method.lower()):
             return True
-        return bool(user.has_perms(needed(view, method)))
+        missing = [each for each in needed(view, method) if not user.has_perm(each)]
+        self.message = missing_in_english(missing)
+        return not missing
 
 
 # First among the bases of a view whose list is in pages by key, in this order. It has no docstring, for that

@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from console.reasons import Reason
-from console.ui import amounts
+from console.ui import amounts, errors
 from console.ui.page import TabGroup, navigation_for
 from console.ui.text import visible_html
 
@@ -133,6 +133,9 @@ def signed_seconds(value: float) -> str:
 @register.filter
 def reason_text(reason: Reason) -> SafeString:
     return visible_html(str(reason), limit=300)
+
+
+register.simple_tag(errors.request_id)
 
 
 @register.inclusion_tag("ma/nav.html", takes_context=True)

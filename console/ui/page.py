@@ -8,13 +8,14 @@ from typing import Any, Literal, TypedDict, get_args
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
 from django.utils.safestring import SafeString
+
+from console.ui.errors import MissingPermission
 
 Text = str | Promise
 View = Callable[..., HttpResponseBase]
@@ -91,8 +92,8 @@ def needs(*permissions: str) -> Callable[[View], View]:
     def decorate(view: View) -> View:
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            if not request.user.has_perms(permissions):
-                raise PermissionDenied
+            if missing := [each for each in permissions if not request.user.has_perm(each)]:
+                raise MissingPermission(*missing)
             return view(request, *args, **kwargs)
 
         return guarded

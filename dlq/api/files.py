@@ -8,12 +8,11 @@ from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.pools.rights import may_anywhere
+from agents.pools.rights import check_anywhere
 from console.audit.refusals import LOOKS_BESIDE_FILES, Audited
 from console.exports import FORMATS
 from console.operations.operation import check_allowed, perform
@@ -52,8 +51,7 @@ class ExportLetters(Audited, APIView):
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        if not may_anywhere(request.user, SEE):
-            raise PermissionDenied
+        check_anywhere(request.user, SEE)
         wanted = asked_in(request, ExportQuery)
         check_clear(request.query_params, LetterFilter)
         query = filter_in(request.query_params)

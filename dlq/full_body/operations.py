@@ -6,14 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from django.db.models import Avg, QuerySet
 from django.http import Http404
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.pools.rights import may_anywhere
+from agents.pools.rights import check_anywhere
 from agents.provisioning.queue_counts import message_count
 from broker.amqp.codec import decode
 from broker.port import MessageUndecodable
@@ -22,8 +21,9 @@ from console.jobs.worker import start
 from console.operations.operation import Act, Done, ModelPermission, Operation
 from console.operations.refusals import BrokerAway, Refused
 from console.operations.resource import Resource
+from console.ui.errors import MissingPermission
 from console.ui.page import link
-from dlq.dead_letters.masks import masks_for
+from dlq.dead_letters.masks import SEE_MASKED, masks_for
 from dlq.dead_letters.rules.body import body_of, visible_body
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, LetterState, WholeFetch
 from dlq.rights import SEE
@@ -132,11 +132,11 @@ def bytes_for(user: Any, letter: DeadLetter) -> bytes | None:
         message = decode(encoded)
     except MessageUndecodable:
         if masks.hides_bytes(letter):
-            raise PermissionDenied from None
+            raise MissingPermission(SEE_MASKED) from None
         return encoded
     body = body_of(message, letter.jms_kind)
     if visible_body(body, letter, masks) is not body:
-        raise PermissionDenied
+        raise MissingPermission(SEE_MASKED)
     return body.raw
 
 
@@ -145,8 +145,7 @@ def bytes_for(user: Any, letter: DeadLetter) -> bytes | None:
 
 def letters_seen(by: Any) -> QuerySet[DeadLetter]:
     """Raises PermissionDenied for who may see none."""
-    if not may_anywhere(by, SEE):
-        raise PermissionDenied
+    check_anywhere(by, SEE)
     return letters_for(by)
 
 

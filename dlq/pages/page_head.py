@@ -6,12 +6,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.pools.rights import may, may_anywhere
+from agents.pools.rights import check_anywhere, may
 from agents.provisioning.queue_counts import figures_of, message_count
 from console.lists.keyset import counted
 from console.operations.refusals import Refused
@@ -31,8 +30,7 @@ def sees_letters(view: View) -> View:
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not may_anywhere(request.user, SEE):
-            raise PermissionDenied
+        check_anywhere(request.user, SEE)
         return view(request, *args, **kwargs)
 
     return guarded

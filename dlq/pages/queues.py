@@ -4,7 +4,6 @@ that are followed."""
 from dataclasses import dataclass
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -12,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agents.models import LaunchSetting
-from agents.pools.rights import may_anywhere, settings_for
+from agents.pools.rights import check_anywhere, settings_for
 from agents.provisioning.queue_counts import figures_of
 from console.audit.refusals import audited
 from console.lists.columns import NUMBER, Column, address_of, listing, matching, search_in
@@ -51,8 +50,7 @@ def overview(request: HttpRequest) -> HttpResponseBase:
     """Shows it to those who may see dead letters everywhere or in a pool: then of the settings there. Queues
     that are empty for certain are hidden until somebody asks for them."""
     user = request.user
-    if not may_anywhere(user, rights.SEE):
-        raise PermissionDenied
+    check_anywhere(user, rights.SEE)
     now = timezone.now()
     settings = settings_for(user, rights.SEE).select_related("destination", "pool").order_by("key")
     rows = queue_rows(list(settings))

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
-from agents.pools.rights import may, may_anywhere, settings_for, why_not
+from agents.pools.rights import check_anywhere, may, settings_for, why_not
 from console.jobs.worker import start
 from console.operations.inputs import REASON, ChoicesInput, Input
 from console.operations.operation import Act, Done, ModelPermission, Operation, Permission, Question
@@ -43,8 +42,7 @@ def jobs_for(user: Any) -> QuerySet[ReplayJob]:
     jobs = _jobs()
     if user.has_perm(SEE_REPLAYS):
         return jobs
-    if not may_anywhere(user, rights.SEE):
-        raise PermissionDenied
+    check_anywhere(user, rights.SEE)
     return jobs.filter(setting_key__in=settings_for(user, rights.SEE).values("key"))
 
 

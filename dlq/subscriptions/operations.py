@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext
@@ -15,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.liveness import poll_after_commit
 from agents.models import LaunchSetting, Run, SettingKind
-from agents.pools.rights import SettingRight, may_anywhere, settings_for, why_not
+from agents.pools.rights import SettingRight, check_anywhere, settings_for, why_not
 from agents.state_history import note
 from console.audit.log import LONGEST_REASON
 from console.operations.inputs import REASON_NEEDED, Seen, TextInput
@@ -108,8 +107,7 @@ KEPT_REASON = TextInput(_("Reason (saved with the messages)"), LONGEST_REASON, l
 
 def settings_seen(by: Any) -> QuerySet[LaunchSetting]:
     """Those whose messages this person may look at. Raises PermissionDenied for who may at none."""
-    if not (may_anywhere(by, rights.SEE) or may_anywhere(by, rights.WAITING)):
-        raise PermissionDenied
+    check_anywhere(by, rights.SEE, rights.WAITING)
     seen = settings_for(by, rights.SEE) | settings_for(by, rights.WAITING)
     return seen.select_related("destination", "pool")
 

@@ -7,7 +7,10 @@ import structlog
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils.cache import patch_vary_headers
+from django.utils.log import log_response
 
+from console.rest.errors import body
+from console.ui.errors import new_request_id
 from ma_site.requests.body_bounds import refusal
 from ma_site.requests.plain import database_away
 from ma_site.requests.stack import with_room
@@ -49,6 +52,25 @@ class SecurityHeaders:
         return response
 
 
+class RequestId:
+    """Each request has an id: in every line of its log, in what an error shows, and in X-Request-Id."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        with new_request_id() as request_id:
+            response = self.get_response(request)
+            if (
+                isinstance(response, HttpResponse) and response.status_code >= 400
+            ):  # else Django does, when the id is no more
+                log_response(
+                    "%s: %s", response.reason_phrase, request.path, response=response, request=request
+                )
+        response.headers["X-Request-Id"] = request_id
+        return response
+
+
 class RefuseUnstorableUrls:
     """A NUL in a path or query would reach the database as an error of its driver."""
 
@@ -59,13 +81,8 @@ class RefuseUnstorableUrls:
         if "\0" not in request.path_info and "%00" not in request.META.get("QUERY_STRING", ""):
             return self.get_response(request)
         if request.path_info.startswith("/api/"):
-            body = {
-                "error": "bad_url",
-                "detail": "The URL contains a NUL character.",
-                "where": "url",
-                "what_to_do": "Leave it out.",
-            }
-            return JsonResponse(body, status=400)
+            problem = body("bad_url", "The URL contains a NUL character.", "url", "Leave it out.")
+            return JsonResponse(problem, status=400)
         return HttpResponse(
             "The URL contains a NUL character.", status=400, content_type="text/plain; charset=utf-8"
         )

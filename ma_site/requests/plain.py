@@ -10,9 +10,9 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.csrf import requires_csrf_token
-from django.views.defaults import server_error as something_went_wrong
 
 from console.rest.errors import body
+from console.ui.errors import missing_permissions, request_id
 
 
 def plain_page(
@@ -28,7 +28,14 @@ def plain_page(
 
     `onwards`: address and words of the link to go on with."""
     page = render_to_string(
-        "plain.html", {"title": title, "lines": lines, "again_in": again_in, "onwards": onwards}
+        "plain.html",
+        {
+            "title": title,
+            "lines": lines,
+            "again_in": again_in,
+            "onwards": onwards,
+            "error_id": request_id() if status >= 400 else "",
+        },
     )
     answer = HttpResponse(page, status=status)
     answer.headers["Cache-Control"] = "no-store"
@@ -84,4 +91,19 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """The project's `handler500`: middleware may lose the database too, such as when it stores a session."""
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
         return database_away(request)
-    return something_went_wrong(request)
+    if request.path_info.startswith("/api/"):
+        again = "Look for the id in the log of the web process."
+        return JsonResponse(body("internal", "Something went wrong in the MA.", "", again), status=500)
+    lines = [
+        _("MA could not answer this request. If you submitted a form, check whether it took effect."),
+        _("Try again. If the error returns, give the error ID to an administrator."),
+        _("For site administrators: ./ma logs web has the cause under the error ID."),
+    ]
+    return plain_page(_("Something went wrong"), lines, status=500, onwards=("/", _("Open overview")))
+
+
+@requires_csrf_token
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The project's `handler403`: Django's own hands on the words of the exception alone."""
+    shown = {"reason": str(exception), "missing": missing_permissions(exception)}
+    return HttpResponse(render_to_string("403.html", shown, request), status=403)

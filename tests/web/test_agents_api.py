@@ -104,7 +104,7 @@ def test_a_wrong_field_is_named(
     answer = operating.post("/api/v1/settings/", WISH | change)
 
     assert answer.status_code == 400, answer.content
-    assert set(answer.json()) == {"error", "detail", "where", "what_to_do"}
+    assert set(answer.json()) == {"error", "detail", "where", "what_to_do", "id"}
     assert (answer.json()["error"], answer.json()["where"]) == ("invalid", where)
     assert not LaunchSetting.objects.exists()
 

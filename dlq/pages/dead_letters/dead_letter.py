@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -15,12 +14,13 @@ from django.views.decorators.http import require_safe
 from agents.pools.rights import why_not
 from broker.amqp.codec import decode
 from broker.port import Message, MessageUndecodable
+from console.ui.errors import MissingPermission
 from console.ui.labels import Button
 from console.ui.page import link, page
 from contract.names import BIN, BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
 from contract.typed import from_json, text_of
 from dlq import rights
-from dlq.dead_letters.masks import MASK, masks_for
+from dlq.dead_letters.masks import MASK, SEE_MASKED, masks_for
 from dlq.dead_letters.rules.body import Body, BodyFormat, body_of, cut, hexadecimal, render_body, visible_body
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 from dlq.pages.annotations import panel_of_letter
@@ -250,5 +250,5 @@ def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
     if letter.body_deleted_at:
         return HttpResponse(BODY_DELETED, status=410, content_type="text/plain; charset=utf-8")
     if masks.hides_bytes(letter) if body is None else visible_body(body, letter, masks) is not body:
-        raise PermissionDenied
+        raise MissingPermission(SEE_MASKED)
     return body_file(letter, body.raw if body else bytes(letter.encoded))
