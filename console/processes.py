@@ -37,9 +37,9 @@ def last_heartbeat(process: str) -> datetime | None:
 
 
 def seconds_since(process: str, now: datetime) -> float | None:
-    """Since its last heartbeat; None where it never gave one."""
+    """Since its last heartbeat, which may be later than `now`: that is 0. None where it never gave one."""
     at = last_heartbeat(process)
-    return None if at is None else (now - at).total_seconds()
+    return None if at is None else max(0.0, (now - at).total_seconds())
 
 
 # -- named locks: one of several processes does a thing at a time, or once in a while ------------------------

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from console.reasons import Reason
 from console.ui import amounts, errors
-from console.ui.page import TabGroup, navigation_for
+from console.ui.page import TabGroup, all_tabs, navigation_for
 from console.ui.text import visible_html
 
 register = template.Library()
@@ -147,7 +147,7 @@ def console_nav(context: template.Context) -> dict[str, Any]:
         (entry, entry.tabs if isinstance(entry, TabGroup) else (entry,))
         for entry in navigation_for(request.user)
     ]
-    tabs = [tab for _entry, inside in entries for tab in inside]
+    tabs = all_tabs([entry for entry, _inside in entries])
     section = context.get("section", "")
     if not section:
         here = [tab.section for tab in tabs if tab.url != "/" and request.path.startswith(tab.url)]

@@ -74,6 +74,10 @@ def _seen_by(user: Any, entry: Tab | TabGroup) -> Tab | TabGroup | None:
     return replace(entry, tabs=tabs) if len(tabs) > 1 else next(iter(tabs), None)
 
 
+def all_tabs(entries: Navigation) -> list[Tab]:
+    return [tab for entry in entries for tab in (entry.tabs if isinstance(entry, TabGroup) else (entry,))]
+
+
 def add_page(route: str, view: View, name: str) -> None:
     """Serves `view` at `route` of the site, for staff only, as `admin:name`."""
     entry = (route, view, name)

@@ -74,8 +74,11 @@ def up(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False) 
         with earlier_starts.only_one(layout):
             if _runs_already(config, layout):
                 return 0
-            _start(config, layout, demo=demo, adopt_broker=adopt_broker)
+            last_words = _start(config, layout, demo=demo, adopt_broker=adopt_broker)
         started = True
+        if not detach:
+            say("Ctrl-C stops everything; processes that end are started again (./ma status)")
+        say(last_words)
         if not detach:
             _stay(layout)
     except KeyboardInterrupt:
@@ -108,7 +111,8 @@ def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
     ports.refuse_taken(ports.wanted_by(config))
 
 
-def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> None:
+def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> str:
+    """Returns the block that is printed last."""
     wanted = processes(config)
     _refuse_what_is_in_the_way(config, layout)
     install_all(layout, say)
@@ -132,11 +136,10 @@ def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) ->
             f"{python_packages.LARGE} is being installed in the background (./ma logs "
             f"{python_packages.LARGE})"
         )
-    say(order.closing_block(config, administrator))
+    return order.closing_block(config, administrator)
 
 
 def _stay(layout: Layout) -> None:
-    say("Ctrl-C stops everything; processes that end are started again (./ma status)")
     runner = Runner(layout)
     while runner.alive():
         time.sleep(WATCH_SECONDS)

@@ -58,10 +58,10 @@ def _lines(config: Config, administrator: Account | None) -> list[tuple[str, str
             lines.append(("password", f"{administrator.password}  (made here; change it: {change})"))
         else:
             lines.append(("password", f"the one that you chose; forgotten: {change}"))
-        following = "open Dead letters: the demo fails on purpose; read why, then replay"
+        following = "wait 2 minutes, then open Dead letters: the demo fails on purpose; read why, replay"
     lines.append(("next", following))
     lines.append(("check", "./ma doctor; ./ma status; ./ma logs NAME; ./ma down stops everything"))
-    lines.append(("docs", "README.md; docs/operations.md; docs/agents.md"))
+    lines.append(("docs", "docs/: begin with README.md, docs/operations.md, docs/agents.md"))
     return lines
 
 

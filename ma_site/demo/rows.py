@@ -27,7 +27,8 @@ from console.audit.saves import saving
 
 POOL = "demo"
 # Agents that do what a message or a parameter says; nothing of a real installation begins with these.
-SAMPLE_PREFIXES = ("demo.", "bench.")
+DEMO_PREFIX = "demo."
+SAMPLE_PREFIXES = (DEMO_PREFIX, "bench.")
 
 # Letters die within half a minute: 1 + 2 + 4 s of delays before the fourth attempt, the last.
 POLICY: dict[str, Any] = {"max_attempts": 4, "delay_ms": 1000, "multiplier": 2.0, "max_delay_ms": 10_000}

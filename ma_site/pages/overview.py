@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import gettext_lazy, pgettext
 from django.views.decorators.http import require_safe
 
-from agents.models import ServerState
+from agents.models import OfferedAgent, ServerState
 from agents.pages.acknowledgements import number_waiting
 from agents.pages.servers import server_rows
 from agents.pools.rights import may_anywhere
@@ -19,12 +19,14 @@ from alerts.pages.alerts import VIEW as SEE_ALERTS
 from alerts.pages.alerts import badge as open_alerts_badge
 from console.lists.columns import NUMBER, address_of
 from console.lists.keyset import counted
-from console.ui.page import needs, page
+from console.ui.page import Tab, Text, all_tabs, navigation_for, needs, page
 from dlq.models import DeadLetter, LetterState
 from dlq.queues.queries import QueueRow, queue_rows, unknown_row
 from dlq.search.visibility import SEE_ALL as SEE_LETTERS
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW as SEE_PROTOCOLS
+from ma_site.demo.rows import DEMO_PREFIX
+from ma_site.demo.rows import POOL as DEMO_POOL
 from ma_site.pages.attention import needs_of
 from ma_site.pages.health import quick_parts
 from ma_site.pages.table import OFF, SettingRow, setting_rows, settings_listing
@@ -71,7 +73,26 @@ def overview(request: HttpRequest) -> TemplateResponse:
         latest=_latest(request),
         waiting=number_waiting(request),
         may_add=may_anywhere(request.user, "add"),
+        tour=_tour(request.user),
     )
+
+
+# Entries of the navigation, with what there is to do in the demo.
+TOUR = (
+    ("dead_letters", gettext_lazy("read why a message failed, then replay it")),
+    ("fingerprints", gettext_lazy("see the same failures as one group, and assign it to you")),
+    ("settings", gettext_lazy("disable an agent and enable it again")),
+    ("health", gettext_lazy("check every component")),
+)
+
+
+def _tour(user: Any) -> list[tuple[Tab, Text]]:
+    """Where to begin, for a site whose servers offer the agents of the demo; else nothing."""
+    offered = OfferedAgent.objects.filter(name__startswith=DEMO_PREFIX, server__pools__name=DEMO_POOL)
+    if not offered.exists():
+        return []
+    seen = {tab.section: tab for tab in all_tabs(navigation_for(user))}
+    return [(seen[section], text) for section, text in TOUR if section in seen]
 
 
 def _dead_total(rows: list[QueueRow], request: HttpRequest, now: Any) -> dict[str, Any] | None:

@@ -64,6 +64,22 @@
             showPause();
         }
     });
+    // Said until this browser dismisses it; the focus goes to what follows, for the button is gone.
+    function showDismissible() {
+        document.querySelectorAll("[data-dismissible]").forEach(function (each) {
+            let dismissed = false;
+            try { dismissed = localStorage.getItem("ma.dismissed." + each.id) === "1"; } catch { /* shown each time */ }
+            each.hidden = dismissed;
+        });
+    }
+    document.addEventListener("click", function (event) {
+        if (!event.target.closest("[data-dismiss]")) return;
+        const said = event.target.closest("[data-dismissible]");
+        try { localStorage.setItem("ma.dismissed." + said.id, "1"); } catch { /* until the next page */ }
+        said.hidden = true;
+        document.getElementById("content-start").focus();
+    });
+    document.addEventListener("DOMContentLoaded", showDismissible);
     // A menu closes by Escape, which gives the focus back to its label, and by a click anywhere else.
     document.addEventListener("click", function (event) {
         document.querySelectorAll("[data-menu][open]").forEach(function (menu) { if (!menu.contains(event.target)) menu.open = false; });

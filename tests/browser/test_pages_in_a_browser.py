@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.contrib.staticfiles.handlers import StaticFilesHandler
 
-from agents.models import Run
+from agents.models import OfferedAgent, Pool, Run, Server
 from tests.browser.driver import Browser, wait_for
 from tests.web.factories import World
 from tests.web.pages import every_page
@@ -46,6 +46,24 @@ def test_what_matters_is_in_sight_on_a_narrow_screen(
     for path in ("/", "/settings/", "/dead-letters/", "/protocols/", "/servers/", "/settings/orders-export/"):
         browser.open(live_server.url + path)
         assert browser.run(hidden) == [], (path, language)
+
+
+def test_the_tour_of_the_demo_stays_away_once_this_browser_dismissed_it(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    pool, server = Pool.objects.create(name="demo"), Server.objects.get(name="srv-1")
+    pool.servers.add(server)
+    OfferedAgent.objects.update_or_create(server=server, name="demo.orders", defaults={"kind": "message"})
+    browser = opened("viewer")
+    shown = "return document.getElementById('tour').checkVisibility()"
+    browser.open(live_server.url)
+    assert browser.run(shown)
+
+    browser.click("[data-dismiss]")
+    assert not browser.run(shown)
+    assert browser.run("return document.activeElement.id") == "content-start"
+    browser.open(live_server.url)
+    assert not browser.run(shown)
 
 
 def test_figures_refresh_by_themselves_until_paused(

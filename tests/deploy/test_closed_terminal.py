@@ -31,7 +31,7 @@ asked = []
 real = Runner.alive
 # Only the first question, whether everything runs already, is answered for it.
 Runner.alive = lambda runner: bool(asked) and real(runner) or asked.append(1)
-up._start = lambda *given, **named: None
+up._start = lambda *given, **named: "MA is ready."
 sys.exit(up.up(config.read({"MA_DATA": sys.argv[1]}), detach=False, demo=False))
 """
 
@@ -45,10 +45,11 @@ def layout(tmp_path: Path) -> Layout:
     return layout
 
 
-def read_until(terminal: int, text: bytes) -> None:
+def read_until(terminal: int, text: bytes) -> bytes:
     seen = b""
     while text not in seen:
         seen += os.read(terminal, 1000)
+    return seen
 
 
 def up_in_a_terminal(layout: Layout) -> tuple[int, int]:
@@ -60,7 +61,7 @@ def up_in_a_terminal(layout: Layout) -> tuple[int, int]:
     if pid == 0:
         os.chdir(REPOSITORY)
         os.execv(sys.executable, [sys.executable, "-c", UP, str(layout.data)])
-    read_until(terminal, b"Ctrl-C stops")
+    assert b"Ctrl-C stops" in read_until(terminal, b"MA is ready."), "that block comes last"
     return pid, terminal
 
 

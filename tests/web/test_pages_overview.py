@@ -12,7 +12,16 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
+from agents.models import (
+    Activation,
+    Destination,
+    LaunchSetting,
+    OfferedAgent,
+    Pool,
+    ProvisionState,
+    Run,
+    Server,
+)
 from agents.provisioning import queue_counts as figures
 from broker.port import BrokerTimeout, ManagementFailed
 from console import broker
@@ -421,3 +430,21 @@ def test_the_page_health_waits_once_for_a_broker_that_does_not_answer(
     page = client.get("/health/").content.decode()
     assert "no answer within 1.5 s" in page
     assert waits == ["waited"], "every further question would hold the page as long again"
+
+
+def offers_the_demo(world: World) -> None:
+    pool = Pool.objects.create(name="demo")
+    server = Server.objects.get(name="srv-1")
+    pool.servers.add(server)
+    OfferedAgent.objects.update_or_create(server=server, name="demo.orders", defaults={"kind": "message"})
+
+
+def test_the_demo_says_where_to_begin_in_both_languages(world: World, answering: None) -> None:
+    assert "This is the demo" not in looked_at(signed_in(world, "viewer"), "/").text, "only where it is one"
+    offers_the_demo(world)
+    client = signed_in(world, "viewer")
+    assert "Dead letters" in looked_at(client, "/").text and "Start here:" in looked_at(client, "/").text
+    assert "Queues : read why a message failed" in looked_at(client, "/").text
+
+    client.cookies["django_language"] = "ru"
+    assert "Это демонстрация" in looked_at(client, "/").text

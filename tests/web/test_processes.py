@@ -10,6 +10,7 @@ from agents.models import ComponentState, Server
 from alerts.evaluation import evaluate_all
 from console.processes import last_heartbeat, lock, once_per, record_heartbeat, seconds_since
 from ma_site.checks import services
+from ma_site.checks.work import check_processes
 from ma_site.relocation import ALIVE, running_processes
 from tests.web.rows import NOW
 
@@ -24,6 +25,13 @@ def test_the_latest_heartbeat_of_a_process_counts() -> None:
     record_heartbeat("feed", NOW)
     assert last_heartbeat("beat") == NOW + 5 * SECOND
     assert [seconds_since(name, NOW + 7 * SECOND) for name in ("beat", "feed")] == [2.0, 7.0]
+
+
+def test_a_heartbeat_that_came_while_somebody_asked_is_no_time_ago() -> None:
+    record_heartbeat("feed", NOW + SECOND / 4)
+    assert [seconds_since("feed", NOW), *[each.detail for each in check_processes(NOW) if each.ok]] == [
+        0.0, "feed: seen 0 s ago",
+    ]  # fmt: skip
 
 
 def test_a_site_runs_for_as_long_as_a_process_shows_itself(server: Server) -> None:
