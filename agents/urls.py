@@ -21,7 +21,16 @@ from agents.api.settings import QueueView, SettingViewSet
 from agents.api.trips import TripViewSet
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup
-from agents.pages import acknowledgements, activations, groups, previews, servers, settings, trips
+from agents.pages import (
+    acknowledgements,
+    activations,
+    destinations,
+    groups,
+    previews,
+    servers,
+    settings,
+    trips,
+)
 from agents.pages import previews as pool_agents
 from agents.servers.operations import Cordon, Drain, RemoveServer, RevokeServerToken, Uncordon
 from agents.settings.operations import (
@@ -50,6 +59,8 @@ def register() -> None:
     add_page("trips/<int:pk>/", trips.trip_page, "trip")
     add_page("groups/", groups.group_list, "groups")
     add_page("groups/<slug:name>/", groups.group_page, "group")
+    add_page("destinations/", destinations.destination_list, "destinations")
+    add_page("destinations/<int:pk>/", destinations.destination_page, "destination")
     add_page("servers/", servers.server_list, "servers")
     add_page("servers/<str:name>/", servers.server_page, "server")
     add_operations(

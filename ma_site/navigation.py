@@ -3,11 +3,11 @@
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from agents.pages import activations, groups, servers, trips
+from agents.pages import activations, destinations, groups, servers, trips
 from agents.pools.rights import may_anywhere
 from alerts.pages import alerts
 from console.audit import web as audit
-from console.ui.page import Tab, TabGroup
+from console.ui.page import Place, Tab, TabGroup
 from dlq import rights
 from failures.pages import fingerprints, protocols
 from insights.pages import run
@@ -19,6 +19,14 @@ def _sees_dead_letters(user: object) -> bool:
     return may_anywhere(user, rights.SEE)
 
 
+# By `app.model`; all others are below the administration.
+PLACES = {
+    "agents.launchsetting": Place("settings", "setting", "key"),
+    "agents.scheduledgroup": Place("groups", "group", "name"),
+    "agents.destination": Place("destinations", "destination"),
+    "agents.activation": Place("activations", "activation"),
+    "agents.server": Place("servers", "server", "name"),
+}
 NAVIGATION = (
     Tab("overview", _("Overview"), "admin:index"),
     Tab("alerts", _("Alerts"), "admin:alerts", alerts.VIEW, badge=alerts.badge),
@@ -47,8 +55,8 @@ NAVIGATION = (
             Tab(
                 "destinations",
                 _("Destinations"),
-                "admin:agents_destination_changelist",
-                "agents.view_destination",
+                "admin:destinations",
+                destinations.VIEW,
             ),
             Tab("activations", _("Activations"), "admin:activations", activations.VIEW),
         ),

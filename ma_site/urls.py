@@ -16,7 +16,7 @@ import retention.pages
 from console.rest.errors import unknown_address
 from console.ui.page import add_page, set_navigation
 from ma_site.health import health
-from ma_site.navigation import NAVIGATION
+from ma_site.navigation import NAVIGATION, PLACES
 from ma_site.pages import overview
 from ma_site.pages.glossary import glossary
 from ma_site.pages.health import health_page
@@ -24,7 +24,7 @@ from ma_site.pages.search import search
 
 
 def register() -> None:
-    set_navigation(NAVIGATION)
+    set_navigation(NAVIGATION, PLACES)
     add_page("settings/", overview.setting_list, "settings")
     add_page("health/", health_page, "health")
     add_page("glossary/", glossary, "glossary")

@@ -4,17 +4,14 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.utils.translation import gettext_lazy as _
 
-from agents.destinations.operations import broker_side, policy_buttons
-from agents.destinations.policies import policy_changes
 from agents.destinations.redelivery import preview
 from agents.models import Destination, LaunchSetting
 from agents.provisioning.topology import save_destination
 from console.audit.forms import RecordedAdmin
-
-SHOWN_CHANGES = 5
+from console.ui.page import link
 
 
 class DestinationForm(forms.ModelForm):
@@ -103,21 +100,14 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
         """Renders the schedule of the values in the form, so that it is there without a script as well."""
         form = context["adminform"].form
         shown = preview(form.instance) if not form.is_bound or form.previewed else None
-        told = {
-            **context,
-            "preview": shown,
-            "editing": True,
-            **self._on_the_broker(request, context.get("original")),
-        }
+        told = {**context, "preview": shown, "editing": True}
         return super().render_change_form(request, told, *how, **kinds)
 
-    def _on_the_broker(self, request: HttpRequest, destination: Destination | None) -> dict[str, Any]:
-        if destination is None:
-            return {}
-        stored = Destination.objects.get(pk=destination.pk)  # a form that comes back has typed values in it
-        side = broker_side(stored)
-        buttons = policy_buttons(request.user, stored, side)
-        return {"broker": side, "buttons": buttons, "policy_changes": policy_changes(stored, SHOWN_CHANGES)}
+    def response_post_save_add(self, request: HttpRequest, obj: Destination) -> HttpResponseRedirect:
+        return HttpResponseRedirect(link("destination", obj.pk))
+
+    def response_post_save_change(self, request: HttpRequest, obj: Destination) -> HttpResponseRedirect:
+        return HttpResponseRedirect(link("destination", obj.pk))
 
     def save_model(self, request: HttpRequest, obj: Destination, form: forms.ModelForm, change: bool) -> None:
         save_destination(obj)

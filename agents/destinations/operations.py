@@ -104,16 +104,19 @@ def _value(name: str, value: Any) -> str:
     return amounts.number(value, 3) if isinstance(value, int | float) else str(value)
 
 
-DESTINATIONS = Resource(
+class _Destinations(Resource[Destination]):
+    def crumbs(self, destination: Destination) -> list[tuple[Text, str]]:
+        return [(_("Settings"), link("settings")), *super().crumbs(destination)]
+
+
+DESTINATIONS = _Destinations(
     name="destination",
     rows=Destination.objects.all,
     key="pk",
     route="destinations/<int:pk>/",
     view="agents.view_destination",
-    list_page="agents_destination_changelist",
+    list_page="destinations",
     title=_("Destinations"),
-    section="destinations",
-    page="agents_destination_change",
     label=lambda destination: destination.name,
 )
 

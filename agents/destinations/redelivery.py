@@ -169,6 +169,18 @@ def policy_facts(setting: LaunchSetting) -> list[Fact]:
     return facts
 
 
+def facts_of_policy(destination: Destination) -> list[Fact]:
+    """The policy by itself, whoever shares it."""
+    endless = destination.max_attempts < 0
+    attempts = _("unlimited") if endless else amounts.number(destination.max_attempts)
+    expiry = destination.expiry_ms
+    return [
+        Fact(_("Maximum attempts"), attempts, warns=endless),
+        Fact(_("Delay"), _delay(destination)),
+        Fact(_("Expiry"), _("never") if expiry is None else amounts.duration(expiry / 1000)),
+    ]
+
+
 def _delay(destination: Destination) -> str:
     policy = destination.policy
     text = _("%(first)s, then × %(multiplier)s, at most %(longest)s") % {

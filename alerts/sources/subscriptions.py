@@ -80,7 +80,7 @@ def _destination_url(facts: Mapping[str, Any]) -> str:
     """Asks no database: lists show many alerts. An address of the MA itself is no destination."""
     if (destination := facts.get("destination")) is None:
         return reverse("admin:health")
-    return reverse("admin:agents_destination_change", args=[destination])
+    return reverse("admin:destination", args=[destination])
 
 
 def _stalled(facts: Mapping[str, Any], value: float) -> str:

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from console.reasons import Reason
 from console.ui import amounts, errors
-from console.ui.page import TabGroup, all_tabs, navigation_for
+from console.ui.page import TabGroup, all_tabs, crumbs_of_model, navigation_for
 from console.ui.text import visible_html
 
 register = template.Library()
@@ -136,6 +136,16 @@ def reason_text(reason: Reason) -> SafeString:
 
 
 register.simple_tag(errors.request_id)
+
+
+@register.inclusion_tag("ma/crumbs.html", takes_context=True)
+def admin_crumbs(context: template.Context, row: Any = None, end: str = "") -> dict[str, Any]:
+    """Of a form or a list of the admin; `end`: what is done there."""
+    options, user = context["opts"], context["request"].user
+    crumbs = crumbs_of_model(options.label_lower, capfirst(options.verbose_name_plural), user, row)
+    if not end:  # the last one is where somebody is
+        crumbs, end = crumbs[:-1], str(crumbs[-1][0])
+    return {"crumbs": crumbs, "title": end}
 
 
 @register.inclusion_tag("ma/nav.html", takes_context=True)

@@ -1,7 +1,7 @@
 """The consoles of the site: pages that are no list of rows of the admin, and panels on pages of lower
 apps. Higher apps register theirs here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Literal, TypedDict, get_args
@@ -54,12 +54,44 @@ class TabGroup:
 
 Navigation = Sequence[Tab | TabGroup]
 
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where people look for the rows of a model: the entry of the navigation, and the page of one row, which
+    its field `key` addresses."""
+
+    section: str
+    page: str = ""
+    key: str = "pk"
+
+
 _navigation: list[Tab | TabGroup] = []
+_places: dict[str, Place] = {}
 _views: list[tuple[str, View, str]] = []
 
 
-def set_navigation(entries: Navigation) -> None:
+def set_navigation(entries: Navigation, places: Mapping[str, Place]) -> None:
+    """`places` by `app.model`."""
     _navigation[:] = entries
+    _places.update(places)
+
+
+def crumbs_of_model(name: str, plural: Text, user: Any, row: Any = None) -> list[tuple[Text, str]]:
+    """The way from the overview to the form of a row, or to the form of a new one: *Settings › Destinations ›
+    name*. A model without a place of its own is below the administration."""
+    place = _places.get(name)
+    section = place.section if place else "records"
+    found: list[tuple[Text, str]] = []
+    for entry in navigation_for(user):
+        tab = next((each for each in all_tabs([entry]) if each.section == section), None)
+        if tab is not None:
+            found = [(entry.label, "")] if isinstance(entry, TabGroup) else []
+            found.append((tab.label, tab.url))
+    if place is None:
+        found.append((plural, link(f"{name.replace('.', '_')}_changelist")))
+    if row is not None and row.pk is not None:
+        found.append((str(row), link(place.page, getattr(row, place.key)) if place and place.page else ""))
+    return found
 
 
 def navigation_for(user: Any) -> list[Tab | TabGroup]:

@@ -300,7 +300,7 @@ def _changed_addresses(now: datetime) -> list[Part]:
         "desired values or adopt the current ones. For an address of the MA itself: ./ma "
         "manage provision."
     )
-    url = link("agents_destination_changelist")
+    url = link("destinations")
     return [Part(_("Address settings on the broker"), DEGRADED, says, todo, rows[0].differs_since, url)]
 
 

@@ -19,7 +19,7 @@ from alerts.pages.alerts import VIEW as SEE_ALERTS
 from alerts.pages.alerts import badge as open_alerts_badge
 from console.lists.columns import NUMBER, address_of
 from console.lists.keyset import counted
-from console.ui.page import Tab, Text, all_tabs, navigation_for, needs, page
+from console.ui.page import Text, all_tabs, navigation_for, needs, page
 from dlq.models import DeadLetter, LetterState
 from dlq.queues.queries import QueueRow, queue_rows, unknown_row
 from dlq.search.visibility import SEE_ALL as SEE_LETTERS
@@ -79,20 +79,24 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 # Entries of the navigation, with what there is to do in the demo.
 TOUR = (
-    ("dead_letters", gettext_lazy("read why a message failed, then replay it")),
-    ("fingerprints", gettext_lazy("see the same failures as one group, and assign it to you")),
-    ("settings", gettext_lazy("disable an agent and enable it again")),
-    ("health", gettext_lazy("check every component")),
+    ("dead_letters", gettext_lazy("Dead letters"), gettext_lazy("read why a message failed, then replay it")),
+    (
+        "fingerprints",
+        gettext_lazy("Error groups"),
+        gettext_lazy("see the same failures as one group, and assign it to you"),
+    ),
+    ("settings", gettext_lazy("Launch settings"), gettext_lazy("disable an agent and enable it again")),
+    ("health", gettext_lazy("Health"), gettext_lazy("check every component")),
 )
 
 
-def _tour(user: Any) -> list[tuple[Tab, Text]]:
+def _tour(user: Any) -> list[tuple[str, Text, Text]]:
     """Where to begin, for a site whose servers offer the agents of the demo; else nothing."""
     offered = OfferedAgent.objects.filter(name__startswith=DEMO_PREFIX, server__pools__name=DEMO_POOL)
     if not offered.exists():
         return []
-    seen = {tab.section: tab for tab in all_tabs(navigation_for(user))}
-    return [(seen[section], text) for section, text in TOUR if section in seen]
+    seen = {tab.section: tab.url for tab in all_tabs(navigation_for(user))}
+    return [(seen[section], label, text) for section, label, text in TOUR if section in seen]
 
 
 def _dead_total(rows: list[QueueRow], request: HttpRequest, now: Any) -> dict[str, Any] | None:

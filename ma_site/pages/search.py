@@ -102,9 +102,7 @@ def _sections(text: str, user: Any) -> Iterator[Section]:
         yield _names(_("Groups"), ScheduledGroup, text, "group")
     if user.has_perm("agents.view_destination"):
         there = Destination.objects.filter(name__icontains=text).order_by("name").values_list("pk", "name")
-        yield Section(
-            _("Destinations"), [Hit(name, link("agents_destination_change", pk)) for pk, name in there[:MOST]]
-        )
+        yield Section(_("Destinations"), [Hit(name, link("destination", pk)) for pk, name in there[:MOST]])
     if user.has_perm(servers.VIEW):
         yield _names(_("Servers"), Server, text, "server")
     if may_anywhere(user, rights.SEE):

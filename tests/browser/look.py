@@ -50,7 +50,7 @@ def pages() -> dict[str, str]:
         "trips": "/trips/",
         "groups": "/groups/",
         "form": "/agents/launchsetting/add/",
-        "destinations": "/agents/destination/",
+        "destinations": "/destinations/",
         "notice-targets": "/alerts/noticetarget/",
         "pool": f"/agents/pool/{pool.pk}/change/" if pool else "/agents/pool/add/",
         "servers": "/servers/",

@@ -75,7 +75,7 @@ def url(destination: Destination, action: str) -> str:
 
 
 def page_of(client: Client, destination: Destination) -> str:
-    text = looked_at(client, f"/agents/destination/{destination.pk}/change/").text
+    text = looked_at(client, f"/destinations/{destination.pk}/").text
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -88,7 +88,7 @@ def seen(client: Client, destination: Destination, action: str) -> dict[str, str
 
 def said(client: Client, destination: Destination, action: str, confirmed: dict[str, str]) -> str:
     answer = client.post(url(destination, action), confirmed, follow=True)
-    assert answer.redirect_chain[-1][0].endswith(f"/agents/destination/{destination.pk}/change/")
+    assert answer.redirect_chain[-1][0].endswith(f"/destinations/{destination.pk}/")
     return " ".join(str(each) for each in answer.context["messages"])
 
 
@@ -397,7 +397,7 @@ def test_what_was_changed_on_the_broker_is_told_by_rest_health_and_an_alert_unti
         f"Address {destination.name} differs on the broker from the desired settings: "
         "maxDeliveryAttempts, redeliveryDelay."
     )
-    assert alerts_text.about(alert) == f"/agents/destination/{destination.pk}/change/"
+    assert alerts_text.about(alert) == f"/destinations/{destination.pk}/"
 
     signed_in(operator).post(url(destination, "apply"), seen(signed_in(operator), destination, "apply"))
     evaluate_kind(kind, timezone.now() + timedelta(seconds=1))

@@ -11,7 +11,7 @@ from tests.web.pages import Elements, looked_at, signed_in
 GROUPS = {
     "Dead letters": ["/dead-letters/", "/letters/", "/replays/", "/dead-letters/bin/"],
     "Failures": ["/fingerprints/", "/protocols/", "/trips/"],
-    "Settings": ["/settings/", "/groups/", "/agents/destination/", "/activations/"],
+    "Settings": ["/settings/", "/groups/", "/destinations/", "/activations/"],
     "System": ["/health/", "/retention/", "/audit/", "/api/v1/docs/", "/records/"],
 }
 
@@ -33,7 +33,7 @@ def test_it_has_every_group_with_its_entries_in_order(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/letters/", "/dead-letters/bin/", "/retention/", "/agents/destination/", "/groups/"]
+    "path", ["/letters/", "/dead-letters/bin/", "/retention/", "/destinations/", "/groups/"]
 )
 def test_the_entry_of_a_page_and_its_group_are_marked(world: World, path: str) -> None:
     html = navigation(signed_in(world, "chief"), path)

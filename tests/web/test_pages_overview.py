@@ -444,7 +444,7 @@ def test_the_demo_says_where_to_begin_in_both_languages(world: World, answering:
     offers_the_demo(world)
     client = signed_in(world, "viewer")
     assert "Dead letters" in looked_at(client, "/").text and "Start here:" in looked_at(client, "/").text
-    assert "Queues : read why a message failed" in looked_at(client, "/").text
+    assert "Dead letters : read why a message failed" in looked_at(client, "/").text
 
     client.cookies["django_language"] = "ru"
     assert "Это демонстрация" in looked_at(client, "/").text

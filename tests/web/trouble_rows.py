@@ -322,8 +322,8 @@ def _components(world: World) -> dict[str, str]:
     )
     return {
         "health": "/health/",
-        "destinations": reverse("admin:agents_destination_changelist"),
-        "destination that was changed": reverse("admin:agents_destination_change", args=[destination.pk]),
+        "destinations": "/destinations/",
+        "destination that was changed": f"/destinations/{destination.pk}/",
         "overview": "/",
         "servers": "/servers/",
         "settings": "/settings/",
