@@ -2,6 +2,7 @@
 `hooks`; a higher app implements them in a module that it imports when it is ready."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -24,7 +25,18 @@ class Hook(Generic[P, R]):
         return implementation
 
 
+@dataclass(frozen=True, slots=True)
+class MessageChanges:
+    """What an edit changed in a message, as one person may see it: a list of `{"what", "before", "after"}`,
+    hostile texts. `note` says why something of it is missing."""
+
+    changes: Sequence[dict[str, Any]]
+    note: str
+
+
 # Operations that a dead letter was part of, the latest ones.
 operations_of_letter: Hook[[int], list[UUID]] = Hook()
 # Who works on the jobs of each kind: `console.jobs.worker.Worker`s, which models must not be led to.
 job_workers: Hook[[], Sequence[Any]] = Hook()
+# Of entries of the audit, by their id: what was changed in a message, as this person may see it.
+message_changes: Hook[[Sequence[Any], Any], dict[int, MessageChanges]] = Hook()

@@ -13,6 +13,7 @@ class DlqConfig(AppConfig):
             rights,
             tasks,  # noqa: F401 - workers of its jobs
         )
+        from dlq.edit import queries  # noqa: F401 - changes of messages, for the audit
         from dlq.edit import worker as editing
         from dlq.index.causes import protocols_arrived
         from dlq.outcomes.settlement import ReplayOutcomes, deaths, handled_well

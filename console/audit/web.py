@@ -93,6 +93,7 @@ class Row:
     counts: list[tuple[Any, Any]]
     changes: list[tuple[Text, str]]
     detail: list[tuple[Text, str]]
+    edited: hooks.MessageChanges | None = None
 
 
 @require_safe
@@ -101,6 +102,9 @@ def audit_page(request: HttpRequest) -> HttpResponseBase:
     filters = AuditFilter(request.GET, AuditEntry.objects.all())
     entries = filters.qs
     listed = numbered_page(request, entries.select_related("by"))
+    edited = {
+        pk: each for found in hooks.message_changes(listed.rows, request.user) for pk, each in found.items()
+    }
     return list_page(
         request,
         "console/audit.html",
@@ -108,12 +112,12 @@ def audit_page(request: HttpRequest) -> HttpResponseBase:
         section="audit",
         filters=filters,
         listed=listed,
-        rows=[row_of(entry) for entry in listed.rows],
+        rows=[row_of(entry, edited.get(entry.pk)) for entry in listed.rows],
         told=gettext("%(total)s in this list") % {"total": counted(entries)},
     )
 
 
-def row_of(entry: AuditEntry) -> Row:
+def row_of(entry: AuditEntry, edited: hooks.MessageChanges | None = None) -> Row:
     return Row(
         entry,
         action_words(entry.action),
@@ -124,6 +128,7 @@ def row_of(entry: AuditEntry) -> Row:
         count_words(entry.counts),
         change_words(entry.action, entry.detail),
         [detail_words(name, value) for name, value in _pairs(entry.detail)],
+        edited,
     )
 
 

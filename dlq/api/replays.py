@@ -1,6 +1,7 @@
 """/api/v1/replays/: moving dead letters, and what became of them; pausing, resuming, cancelling,
 approving."""
 
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -18,6 +19,7 @@ from console.rest.lists import ByKey, asked_in
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.api.preflight import ACTIONS, AskSerializer, as_replay_problems, request_of
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
+from dlq.edit.queries import VisibleEdit, visible_edit
 from dlq.models import Action, ItemState, ReplayItem, ReplayJob
 from dlq.replay.counts import OUTCOMES, is_walking, reason_to_wait, waiting
 from dlq.replay.creation import CODES, begin_replay
@@ -133,9 +135,34 @@ class Replays(ByKey, Audited, generics.ListAPIView[ReplayJob]):
 
 
 class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):
+    changes = serializers.SerializerMethodField(
+        help_text="Of an edit: a list of `{what, before, after}`, of a body with `lines`, a unified diff, or "
+        "`hides_lines` where they may tell what is masked. Null: no edit, or none yet."
+    )
+    changes_deleted_at = serializers.SerializerMethodField(help_text="When retention deleted the changes.")
+
     class Meta:
         model = ReplayItem
-        fields = ("id", "letter", "state", "state_at", "why", "outcome", "outcome_at", "died_as")
+        fields = (
+            "id", "letter", "state", "state_at", "why", "outcome", "outcome_at", "died_as", "changes",
+            "changes_deleted_at",
+        )  # fmt: skip
+
+    @cached_property
+    def masks(self) -> Masks:
+        return masks_for(self.context["request"].user)
+
+    def _edit(self, item: ReplayItem) -> VisibleEdit | None:
+        edit = getattr(item, "edit", None)
+        return visible_edit(edit, self.masks) if edit is not None else None
+
+    def get_changes(self, item: ReplayItem) -> list[dict[str, Any]] | None:
+        edit = self._edit(item)
+        return edit.changes if edit else None
+
+    def get_changes_deleted_at(self, item: ReplayItem) -> datetime | None:
+        edit = self._edit(item)
+        return edit.deleted_at if edit else None
 
 
 class ReplayItems(ByKey, generics.ListAPIView[ReplayItem]):
@@ -148,7 +175,8 @@ class ReplayItems(ByKey, generics.ListAPIView[ReplayItem]):
 
     def get_queryset(self) -> QuerySet[ReplayItem]:
         job = get_object_or_404(jobs_for(self.request.user), pk=self.kwargs["pk"])
-        return super().get_queryset().filter(job=job)
+        rows = super().get_queryset().filter(job=job)
+        return rows.select_related("edit", "letter").defer("edit__encoded")
 
 
 class ReplayViewSet(OperationsMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[ReplayJob]):

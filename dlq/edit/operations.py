@@ -18,7 +18,7 @@ from dlq.edit.rules.body_text import text_of_body
 from dlq.edit.rules.bulk_rule import Rule, apply, describe_rule, rule_of
 from dlq.edit.rules.changes import Changes
 from dlq.edit.rules.copy import edited, encoded_copy, message_of
-from dlq.edit.rules.diff import Change, changes_between, hides_text
+from dlq.edit.rules.diff import Change, changes_between, hides_text, stored_changes
 from dlq.edit.rules.values import EditRefused
 from dlq.models import Action, DeadLetter, LetterEdit, LetterState, ReplayJob, Scope
 from dlq.replay.creation import begin_replay
@@ -84,8 +84,9 @@ def edit_letter(
     one transaction, so a worker finds all of them or nothing. Raises EditRefused, NotAllowed, Refused."""
     replay_request = edit_request(letter, reason=reason, acknowledged=acknowledged)
     made = draft(letter, changes, by)
-    told = changes_between(made.before, made.after, everybodys_masks().names(letter), letter.jms_kind)
-    edit = LetterEdit(diff=told, planned_at=now)
+    everybodys = everybodys_masks().names(letter)
+    told = changes_between(made.before, made.after, everybodys, letter.jms_kind)
+    edit = LetterEdit(diff=stored_changes(told, everybodys), planned_at=now)
     edit.encoded = encoded_copy(letter, made.before, made.after, edit.pk, now)
 
     def store(job: ReplayJob) -> None:

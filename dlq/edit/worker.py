@@ -30,6 +30,7 @@ from dlq import hooks
 from dlq.dead_letters.masks import everybodys_masks, masks_for
 from dlq.edit.rules.bulk_rule import Rule, apply, rule_of
 from dlq.edit.rules.copy import encoded_copy, message_of
+from dlq.edit.rules.diff import stored_changes
 from dlq.edit.rules.values import EditRefused
 from dlq.models import Action, EditState, ItemState, LetterEdit, ReplayItem, ReplayJob, ReplaySlice
 from dlq.replay import counts
@@ -124,8 +125,9 @@ def _make(job: ReplayJob, rule: Rule, items: Sequence[int], now: datetime) -> No
         letter = item.letter
         try:
             before = message_of(letter)
-            made = apply(rule, before, masks.names(letter), letter.jms_kind, locked=locks.names(letter))
-            edit = LetterEdit(item=item, diff=made.changes, planned_at=now)
+            names = masks.names(letter)
+            made = apply(rule, before, names, letter.jms_kind, locked=locks.names(letter))
+            edit = LetterEdit(item=item, diff=stored_changes(made.changes, names), planned_at=now)
             edit.encoded = encoded_copy(letter, before, made.message, edit.pk, now)
             edits.append(edit)
         except EditRefused as refused:

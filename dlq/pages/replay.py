@@ -24,6 +24,7 @@ from console.ui.amounts import number
 from console.ui.labels import Button, StateLabel
 from console.ui.page import link, page
 from dlq.dead_letters.masks import masks_for
+from dlq.edit.queries import edits_of
 from dlq.models import (
     UNFINISHED_JOBS,
     Action,
@@ -161,6 +162,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     to_come = words.unsettled_count(job, counts)
     goes = _pace(job, words.to_move(job, counts), now)
     other = _job_before(request, job, now)
+    edits = edits_of(listed.rows, masks)
     return page(
         request,
         "dlq/replay.html",
@@ -194,7 +196,14 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),
         listed=listed,
         items=[
-            (item, masks.head_of_body(item.letter), _moved(item), _outcome(item), _why(item))
+            (
+                item,
+                masks.head_of_body(item.letter),
+                _moved(item),
+                _outcome(item),
+                _why(item),
+                edits.get(item.pk),
+            )
             for item in listed.rows
         ],
         show=show if show in (PLANNED, *SHOWS) else "",

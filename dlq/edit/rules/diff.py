@@ -1,11 +1,11 @@
 """Decides what an edit changes, for people: bounded, masked. Pure.
 
 A list of `{"what", "before", "after"}`, texts; None: it was, or will be, not there. The body has `lines` too:
-a unified diff, of JSON indented.
+a unified diff, of JSON indented. A stored one has `masked`, the names that were masked when it was stored.
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -145,3 +145,33 @@ def _lines(text: str) -> list[str]:
     for line in storable(text).splitlines():
         pieces += [line[start : start + LONGEST_LINE] for start in range(0, len(line), LONGEST_LINE)] or [""]
     return pieces
+
+
+# -- a diff that was stored, as one person may see it --------------------------------------------------------
+
+
+def stored_changes(changes: Iterable[Change], masked: frozenset[str]) -> list[Change]:
+    """Returns them as they are kept: `masked` is what they do not tell."""
+    return [each | ({"masked": sorted(masked)} if masked else {}) for each in changes]
+
+
+def visible_changes(stored: Iterable[Change], hidden: frozenset[str]) -> list[Change]:
+    """`hidden`: what this person may not see. A setting may mask more now than when they were stored; of that
+    they say only that it changed. `hides_lines` is where the lines of a body are left out."""
+    return [_visible(each, hidden - frozenset(map(str, each.get("masked") or ()))) for each in stored]
+
+
+def _visible(stored: Change, hidden: frozenset[str]) -> Change:
+    before, after = stored.get("before"), stored.get("after")
+    told: Change = {"what": str(stored.get("what") or "")}
+    for name, text in (("before", before), ("after", after)):
+        told[name] = HIDDEN if text is not None and _tells(hidden, told["what"], str(text)) else text
+    lines = stored.get("lines")
+    if lines and hidden:
+        # A field may go over more lines than are shown of it: none of them can be left out alone.
+        return told | {"hides_lines": True}
+    return told | ({"lines": lines} if lines else {})
+
+
+def _tells(hidden: Iterable[str], *texts: str) -> bool:
+    return any(name and name in text for name in hidden for text in texts)

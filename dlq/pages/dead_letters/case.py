@@ -18,7 +18,8 @@ from contract.names import dead_letter_queue
 from contract.outcomes import Outcome
 from contract.text import head_and_tail
 from dlq.dead_letters.masks import masks_for
-from dlq.models import Action, DeadLetter, ItemState, KnownFault, LetterEdit, LetterReport, Note, ReplayItem
+from dlq.edit.queries import edits_of
+from dlq.models import Action, DeadLetter, ItemState, KnownFault, LetterReport, Note, ReplayItem
 from dlq.models.replay import DELIVERING
 from dlq.outcomes.settlement import redirected_to
 from dlq.pages.dead_letters import events
@@ -77,7 +78,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
     found = [
         *(events.failure(protocol, tracebacks.get(protocol.pk, "")) for protocol in protocols),
         *(events.death(each, explained=_explained(each, protocols)) for each in letters),
-        *_moves(items, letters, user),
+        *_moves(items, user),
         *_elsewhere(items, user),
         *_arrivals(key, setting_key, user),
         *map(events.recovery, recovered),
@@ -112,11 +113,10 @@ def _tracebacks(protocols: list[FailureProtocol]) -> dict[Any, str]:
     return {pk: head_and_tail(text, TRACEBACK_LENGTH) for pk, text in rows}
 
 
-def _moves(items: list[ReplayItem], letters: list[DeadLetter], user: Any) -> Iterable[Event]:
-    edits = {edit.item_id: edit for edit in LetterEdit.objects.filter(item__in=items).defer("encoded")}
-    by_pk, masks = {letter.pk: letter for letter in letters}, masks_for(user)
+def _moves(items: list[ReplayItem], user: Any) -> Iterable[Event]:
+    edits = edits_of(items, masks_for(user))
     for item in items:
-        yield events.moved(item, edits.get(item.pk), masks.names(by_pk[item.letter_id]))
+        yield events.moved(item, edits.get(item.pk))
 
 
 def _elsewhere(items: list[ReplayItem], user: Any) -> Iterable[Event]:

@@ -1,6 +1,6 @@
 """Describes what happened to a message: each row that knows of it as one event of its case file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,12 +14,13 @@ from console.audit.text import action_words
 from console.ui import amounts
 from console.ui.page import link
 from contract.outcomes import Outcome as Ending
+from dlq.edit.queries import VisibleEdit
+from dlq.edit.rules.diff import Change
 from dlq.models import (
     Action,
     DeadLetter,
     ItemState,
     KnownFault,
-    LetterEdit,
     LetterReport,
     Note,
     Outcome,
@@ -36,18 +37,9 @@ NOTED = Ending.NOTED.value
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One line of a diff; empty `before`: it was added, empty `after`: it was removed."""
-
-    what: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
 class Event:
     """`what`, `detail`, `folded` and `changes` are hostile text, to be made visible; `url` is where the row
-    behind it is shown. `folded` is long: shown when it is asked for."""
+    behind it is shown. `folded` is long: shown when it is asked for. `changes` as `VisibleEdit` has them."""
 
     at: datetime
     tone: str
@@ -56,7 +48,7 @@ class Event:
     url: str = ""
     letter: int | None = None
     folded: str = ""
-    changes: tuple[Change, ...] = field(default=())
+    changes: Sequence[Change] = field(default=())
 
 
 def failure(protocol: FailureProtocol, traceback: str) -> Event:
@@ -111,8 +103,7 @@ def _done(item: ReplayItem) -> str:
     return words[Action(job.action)] % {"key": job.setting_key, "target": job.target_key or job.setting_key}
 
 
-def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> Event:
-    """`hidden`: names whose values this person may not see in the diff."""
+def moved(item: ReplayItem, edit: VisibleEdit | None) -> Event:
     job = item.job
     words = {
         ItemState.UNCONFIRMED: _("Left the queue, move not confirmed (%(action)s)"),
@@ -130,8 +121,7 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
     said = [by, job.reason, reason(item.why) if state in words else ""]
     if state in LEFT and item.outcome and job.action != Action.DISCARD:
         said.append(str(Outcome(item.outcome).label))
-    changes = diff_of(edit, hidden) if edit else ()
-    if edit and edit.body_deleted_at:
+    if edit and edit.deleted_at:
         said.append(_("changes deleted by retention"))
     tone = "info" if state == ItemState.GIVEN_BACK else "warn"
     return Event(
@@ -140,7 +130,7 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
         what,
         " · ".join(filter(None, said)),
         link("replay", item.job_id),
-        changes=changes,
+        changes=edit.changes if edit else (),
     )
 
 
@@ -154,20 +144,8 @@ def _moved_at(item: ReplayItem) -> datetime:
 def arrived(item: ReplayItem, *, seen: bool) -> Event:
     """It was redirected here, where its case goes on. Not `seen`: of the setting that it left this person may
     not see more than its name."""
-    told = moved(item, None, ())
+    told = moved(item, None)
     return replace(told, url=link("letter", item.letter_id)) if seen else Event(told.at, told.tone, told.what)
-
-
-def diff_of(edit: LetterEdit, hidden: Iterable[str]) -> tuple[Change, ...]:
-    """Says of what is masked only that it changed."""
-    mask, names = "•••", set(hidden)
-    found = []
-    for line in edit.diff:
-        what, before, after = (str(line.get(name) or "") for name in ("what", "before", "after"))
-        if any(name and name in what for name in names):
-            before, after = before and mask, after and mask
-        found.append(Change(what, before, after))
-    return tuple(found)
 
 
 def recovery(recovered: RecoveredMessage) -> Event:
