@@ -1,6 +1,7 @@
 """Describes what the pages of dead letters begin with. Who gets to them: with the permission to all, with a
 right in a pool to those of the pool. What stands above: how many, says who, what can be done."""
 
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +20,9 @@ from contract.names import BIN, DEAD_LETTER_PREFIX, UNKNOWN, dead_letter_queue
 from dlq.groups.rules import KINDS, Kind
 from dlq.models import LetterState
 from dlq.rights import GIVE_BACK, SEE
-from dlq.search.visibility import letters_for, sees_queue
+from dlq.search.visibility import found, letters_for, sees_queue
+from failures.error_groups.queries import fingerprint_url
+from failures.models import Fingerprint
 
 # -- who gets to the pages -----------------------------------------------------------------------------------
 
@@ -120,3 +123,43 @@ SEE_PROTOCOLS = "failures.view_failureprotocol"
 
 def case_url(key: str, setting_key: str) -> str:
     return f"{link('case')}?{urlencode({'key': key, 'setting': setting_key})}"
+
+
+# -- a filter in words ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FilterWords:
+    """A field of a filter that is set. `value` is hostile text; `url` is of what it names, where this person
+    may see that."""
+
+    label: str
+    value: str
+    url: str = ""
+
+
+def filter_words(query: str, user: Any) -> list[FilterWords]:
+    """Names the error group of a filter by its error, as its id says nothing to people."""
+    filters, _rows = found(query, user)
+    if not query or not filters.is_valid():
+        return []
+    named = _group_named(str(filters.form.cleaned_data.get("fingerprint") or ""), user)
+    label = str(filters.form.fields["fingerprint"].label)
+    return [
+        named
+        if named is not None and each == (label, str(filters.form.cleaned_data["fingerprint"]))
+        else FilterWords(*each)
+        for each in filters.words
+    ]
+
+
+def _group_named(fingerprint: str, user: Any) -> FilterWords | None:
+    """None for a group that was never counted, or is none."""
+    group = Fingerprint.objects.filter(pk=fingerprint).first() if fingerprint else None
+    if group is None:
+        return None
+    name = group.exception_type
+    if group.place:
+        name = _("%(error)s in %(location)s") % {"error": group.exception_type, "location": group.place}
+    url = fingerprint_url(fingerprint) if user.has_perm("failures.view_fingerprint") else ""
+    return FilterWords(_("Error group"), name, url)

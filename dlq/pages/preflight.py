@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.provisioning.queue_counts import figures_of
+from agents.provisioning.queue_counts import broker_away_since, figures_of
 from console.operations.refusals import Refused
 from console.ui.amounts import number
 from console.ui.page import View, link, page
@@ -22,17 +22,16 @@ from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, Scope
 from dlq.models.content import with_heads
 from dlq.pages.holds import held
-from dlq.pages.page_head import crumbs_of, no_job
+from dlq.pages.page_head import crumbs_of, filter_words, no_job
 from dlq.pages.preflight_form import PreflightForm
 from dlq.pages.redirect import first_target, ticked
 from dlq.replay import creation, requests
 from dlq.replay.preflight import text
-from dlq.replay.preflight.rules import PreflightResult
+from dlq.replay.preflight.rules import LADDER, PreflightResult
 from dlq.replay.requests import LARGEST_SELECTION, listed_scope
 from dlq.replay.scopes import LISTED, source_rows
 from dlq.replay.text import ACTIONS
 from dlq.search.filter import LetterFilter
-from dlq.search.visibility import found
 
 # -- what has to be acknowledged before dead letters move, as boxes of a form --------------------------------
 
@@ -93,6 +92,13 @@ def parse_numbers(texts: list[str]) -> list[int]:
 ASKED = ["GET", "HEAD", "POST"]
 # Where the dead letters are listed, if not among the dead letters of the setting.
 LISTS: dict[str, str] = {Action.PUT_BACK: "bin_of"}
+# What another choice in the form cures: it is said beside the field, and the form stays.
+FIELD_OF_REFUSAL = {
+    "too_many_in_order": "in_order",
+    "target_standalone": "target",
+    "target_removed": "target",
+    "target_blocked": "target",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,18 +160,24 @@ def _asked(
 ) -> HttpResponseBase:
     """Raises Refused."""
     by, now, posted = request.user, timezone.now(), request.method == "POST"
-    valid = posted and form.is_valid()
+    valid, missing = posted and form.is_valid(), False
     replay_request = _request_of(request, setting, action, what, form if valid else None)
-    with creation.attempted(replay_request, by) if posted else nullcontext():
-        verdict = requests.check_request(replay_request, by=by, now=now)
-        missing = verdict.missing(replay_request.acknowledged)
-        if valid and verdict.typed:
-            form.check_typed(verdict.going)
-        if valid and form.is_valid() and not missing:
-            return HttpResponseRedirect(
-                link("replay", creation.run(replay_request, verdict, by=by, now=now).pk)
-            )
-    return _shown(request, replay_request, what, verdict, form, foreign, unticked=bool(posted and missing))
+    try:
+        with creation.attempted(replay_request, by) if posted else nullcontext():
+            verdict = requests.check_request(replay_request, by=by, now=now)
+            missing = bool(verdict.missing(replay_request.acknowledged))
+            if valid and verdict.typed:
+                form.check_typed(verdict.going)
+            if valid and form.is_valid() and not missing:
+                return HttpResponseRedirect(
+                    link("replay", creation.run(replay_request, verdict, by=by, now=now).pk)
+                )
+    except Refused as refused:
+        if not valid or refused.code not in FIELD_OF_REFUSAL:
+            raise
+        form.add_error(FIELD_OF_REFUSAL[refused.code], refused.sentence)
+        verdict = requests.run_preflight(replay_request, by, now)
+    return _shown(request, replay_request, what, verdict, form, foreign, unticked=posted and missing)
 
 
 def _request_of(
@@ -207,6 +219,8 @@ def _shown(
 ) -> HttpResponseBase:
     setting, words = replay_request.setting, ACTIONS[replay_request.action]
     letters = with_heads(DeadLetter.objects.filter(pk__in=verdict.first)).order_by("-pk")
+    if any(warning.code == LADDER for warning in verdict.warnings):
+        form.recommend_ladder()
     masks = masks_for(request.user)
     if replay_request.target is not None:
         form.fields["target"].initial = replay_request.target
@@ -231,8 +245,9 @@ def _shown(
         unticked=unticked,
         second=creation.second_above(replay_request.action, verdict.at_most),
         form=form,
-        filters=found(what.query, request.user)[0].words if what.query else [],
+        filters=filter_words(what.query, request.user),
         figures=figures_of(setting),
+        away=broker_away_since(),
         running=creation.running_of_all(setting) if what.scope == Scope.ALL else None,
         held=held(replay_request.receiver, request.user),
         back=_list(setting, replay_request.action, what),

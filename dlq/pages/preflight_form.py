@@ -25,19 +25,6 @@ class PreflightForm(forms.Form):
         max_length=LONGEST_REASON,
         widget=forms.Textarea(attrs={"class": "reason", "rows": 3}),
     )
-    per_second = forms.FloatField(
-        label=_("Messages per second (0 = unlimited)"),
-        required=False,
-        min_value=0,
-        max_value=MOST_PER_SECOND,
-        widget=forms.NumberInput(attrs={"step": "any", "min": "0"}),
-    )
-    window_from = forms.TimeField(
-        label=_("Not before (time of day)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
-    )
-    window_until = forms.TimeField(
-        label=_("Not after (time of day)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
-    )
     in_order = forms.ChoiceField(label=_("Order"), required=False)
     hold_minutes = forms.IntegerField(
         label=_("Before the waiting messages: hold the subscription for at most, minutes"),
@@ -63,6 +50,19 @@ class PreflightForm(forms.Form):
         min_value=0,
         max_value=100,
     )
+    per_second = forms.FloatField(
+        label=_("Messages per second (0 = unlimited)"),
+        required=False,
+        min_value=0,
+        max_value=MOST_PER_SECOND,
+        widget=forms.NumberInput(attrs={"step": "any", "min": "0"}),
+    )
+    window_from = forms.TimeField(
+        label=_("Not before (time of day)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
+    )
+    window_until = forms.TimeField(
+        label=_("Not after (time of day)"), required=False, widget=forms.TimeInput(attrs={"type": "time"})
+    )
     confirm = forms.CharField(label="", required=False, max_length=20)
 
     def __init__(self, data: Any, *, action: str, setting: LaunchSetting, user: Any) -> None:
@@ -82,9 +82,10 @@ class PreflightForm(forms.Form):
             del self.fields["in_order"], self.fields["hold_minutes"]
         if action == Action.REDIRECT:
             self.fields["target"] = TargetField(setting, targets_of(setting, user))
+            self.order_fields(["target"])
 
     def _offer_orders(self, setting: LaunchSetting) -> None:
-        """Of a setting that keeps an order it is asked for before all else."""
+        """Of a setting that keeps an order it is recommended."""
         recommended = self.action == Action.GIVE_BACK and setting.ordered
         label = gettext("in publishing order, %(place)s")
         if recommended:
@@ -100,8 +101,10 @@ class PreflightForm(forms.Form):
             "to a broker with another node id, messages of the old node are skipped."
         )
         self.fields["hold_minutes"].initial = HOLD_MINUTES
-        if recommended:
-            self.order_fields(["reason", "in_order", "hold_minutes"])
+
+    def recommend_ladder(self) -> None:
+        """Says so where the pre-flight advises one; whoever knows better leaves it."""
+        self.fields["ladder"].label = gettext("Ladder: 1, 5, 25, 125, … messages (recommended)")
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

@@ -92,8 +92,17 @@
             if (inside) menu.querySelector("summary").focus();
         });
     });
+    // A field that only means something with a choice beside it; without scripts its label says so.
+    function showOnlyWith(form) {
+        form.querySelectorAll("[data-only-with]").forEach(function (field) {
+            const of = form.elements[field.dataset.onlyWith];
+            if (of) field.hidden = of.type === "checkbox" ? !of.checked : of.value !== field.dataset.value;
+        });
+    }
+
     document.addEventListener("change", function (event) {
         if (event.target.matches("[data-choose-all]")) choose(event.target);
+        if (event.target.form) showOnlyWith(event.target.form);
     });
     // A refresh never runs in a hidden tab or while paused, and never takes the focus away: what has it is left alone,
     // but for the button itself, whose id lets htmx give it the focus back.
@@ -108,7 +117,13 @@
         });
     }
 
-    function prepare() { localTimes(document); localBars(document); showPause(); reachable(); }
+    function prepare() {
+        localTimes(document);
+        localBars(document);
+        showPause();
+        reachable();
+        document.querySelectorAll("form:has([data-only-with])").forEach(showOnlyWith);
+    }
 
     document.addEventListener("htmx:afterSwap", prepare);
     document.addEventListener("DOMContentLoaded", prepare);
