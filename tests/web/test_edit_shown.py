@@ -148,3 +148,11 @@ def test_values_that_name_what_is_masked_are_hidden_and_what_is_absent_stays_abs
     assert visible_changes(stored, frozenset({"card"})) == [
         {"what": "/customer", "before": None, "after": "•••"}
     ]
+
+
+def test_the_form_shows_json_indented_and_says_so(letter: DeadLetter) -> None:
+    chief = User.objects.create_superuser("chief")
+    text = page(chief, f"/letters/{letter.pk}/edit/")
+    assert '{\n  "sum": 1.10,\n' in text and "The JSON is shown indented." in text
+    plain = letters.dead("orders", 11, "ID:11", body=Typed("string", "hello"))
+    assert "shown indented" not in page(chief, f"/letters/{plain.pk}/edit/")

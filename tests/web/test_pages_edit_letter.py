@@ -172,7 +172,7 @@ def test_one_can_go_back_to_the_form_and_change_more(client: Client, letter: Dea
     form = form_of(client, letter) | {"text": '{"a": 1}', "p-900-name": "new", "p-900-value": "v"}
     shown = fields(post(client, letter, **form).content.decode())
     again = fields(post(client, letter, **shown | {"step": "again"}).content.decode())
-    assert again["text"] == '{"a": 1}' and again[f"{row(again, 'new')}-value"] == "v"
+    assert again["text"] == '{\r\n  "a": 1\r\n}' and again[f"{row(again, 'new')}-value"] == "v"
 
 
 def test_a_file_becomes_the_body_of_bytes(client: Client, orders: LaunchSetting) -> None:

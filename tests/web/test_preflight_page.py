@@ -8,7 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agents.models import LaunchSetting
 from agents.provisioning import queue_counts
+from agents.provisioning.topology import REMOVING
 from broker.port import BrokerUnavailable
 from console.audit.models import AuditEntry
 from dlq.models import DeadLetter, ReplayJob
@@ -139,3 +141,17 @@ def test_too_many_in_order_leave_the_form_as_it_was_filled_in(
     assert "Publishing order is possible for at most 1 messages" in html
     assert "carrier is back" in html and 'value="3' in html and '<option value="behind" selected' in html
     assert not AuditEntry.objects.filter(setting_key=KEY, result="refused").exists(), "it was no attempt"
+
+
+def test_a_target_that_is_refused_leaves_the_form_as_it_was_filled_in(world: World, client: Client) -> None:
+    """It became one that could get nothing after the page was shown."""
+    letters(world, 1)
+    chief, target = signed_in(world, "chief"), world.settings["orders-export"]
+    LaunchSetting.objects.filter(pk=target.pk).update(wanted_hash=REMOVING)
+    answer = chief.post(
+        f"/dead-letters/{KEY}/redirect/", {"all": "1", "target": target.key, "reason": "wrong agent"}
+    )
+    html = answer.content.decode()
+    assert answer.status_code == 200 and "the setting is being removed" in html and "wrong agent" in html
+    assert 'value="orders-export" selected' in html and not ReplayJob.objects.filter(setting_key=KEY).exists()
+    assert AuditEntry.objects.get(setting_key=KEY, result="refused").action == "dead_letters.redirect"

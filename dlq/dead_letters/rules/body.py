@@ -16,7 +16,7 @@ SHOWN_BYTES = 16 * 1024
 BYTES_A_LINE = 16
 DEEPEST = 30
 
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 # The third: a document type whose declarations stand in it.
 _XML_TOKEN = re.compile(
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<!DOCTYPE[^<>\[]*\[[^\]]*\]\s*>|<[^<>]+>|[^<]+", re.DOTALL
@@ -124,7 +124,7 @@ def indented_json(text: str) -> str | None:
         return None
     parts: list[str] = []
     depth = 0
-    tokens = _JSON_TOKEN.findall(text)
+    tokens = JSON_TOKEN.findall(text)
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else ""
         if token in "{[":

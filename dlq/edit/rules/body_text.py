@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from broker.port import BodyKind, Message
 from contract.text import storable
 from contract.typed import Typed
+from dlq.dead_letters.rules.body import JSON_TOKEN, BodyFormat, pretty
 from dlq.edit.rules.values import EditRefused
 
 BODY = "body"
@@ -116,6 +117,44 @@ def _check_size(size: int) -> None:
     if size > LARGEST_BODY:
         reason = _("The edited body is too large. The limit is %(n)s bytes.") % {"n": LARGEST_BODY}
         raise EditRefused("too_large", reason, BODY)
+
+
+# -- JSON on one line, as a form shows it --------------------------------------------------------------------
+
+
+def shown_text(text: str) -> str:
+    """Indents JSON that is one line; another text, and JSON that has lines of its own, is shown as it is."""
+    if "\n" in text.strip() or form_of_text(text) is not Form.JSON:
+        return text
+    indented = pretty(text, BodyFormat.JSON)
+    return indented if indented is not None and len(indented) <= LARGEST_BODY else text
+
+
+def text_in(shown: str, before: str | None) -> str | None:
+    """Returns the body that a form means which showed `before` by `shown_text`; None: it is as it was.
+
+    JSON that was one line becomes one again, spaced as it was: a consumer may read by lines."""
+    if before is None:
+        return shown
+    was_shown = shown_text(before)
+    if unix(shown) in (unix(before), unix(was_shown)):
+        return None
+    if was_shown == before or form_of_text(shown) is not Form.JSON:
+        return shown
+    commas, colons = (_space_after(mark, before) for mark in ",:")
+    after = {",": colons if commas is None else commas, ":": commas if colons is None else colons}
+    line = "".join(token + (after.get(token) or "") for token in JSON_TOKEN.findall(shown))
+    start, end = (before[: len(before) - len(before.lstrip())], before[len(before.rstrip()) :])
+    return f"{start}{line}{end}"
+
+
+def _space_after(mark: str, text: str) -> str | None:
+    """Returns the space after the first such mark outside of strings; None: there is no such mark."""
+    for token in JSON_TOKEN.finditer(text):
+        if token[0] == mark:
+            rest = text[token.end() :]
+            return rest[: len(rest) - len(rest.lstrip())]
+    return None
 
 
 def unix(text: str) -> str:

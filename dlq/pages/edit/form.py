@@ -16,7 +16,7 @@ from broker.port import Message
 from contract.names import BROKERS_OWN
 from contract.typed import Typed, text_of
 from dlq.dead_letters.rules.json_masks import HIDDEN
-from dlq.edit.rules.body_text import LARGEST_BODY, Form, form_of, text_of_body, unix
+from dlq.edit.rules.body_text import LARGEST_BODY, Form, form_of, shown_text, text_in, text_of_body
 from dlq.edit.rules.bulk_rule import MOST_OPERATIONS
 from dlq.edit.rules.changes import Changes
 from dlq.edit.rules.values import (
@@ -54,11 +54,12 @@ class PropertyRow:
 @dataclass(frozen=True, slots=True)
 class EditForm:
     """`rows` of properties that can be changed, then empty ones. `locked` stay: name and what is shown of it.
-    `text` is None where the body is no text, or is hidden in part (`hidden`)."""
+    `text` is None where the body is no text, or is hidden in part (`hidden`). `indented`: it is one line."""
 
     form: Form
     text: str | None
     hidden: bool
+    indented: bool
     other_form: bool
     rows: list[PropertyRow]
     locked: list[tuple[str, str]]
@@ -81,6 +82,9 @@ def form_for(
 ) -> EditForm:
     """The dead letter as it is, with `changes` filled in."""
     text = None if hidden else text_of_body(message, jms_kind)
+    if text is not None:
+        text = changes.text if changes.text is not None else text
+    shown = None if text is None else shown_text(text)
     free = {name: item for name, item in message.properties.items() if _is_free(name, masked)}
     names = sorted(free)
     rows = [_row(number, name, free[name], changes) for number, name in enumerate(names[:MOST_ROWS])]
@@ -91,7 +95,8 @@ def form_for(
         rows.append(PropertyRow(len(rows), "", new=True))
     return EditForm(
         form=form_of(message, jms_kind),
-        text=changes.text if changes.text is not None and text is not None else text,
+        text=shown,
+        indented=shown != text,
         hidden=hidden,
         other_form=changes.other_form,
         rows=rows,
@@ -184,8 +189,8 @@ def _put(data: QueryDict, number: int, name: str, before: Typed | None) -> Typed
 
 
 def _text(data: QueryDict, message: Message, jms_kind: int | None) -> str | None:
-    text, before = data.get("text"), text_of_body(message, jms_kind)
-    return None if text is None or (before is not None and unix(text) == unix(before)) else text
+    text = data.get("text")
+    return None if text is None else text_in(text, text_of_body(message, jms_kind))
 
 
 def _file(request: HttpRequest) -> bytes | None:
