@@ -65,3 +65,8 @@ class Bar:
     total: int
     tone: str
     show: str
+
+    @property
+    def short(self) -> str:
+        """Returns the label up to what explains it."""
+        return str(self.label).partition(":")[0]

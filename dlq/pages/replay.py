@@ -21,7 +21,7 @@ from console.jobs.worker import ANOTHER
 from console.lists.keyset import keyset_page, list_page, numbered_page
 from console.operations.web import operation_buttons
 from console.ui.amounts import number
-from console.ui.labels import Button, StateLabel
+from console.ui.labels import Bar, Button, StateLabel
 from console.ui.page import link, page
 from dlq.dead_letters.masks import masks_for
 from dlq.edit.queries import edits_of
@@ -292,6 +292,33 @@ class ReplayFilter(ListFilter):
         return rows.filter(state__in=UNFINISHED_JOBS) if value == UNFINISHED else rows.filter(state=value)
 
 
+# Columns of the list, each with what stands below its number where there is any: so that they add up.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "given_back": ("planned", "unconfirmed", "taken_elsewhere", "not_moved", "cancelled"),
+    "handled": (),
+    "failed_again": (),
+    "dead_again": (),
+    "waiting": ("unknown",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`bar` None: jobs of this kind have no such outcome."""
+
+    name: str
+    bar: Bar | None
+    below: list[Bar]
+
+
+def _cells(bars: list[Bar]) -> list[Cell]:
+    by_name = {bar.show: bar for bar in bars}
+    return [
+        Cell(name, by_name.get(name), [by_name[each] for each in below if each in by_name])
+        for name, below in COLUMNS.items()
+    ]
+
+
 @require_safe
 def replay_list(request: HttpRequest) -> HttpResponseBase:
     rows = jobs_for(request.user).order_by("-created_at", "-id")
@@ -304,8 +331,8 @@ def replay_list(request: HttpRequest) -> HttpResponseBase:
         section="replays",
         filters=filters,
         rows=[
-            (job, JOBS[job.state], words.replay_bars(job, words.replay_counts(job))) for job in listed.rows
+            (job, JOBS[job.state], _cells(words.replay_bars(job, words.replay_counts(job))))
+            for job in listed.rows
         ],
-        columns=("given_back", "handled", "failed_again", "dead_again", "waiting"),
         listed=listed,
     )

@@ -46,7 +46,8 @@ def test_every_state_of_the_page(live_server: Any, world: World, opened: Callabl
     done = found()
     check(browser, page, "finished", {"en": "Data until", "ru": "Данные до"})
     check(browser, f"{page}runs/{done.pk}/", "run", {"en": "Result rows", "ru": "Строк результатов"})
-    check(browser, f"{page}tables/activation_health/", "table", {"en": "Activation health", "ru": "Работоспособность"})
+    said = {"en": "Activation health", "ru": "Работоспособность"}
+    check(browser, f"{page}tables/activation_health/", "table", said)
     check(
         browser,
         f"{live_server.url}/settings/orders-export/",

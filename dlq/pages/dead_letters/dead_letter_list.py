@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
 from agents.pools.rights import may
-from console.lists.keyset import BEFORE, PAGE, Page, number_in, page_of
+from console.lists.keyset import BEFORE, COUNTED, PAGE, Page, number_in, page_of
 from console.templatetags.console import ago_tag, state
 from console.ui import amounts
 from console.ui.labels import kept_tag
@@ -31,7 +31,7 @@ from dlq.models.content import with_heads
 from dlq.pages.page_head import head_of_all, queue_head, sees_letters, tabs
 from dlq.replay.text import LETTERS
 from dlq.saved_filters import bar_of
-from dlq.search.filter import LetterFilter
+from dlq.search.filter import EVERY_STATE, LetterFilter
 from dlq.search.newest import Newest
 from dlq.search.rebuild import open_rebuild
 from dlq.search.visibility import found, newest_found
@@ -243,6 +243,7 @@ class Listed:
     found: Newest
     page: Page
     query: str
+    elsewhere: "Elsewhere | None" = None
 
     @property
     def is_of_dead(self) -> bool:
@@ -267,12 +268,39 @@ class Listed:
             "total": self.found.words,
             "stopped": self.found.stopped_at is not None,
             "words_missing": self.by_words and words_missing(),
+            "elsewhere": self.elsewhere,
         }
 
 
 def words_missing() -> bool:
     """Returns whether there may be dead letters whose words are not in the index yet."""
     return open_rebuild() is not None or DeadLetter.objects.filter(words_without="").exists()
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What an empty list would show in any state. `count`: as people read it, exact while it is `exact`;
+    empty: not all was looked through, and nothing was found so far."""
+
+    count: str
+    number: int
+    exact: bool
+    url: str
+
+
+def _elsewhere(request: HttpRequest, queue: str) -> Elsewhere | None:
+    """Asks in bounded time; None: there is nothing in any state."""
+    data = request.GET.copy()
+    data["state"] = EVERY_STATE
+    filters, _rows = found(data, request.user, queue=queue)
+    if not filters.is_valid():
+        return None
+    some = newest_found(filters, request.user, size=1)
+    if not some.count and not some.more:
+        return None
+    counted = min(some.count, COUNTED)
+    words = amounts.number(counted) if counted else ""
+    return Elsewhere(words, counted, not some.more, f"?{data.urlencode()}")
 
 
 def _listed(request: HttpRequest, queue: str = "") -> Listed:
@@ -284,7 +312,10 @@ def _listed(request: HttpRequest, queue: str = "") -> Listed:
     rows = _rows_of(request, some.places)
     shown = page_of(request, rows, lambda row: row.letter.pk, stopped_at=some.stopped_at)
     own = filter_query(request.GET)
-    return Listed(filters, some, shown, own if QueryDict(own).dict() != {"state": "dead"} else "")
+    query = own if QueryDict(own).dict() != {"state": "dead"} else ""
+    none = not rows and before is None and filters.is_valid()
+    narrowed = none and filters.data.get("state") != EVERY_STATE
+    return Listed(filters, some, shown, query, _elsewhere(request, queue) if narrowed else None)
 
 
 def _rows_of(request: HttpRequest, numbers: list[int]) -> list[DeadLetterRow]:
