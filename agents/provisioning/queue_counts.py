@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from broker.management.queues import figures_of_all as figures_by_queue
+from broker.management.queues import find
 from broker.port import BrokerError, BrokerUnavailable
 from console.broker import management, with_timeout
 from contract.names import dead_letter_queue
@@ -30,7 +31,7 @@ PAUSE_SECONDS = 5.0
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
     """`waiting` can be delivered now, `delayed` waits for its redelivery, `in_delivery` is at a KMA. The
-    consumers of a subscription that is held are at the queue beside it."""
+    consumers of a subscription that is held are at the queue beside it: none, while that is being made."""
 
     waiting: int
     delayed: int
@@ -67,21 +68,26 @@ def figures_of_all(settings: Collection[LaunchSetting], now: datetime) -> dict[s
     for setting in settings:
         subscription, dead = queues.get(setting.key), queues.get(dead_letter_queue(setting.key))
         consumed = queues.get(setting.consumed_queue)
-        if subscription is not None and consumed is not None and dead is not None:
+        if subscription is not None and dead is not None:
             found[setting.key] = QueueFigures(
                 waiting=subscription.waiting,
                 delayed=subscription.scheduled,
                 in_delivery=subscription.delivering,
-                consumers=consumed.consumers,
+                consumers=consumed.consumers if consumed is not None else 0,
                 dead=dead.messages,
                 at=now,
             )
     return found
 
 
+# It has no such queue: it is being made, or somebody deleted it. Or it gave an error.
+MISSING, REFUSED = "missing", "refused"
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`at` None: never known here. `stale`: the broker did not answer for them now. `problem`: its words."""
+    """`at` None: never known here. `stale`: the broker did not answer for them now. `problem`: why not, where
+    it answers others: MISSING or REFUSED."""
 
     waiting: int | None = None
     delayed: int | None = None
@@ -108,9 +114,8 @@ def figures_for(settings: Iterable[LaunchSetting]) -> dict[str, Figures]:
     wanted, now = list(settings), timezone.now()
     old = [setting for setting in wanted if setting.takes_messages and not _is_fresh(setting, now)]
     if len(old) > FEW and time.monotonic() >= _away_until:
-        _ask_for_all(old, now)
-        # One whose queues are not there: alone it is told why.
-        old = [setting for setting in old if not _is_fresh(setting, now)]
+        answered = _ask_for_all(old, now)
+        old = [] if answered else old
     deadline = time.monotonic() + BUDGET_SECONDS
     for setting in sorted(old, key=_age_first):
         if time.monotonic() >= deadline or time.monotonic() < _away_until:
@@ -166,7 +171,7 @@ def _age_first(setting: LaunchSetting) -> float:
 def _known_of(key: str) -> Figures:
     known = _known.get(key, Figures())
     if time.monotonic() < _away_until:
-        return replace(known, stale=True)
+        return replace(known, stale=True, problem="")
     return known
 
 
@@ -177,7 +182,8 @@ def note_away(now: datetime) -> None:
         _away_until, _away_since = time.monotonic() + PAUSE_SECONDS, _away_since or now
 
 
-def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> None:
+def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> bool:
+    """Returns whether the broker told which queues there are: then nobody has to be asked for alone."""
     global _away_since
     try:
         found = with_timeout(lambda: figures_of_all(settings, now))
@@ -189,7 +195,10 @@ def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> None:
     else:
         with _lock:
             _known.update({key: _fresh(figures) for key, figures in found.items()})
+            _known.update({each.key: _NOWHERE for each in settings if each.key not in found})
             _away_since = None
+        return True
+    return False
 
 
 def _ask(setting: LaunchSetting, now: datetime) -> None:
@@ -200,12 +209,27 @@ def _ask(setting: LaunchSetting, now: datetime) -> None:
         note_away(now)
         log.info("broker does not answer a page", reason=str(error))
     except BrokerError as error:
+        log.info("no counts of a setting", setting=setting.key, reason=str(error))
+        missing = _is_missing(setting)
         with _lock:
-            _known[setting.key] = replace(_known.get(setting.key, Figures()), stale=True, problem=str(error))
+            known = _known.get(setting.key, Figures())
+            _known[setting.key] = _NOWHERE if missing else replace(known, stale=True, problem=REFUSED)
             _away_since = None
     else:
         with _lock:
             _known[setting.key], _away_since = _fresh(found), None
+
+
+def _is_missing(setting: LaunchSetting) -> bool:
+    """Returns whether the broker says that a queue of it is not there."""
+    queues = (setting.key, dead_letter_queue(setting.key))
+    try:
+        return with_timeout(lambda: any(find(management(), "listQueues", each) is None for each in queues))
+    except BrokerError:
+        return False
+
+
+_NOWHERE = Figures(stale=True, problem=MISSING)
 
 
 def _fresh(found: QueueFigures) -> Figures:

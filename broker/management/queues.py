@@ -71,3 +71,27 @@ def _figures(row: Mapping[str, str]) -> QueueFigures:
         added=int(row["messagesAdded"]),
         acknowledged=int(row["messagesAcked"]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyQueue:
+    """`size` in bytes on the disk."""
+
+    queue: str
+    messages: int
+    size: int
+
+
+# Of so many queues with most messages the sizes are asked for, each by a question of its own.
+MOST_ASKED = 5
+
+
+def heaviest_queue(management: Management) -> HeavyQueue | None:
+    """Returns what takes most of the disk, of the queues with most messages; None where all are empty. Raises
+    BrokerError."""
+    filled = [(each.messages, queue) for queue, each in figures_of_all(management).items() if each.messages]
+    found = [
+        HeavyQueue(queue, messages, int(management.attribute(f"queue.{queue}", "PersistentSize")))
+        for messages, queue in sorted(filled, reverse=True)[:MOST_ASKED]
+    ]
+    return max(found, key=lambda each: each.size, default=None)

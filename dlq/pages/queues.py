@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from agents.models import LaunchSetting
 from agents.pools.rights import check_anywhere, settings_for
-from agents.provisioning.queue_counts import figures_of
+from agents.provisioning.queue_counts import broker_away_since, figures_of
 from console.audit.refusals import audited
 from console.lists.columns import NUMBER, Column, address_of, listing, matching, search_in
 from console.lists.keyset import COUNTED
@@ -76,8 +76,8 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         bin=trash_row() if every else None,
         foreign=list(LetterQueue.objects.filter(foreign=True)[:MOST_FOREIGN]) if every else [],
         removed=_removed() if every else [],
-        answered=any(row.exact is not None for row in rows) or not rows,
-        stale=any(row.figures.stale for row in rows),
+        answered=broker_away_since() is None or any(row.exact is not None for row in rows) or not rows,
+        stale=broker_away_since() is not None,
         lag=feed_lag(now),
     )
 

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.models import BreakerTrip, LaunchSetting
-from agents.provisioning.queue_counts import Figures, broker_away_since, figures_for, message_count
+from agents.models import BreakerTrip, LaunchSetting, ProvisionState
+from agents.provisioning.queue_counts import MISSING, Figures, broker_away_since, figures_for, message_count
 from console.lists.keyset import COUNTED
 from console.ui.amounts import Spark, count_or_more, number, spark
 from console.ui.labels import StateLabel
@@ -223,12 +223,13 @@ class QueueRow:
         """Returns why the broker does not count it, for people; empty: it does."""
         if self.exact is not None:
             return ""
-        if self.figures.problem:
-            return self.figures.problem
-        away = broker_away_since()
-        return (
-            _("the broker does not respond") if away else _("the broker reports no data for this queue now")
-        )
+        if broker_away_since():
+            return _("the broker does not respond")
+        if self.setting is not None and self.setting.provision_state == ProvisionState.PENDING:
+            return _("the queue is being created")
+        if self.figures.problem == MISSING:
+            return _("the broker has no such queue")
+        return _("the broker reports no data for this queue now")
 
     @property
     def indexed_count(self) -> int:

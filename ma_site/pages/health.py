@@ -21,13 +21,15 @@ from agents.provisioning.queue_counts import broker_away_since, message_count, n
 from agents.site.components import ping
 from alerts.evaluation import late_kinds
 from broker.management.desired_topology import UNREADABLE
+from broker.management.queues import heaviest_queue
 from broker.port import BrokerError, BrokerUnavailable
 from console.broker import management, with_timeout
 from console.processes import last_heartbeat
-from console.ui.amounts import coarse, number
+from console.ui.amounts import coarse, number, size
 from console.ui.page import link, needs, page
-from contract.names import FEED, UNKNOWN, dead_letter_queue
+from contract.names import DEAD_LETTER_PREFIX, FEED, UNKNOWN, dead_letter_queue
 from dlq.index.undelivered import by_queue
+from dlq.queues.queries import facts_of_queues
 from failures.models import RefusedRecord
 from ma_site.pages.parts import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part, archive_parts, pipeline_part
 from retention.models import RetentionRun, RetentionState
@@ -142,6 +144,33 @@ def _broker_says() -> tuple[str, int, int]:
     return str(version), int(memory), round(100 * float(disk))
 
 
+def _heaviest() -> str:
+    """Names what fills the disk most; empty where nothing lies at the broker, or it does not tell."""
+    try:
+        found = with_timeout(lambda: heaviest_queue(management()))
+    except BrokerError:
+        return ""
+    if found is None:
+        return ""
+    text = ngettext(
+        "largest queue: %(queue)s, %(n)s message, %(size)s",
+        "largest queue: %(queue)s, %(n)s messages, %(size)s",
+        found.messages,
+    )
+    says = text % {"queue": found.queue, "n": number(found.messages), "size": size(found.size)}
+    since = (
+        facts_of_queues([found.queue])[found.queue].since
+        if found.queue.startswith(DEAD_LETTER_PREFIX)
+        else None
+    )
+    if since is not None:
+        says = _("%(says)s, oldest in DLQ for %(time)s") % {
+            "says": says,
+            "time": coarse(timezone.now() - since),
+        }
+    return says
+
+
 def _broker() -> Part:
     name = _("Broker")
     try:
@@ -160,6 +189,8 @@ def _broker() -> Part:
         "memory": memory,
         "disk": disk,
     }
+    if heaviest := _heaviest():
+        says = f"{says} · {heaviest}"
     if max(memory, disk) >= FULL_PERCENT:
         return Part(
             name,
@@ -277,6 +308,10 @@ def _provisioning() -> Part:
         LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True)
     )
     name = _("Settings on the broker")
+    away = broker_away_since()
+    if away:
+        says = _("unknown: the broker does not respond")
+        return Part(name, DEGRADED, says, since=away, url=link("settings"))
     if failed:
         says = _("not created: %(keys)s") % {"keys": ", ".join(failed[:10])}
         return Part(
