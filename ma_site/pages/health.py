@@ -307,20 +307,14 @@ def _provisioning() -> Part:
     failed = list(
         LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True)
     )
-    name = _("Settings on the broker")
-    away = broker_away_since()
-    if away:
-        says = _("unknown: the broker does not respond")
-        return Part(name, DEGRADED, says, since=away, url=link("settings"))
+    name, away = _("Settings on the broker"), broker_away_since()
+    known = [_("unknown: the broker does not respond")] if away else []
     if failed:
-        says = _("not created: %(keys)s") % {"keys": ", ".join(failed[:10])}
-        return Part(
-            name,
-            DEGRADED,
-            says,
-            _("The page of each setting shows the reason."),
-            url=link("settings") + "?state=problem",
-        )
+        known.append(_("not created: %(keys)s") % {"keys": ", ".join(failed[:10])})
+        todo = _("The page of each setting shows the reason.")
+        return Part(name, DEGRADED, "; ".join(known), todo, away, link("settings") + "?state=problem")
+    if away:
+        return Part(name, DEGRADED, known[0], since=away, url=link("settings"))
     return Part(name, OK, _("in sync"), url=link("settings"))
 
 
