@@ -22,6 +22,13 @@ NONE_OBEYS = ReasonKind(
     "activation.none_obeys",
     _("Every online server of the pool “%(pool)s” fails to apply the desired state."),
 )
+STOPPED_THERE = ReasonKind(
+    "activation.stopped_there",
+    _(
+        "The setting is stopped on every online server of the pool “%(pool)s” with the agent "
+        "“%(agent)s”. Start it there again."
+    ),
+)
 RUN_BEFORE_STOPS = ReasonKind("activation.run_before_stops", _("The previous instance is still stopping."))
 NOT_PLANNED = ReasonKind(
     "activation.not_planned",
@@ -46,6 +53,7 @@ SERVER_SILENT = ReasonKind("run.server_silent", _("the server is offline"))
 WITHDRAWN = ReasonKind(
     "run.withdrawn", _("the server is draining, left the pool, or no longer has the agent")
 )
+STOPPED_HERE = ReasonKind("run.stopped_here", _("stopped on this server"))
 INTERRUPTED = ReasonKind(
     "run.interrupted", _("start %(n)s: %(same)s consecutive %(type)s failures, %(any)s of any type")
 )

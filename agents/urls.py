@@ -40,6 +40,8 @@ from agents.settings.operations import (
     ResumeRun,
     RetryMessage,
     RunSetting,
+    StartOnServer,
+    StopOnServer,
     StopSetting,
 )
 from console.operations.web import add_operations
@@ -66,6 +68,7 @@ def register() -> None:
     add_operations(
         EnableSetting, DisableSetting, RunSetting, StopSetting, RetryMessage, ResumeRun, RemoveSetting
     )
+    add_operations(StopOnServer, StartOnServer)
     add_operations(ApplyPolicy, AdoptPolicy)
     add_operations(Commit, RollBack)
     add_operations(EnableGroup, DisableGroup, RunGroup, MoveMember, DeleteGroup)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from agents.models import (
     RunPhase,
     Server,
     ServerState,
+    ServerStop,
     Timing,
 )
 
@@ -33,7 +34,7 @@ class PlanningFacts:
     """True of the instant at which they were read, and only of the activations they were read for. `members`:
     the servers of each pool. `offering`: servers by agent and kind. `load`: runs wanted now by server.
     `newest`: what each activation has. `leaving`: settings with a run that is not wanted any more and not
-    closed."""
+    closed. `stopped`: servers on which a person stopped it, by setting."""
 
     now: datetime
     silence_counts: bool
@@ -42,6 +43,7 @@ class PlanningFacts:
     load: Mapping[int, int]
     newest: Mapping[UUID, list[Current]]
     leaving: frozenset[int]
+    stopped: Mapping[int, set[int]]
     _choices: dict[Alike, list[Candidate]] = field(default_factory=dict)
 
     def candidates(self, setting: LaunchSetting) -> list[Candidate]:
@@ -54,7 +56,10 @@ class PlanningFacts:
             self._choices[alike] = [
                 self._candidate(server, server.pk in offering, silent_since) for server in servers
             ]
-        return self._choices[alike]
+        stopped = self.stopped.get(setting.pk)
+        if not stopped:
+            return self._choices[alike]
+        return [replace(each, stopped=each.server in stopped) for each in self._choices[alike]]
 
     def _candidate(self, server: Server, offers: bool, silent_since: datetime) -> Candidate:
         silent = server.last_seen_at is None or server.last_seen_at <= silent_since
@@ -88,6 +93,7 @@ def read_facts(activations: Collection[Activation], now: datetime) -> PlanningFa
         load=dict(busy.annotate(Count("pk"))),
         newest=_newest({activation.pk: activation.setting for activation in activations}),
         leaving=frozenset(leaving.order_by().values_list("activation__setting", flat=True)),
+        stopped=_stopped({setting.pk for setting in settings}),
     )
 
 
@@ -108,6 +114,14 @@ def _offering(agents: Collection[str]) -> dict[tuple[str, str], set[int]]:
     for name, kind, server in offered.values_list("name", "kind", "server_id"):
         offering[name, kind].add(server)
     return offering
+
+
+def _stopped(settings: Collection[int]) -> dict[int, set[int]]:
+    stopped: dict[int, set[int]] = defaultdict(set)
+    stops = ServerStop.objects.filter(setting__in=settings).order_by()
+    for setting, server in stops.values_list("setting_id", "server_id"):
+        stopped[setting].add(server)
+    return stopped
 
 
 def _newest(setting_of: Mapping[UUID, LaunchSetting]) -> dict[UUID, list[Current]]:

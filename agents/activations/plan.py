@@ -14,7 +14,7 @@ from agents.activations.placement_facts import PlanningFacts, read_facts
 from agents.activations.rules.placement import Blocker, Plan, plan_any, plan_many
 from agents.isolation import isolated
 from agents.liveness import poll_after_commit
-from agents.models import Activation, ActivationState, Run, RunPhase, Server, Spread
+from agents.models import Activation, ActivationState, Run, RunPhase, Server, ServerStop, Spread
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.state_history import note
 from console.reasons import NO_REASON
@@ -26,6 +26,7 @@ WAITING_FOR = {
     Blocker.CORDONED: reasons.ALL_CORDONED,
     Blocker.DISOBEYING: reasons.NONE_OBEYS,
     Blocker.STOPPING: reasons.RUN_BEFORE_STOPS,
+    Blocker.STOPPED_THERE: reasons.STOPPED_THERE,
 }
 
 
@@ -140,8 +141,12 @@ def _withdraw(activation: Activation, plan: Plan, now: datetime) -> None:
     lost.update(wanted=False, state=RunPhase.LOST, connected=False, closed_at=now)
     ends = dict.fromkeys(plan.lose, ("lost", reasons.SERVER_SILENT()))
     ends |= dict.fromkeys(plan.withdraw, ("withdrawn", reasons.WITHDRAWN()))
+    stops = ServerStop.objects.filter(setting=activation.setting_id, server__runs__in=plan.withdraw)
+    stopped = set(stops.values_list("server", flat=True)) if plan.withdraw else set()
     for run in Run.objects.filter(pk__in=ends).select_related("server"):
         new, reason = ends[run.pk]
+        if run.server_id in stopped and new == "withdrawn":
+            reason = reasons.STOPPED_HERE()
         note(
             activation.setting,
             "run",

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import ValidationError as ModelError
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -21,7 +21,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.activations import ActivationSerializer, RunSerializer
 from agents.api.pools import check_destination, check_pool, check_right
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
-from agents.models import Activation, Destination, LaunchSetting, Pool, Window
+from agents.models import Activation, Destination, LaunchSetting, Pool, ServerStop, Window
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import check_anywhere
 from agents.provisioning.queue_counts import queue_figures
@@ -34,6 +34,8 @@ from agents.settings.operations import (
     ResumeRun,
     RetryMessage,
     RunSetting,
+    StartOnServer,
+    StopOnServer,
     StopSetting,
 )
 from console.audit.forms import RecordedRows
@@ -103,16 +105,29 @@ MACHINE_FACTS = (
     "provisioned_at",
     "created_at",
     "activation",
+    "stopped_on",
 )
 
 
 def settings_with_relations() -> QuerySet[LaunchSetting]:
-    """With all that `SettingSerializer` tells of each: one question for any number of them."""
+    """With all that `SettingSerializer` tells of each: two questions for any number of them."""
     started = Activation.objects.filter(setting=OuterRef("pk"), state__in=OPEN_ACTIVATIONS).order_by()
     related = LaunchSetting.objects.select_related(
         "pool", "destination", "disabled_by", "schedule", "membership__group"
     )
+    stops = ServerStop.objects.select_related("server", "by")
+    related = related.prefetch_related(Prefetch("server_stops", stops))
     return related.annotate(open_activation=Subquery(started.values("pk")[:1])).order_by("key")
+
+
+class ServerStopSerializer(serializers.ModelSerializer[ServerStop]):
+    server = serializers.SlugRelatedField[Any](slug_field="name", read_only=True)
+    by = serializers.SlugRelatedField[Any](slug_field="username", read_only=True, allow_null=True)
+
+    class Meta:
+        model = ServerStop
+        fields = ("server", "by", "reason", "since")
+        read_only_fields = fields
 
 
 class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
@@ -128,6 +143,7 @@ class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
     disabled_reason_code = ReasonCode("disabled_reason")
     disabled_reason_params = ReasonParams("disabled_reason")
     activation = serializers.SerializerMethodField(help_text="The open activation of an enabled setting.")
+    stopped_on = ServerStopSerializer(source="server_stops", many=True, read_only=True)
 
     class Meta:
         model = LaunchSetting
@@ -211,6 +227,8 @@ class SettingViewSet(
         StopSetting: Answer(ActivationSerializer),
         RetryMessage: Answer(),
         ResumeRun: Answer(RunSerializer, status.HTTP_201_CREATED),
+        StopOnServer: None,
+        StartOnServer: None,
     }
 
     def for_action(self, action: str) -> LaunchSetting:

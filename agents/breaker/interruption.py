@@ -13,7 +13,17 @@ from agents.activations.launch import end_trial
 from agents.activations.switch import sending_refusal
 from agents.breaker.trip import evaluate_trip
 from agents.liveness import poll_after_commit
-from agents.models import Activation, BreakerTrip, Duty, Interruption, LaunchSetting, Run, RunPhase, Server
+from agents.models import (
+    Activation,
+    BreakerTrip,
+    Duty,
+    Interruption,
+    LaunchSetting,
+    Run,
+    RunPhase,
+    Server,
+    ServerStop,
+)
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import INTERRUPTED, RESUMED
 from agents.state_history import note
@@ -180,5 +190,11 @@ def _refusal(setting: LaunchSetting, activation: Activation, server: Server) -> 
             "not_in_service",
             _("%(server)s is cordoned or draining: nothing new starts there.") % facts,
             _("Uncordon the server first."),
+        )
+    if ServerStop.objects.filter(setting=setting, server=server).exists():
+        return Refused(
+            "stopped_there",
+            _("The setting cannot be resumed: it is stopped on %(server)s.") % facts,
+            _("Start it on this server first."),
         )
     return sending_refusal(setting)

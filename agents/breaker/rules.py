@@ -27,7 +27,7 @@ class Rule(Enum):
 class Other:
     """A server of the pool that has not given the setting up, or that had a run of the activation and left
     the pool. `runs`: a run is wanted there and not closed. `duty_since`: of a server that is `off_duty`
-    (cordoned, draining)."""
+    (cordoned, draining, or a person stopped the setting there)."""
 
     name: str
     seen_at: datetime | None

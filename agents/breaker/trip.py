@@ -31,6 +31,7 @@ from agents.models import (
     RunPhase,
     ScheduledGroup,
     Server,
+    ServerStop,
     Spread,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
@@ -57,6 +58,7 @@ def others_of(activation: Activation, given_up_by: Collection[int]) -> list[Othe
     running = {server for server, wanted, closed_at in runs if wanted and closed_at is None}
     offered = OfferedAgent.objects.filter(name=setting.agent, kind=setting.kind).order_by()
     offering = set(offered.values_list("server_id", flat=True))
+    stopped = dict(ServerStop.objects.filter(setting=setting).order_by().values_list("server", "since"))
     servers = Server.objects.filter(pk__in=(pool | had) - set(given_up_by)).order_by("name")
     return [
         Other(
@@ -65,11 +67,27 @@ def others_of(activation: Activation, given_up_by: Collection[int]) -> list[Othe
             in_pool=server.pk in pool,
             offers=server.pk in offering,
             runs=server.pk in running,
-            off_duty=server.duty != Duty.ACTIVE,
-            duty_since=server.duty_since,
+            off_duty=server.duty != Duty.ACTIVE or server.pk in stopped,
+            duty_since=_off_duty_since(server, stopped.get(server.pk)),
         )
         for server in servers
     ]
+
+
+def _off_duty_since(server: Server, stopped_at: datetime | None) -> datetime | None:
+    """Returns since when nothing could begin there: cordoned, or a person stopped the setting there."""
+    duty_at = server.duty_since if server.duty != Duty.ACTIVE else None
+    return min((at for at in (duty_at, stopped_at) if at is not None), default=None)
+
+
+def counted_runs(activation: Activation, runs: list[Run]) -> list[Run]:
+    """Returns those of its interrupted runs that the quorum counts. Of a MANY setting those on servers where
+    a person stopped it are left out: it is not wanted there, so they say nothing of servers that go on."""
+    if activation.setting.spread != Spread.MANY or activation.trial:
+        return runs
+    stops = ServerStop.objects.filter(setting=activation.setting_id)
+    stopped = set(stops.values_list("server", flat=True)) if runs else set()
+    return [run for run in runs if run.server_id not in stopped]
 
 
 def interrupted_at(runs: Collection[Run]) -> datetime | None:
@@ -124,9 +142,10 @@ def evaluate_open(now: datetime) -> int:
 def quorum_of(activation: Activation, now: datetime) -> Quorum:
     """Returns how it stands with an activation, also for pages that explain why nothing was switched off."""
     setting = activation.setting
-    runs = interrupted_now(activation.pk)
+    given_up = interrupted_now(activation.pk)
+    runs = counted_runs(activation, given_up)
     interrupted = tuple(run.server.name for run in runs)
-    others = others_of(activation, [run.server_id for run in runs])
+    others = others_of(activation, [run.server_id for run in given_up])
     return decide_quorum(
         QuorumFacts(
             many=setting.spread == Spread.MANY,
@@ -156,7 +175,7 @@ def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
     quorum = quorum_of(activation, now)
     if not quorum.trips:
         return None
-    runs = interrupted_now(activation.pk)
+    runs = counted_runs(activation, interrupted_now(activation.pk))
     reason, exception_type = _cause(activation, runs)
     why = _why(reason, exception_type, quorum)
     effects = _switch_off(setting, group, why, now)

@@ -16,7 +16,7 @@ from agents.models.group import GroupActivation, GroupActivationState, GroupMemb
 from agents.models.message_policy import PoisonPolicy
 from agents.models.pool import Pool, PoolGrant
 from agents.models.schedule import Missed, Schedule, Timing, Window, WindowResult
-from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
+from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerStop, ServerToken
 from agents.models.setting import Hold, LaunchSetting, ProvisionState, SettingKind, Spread
 from agents.models.site import ComponentCondition, ComponentState, SignInCounter, SiteIdentity
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
@@ -53,6 +53,7 @@ __all__ = [
     "ScheduledGroup",
     "Server",
     "ServerState",
+    "ServerStop",
     "ServerToken",
     "SettingKind",
     "SignInCounter",

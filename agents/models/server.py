@@ -152,3 +152,33 @@ class OfferedAgent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} @ {self.server}"
+
+
+class ServerStop(models.Model):
+    """A person stopped a setting on this one server: nothing of it begins there until somebody starts it
+    again, whatever else starts or stops the setting. It outlives the pool of the setting."""
+
+    setting = models.ForeignKey(
+        "agents.LaunchSetting",
+        models.CASCADE,
+        related_name="server_stops",
+        verbose_name=_("launch setting"),
+    )
+    server = models.ForeignKey(Server, models.CASCADE, related_name="setting_stops", verbose_name=_("server"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
+    reason = models.TextField(_("reason"), blank=True, default="")
+    since = models.DateTimeField(_("since"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("stop on one server")
+        verbose_name_plural = _("stops on one server")
+        ordering = ("server__name",)
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["setting", "server"], name="setting_stopped_once_per_server")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.setting} @ {self.server}"

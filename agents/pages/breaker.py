@@ -2,7 +2,7 @@
 that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils.translation import gettext as _
@@ -62,7 +62,11 @@ def standing(setting: LaunchSetting, now: datetime) -> Standing:
     trip = setting.trips.filter(ended_at=None).select_related("ended_by", "group").first()
     found = setting.interruptions.select_related("server", "trip")[:SHOWN_INTERRUPTIONS]
     interruptions = list(found)
-    rows = run_rows(_as_interrupted(runs, interruptions), setting, now)
+    stops = {stop.server_id: stop for stop in setting.server_stops.all()}
+    rows = [
+        replace(row, stop=stops.get(row.run.server_id))
+        for row in run_rows(_as_interrupted(runs, interruptions), setting, now)
+    ]
     quorum = _quorum(setting, rows)
     own = [each for each in interruptions if trip is not None and each.trip_id == trip.pk]
     return Standing(
@@ -101,7 +105,12 @@ def _as_interrupted(runs: list[Run], interruptions: Sequence[Interruption]) -> l
 
 
 def _quorum(setting: LaunchSetting, rows: Sequence[RunRow]) -> QuorumState:
-    given_up = [row.run.server.name for row in rows if row.run.state == RunPhase.INTERRUPTED]
+    """As the rule counts: a server where a person stopped a MANY setting says nothing of the others."""
+    given_up = [
+        row.run.server.name
+        for row in rows
+        if row.run.state == RunPhase.INTERRUPTED and not (row.stop and setting.spread == Spread.MANY)
+    ]
     others = [row.run.server.name for row in rows if row.run.state != RunPhase.INTERRUPTED and row.run.wanted]
     return QuorumState(NEEDED_OF_MANY if setting.spread == Spread.MANY else 1, given_up, others)
 

@@ -106,6 +106,8 @@ def _words() -> dict[tuple[str, str], str]:
         ("run", "withdrawn"): _("Unassigned from a server"),
         ("run", "interrupted"): _("Interrupted on a server"),
         ("run", "lost"): _("Instance lost with its server"),
+        ("server_stop", "stopped"): _("Stopped on a server"),
+        ("server_stop", "started"): _("Started again on a server"),
         ("provision", "ready"): _("Ready on the broker"),
         ("provision", "failed"): _("Provisioning failed"),
         ("provision", "pending"): _("Being created on the broker"),

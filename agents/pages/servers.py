@@ -212,6 +212,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
         row=ServerRow(server, server_label(server, now), agents=list(server.offered_agents.all())),
         current=[(run, run_label(run, now)) for run in current],
         past=[(run, RUNS[run.state]) for run in past],
+        stops=server.setting_stops.select_related("setting", "by").order_by("setting__key")[:SHOWN],
         buttons=operation_buttons(request.user, server, Uncordon, Cordon, Drain, RemoveServer),
         tokens=server.tokens.filter(revoked_at=None),
         panels=render_panels("server", request, server),

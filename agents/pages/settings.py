@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from django.db.models import Sum
+from django.db.models import Prefetch, Sum
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -21,6 +21,7 @@ from agents.groups.group import group_of
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run, Withheld
 from agents.models.parameters import DEEPEST_PARAMETERS
 from agents.pages import setting_fields
+from agents.pages.server_stops import STOPS, not_stopped, stop_rows, stopped_text, with_stops
 from agents.pages.states import ACTIVATIONS, PROVISIONED, facts_of, run_rows, setting_label, stopping_label
 from agents.pools.rights import may
 from agents.provisioning.queue_counts import figures_of
@@ -128,7 +129,8 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     servers = list(setting.pool.servers.all())
     offered = list(OfferedAgent.objects.filter(name=setting.agent, server__in=servers))
     current = setting.activations.order_by("-started_at").first()
-    runs = open_runs([setting.pk]).get(setting.pk, [])
+    stops = list(setting.server_stops.all())
+    runs = not_stopped(open_runs([setting.pk]).get(setting.pk, []), stops)
     facts, figures, withheld = facts_of([setting.pk])[setting.pk], figures_of(setting), withheld_note(setting)
     facts = replace(facts, withheld=withheld is not None)
     shown = list(setting.activations.all()[:SHOWN_ACTIVATIONS])
@@ -142,12 +144,14 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         setting=setting,
         state=stopping_label(setting, figures.consumers) or setting_label(setting, runs, now, facts),
         partial=is_partial(runs, now),
+        stopped=stopped_text(stops) if setting.enabled else "",
+        stops=stop_rows(setting, stops, request.user),
         provisioned=PROVISIONED[setting.provision_state],
         groups=setting_fields.groups(setting, servers, offered),
         warnings=setting_fields.breaker_warnings(setting),
         preview=redelivery.preview_of(setting) if setting.takes_messages else None,
         figures=figures,
-        runs=run_rows(_runs_of(current), setting, now),
+        runs=with_stops(run_rows(_runs_of(current), setting, now), setting, stops, request.user),
         current=current,
         activations=[(each, ACTIVATIONS[each.state], failed.get(each.pk)) for each in shown],
         changes=setting.changes.select_related("by", "server", "activation")[:SHOWN_CHANGES],
@@ -175,9 +179,9 @@ def _runs_of(activation: Activation | None) -> list[Run]:
 
 
 def _setting(key: str) -> LaunchSetting:
-    return get_object_or_404(
-        LaunchSetting.objects.select_related("pool", "destination", "disabled_by"), key=key
-    )
+    """Its stops are read once, for the panel of the breaker too."""
+    rows = LaunchSetting.objects.select_related("pool", "destination", "disabled_by")
+    return get_object_or_404(rows.prefetch_related(Prefetch("server_stops", STOPS)), key=key)
 
 
 def pending_reason(activation: Activation | None) -> Reason:

@@ -22,12 +22,13 @@ from agents.models import (
     Schedule,
     Server,
     ServerState,
+    ServerStop,
     Timing,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
 from console.ui import amounts
 from console.ui.amounts import number
-from console.ui.labels import Fact, StateLabel
+from console.ui.labels import Button, Fact, StateLabel
 from contract.breaker import same_limit
 
 
@@ -264,11 +265,15 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
+    """`stop`: somebody stopped the setting on that server; `stop_button`: where a person may do that."""
+
     run: Run
     server: StateLabel
     state: StateLabel
     same: Meter
     any: Meter
+    stop: ServerStop | None = None
+    stop_button: Button | None = None
 
 
 def run_label(run: Run, now: datetime) -> StateLabel:

@@ -17,9 +17,10 @@ from agents.models import Activation, LaunchSetting, Server, Spread, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import SettingRight
 from agents.provisioning.queue_counts import figures_of
-from agents.settings import enable
+from agents.settings import enable, server_stops
 from agents.settings.enable import disable_setting, enable_setting, in_group
 from agents.settings.removal import removal_refusal, remove_setting
+from agents.settings.text import what_starts, what_starts_there, what_stops, what_stops_there
 from agents.state_history import why_of
 from console.operations.inputs import REASON, Flag, RowInput, TextInput, Until
 from console.operations.operation import Act, Done, Operation, Question
@@ -71,7 +72,7 @@ class EnableSetting(Operation[LaunchSetting]):
         shown = {} if setting.enabled else {"off": setting, "trip": trip}
         return Question(
             gettext("Enable %(key)s?") % {"key": setting.key},
-            [_what_starts(setting), _("The breaker counters start at 0.")],
+            [what_starts(setting), _("The breaker counters start at 0.")],
             {**shown, **_figures(setting)},
             initial={"try_one_first": setting.try_one_first or trip is not None},
         )
@@ -99,7 +100,7 @@ class DisableSetting(Operation[LaunchSetting]):
         return frozenset(("until", "ticket")) if group_of(setting) else frozenset()
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
-        texts = [_what_stops(setting)]
+        texts = [what_stops(setting)]
         if group := group_of(setting):
             text = gettext("The setting belongs to the group %(name)s; the whole group is disabled with it.")
             texts.append(text % {"name": group.name})
@@ -232,6 +233,45 @@ class ResumeRun(Operation[LaunchSetting]):
         )
 
 
+class StopOnServer(Operation[LaunchSetting]):
+    """Stops it on one server until somebody starts it there again; other servers go on. 409 where no other
+    server of its pool may run it: disable it instead. Nothing happens where it is stopped already."""
+
+    code, label, icon, tone, quiet = "setting.stop_on", _("Stop on this server"), "pause", "danger", True
+    on, permission, place = SETTINGS, SettingRight("stop"), "<str:server>/"
+    inputs = {"server": RowInput(Server.objects.all, "name"), "reason": REASON}
+
+    def question(self, setting: LaunchSetting, by: Any, *, server: Server, **named: Any) -> Question:
+        title = gettext("Stop %(key)s on %(server)s?") % {"key": setting.key, "server": server.name}
+        texts = what_stops_there(server_stops.other_servers(setting, server))
+        return Question(title, texts, refusal=server_stops.refusal_there(setting, server))
+
+    def run(self, setting: LaunchSetting, act: Act, *, server: Server, **inputs: Any) -> Done:
+        stopped = server_stops.stop_on_server(setting, server, act)
+        text = gettext("Stopping on %(server)s: %(key)s")
+        already = gettext("Already stopped on %(server)s: %(key)s")
+        return Done((text if stopped else already) % {"key": setting.key, "server": server.name})
+
+
+class StartOnServer(Operation[LaunchSetting]):
+    """Ends a stop on one server: while the setting runs, it may start there at once. Nothing happens where
+    it is not stopped."""
+
+    code, label, icon = "setting.start_on", _("Start on this server"), "play"
+    on, permission, place = SETTINGS, SettingRight("stop"), "<str:server>/"
+    inputs = {"server": RowInput(Server.objects.all, "name")}
+
+    def question(self, setting: LaunchSetting, by: Any, *, server: Server, **named: Any) -> Question:
+        title = gettext("Start %(key)s on %(server)s?") % {"key": setting.key, "server": server.name}
+        return Question(title, what_starts_there())
+
+    def run(self, setting: LaunchSetting, act: Act, *, server: Server, **inputs: Any) -> Done:
+        started = server_stops.start_on_server(setting, server, act)
+        text = gettext("No longer stopped on %(server)s: %(key)s")
+        already = gettext("Not stopped on %(server)s: %(key)s")
+        return Done((text if started else already) % {"key": setting.key, "server": server.name})
+
+
 class RemoveSetting(Operation[LaunchSetting]):
     """Removes its empty queues, then itself; protocols and letters stay with the key. 409 while it is
     enabled, has not ended, is in a group, or a queue of it holds messages. 202: decided, and done within
@@ -272,31 +312,3 @@ def _starts_and_ends(setting: LaunchSetting) -> bool:
 
 def _figures(setting: LaunchSetting) -> dict[str, Any]:
     return {"figures": figures_of(setting)} if setting.takes_messages else {}
-
-
-def _what_starts(setting: LaunchSetting) -> str:
-    facts = {"agent": setting.agent, "pool": setting.pool.name}
-    if setting.timing == Timing.DELAYED:
-        return (
-            gettext("From then on, its schedule or an operator starts %(agent)s in the pool %(pool)s.")
-            % facts
-        )
-    if not setting.takes_messages:
-        return gettext("A new activation starts %(agent)s in the pool %(pool)s.") % facts
-    text = gettext(
-        "A new activation starts %(agent)s in the pool %(pool)s and processes the waiting messages."
-    )
-    return text % facts
-
-
-def _what_stops(setting: LaunchSetting) -> str:
-    if not setting.takes_messages:
-        return gettext(
-            "It stops on every server. The agent receives a stop request and is terminated after "
-            "the grace period."
-        )
-    return gettext(
-        "It stops on every server. Messages in progress may finish within the grace period; "
-        "the rest return to the queue without using up an attempt. New messages wait in the "
-        "subscription until the setting is enabled again. Nothing is lost."
-    )

@@ -286,11 +286,11 @@ def _place_of(replay_request: ReplayRequest, now: datetime) -> ReplayTarget:
 
 
 def _offered(setting: LaunchSetting, now: datetime) -> list[str]:
-    """The version of its agent at each live server of its pool."""
+    """The version of its agent at each live server of its pool where it is not stopped."""
     offers = OfferedAgent.objects.filter(
         name=setting.agent, server__pools=setting.pool_id, server__last_seen_at__gt=lost_before(now)
     )
-    return list(offers.values_list("version", flat=True))
+    return list(offers.exclude(server__setting_stops__setting=setting).values_list("version", flat=True))
 
 
 def _differences(

@@ -180,7 +180,7 @@ def _strip(setting: LaunchSetting, row: RunRow, steps: list[Step], kinds: dict[s
 
 def _resume(setting: LaunchSetting, row: RunRow) -> str:
     """Only while the setting is on: enabling begins anew everywhere."""
-    if not setting.enabled or row.run.state != RunPhase.INTERRUPTED:
+    if not setting.enabled or row.run.state != RunPhase.INTERRUPTED or row.stop:
         return ""
     return link("setting_resume", setting.key, row.run.server.name)
 

@@ -223,7 +223,7 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
 def _interrupted_alone(row: SettingRow, now: datetime) -> list[str]:
     """The servers that gave it up, where nothing else is at work; empty where something is, or nobody gave it
     up."""
-    newest = newest_by_server(row.runs).values()
+    newest = newest_by_server(row.wanted_runs).values()
     alive = [run for run in newest if run.wanted and run.server.state(now) is ServerState.ALIVE]
     if any(at_work(run, row.setting) for run in alive):
         return []

@@ -1,6 +1,6 @@
 """The table of settings: what each does now, what waits and what is dead."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,8 @@ from django.utils.translation import gettext_lazy
 
 from agents.activations.queries import OpenRun, open_runs
 from agents.activations.rules.outcome import is_partial
-from agents.models import LaunchSetting, RunPhase, ServerState
+from agents.models import LaunchSetting, RunPhase, ServerState, ServerStop
+from agents.pages.server_stops import not_stopped, stopped_text, stops_of
 from agents.pages.states import SettingFacts, at_work, facts_of, setting_label, stopping_label
 from agents.provisioning.queue_counts import Figures, figures_for
 from console.lists.columns import Column, Listing, listing, matching, search_in
@@ -51,6 +52,7 @@ class SettingRow:
     failed_at: datetime | None
     dead_since: datetime | None
     held: HeldSubscription | None = None
+    stops: Sequence[ServerStop] = ()
 
     def is_in(self, group: str) -> bool:
         """Returns what the list is filtered by: `problem` (tripped is one), `on` and well, `off`, or one kind
@@ -73,6 +75,15 @@ class SettingRow:
         setting = self.setting
         once = setting.enablings or setting.disabled_by_id or setting.disabled_reason
         return MANUAL if once else NEVER
+
+    @property
+    def stopped(self) -> str:
+        return stopped_text(self.stops) if self.setting.enabled else ""
+
+    @property
+    def wanted_runs(self) -> list[OpenRun]:
+        """Those on servers where nobody stopped it."""
+        return not_stopped(self.runs, self.stops)
 
     @property
     def url(self) -> str:
@@ -180,10 +191,18 @@ def setting_rows(now: datetime, user: Any) -> list[SettingRow]:
     settings = list(_settings())
     keys = [setting.pk for setting in settings]
     runs, facts, figures = open_runs(keys), facts_of(keys), figures_for(settings)
-    held = held_subscriptions(settings, user)
+    held, stops = held_subscriptions(settings, user), stops_of(keys)
     return [
         replace(
-            _row(setting, runs.get(setting.pk, []), facts[setting.pk], figures[setting.key], now),
+            _row(
+                setting,
+                not_stopped(runs.get(setting.pk, []), stops.get(setting.pk, [])),
+                facts[setting.pk],
+                figures[setting.key],
+                now,
+            ),
+            runs=runs.get(setting.pk, []),
+            stops=stops.get(setting.pk, []),
             held=held.get(setting.key),
         )
         for setting in settings

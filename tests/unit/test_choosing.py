@@ -196,4 +196,38 @@ def test_a_plan_changes_what_it_starts_loses_or_withdraws(plan: Plan, changes: b
 
 def test_why_a_setting_waits_has_the_words_that_are_stored() -> None:
     stored = ["", "no_server", "none_alive", "none_offers", "cordoned", "disobeying", "stopping"]
+    stored += ["stopped_there"]
     assert [waiting.value for waiting in Blocker] == stored
+
+
+def test_where_a_person_stopped_it_nothing_begins_and_what_runs_ends() -> None:
+    here, stopped = [Current(run=7, server=1)], candidate(1, stopped=True)
+
+    assert plan_many([stopped, candidate(2)], []) == Plan(start=(2,))
+    assert plan_many([stopped, candidate(2)], here) == Plan(start=(2,), withdraw=(7,))
+    assert plan_any([stopped, candidate(2, load=9)], []) == Plan(start=(2,))
+    assert plan_any([stopped, candidate(2)], here) == Plan(start=(2,), withdraw=(7,))
+    assert plan_any([stopped, candidate(2)], [*here, Current(run=8, server=2)]) == Plan(withdraw=(7,))
+
+
+def test_what_is_stopped_ends_also_where_nobody_takes_over() -> None:
+    stopped = candidate(1, stopped=True)
+    plan = plan_any([stopped, candidate(2, alive=False)], [Current(run=7, server=1)])
+
+    assert plan == Plan(withdraw=(7,), waiting=Blocker.STOPPED_THERE)
+    assert plan_many([stopped], []) == Plan(waiting=Blocker.STOPPED_THERE)
+    cordoned = candidate(2, cordoned=True)
+    assert plan_many([stopped, cordoned], []).waiting is Blocker.CORDONED
+
+
+def test_a_silent_run_is_withdrawn_where_it_is_stopped_and_never_declared_lost() -> None:
+    silent = candidate(1, alive=False, stopped=True)
+    plan = plan_any([silent, candidate(2)], [Current(run=7, server=1)], fenced=False)
+
+    assert plan == Plan(withdraw=(7,), waiting=Blocker.STOPPING)
+
+
+def test_what_a_stopped_server_gave_up_stays_given_up() -> None:
+    over = [Current(run=7, server=1, over=True)]
+
+    assert plan_many([candidate(1, stopped=True), candidate(2)], over) == Plan(start=(2,))

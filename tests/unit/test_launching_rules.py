@@ -15,7 +15,7 @@ def pools(draw: st.DrawFn) -> tuple[list[Candidate], list[Current]]:
     candidates = []
     for server in range(draw(st.integers(0, 4))):
         alive = draw(st.booleans())
-        condition = {name: draw(st.booleans()) for name in ("offers", "cordoned", "draining")}
+        condition = {name: draw(st.booleans()) for name in ("offers", "cordoned", "draining", "stopped")}
         lost = not alive and draw(st.booleans())
         candidates.append(
             Candidate(server, f"srv-{server}", alive, load=draw(st.integers(0, 3)), lost=lost, **condition)
@@ -41,6 +41,8 @@ def test_any_never_begins_beside_a_run_that_stays(
         assert not (plan.start and (leaving or plan.withdraw)), "no fence: first the one before ends"
     known = {candidate.server: candidate for candidate in candidates}
     assert all(known[server].able for server in plan.start)
+    stopped = {run.run for run in current if run.server in known and known[run.server].stopped}
+    assert stopped <= {*plan.withdraw} or any(run.over for run in current), "it ends where it was stopped"
     lost = {run.server for run in current if run.run in plan.lose}
     assert all(not known[server].alive for server in lost)
 

@@ -19,6 +19,7 @@ from agents.models import (
     Run,
     ScheduledGroup,
     Server,
+    ServerStop,
 )
 from agents.servers.admission import issue_server_token
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon, set_duty
@@ -30,6 +31,8 @@ from agents.settings.operations import (
     ResumeRun,
     RetryMessage,
     RunSetting,
+    StartOnServer,
+    StopOnServer,
     StopSetting,
 )
 from alerts.models import Alert, AlertState, NoticeTarget
@@ -84,6 +87,16 @@ def interrupted(pool: Pool) -> LaunchSetting:
     runs = Run.objects.filter(activation__setting=setting, server__name="srv-1")
     runs.update(state="interrupted", closed_at=timezone.now())
     return LaunchSetting.objects.get(pk=setting.pk)
+
+
+def elsewhere_too(pool: Pool) -> LaunchSetting:
+    return make_setting(pool, "everywhere", spread="MANY")
+
+
+def stopped_there(pool: Pool) -> LaunchSetting:
+    setting = elsewhere_too(pool)
+    ServerStop.objects.create(setting=setting, server=server_of(pool))
+    return setting
 
 
 def standalone(pool: Pool) -> LaunchSetting:
@@ -155,6 +168,20 @@ CASES = (
         ResumeRun,
         interrupted,
         "agents.can_enable",
+        lambda pool: {"server": server_of(pool)},
+        detail={"server": "srv-1"},
+    ),
+    Case(
+        StopOnServer,
+        elsewhere_too,
+        "agents.can_stop",
+        lambda pool: {"server": server_of(pool), "reason": "disk full"},
+        detail={"server": "srv-1"},
+    ),
+    Case(
+        StartOnServer,
+        stopped_there,
+        "agents.can_stop",
         lambda pool: {"server": server_of(pool)},
         detail={"server": "srv-1"},
     ),

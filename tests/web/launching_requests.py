@@ -93,6 +93,10 @@ class Rows:
         yield Ask(f"POST {rest}resume/", [ON], {"server": "srv-3"})
         Server.objects.filter(name="srv-3").update(duty=Duty.ACTIVE)
         yield Ask(f"POST {page}resume/<str:server>/", [ON, "srv-3"])
+        yield Ask(f"POST {rest}stop-on/", [ON], {"server": "srv-1", "reason": "x"})
+        yield Ask(f"POST {rest}start-on/", [ON], {"server": "srv-1"})
+        yield Ask(f"POST {page}stop_on/<str:server>/", [ON, "srv-1"], {"reason": "x"})
+        yield Ask(f"POST {page}start_on/<str:server>/", [ON, "srv-1"])
         yield Ask(f"POST {page}remove/", [self._delayed().key])
         target, hook = {"channel": "email", "address": "oncall@shop.example"}, "https://example.org/hook"
         yield Ask(f"POST {page}notices/<int:pk>/test/", [ON, self._target().pk])

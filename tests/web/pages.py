@@ -38,6 +38,8 @@ def every_page(world: World) -> dict[str, str]:
         "run now": "/settings/night-sum/run/",
         "stop": "/settings/night-sum/stop/",
         "resume": f"/settings/{key}/resume/srv-3/",
+        "stop on a server": f"/settings/{key}/stop_on/srv-1/",
+        "start on a server": f"/settings/{key}/start_on/srv-1/",
         "activations": "/activations/",
         "filtered activations": f"/activations/?setting={key}&state=running&span=7d",
         "alerts": "/alerts/",

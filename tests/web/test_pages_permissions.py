@@ -15,7 +15,8 @@ pytestmark = pytest.mark.process
 
 FOR_OPERATORS = (
     "switch off", "switch on", "give back all", "give back some", "new setting",
-    "run now", "stop", "resume", "group switch off", "group switch on", "group run",
+    "run now", "stop", "resume", "stop on a server", "start on a server",
+    "group switch off", "group switch on", "group run",
     "cordon", "drain", "back", "snooze alert", "close alert", "apply a policy", "adopt a policy",
 )  # fmt: skip
 # With permissions of their own, which neither role has.
@@ -58,6 +59,8 @@ def test_only_operators_change_anything(world: World, name: str) -> None:
         ("/settings/night-sum/run/", {}),
         ("/settings/night-sum/stop/", {}),
         ("/settings/orders-export/resume/srv-3/", {}),
+        ("/settings/orders-export/stop_on/srv-1/", {}),
+        ("/settings/orders-export/start_on/srv-1/", {}),
         ("/groups/nightly/enable/", {}),
         ("/servers/srv-1/cordon/", {"reason": "no"}),
         ("/servers/srv-1/drain/", {}),
@@ -84,6 +87,8 @@ def test_a_form_of_another_site_changes_nothing(world: World) -> None:
         ("/settings/night-sum/run/", {}),
         ("/settings/night-sum/stop/", {}),
         ("/settings/orders-export/resume/srv-3/", {}),
+        ("/settings/orders-export/stop_on/srv-1/", {}),
+        ("/settings/orders-export/start_on/srv-1/", {}),
         ("/groups/nightly/enable/", {}),
         ("/servers/srv-1/cordon/", {"reason": "no"}),
         ("/servers/srv-1/drain/", {}),

@@ -13,7 +13,10 @@ from tests.web.launching import delayed, group_of
 from tests.web.rows import api_client
 
 ACTIONS = [
-    *(f"settings/orders/{action}" for action in ("enable", "disable", "run", "stop", "resume")),
+    *(
+        f"settings/orders/{action}"
+        for action in ("enable", "disable", "run", "stop", "resume", "stop-on", "start-on")
+    ),
     *(f"groups/night/{action}" for action in ("enable", "disable", "run", "stop", "move")),
     *(f"servers/srv-1/{action}" for action in ("cordon", "drain", "uncordon")),
     "notice-targets/{target}/test",

@@ -10,7 +10,7 @@ class Candidate:
     """A server of the pool. `offers` the agent; `load` = runs wanted there now; `lost` = silent, and for so
     long that it counts (between alive and lost nothing is decided). `cordoned`: nothing new begins there;
     `draining`: what runs there shall move or end. `obeys`: it takes what it is sent; where it does not,
-    nothing new would begin."""
+    nothing new would begin. `stopped`: a person stopped this setting there."""
 
     server: int
     name: str
@@ -21,6 +21,7 @@ class Candidate:
     cordoned: bool = False
     draining: bool = False
     obeys: bool = True
+    stopped: bool = False
 
     @property
     def willing(self) -> bool:
@@ -28,7 +29,7 @@ class Candidate:
 
     @property
     def able(self) -> bool:
-        return self.willing and self.obeys and not self.cordoned and not self.draining
+        return self.willing and self.obeys and not (self.cordoned or self.draining or self.stopped)
 
     @property
     def keeps(self) -> bool:
@@ -56,6 +57,7 @@ class Blocker(Enum):
     CORDONED = "cordoned"
     DISOBEYING = "disobeying"
     STOPPING = "stopping"
+    STOPPED_THERE = "stopped_there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def plan_any(
 ) -> Plan:
     """One run. It moves when its server is lost, drains, left the pool or no longer offers the agent, and
     another is able. Without another able server the run stays wanted where it is: a silent server may well go
-    on with it.
+    on with it. Where a person stopped it, it ends in any case, as where the server left the pool.
 
     `fenced`: the broker never feeds two at once, so that the next one may begin while the one before still
     stops. Where nothing fences (standalone), nothing begins while a run is `leaving`: one that is not wanted
@@ -85,7 +87,7 @@ def plan_any(
     """
     if any(run.over for run in current):
         return Plan()
-    pool = {candidate.server: candidate for candidate in candidates}
+    pool = {candidate.server: candidate for candidate in candidates if not candidate.stopped}
     able = sorted((c for c in candidates if c.able), key=lambda c: (c.load, c.name))
     staying = [run.run for run in current if run.server in pool and _stays(pool[run.server], bool(able))]
     if staying:
@@ -102,9 +104,9 @@ def plan_any(
 
 
 def plan_many(candidates: Sequence[Candidate], current: Sequence[Current]) -> Plan:
-    """A run on every able server; one that left the pool or drains is withdrawn, a silent one keeps its
-    run."""
-    pool = {candidate.server: candidate for candidate in candidates}
+    """A run on every able server; one that left the pool, drains or where a person stopped it is withdrawn,
+    a silent one keeps its run."""
+    pool = {candidate.server: candidate for candidate in candidates if not candidate.stopped}
     running = {run.server for run in current}
     start = tuple(c.server for c in candidates if c.able and c.server not in running)
     gone = tuple(r.run for r in current if not r.over and (r.server not in pool or pool[r.server].draining))
@@ -124,6 +126,9 @@ def _waiting(candidates: Sequence[Candidate]) -> Blocker:
     if not any(candidate.alive for candidate in candidates):
         return Blocker.NONE_ALIVE
     willing = [candidate for candidate in candidates if candidate.willing]
-    if willing:
-        return Blocker.CORDONED if any(candidate.obeys for candidate in willing) else Blocker.DISOBEYING
-    return Blocker.NONE_OFFERS
+    if not willing:
+        return Blocker.NONE_OFFERS
+    allowed = [candidate for candidate in willing if not candidate.stopped]
+    if not allowed:
+        return Blocker.STOPPED_THERE
+    return Blocker.CORDONED if any(candidate.obeys for candidate in allowed) else Blocker.DISOBEYING

@@ -1,16 +1,27 @@
-"""manage.py settings list|enable|disable|run|stop: what people do on the pages, for scripts and at night."""
+"""manage.py settings list|enable|disable|run|stop|stop_on|start_on: what people do on the pages, for scripts
+and at night."""
 
 from typing import Any
 
 from agents.models import Activation, LaunchSetting
-from agents.settings.operations import DisableSetting, EnableSetting, RunSetting, StopSetting
+from agents.settings.operations import (
+    DisableSetting,
+    EnableSetting,
+    RunSetting,
+    StartOnServer,
+    StopOnServer,
+    StopSetting,
+)
 from console.operations.command import OperationsCommand
 from console.operations.operation import Done
 
 
 class Command(OperationsCommand):
-    help = "Lists launch settings, or enables, disables, runs or stops one. Exit code 1 where it is refused."
-    operations = (EnableSetting, DisableSetting, RunSetting, StopSetting)
+    help = (
+        "Lists launch settings, or enables, disables, runs or stops one, everywhere or on one server. "
+        "Exit code 1 where it is refused."
+    )
+    operations = (EnableSetting, DisableSetting, RunSetting, StopSetting, StopOnServer, StartOnServer)
 
     def as_json(self, setting: LaunchSetting) -> dict[str, Any]:
         return {
@@ -25,6 +36,7 @@ class Command(OperationsCommand):
             "agent": setting.agent,
             "destination": setting.destination.name if setting.destination else None,
             "provision_state": setting.provision_state,
+            "stopped_on": list(setting.server_stops.values_list("server__name", flat=True)),
         }
 
     def line(self, row: dict[str, Any]) -> str:
