@@ -4,12 +4,15 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.widgets import AdminTextInputWidget
+from django.core.exceptions import PermissionDenied
+from django.forms import model_to_dict
 from django.http import HttpRequest, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext_lazy as _
 
 from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
-from agents.admin.schedule_form import ScheduleForm
-from agents.models import Destination, LaunchSetting, Pool
+from agents.admin.schedule_form import ScheduleForm, in_words
+from agents.models import Destination, LaunchSetting, Pool, Schedule
 from agents.models.parameters import JsonFormField
 from agents.pages.previews import offers
 from agents.pools.rights import destinations_for, may, may_anywhere, pools_for
@@ -30,6 +33,10 @@ FACTS = (
     "provisioned_at",
     "created_at",
 )
+
+
+# Fieldsets of this class are folded together in templates/admin/agents/launchsetting/change_form.html.
+ADVANCED = "advanced"
 
 
 class SettingForm(ScheduleForm):
@@ -146,6 +153,13 @@ class SettingForm(ScheduleForm):
         }
 
 
+def _says_more(form: Any, name: str) -> bool:
+    """Returns whether a setting that is saved, or copied, has another value there than a new one."""
+    field: Any = LaunchSetting._meta.get_field(name)
+    value = form.initial.get(name, getattr(form.instance, field.attname))
+    return bool(value != field.get_default() and (value or field.get_default()))
+
+
 @admin.register(LaunchSetting)
 class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
     form = SettingForm
@@ -168,6 +182,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
         (
             _("End of a scheduled run"),
             {
+                "classes": (ADVANCED,),
                 "fields": (
                     "drain_idle_seconds",
                     "drain_wait_seconds",
@@ -180,6 +195,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
         (
             _("Limits"),
             {
+                "classes": (ADVANCED,),
                 "fields": (
                     "mode",
                     "concurrency",
@@ -194,12 +210,13 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
                     "grace_seconds",
                     "isolate",
                     "child_memory_mb",
-                )
+                ),
             },
         ),
         (
             _("After a failure"),
             {
+                "classes": (ADVANCED,),
                 "fields": (
                     "breaker_m",
                     "count_once",
@@ -213,10 +230,10 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
                     "duplicate_window_seconds",
                     "masked_properties",
                     "retention_days",
-                )
+                ),
             },
         ),
-        (_("State"), {"fields": FACTS}),
+        (_("State"), {"classes": (ADVANCED,), "fields": FACTS}),
     )
 
     class Media:
@@ -273,7 +290,26 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
     ) -> Any:
-        return super().render_change_form(request, {**context, "offers": offers()}, *args, **options)
+        """*Advanced* is open where a field in it has a problem or says more than a new setting does."""
+        form = context["adminform"].form
+        changed = [name for name in self._advanced() if name in form.errors or _says_more(form, name)]
+        more = {"offers": offers(), "advanced_open": bool(changed), "copied": request.GET.get("copy", "")}
+        return super().render_change_form(request, {**context, **more}, *args, **options)
+
+    def _advanced(self) -> list[str]:
+        folded = [rest["fields"] for _title, rest in self.fieldsets if ADVANCED in rest.get("classes", ())]
+        return [str(name) for names in folded for name in names if name not in FACTS]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """`?copy=KEY`: the values of another setting, which this person may see, with its schedule."""
+        if "copy" not in request.GET:
+            return super().get_changeform_initial_data(request)
+        source = get_object_or_404(LaunchSetting, key=request.GET["copy"])
+        if not self.has_view_permission(request, source):
+            raise PermissionDenied
+        values = model_to_dict(source, exclude=("id", "key"))
+        schedule = in_words(Schedule.objects.filter(setting=source).first())
+        return values | {f"schedule_{name}": value for name, value in schedule.items()}
 
     def response_post_save_add(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponseRedirect:
         """Leads to its page: there it is enabled."""

@@ -23,7 +23,7 @@ from agents.models.parameters import DEEPEST_PARAMETERS
 from agents.pages import setting_fields
 from agents.pages.server_stops import STOPS, not_stopped, stop_rows, stopped_text, with_stops
 from agents.pages.states import ACTIVATIONS, PROVISIONED, facts_of, run_rows, setting_label, stopping_label
-from agents.pools.rights import may
+from agents.pools.rights import may, may_anywhere
 from agents.provisioning.queue_counts import figures_of
 from agents.schedules.queries import scheduled
 from agents.settings.operations import DisableSetting, EnableSetting, RetryMessage, RunSetting, StopSetting
@@ -169,6 +169,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         whole_panels=render_panels("setting_whole", request, setting),
         panels=render_panels("setting", request, setting),
         may_change=may(request.user, "edit", setting),
+        may_add=may_anywhere(request.user, "add"),
     )
 
 
