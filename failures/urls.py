@@ -12,8 +12,9 @@ from failures.api.fingerprints import FingerprintViewSet
 from failures.api.intake import RecordIntake
 from failures.api.protocols import ExportProtocols, OneProtocol, ProtocolList
 from failures.error_groups.operations import FINGERPRINT_OPERATIONS
-from failures.pages.breaker import breaker_panel, trip_panel
+from failures.pages.breaker import breaker_panel
 from failures.pages.difference import difference_panel
+from failures.pages.evidence import location_panel, trip_panel
 from failures.pages.fingerprint import fingerprint_page
 from failures.pages.fingerprints import fingerprint_list
 from failures.pages.groups import activation_panel, failures_of_server, latest_of_server, setting_panel
@@ -38,6 +39,7 @@ def register() -> None:
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")
     register_panel("setting_live", 10, breaker_panel)
     register_panel("setting_whole", 10, what_if_panel)
+    register_panel("trip_head", 10, location_panel)
     register_panel("trip", 10, trip_panel)
     register_panel("server", 4, failures_of_server)
     register_panel("server", 5, latest_of_server)

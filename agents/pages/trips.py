@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 from agents.hooks import trip_takers
 from agents.models import BreakerTrip, Interruption, LaunchSetting
 from agents.pools.rights import may, why_not
+from agents.provisioning.queue_counts import figures_of
 from console.filters import ListFilter, NamesFilter, OneOfFilter, SpanFilter
 from console.lists.keyset import keyset_page, list_page
 from console.ui.amounts import number
@@ -76,6 +77,15 @@ def quorum_text(trip: BreakerTrip) -> str:
         return "—"
     text = ngettext("%(have)s of %(n)s required server", "%(have)s of %(n)s required servers", needed)
     return text % {"have": number(have), "n": number(needed)}
+
+
+def others_text(trip: BreakerTrip) -> str:
+    """Names the other servers that could have said otherwise, as the trip keeps them. One that was online and
+    could not run it (cordoned, draining, stopped there, without the agent) is none of them."""
+    others = trip.quorum.get("live") if isinstance(trip.quorum, dict) else None
+    if not isinstance(others, list):
+        return "—"
+    return ", ".join(str(name) for name in others) or _("none that could run the setting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +274,21 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         trip_cause=cause_of_trip(trip, list(reversed(interruptions))),
         trip_quorum=quorum_text(trip),
         quorum=trip.quorum if isinstance(trip.quorum, dict) else {},
+        others=others_text(trip),
+        waiting=_waiting(trip),
         story=trip_story(trip, told, request.user),
         interruptions=told,
+        heads=render_panels("trip_head", request, trip),
         panels=render_panels("trip", request, trip),
         side_panels=render_panels("trip_side", request, trip),
         why_not_enable=why_not(request.user, "enable", trip.setting),
     )
+
+
+def _waiting(trip: BreakerTrip) -> int | None:
+    """Returns how many messages wait for the setting that is still off, as the broker counts them; None: not
+    known."""
+    if trip.ended_at is not None or not trip.setting.takes_messages:
+        return None
+    figures = figures_of(trip.setting)
+    return None if figures.waiting is None else figures.waiting + (figures.delayed or 0)

@@ -170,6 +170,7 @@ Page = Literal[
     "overview",
     "server",
     "trip",
+    "trip_head",
     "trip_side",
     "fingerprint",
 ]

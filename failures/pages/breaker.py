@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -13,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.models import BreakerTrip, Interruption, LaunchSetting, RunPhase, Timing
+from agents.models import LaunchSetting, RunPhase, Timing
 from agents.pages.breaker import Standing, standing
 from agents.pages.states import RunRow
 from agents.pages.trips import cause_of_trip, interruption_cause, quorum_text, trip_story
@@ -21,7 +20,6 @@ from agents.pools.rights import may, why_not
 from console.ui.amounts import number
 from console.ui.page import Panel, link
 from console.ui.text import visible_words
-from contract.messages import MAX_EVIDENCE
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW
 from failures.what_if import Failure, Step, Tally, Verdict, story
@@ -238,52 +236,3 @@ def _explained(steps: dict[Place, list[Step]]) -> list[Explained]:
         Explained(server, step, verdict_text(step), step.verdict is Verdict.COUNTED)
         for step, server in every[:EXPLAINED]
     ]
-
-
-# -- the evidence of a trip: the failures that counted, of each server that gave the setting up --------------
-
-
-MOST_INTERRUPTIONS = 20
-SHOWN = 25
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """`gone`: protocols that were named and are not here (any more). `left_out`: of those that are here."""
-
-    interruption: Interruption
-    protocols: list[FailureProtocol]
-    gone: int
-    left_out: int
-
-
-def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
-    if not request.user.has_perm(VIEW):
-        return None
-    interruptions = trip.interruptions.select_related("server").order_by("received_at")[:MOST_INTERRUPTIONS]
-    rows = [_evidence(each) for each in interruptions if each.effective]
-    return {"title": _("Counted failures"), "template": "failures/evidence.html", "context": {"rows": rows}}
-
-
-def _evidence(interruption: Interruption) -> Evidence:
-    ids = _ids(interruption.evidence)
-    found = (
-        FailureProtocol.objects.filter(pk__in=ids)
-        .defer("traceback", "properties")
-        .order_by("occurred_at", "number")
-    )
-    protocols = list(found)
-    return Evidence(
-        interruption, protocols[-SHOWN:], len(ids) - len(protocols), max(0, len(protocols) - SHOWN)
-    )
-
-
-def _ids(stored: object) -> list[UUID]:
-    """What is no id is no evidence."""
-    ids = []
-    for each in stored[:MAX_EVIDENCE] if isinstance(stored, list) else []:
-        try:
-            ids.append(UUID(str(each)))
-        except ValueError:
-            continue
-    return ids
