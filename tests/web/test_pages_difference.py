@@ -1,0 +1,79 @@
+"""Two activations beside each other: how long they lasted, what they processed and what failed."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from agents.models import Activation, ActivationState, Run
+from failures.pages.difference import Work, work_of
+from tests.web.factories import World
+from tests.web.pages import looked_at, signed_in
+
+KEY = "orders-export"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "handled", "said"),
+    [
+        (60, 90, "90"),
+        (120, 90, "45"),
+        (60, 3, "3"),
+        (3600, 90, "1.5"),
+        (60, 123_456, "123,456"),
+        (0.4, 5, "—"),
+    ],
+)
+def test_a_rate_is_processed_messages_by_minutes(seconds: float, handled: int, said: str) -> None:
+    assert Work(seconds, handled, failed=0, temporary=0).per_minute == said
+
+
+@pytest.mark.parametrize(
+    ("handled", "failed", "temporary", "said"),
+    [
+        (90, 10, 0, "10\N{NO-BREAK SPACE}%"),
+        (95, 1, 104, "0.5\N{NO-BREAK SPACE}%"),
+        (0, 0, 0, "0\N{NO-BREAK SPACE}%"),
+    ],
+)
+def test_the_share_of_failures_is_of_all_attempts(
+    handled: int, failed: int, temporary: int, said: str
+) -> None:
+    assert Work(60, handled, failed, temporary).failed_share == said
+
+
+def test_what_goes_on_lasts_until_now_and_a_clock_that_stepped_back_costs_nothing(world: World) -> None:
+    activation = world.activations[KEY]
+    at = activation.started_at
+
+    assert work_of(activation, at + timedelta(minutes=3)).seconds == 180
+    assert work_of(activation, at - timedelta(minutes=3)).seconds == 0
+    activation.ended_at = at + timedelta(seconds=30)
+    assert work_of(activation, at + timedelta(minutes=3)).seconds == 30
+
+
+def test_the_figures_of_both_are_side_by_side_and_lead_to_their_failures(world: World) -> None:
+    before, now = world.activations[KEY], timezone.now()
+    Run.objects.filter(activation=before).update(handled=0, failed=0, temporary=0)
+    first = before.runs.order_by("pk")[0]
+    Run.objects.filter(pk=first.pk).update(handled=600, failed=30, temporary=7)
+    Activation.objects.filter(pk=before.pk).update(
+        state=ActivationState.SUCCEEDED, started_at=now - timedelta(minutes=30), ended_at=now, number=1
+    )
+    after = Activation.objects.create(
+        setting=before.setting,
+        number=2,
+        state=ActivationState.SUCCEEDED,
+        started_at=now,
+        ended_at=now + timedelta(minutes=2),
+    )
+    Run.objects.create(activation=after, server=first.server, epoch=1, handled=100, failed=25)
+    page = looked_at(signed_in(world, "viewer"), f"/activations/{after.pk}/")
+
+    figures = page.text.partition("Figure Before Now ")[2]
+    assert figures.startswith(
+        "Duration 30 min 2 min Processed 600 100 Processed per minute 20 50 "
+        "Failed 30 25 Failed, share of attempts 4.7 % 20 % Temporary 7 0"
+    )
+    for activation in (before, after):
+        assert f"/protocols/?activation={activation.pk}&temporary=false" in page.links()
