@@ -4,7 +4,7 @@ A hypothesis state machine over the real services. It starts, loses, freezes, pa
 enables and disables; after each step the promises are looked at.
 """
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from uuid import UUID
 
@@ -28,10 +28,13 @@ from agents.models import (
     Run,
     RunPhase,
     Server,
+    ServerStop,
 )
 from agents.reconciler import keep_up
 from agents.servers.operations import set_duty
 from agents.settings.enable import disable_setting, enable_setting
+from agents.settings.operations import StartOnServer, StopOnServer
+from console.operations.operation import perform
 from console.operations.refusals import Refused
 from console.reasons import said
 from tests.web.launch_world import Kma, key_of
@@ -168,6 +171,15 @@ class Launching(RuleBasedStateMachine):
     def change_duty(self, name: str, duty: Duty) -> None:
         set_duty(Server.objects.get(name=name), duty, None, self.now)
 
+    @rule(key=keys, name=servers)
+    def stop_on_one_server(self, key: str, name: str) -> None:
+        with suppress(Refused):
+            perform(StopOnServer, _setting(key), None, self.now, server=Server.objects.get(name=name))
+
+    @rule(key=keys, name=servers)
+    def start_on_one_server(self, key: str, name: str) -> None:
+        perform(StartOnServer, _setting(key), None, self.now, server=Server.objects.get(name=name))
+
     # -- what always holds -----------------------------------------------------------------------------------
 
     @invariant()
@@ -209,12 +221,21 @@ class Launching(RuleBasedStateMachine):
             wanted = {key_of(run) for run in desired_state(server).runs}
             for run in given_up.filter(server=server):
                 assert (run.activation_id, run.epoch) not in wanted
-                known = Interruption.objects.filter(run=run).earliest("received_at")
+                known = Interruption.objects.filter(run=run).order_by("received_at").first()
+                if known is None:  # a heartbeat told of it before its record came
+                    continue
                 later = Run.objects.filter(activation=run.activation_id, server=server, epoch__gt=run.epoch)
                 # A person may have taken the server back before the MA was told.
                 later = later.filter(created_at__gte=known.received_at)
                 first = later.order_by("epoch").values_list("pk", flat=True).first()
                 assert first is None or first in self.resumed, "begun anew, and no person asked for it"
+
+    @invariant()
+    def nothing_is_wanted_where_a_person_stopped_it(self) -> None:
+        for stop in ServerStop.objects.all():
+            wanted = Run.objects.filter(server=stop.server_id, wanted=True, closed_at=None)
+            wanted = wanted.filter(activation__setting=stop.setting_id, activation__ending="")
+            assert not wanted.filter(activation__setting__enabled=True).exists()
 
     @invariant()
     def epochs_grow(self) -> None:
