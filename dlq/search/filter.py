@@ -11,10 +11,18 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
-from console.filters import IdFilter, InstantFilter, OneOfFilter, SearchFilter, SpanFilter, TextFilter
+from console.filters import (
+    IdFilter,
+    InstantFilter,
+    OneOfFilter,
+    PairsFilter,
+    SearchFilter,
+    SpanFilter,
+    TextFilter,
+)
 from dlq.dead_letters.masks import MASK, Masks, everybodys_masks, masks_for
 from dlq.models import DeadLetter, LetterState
-from dlq.search.conditions import PairsFilter, Query, WholeNumberFilter, asked_for
+from dlq.search.conditions import Query, WholeNumberFilter, asked_for
 
 EVERY_STATE = "every"
 STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("any state"))]
