@@ -19,3 +19,8 @@ message_endings: Hook[[str, Collection[str]], Mapping[str, datetime]] = Hook()
 # (activation, message keys): {message key: how often a message with it that was given back from a dead-letter
 # queue was handled well in this activation}.
 handled_after_return: Hook[[UUID, Collection[str]], Mapping[str, int]] = Hook()
+# (a person, None: somebody without any right): {setting key: names of properties that they may not see}.
+masked_properties: Hook[[Any], Mapping[str, frozenset[str]]] = Hook()
+# ((setting key, message key)s): where these messages are, as a word of
+# `failures.protocols.message_states.MessageState`, and since when.
+message_places: Hook[[Collection[tuple[str, str]]], Mapping[tuple[str, str], tuple[str, datetime]]] = Hook()

@@ -1,5 +1,8 @@
 """Filters of protocols under a name."""
 
+from typing import Any
+
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from console.models import SavedFilter
@@ -14,6 +17,13 @@ MAY = dict.fromkeys(("get", "post", "patch", "delete"), (VIEW,))
 
 class SavedFiltersOfProtocols(SavedFilters):
     word, filters = "protocols", ProtocolFilter
+
+    def checked(self, query: QueryDict, by: Any) -> ProtocolFilter:
+        return ProtocolFilter(query, user=by)
+
+    def why_not_shared(self, query: str, by: Any) -> str:
+        """What somebody may look for and others may not is not told to them by a filter."""
+        return ProtocolFilter(QueryDict(query)).problem
 
     def url_of(self, saved: SavedFilter) -> str:
         return f"{link('protocols')}?{saved.query}"

@@ -318,6 +318,11 @@ CELERY_BEAT_SCHEDULE = {
     "put words": {"task": "dlq.put_words", "schedule": schedule(10.0), "options": {"expires": 10}},
     "retention": {"task": "retention.run", "schedule": schedule(25.0), "options": {"expires": 25}},
     "fold failures": {"task": "failures.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
+    "index properties": {
+        "task": "failures.index_properties",
+        "schedule": schedule(10.0),
+        "options": {"expires": 10},
+    },
     "settle archive": {"task": "insights.settle", "schedule": schedule(25.0), "options": {"expires": 25}},
     "tend pipeline": {"task": "insights.pipeline", "schedule": schedule(10.0), "options": {"expires": 10}},
 }

@@ -1,6 +1,7 @@
 """Celery tasks of the whole site: short steps for a worker. Each may run twice; the rows say what is still
 to do. When each runs is in the settings; those of dead letters are in `dlq.tasks`."""
 
+import time
 from itertools import chain
 
 from celery import shared_task
@@ -20,9 +21,13 @@ from console import hooks
 from console.jobs.worker import RUN_TASK, kind_of, run, start_due
 from failures.error_groups.regressions import forget_versions
 from failures.error_groups.rollup import fold_all, forget_hours
+from failures.protocols import backfill
 from insights.archive.planning import settle_all
 from insights.runs import reaper
 from retention.worker import run_retention_turn
+
+# That one task works before it lets others have the worker.
+PROPERTIES_SECONDS = 5.0
 
 
 @shared_task(name=RUN_TASK)
@@ -74,6 +79,14 @@ def fold_task() -> None:
     fold_all(timezone.now())
     forget_hours(timezone.now())
     forget_versions(timezone.now())
+
+
+@shared_task(name="failures.index_properties")
+def index_properties_task() -> None:
+    """Properties of protocols that were stored before there was an index of them; a while at a time."""
+    end = time.monotonic() + PROPERTIES_SECONDS
+    while backfill.step(timezone.now()) and time.monotonic() < end:
+        pass
 
 
 @shared_task(name="alerts.send_notices")

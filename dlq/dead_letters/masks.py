@@ -100,6 +100,11 @@ def masks_for(user: Any) -> Masks:
     return _masks(set(settings_for(user, ACTION).order_by().values_list("key", flat=True)))
 
 
+def masked_for(user: Any) -> Mapping[str, frozenset[str]]:
+    """The names by setting that this person may not see; None: somebody without any right."""
+    return (everybodys_masks() if user is None else masks_for(user)).lists
+
+
 def everybodys_masks() -> Masks:
     """Returns the masks of somebody without any right."""
     return _masks(frozenset())

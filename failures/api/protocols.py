@@ -1,10 +1,11 @@
 """/api/v1/protocols/ for people."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,6 +21,7 @@ from console.rest.lists import asked_in, check_filter, number_asked, parameters_
 from failures.models import FailureProtocol
 from failures.protocols.exporting import EXPORT, stream_of
 from failures.protocols.filter import ProtocolFilter
+from failures.protocols.message_states import Case, MessageState, message_states
 from failures.protocols.search import WHOLE_ONLY, listed, protocols_at
 
 PAGE_SIZE, LARGEST_PAGE = 100, 500
@@ -44,6 +46,18 @@ class ProtocolHeadSerializer(serializers.ModelSerializer[FailureProtocol]):
         exclude = (*INTERNAL, *WHOLE_ONLY)
 
 
+class ListedProtocolSerializer(ProtocolHeadSerializer):
+    """`message_state`: where its message is now, empty where equal messages share its key."""
+
+    message_state = serializers.SerializerMethodField()
+
+    @extend_schema_field(serializers.ChoiceField([*MessageState.choices, ("", "")]))
+    def get_message_state(self, row: FailureProtocol) -> str:
+        states: Mapping[Case, MessageState] = self.context["states"]
+        state = states.get((row.setting_key, row.message_key))
+        return state.value if state is not None and not row.message_key_weak else ""
+
+
 class ProtocolPageSerializer(serializers.Serializer[Any]):
     """`count` match, or (`more`) at least so many. `looked_back_to`: in the time there was no further; `next`
     goes on from there, though `results` may be few or none."""
@@ -53,7 +67,7 @@ class ProtocolPageSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     more = serializers.BooleanField()
     looked_back_to = serializers.DateTimeField(allow_null=True)
-    results = ProtocolHeadSerializer(many=True)
+    results = ListedProtocolSerializer(many=True)
 
 
 def _place(request: Request, name: str) -> Place | None:
@@ -67,7 +81,7 @@ def _place(request: Request, name: str) -> Place | None:
 
 class ProtocolList(generics.GenericAPIView[FailureProtocol]):
     queryset = FailureProtocol.objects.all()
-    serializer_class = ProtocolHeadSerializer
+    serializer_class = ListedProtocolSerializer
     filter_backends = ()
 
     @extend_schema(
@@ -83,11 +97,14 @@ class ProtocolList(generics.GenericAPIView[FailureProtocol]):
         "comes in bounded time at any size: a text is looked for from the newest on.",
     )
     def get(self, request: Request) -> Response:
-        filters = ProtocolFilter(request.query_params)
+        filters = ProtocolFilter(request.query_params, user=request.user)
         check_filter(request.query_params, filters)
         before, after = _place(request, "before"), _place(request, "after")
         size = number_asked(request, "page_size", LARGEST_PAGE) or PAGE_SIZE
         part, counted = listed(filters.asked, before=before, after=after, size=size)
+
+        rows = protocols_at(part.places)
+        context = {**self.get_serializer_context(), "states": message_states(rows)}
 
         def to(name: str, place: Place | None) -> str | None:
             bare = remove_query_param(remove_query_param(request.build_absolute_uri(), "before"), "after")
@@ -100,7 +117,7 @@ class ProtocolList(generics.GenericAPIView[FailureProtocol]):
                 "count": counted.count,
                 "more": counted.more,
                 "looked_back_to": part.stopped_at.at.isoformat() if part.stopped_at is not None else None,
-                "results": self.get_serializer(protocols_at(part.places), many=True).data,
+                "results": ListedProtocolSerializer(rows, many=True, context=context).data,
             }
         )
 
@@ -134,7 +151,8 @@ class ExportProtocols(Audited, APIView):
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        form, filters = asked_in(request, ProtocolExportQuery)["file"], ProtocolFilter(request.query_params)
+        form = asked_in(request, ProtocolExportQuery)["file"]
+        filters = ProtocolFilter(request.query_params, user=request.user)
         check_filter(request.query_params, filters)
         try:
             stream = stream_of(filters, form, request.user)

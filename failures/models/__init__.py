@@ -1,7 +1,7 @@
 """Rows of the failures app, one file per resource."""
 
 from failures.models.known_error import Advice, FingerprintAct, FingerprintChange, KnownError
-from failures.models.protocol import FailureProtocol, RecoveredMessage
+from failures.models.protocol import FailureProtocol, PropertyBackfill, RecoveredMessage
 from failures.models.spool import IntakeDebt, RecordConflict, RefusedRecord, SetAside, SpoolMark
 from failures.models.tally import (
     FailureDelta,
@@ -25,6 +25,7 @@ __all__ = [
     "FoldMark",
     "IntakeDebt",
     "KnownError",
+    "PropertyBackfill",
     "RecordConflict",
     "RecoveredMessage",
     "RefusedRecord",

@@ -184,3 +184,30 @@ class RecoveredMessage(models.Model):
 
     def __str__(self) -> str:
         return self.message_key
+
+
+# -- the index of properties ---------------------------------------------------------------------------------
+
+
+class PropertyBackfill(models.Model):
+    """Protocols that were there before the index of properties are put into it; those up to `position`, in
+    the order of their ids, are (`failures.protocols.backfill`). At most one is `open`."""
+
+    open = models.BooleanField(_("open"), default=True)
+    began_at = models.DateTimeField(_("began"), default=timezone.now)
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    position = models.UUIDField(null=True, editable=False)
+    rows = models.BigIntegerField(_("failure protocols"), default=0)
+
+    class Meta:
+        verbose_name = _("property index backfill")
+        verbose_name_plural = _("property index backfills")
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["open"], condition=models.Q(open=True), name="one_open_property_backfill"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.pk}: {self.rows}"

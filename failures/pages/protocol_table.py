@@ -18,6 +18,7 @@ from console.ui.page import Text, link
 from console.ui.text import visible_html
 from contract.outcomes import Disposition, Outcome
 from failures.models import FailureProtocol
+from failures.protocols.message_states import MessageState, message_states
 
 # -- by how much the clock of a server was off when it told of a failure -------------------------------------
 
@@ -61,6 +62,10 @@ class ProtocolTable(tables.Table):
         orderable = False
         attrs = {"class": "grid"}
 
+    def __init__(self, data: Sequence[FailureProtocol], **options: Any) -> None:
+        super().__init__(data, **options)
+        self.states = message_states(data)
+
     def render_occurred_at(self, record: FailureProtocol) -> SafeString:
         return format_html('<a href="{}">{}</a>', link("protocol", record.pk), ago_tag(record.occurred_at))
 
@@ -70,6 +75,9 @@ class ProtocolTable(tables.Table):
             link("protocol", record.pk),
         )
         tags = protocol_tags(record)
+        state = self.states.get((record.setting_key, record.message_key))
+        if state is not None and not record.message_key_weak:
+            tags += state_tag(state)
         kind = visible_html(record.exception_type)
         return format_html(
             '<a href="{}"><b>{}</b></a>{}<br><span class="quiet small">{}</span>', url, kind, tags, head
@@ -88,6 +96,10 @@ class ProtocolTable(tables.Table):
 
     def render_message_key(self, record: FailureProtocol) -> SafeString:
         return case_link(record)
+
+
+def state_tag(state: MessageState) -> SafeString:
+    return format_html(' <span class="tag" title="{}">{}</span>', _("The message now"), state.label)
 
 
 def protocol_tags(protocol: FailureProtocol) -> SafeString:

@@ -21,6 +21,7 @@ from console.ui.amounts import about, number
 from console.ui.page import Text, link, needs, page
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import ProtocolTable, heading_of
+from failures.protocols import backfill
 from failures.protocols.exporting import stream_of
 from failures.protocols.filter import ProtocolFilter, Query
 from failures.protocols.search import (
@@ -45,7 +46,8 @@ MOST_NEW = 999
 @require_safe
 @needs(VIEW)
 def protocol_list(request: HttpRequest) -> HttpResponseBase:
-    filters, query = ProtocolFilter(request.GET), ProtocolFilter.part_of(request.GET)
+    filters = ProtocolFilter(request.GET, user=request.user)
+    query = ProtocolFilter.part_of(request.GET)
     problem = filters.problem
     before, after = (place_in(request.GET.get(name, ""), FailureProtocol) for name in (BEFORE, AFTER))
     part, counted = ProtocolPage(()), Count(0)
@@ -65,6 +67,7 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
         table=ProtocolTable(shown.rows),
         listed=shown,
         stopped_at=part.stopped_at,
+        indexed=_indexed(filters.asked),
         total="" if problem else _total(counted, filters.asked),
         news_url=""
         if problem or part.newer
@@ -80,7 +83,7 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
 def protocol_news(request: HttpRequest) -> HttpResponseBase:
     """Returns how many of the filter are newer than `top`, in words, empty for none: 304 where that is what
     the asker knows. `shown`: when the asker saw the list."""
-    filters = ProtocolFilter(request.GET)
+    filters = ProtocolFilter(request.GET, user=request.user)
     words = _news_words(Count(0) if filters.problem else _news(filters.asked, request.GET))
     response = HttpResponse(words, content_type="text/plain; charset=utf-8")
     response["ETag"] = etag = f'"{sha256(words.encode()).hexdigest()[:16]}"'
@@ -128,6 +131,12 @@ def _total(counted: Count, asked: Query) -> str:
     return about(estimate)
 
 
+def _indexed(asked: Query) -> int | None:
+    """Per cent of the protocols whose properties are in their index; None: all are, or none is asked for."""
+    share = backfill.share() if asked.properties else None
+    return None if share is None else int(share * 100)
+
+
 def _files(query: QueryDict) -> list[tuple[str, str, Text]]:
     more = f"&{query.urlencode()}" if query else ""
     base = link("export_protocols")
@@ -167,7 +176,8 @@ def export_page(request: HttpRequest) -> HttpResponseBase:
         raise Http404
     query = ProtocolFilter.part_of(request.GET)
     try:
-        return file_response(stream_of(ProtocolFilter(query), form, request.user), form, "protocols")
+        filters = ProtocolFilter(query, user=request.user)
+        return file_response(stream_of(filters, form, request.user), form, "protocols")
     except Refused as refused:
         messages.error(request, refused.sentence)
         return HttpResponseRedirect(link("protocols") + (f"?{query.urlencode()}" if query else ""))

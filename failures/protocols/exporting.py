@@ -38,7 +38,7 @@ HEAD = (
 # Long: of JSON lines only.
 WHOLE = (*HEAD, "traceback", "properties")
 # Parts of a filter whose values are not told to who reads the audit: they may be personal.
-UNTOLD = ("message_key", "text")
+UNTOLD = ("message_key", "text", "prop", "value")
 
 
 def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:

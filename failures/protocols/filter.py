@@ -1,14 +1,17 @@
 """The one filter of failure protocols, what it asks of them, and what that means to the database."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db.models import F, Field, Q, Value
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import Exact
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from agents.models import LaunchSetting, Server
@@ -18,13 +21,17 @@ from console.filters import (
     InstantFilter,
     NamesFilter,
     OneOfFilter,
+    PairsFilter,
     SearchFilter,
     SpanFilter,
     TextFilter,
 )
 from contract.outcomes import Outcome
+from contract.text import storable
+from failures.hooks import masked_properties
 from failures.models import FailureProtocol
 from failures.models.protocol import DISPOSITIONS, OUTCOMES
+from failures.protocols.properties import HasProperty, WantedProperty
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +58,13 @@ BY_TIME = Way("", (Start(Q()),))
 @dataclass(frozen=True, slots=True)
 class Query:
     """`conditions` by name are all but the time, such that no index is used for them: SQLite, which keeps no
-    statistics, would take the wrong one. `message_key`: an index knows its rows, in no order. `since`
-    inclusive, `until` exclusive."""
+    statistics, would take the wrong one. `message_key`, `properties`: an index knows its rows, in no order.
+    `since` inclusive, `until` exclusive."""
 
     conditions: Mapping[str, Q] = field(default_factory=dict)
     ways: tuple[Way, ...] = ()
     message_key: str = ""
+    properties: tuple[WantedProperty, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
 
@@ -118,8 +126,12 @@ FLAGS = {
 }
 
 
-def asked_for(cleaned: Mapping[str, Any], now: datetime) -> Query:
-    """Returns the query of a valid form."""
+# {setting key: names of properties that somebody may not see}
+Masked = Mapping[str, frozenset[str]]
+
+
+def asked_for(cleaned: Mapping[str, Any], now: datetime, masked: Masked) -> Query:
+    """Returns the query of a valid form. Raises ValidationError for a property that is masked."""
     conditions = {
         name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))
     }
@@ -127,14 +139,50 @@ def asked_for(cleaned: Mapping[str, Any], now: datetime) -> Query:
         name: Q(**{lookup: value}) for name, lookup in PARTS.items() if (value := cleaned.get(name))
     }
     conditions |= {name: means[value] for name, means in FLAGS.items() if (value := cleaned.get(name))}
+    properties = tuple(_properties(cleaned, masked))
+    conditions |= {
+        f"property {place}": Q(HasProperty("properties", wanted=each))
+        for place, each in enumerate(properties)
+    }
     since = cleaned.get("since")
     if span := cleaned.get("span"):
         since = max(filter(None, (since, begin := now - SPANS[span])))
         # What has not occurred yet has a clock that is ahead: then the receipt counts.
         conditions["span"] = Q(occurred_at__lte=now) | Q(received_at__gte=begin)
     return Query(
-        conditions, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until")
+        conditions,
+        tuple(_ways(cleaned)),
+        cleaned.get("message_key") or "",
+        properties,
+        since,
+        cleaned.get("until"),
     )
+
+
+def _properties(cleaned: Mapping[str, Any], masked: Masked) -> Iterator[WantedProperty]:
+    """A value of whatever name is looked for under those names alone that no setting masks: an answer would
+    tell it as well as a look at it."""
+    if value := cleaned.get("value"):
+        yield WantedProperty(storable(value), hidden=_names(masked.values()))
+    key = cleaned.get("setting") or ""
+    hidden = masked[key] if key in masked else _names(masked.values())
+    wrong: dict[str, list[str]] = defaultdict(list)
+    for name, value in cleaned.get("prop") or ():
+        if name in hidden:
+            wrong["prop"].append(
+                _(
+                    "Cannot use the property “%(name)s”: it is masked. Ask for the permission “Can see "
+                    "masked properties of dead letters”."
+                )
+                % {"name": name}
+            )
+        yield WantedProperty(storable(value), storable(name))
+    if wrong:
+        raise ValidationError(wrong)
+
+
+def _names(lists: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*lists)
 
 
 def _ways(cleaned: Mapping[str, Any]) -> Iterator[Way]:
@@ -173,7 +221,7 @@ def server_names() -> list[str]:
 
 
 class ProtocolFilter(SearchFilter):
-    """`failures.protocols.search` finds what it asks for."""
+    """`failures.protocols.search` finds what it asks for. `user` None: somebody without any right."""
 
     setting = NamesFilter(gettext_lazy("Setting"), setting_keys)
     server = NamesFilter(gettext_lazy("Server"), server_names)
@@ -181,6 +229,8 @@ class ProtocolFilter(SearchFilter):
     text = TextFilter(gettext_lazy("Text contains"), 200)
     span = SpanFilter()
     message_key = TextFilter(gettext_lazy("Message key"), 255)
+    prop = PairsFilter(label=gettext_lazy("Property = value"))
+    value = TextFilter(gettext_lazy("Value of any property"), 500)
     since = InstantFilter(label=gettext_lazy("From"))
     until = InstantFilter(label=gettext_lazy("Before"))
     temporary = OneOfFilter(pgettext_lazy("failures", "Temporary"), TEMPORARY)
@@ -194,14 +244,20 @@ class ProtocolFilter(SearchFilter):
     fingerprint = TextFilter(gettext_lazy("Fingerprint"), 64, strip=False)
     exception_type = TextFilter(gettext_lazy("Exception"), 255, strip=False)
     quiet = ("activation", "fingerprint", "exception_type")
-    rarely = ("since", "until", "temporary", "counted", "outcome", "disposition")
+    rarely = ("prop", "value", "since", "until", "temporary", "counted", "outcome", "disposition")
+    several = frozenset({"prop"})
     page_own = frozenset(
         {"after", "before", "csrfmiddlewaretoken", "file", "format", "page", "page_size", "shown", "top"}
     )
     asked = Query()
 
-    def __init__(self, data: Mapping[str, Any], **options: Any) -> None:
+    def __init__(self, data: Mapping[str, Any], *, user: Any = None, **options: Any) -> None:
         super().__init__(data, FailureProtocol.objects.none(), **options)
+        self.user = user
 
     def meaning(self, cleaned: Mapping[str, Any]) -> Query:
-        return asked_for(cleaned, timezone.now())
+        asks = cleaned.get("prop") or cleaned.get("value")
+        masked: dict[str, frozenset[str]] = {}
+        for each in masked_properties(self.user) if asks else ():
+            masked |= each
+        return asked_for(cleaned, timezone.now(), masked)

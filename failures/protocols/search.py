@@ -19,6 +19,7 @@ from django.db.models import Q
 from console.database.statements import quick
 from console.lists.keyset import COUNTED, Found, Place
 from failures.models import FailureProtocol
+from failures.protocols import backfill, properties
 from failures.protocols.filter import BY_TIME, Query, Way
 
 # Keys beyond any other.
@@ -27,7 +28,7 @@ LOWEST, HIGHEST = UUID(int=0), UUID(int=2**128 - 1)
 WHOLE_ONLY = ("traceback", "properties")
 # Rows of the first window, and of the largest.
 WINDOW, WIDEST = 500, 16_000
-# A message has few protocols; each of so many is looked at.
+# A message has few protocols, and so has most values of a property; each of so many is looked at.
 FEW = 2000
 BATCH = 500
 # Seconds of one walk. The newest page takes one, any other two: one for its rows and one for the number of
@@ -155,12 +156,10 @@ def _counted(window: "_Window", most: int) -> int:
 
 
 def _few(asked: Query) -> list[Place] | None:
-    """All that match, where a message key leaves few to be looked at; else None."""
-    if not asked.message_key:
-        return None
+    """All that match, where a message key or properties leave few to be looked at; else None."""
     rows = FailureProtocol.objects.order_by()
-    keys = list(rows.filter(message_key=asked.message_key).values_list("pk", flat=True)[: FEW + 1])
-    if len(keys) > FEW:
+    keys = _known(asked)
+    if keys is None or len(keys) > FEW:
         return None
     found: list[Place] = []
     for start in range(0, len(keys), BATCH):
@@ -170,6 +169,17 @@ def _few(asked: Query) -> list[Place] | None:
     return [
         each for each in found if (since is None or each.at >= since) and (until is None or each.at < until)
     ]
+
+
+def _known(asked: Query) -> list[UUID] | None:
+    """The first rows past FEW that an index without an order knows; None: none is asked, or it is not whole
+    yet."""
+    if asked.message_key:
+        rows = FailureProtocol.objects.filter(message_key=asked.message_key).order_by()
+        return list(rows.values_list("pk", flat=True)[: FEW + 1])
+    if asked.properties and backfill.is_complete():
+        return properties.candidates(asked.properties, FEW + 1)
+    return None
 
 
 # -- the list page by page, to what is older and back to what is newer --------------------------------------

@@ -44,6 +44,7 @@ from dlq.search.words import TABLE
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 from failures.protocols.messages import unresolved
+from failures.protocols.properties import WantedProperty, candidates
 from retention.erasure import archive
 from retention.erasure import protocols as erasing
 from tests.web import letters, reports
@@ -230,10 +231,11 @@ BY_KEY, BY_PROPERTY = ("--message-key", KEY), ("--property", f"{NAME}={SECRET}")
 
 @pytest.mark.parametrize("what", [BY_KEY, BY_PROPERTY])
 def test_afterwards_it_is_nowhere(house: None, broker: Broker, what: tuple[str, str]) -> None:
-    assert SECRET in everything()
+    assert SECRET in everything() and candidates([WantedProperty(SECRET)], 9)
     out, err, code = erase(*what)
 
     assert (err, code) == ("", 0)
+    assert candidates([WantedProperty(SECRET)], 9) == []
     held = everything()
     secrets = [KEY] if what is BY_KEY else [KEY, SECRET]
     for secret in secrets:

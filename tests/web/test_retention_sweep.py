@@ -16,6 +16,7 @@ from hypothesis.extra.django import TestCase
 from agents.models import Activation, LaunchSetting, Pool
 from console.processes import record_heartbeat
 from failures.models import FailureProtocol, RecoveredMessage
+from failures.protocols.properties import VALUES, WantedProperty, candidates
 from retention import batches
 from retention.models import RetentionRun
 from retention.protocols import row_locations, setting_rule, sweep
@@ -84,6 +85,25 @@ def test_all_settings_go_together_and_each_is_counted(pool: Pool, monkeypatch: p
     assert run.deleted == 30
     assert set(Activation.objects.filter(cleared=True)) == set(made.values())
     assert apply().deleted == 0
+
+
+@pytest.mark.usefixtures("feed")
+def test_what_goes_is_found_by_no_property_any_more(pool: Pool) -> None:
+    made = house(pool, {"one": 7})
+    FailureProtocol.objects.filter(activation_uuid=made["one"].pk).update(properties={"order": "A-1"})
+    stays = activation(make_setting(pool, "bad"), 5, well=False)
+    protocols(stays, 1, 5, properties={"order": "A-1"})
+    wanted = [WantedProperty("A-1")]
+    before = candidates(wanted, 20)
+
+    apply()
+
+    assert len(before) == 8
+    assert candidates(wanted, 20) == list(FailureProtocol.objects.values_list("pk", flat=True))
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT count(*) FROM {VALUES}")
+            assert cursor.fetchone() == (1,)
 
 
 @pytest.mark.usefixtures("feed")
