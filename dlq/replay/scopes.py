@@ -203,6 +203,12 @@ def matching(
         raise WronglyAsked(
             "bad_filter", _("Nothing was selected: the filter is invalid. Correct the filter and try again.")
         )
+    if filters.asked.phrases:
+        raise WronglyAsked(
+            "phrase",
+            _("Nothing was selected: a phrase in quotes finds messages on lists only."),
+            _("Select messages in the list, or remove the quotes."),
+        )
     return rows
 
 

@@ -13,6 +13,7 @@ from django.db.models import Exists, Q
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
+from console.database.phrases import parted
 from console.database.texts import Wanted
 from console.filters import SPANS
 from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
@@ -39,11 +40,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`queues` None: every queue. `states` None: every state. All conditions hold together."""
+    """`queues` None: every queue. `states` None: every state. All conditions hold together. `phrases`: what
+    has their words is among the conditions, what has them only a search of `newest` tells."""
 
     queues: tuple[str, ...] | None = None
     states: tuple[str, ...] | None = None
     conditions: tuple[Condition, ...] = ()
+    phrases: tuple[str, ...] = ()
 
     @property
     def places(self) -> Q:
@@ -106,7 +109,7 @@ def asked_for(cleaned: Mapping[str, Any], masks: Masks, *, queue: str = "", at: 
     conditions += _unmasked(masks, cleaned)
     if wrong:
         raise ValidationError(wrong)
-    return Query(queues, states, tuple(conditions))
+    return Query(queues, states, tuple(conditions), parted(cleaned.get("text") or "")[0])
 
 
 def _queues(cleaned: Mapping[str, Any], only: str) -> tuple[str, ...] | None:

@@ -19,6 +19,7 @@ from console.lists.keyset import Found
 from console.ui.amounts import about, number
 from dlq.models import DeadLetter, LetterState
 from dlq.search.conditions import Condition, Query
+from dlq.search.phrases import TOGETHER, with_phrases
 from dlq.search.words import INDEX
 
 # So many dead letters are few: each is then looked at.
@@ -27,6 +28,8 @@ BATCH = 1000
 # Dead letters of the first window, and of the largest.
 WINDOW, WIDEST = 500, 32_000
 BUDGET = 0.15  # seconds
+# Dead letters with the words of a phrase that are asked for at a time.
+CANDIDATES = 200
 
 
 @dataclass(slots=True)
@@ -51,7 +54,37 @@ class Newest(Found[int]):
 def newest(rows: QuerySet[DeadLetter], asked: Query, *, before: int | None, size: int) -> Newest:
     """`rows`: what the person may see, without the filter. `size` dead letters at most, below `before`."""
     with quick():
+        if asked.phrases:
+            return _compared(rows, asked, before, size)
         return _Search(rows, asked, before, size).run()
+
+
+def _compared(rows: QuerySet[DeadLetter], asked: Query, before: int | None, size: int) -> Newest:
+    """What has the words of phrases, newest first, compared with the stored text for BUDGET seconds."""
+    end = time.monotonic() + BUDGET
+    with_words, found, at = replace(asked, phrases=()), Newest(), before
+    while True:
+        some = _Search(rows, with_words, at, CANDIDATES).run()
+        for start in range(0, len(some.places), TOGETHER):
+            batch = some.places[start : start + TOGETHER]
+            found.places += with_phrases(batch, asked.phrases)
+            at = batch[-1]
+            if len(found.places) >= size or time.monotonic() > end:
+                return _cut(found, size, at)
+        if some.stopped_at is not None:
+            return _cut(found, size, some.stopped_at)
+        if len(some.places) < CANDIDATES:
+            found.count, found.more = len(found.places), before is not None
+            return found
+
+
+def _cut(found: Newest, size: int, at: int) -> Newest:
+    """The page so far, which looked down to `at`: how many there are below it nobody knows."""
+    found.count, found.more = len(found.places), True
+    if found.count < size:
+        found.stopped_at = at
+    found.places = found.places[:size]
+    return found
 
 
 class _Search:

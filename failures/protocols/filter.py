@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from agents.models import LaunchSetting, Server
+from console.database.phrases import parted, pattern
 from console.filters import (
     SPANS,
     IdFilter,
@@ -117,7 +118,7 @@ EXACT = {
     "outcome": "outcome",
     "disposition": "disposition",
 }
-PARTS = {"exception": "exception_type__icontains", "text": "exception_text__icontains"}
+PARTS = {"exception": "exception_type__icontains"}
 # What was only noted is stored as temporary, for nothing failed; whoever looks for temporary failures does
 # not mean it.
 FLAGS = {
@@ -138,6 +139,8 @@ def asked_for(cleaned: Mapping[str, Any], now: datetime, masked: Masked) -> Quer
     conditions |= {
         name: Q(**{lookup: value}) for name, lookup in PARTS.items() if (value := cleaned.get(name))
     }
+    if text := cleaned.get("text"):
+        conditions["text"] = _text(text)
     conditions |= {name: means[value] for name, means in FLAGS.items() if (value := cleaned.get(name))}
     properties = tuple(_properties(cleaned, masked))
     conditions |= {
@@ -157,6 +160,15 @@ def asked_for(cleaned: Mapping[str, Any], now: datetime, masked: Masked) -> Quer
         since,
         cleaned.get("until"),
     )
+
+
+def _text(text: str) -> Q:
+    """Phrases in quotes, and what stands beside them as one part of the text."""
+    phrases, rest = parted(text)
+    where = Q(exception_text__icontains=rest) if rest else Q()
+    for phrase in phrases:
+        where &= Q(exception_text__iregex=pattern(phrase))
+    return where
 
 
 def _properties(cleaned: Mapping[str, Any], masked: Masked) -> Iterator[WantedProperty]:
