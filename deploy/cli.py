@@ -21,6 +21,7 @@ Command = Callable[[Config], int]
 # These hand all their arguments on, options included, so argparse must not look at them.
 DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
     "bench": test.bench,
+    "docs": test.docs,
     "doctor": lambda config, arguments: manage.shown(config, Layout(config.data), "doctor", *arguments),
     "manage": lambda config, arguments: manage.shown(config, Layout(config.data), *arguments),
     "reindex": lambda config, arguments: manage.shown(config, Layout(config.data), "reindex", *arguments),
@@ -29,7 +30,7 @@ DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
 
 # These begin something of their own; the others are about what was started. `up` is asked where the two
 # differ.
-OF_THIS_SHELL = ("test", "bench")
+OF_THIS_SHELL = ("test", "bench", "docs")
 
 # Whatever the environment says of another site.
 LOCAL = ("up", "down", "status", "logs", "env", "demo", *DELEGATED)
@@ -135,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         help="install what tests need and run them: ./ma test [--changed] [--night] [--long] [ARGUMENTS]",
     )
     commands.add_parser("bench", help="measure the product beside a bare reference: ./ma bench NAME [--json]")
+    commands.add_parser("docs", help="build the documentation site: ./ma docs [FOLDER]")
     return parser
 
 

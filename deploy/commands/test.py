@@ -229,7 +229,7 @@ def _run(stage: Stage, tell: Callable[[str], None]) -> Result:
     return Result(stage, process.returncode, seconds, processors, last_line, tuple(failures))
 
 
-# -- ./ma bench NAME: the product beside a bare reference, on a throw-away broker of their own ---------------
+# -- ./ma bench NAME: the product beside a bare reference, on a throw-away broker of their own; ./ma docs ----
 
 
 # What these need, and what they are set beside, is installed when it is asked for.
@@ -242,6 +242,19 @@ def bench(config: Config, arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in OF_THE_PIPELINE:
         _install_for_bench(config)
     command = [str(python_packages.PYTHON), "-m", "bench", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+def docs(config: Config, arguments: Sequence[str]) -> int:
+    """Builds the site of docs/, which describes the code of this clone; nothing has to run."""
+    layout = Layout(config.data)
+    layout.make_folders()
+    lines = (*python_packages.for_start(), *python_packages.requirements("requirements-docs.txt"))
+    if not python_packages.installed(lines, "docs"):
+        say("installing Python packages (docs)")
+        python_packages.install(lines, "docs", layout.log("install"))
+    folder = arguments or [str(config.data / "docs")]
+    command = [str(python_packages.PYTHON), "-m", "handbook", *folder]
     return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
 
 

@@ -222,6 +222,7 @@ def test_help_names_every_command(config: Config) -> None:
         "manage",
         "test",
         "bench",
+        "docs",
     ):
         assert f"    {name} " in shown
 

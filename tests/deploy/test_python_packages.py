@@ -17,7 +17,10 @@ def test_the_kma_s_requirements_are_part_of_the_start_and_pyspark_is_not() -> No
     assert names(python_packages.for_background()) == {"pyspark", "pyarrow"}
 
 
-@pytest.mark.parametrize("file", ["requirements.txt", "requirements-test.txt", "requirements-bench.txt"])
+FILES = ("requirements.txt", "requirements-test.txt", "requirements-bench.txt", "requirements-docs.txt")
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_every_requirement_is_pinned_and_its_constraint_agrees(file: str) -> None:
     constraints = set((REPOSITORY / "constraints.txt").read_text().lower().splitlines())
     for line in python_packages.requirements(file):
@@ -27,7 +30,7 @@ def test_every_requirement_is_pinned_and_its_constraint_agrees(file: str) -> Non
 
 def test_every_requirement_has_its_line_in_the_documentation() -> None:
     documented = (REPOSITORY / "docs" / "dependencies.md").read_text()
-    for file in ("requirements.txt", "requirements-test.txt", "requirements-bench.txt"):
+    for file in FILES:
         for name in names(python_packages.requirements(file)):
             assert f"| {name} |" in documented, name
 

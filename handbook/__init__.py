@@ -1,0 +1,1 @@
+"""`./ma docs`: the site of docs/, with a reference that is generated from the code."""

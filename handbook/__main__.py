@@ -1,0 +1,35 @@
+"""`python -m handbook FOLDER`: builds the site in FOLDER/html. Exit code 1 where a
+link or a page is wrong."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from deploy.config import REPOSITORY
+from handbook import source
+
+# A warning is an error, every reference must be found, and all errors are shown at once.
+STRICT = ("-q", "-E", "-n", "-W", "--keep-going")
+
+
+def build(folder: Path) -> int:
+    pages, site = folder / "source", folder / "html"
+    source.write(pages)
+    command = (sys.executable, "-m", "sphinx", *STRICT, "-b", "html", pages, site)
+    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: python -m handbook FOLDER", file=sys.stderr)
+        return 2
+    folder = Path(arguments[0]).resolve()
+    code = build(folder)
+    if code == 0:
+        print(f"{folder / 'html' / 'index.html'}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
