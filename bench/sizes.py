@@ -2,8 +2,8 @@
 failure protocol, an activation, a further run, a group and an hour of failures; with indexes.
 
 Written as the product writes them, into an empty database of their own. Of each: bytes as it lies there,
-beside the same rows packed (VACUUM FULL, on SQLite VACUUM). Short where it costs more than docs/sizes.md
-reckons with.
+beside the same rows packed (VACUUM FULL, on SQLite VACUUM). Short where it costs more than
+docs/explanation/sizes.md reckons with.
 """
 
 import argparse

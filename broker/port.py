@@ -219,7 +219,8 @@ class BrokerTimeout(BrokerUnavailable):
 
 
 class AccessRefused(BrokerError):
-    """Permanent: wrong account or missing right. Operator: compare the account with docs/operations.md."""
+    """Permanent: wrong account or missing right. Operator: compare the account with
+    docs/how-to/operations.md."""
 
 
 class AddressUnknown(BrokerError):

@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote, urlsplit
 # A migration of every version before 0.9.0, and of none since.
 ASKED = "SELECT 1 FROM django_migrations WHERE app = 'agents' AND name = '0002_launch_control'"
 TEXT = """{where} was made by a version before 0.9.0. This version cannot use it; nothing was changed.
-Settings, waiting messages and dead letters come over, the history of failures does not. docs/upgrade.md says
-all of it; in short:
+Settings, waiting messages and dead letters come over, the history of failures does not.
+docs/how-to/upgrade.md says all of it; in short:
 1. With the program of before, while it runs: wait until no KMA has anything left to report, then
    ./ma manage export > settings.yaml, then ./ma down
 2. Keep this database as it is, and begin with an empty one: {how}

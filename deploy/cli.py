@@ -102,8 +102,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ma",
         description="Starts, stops and checks this installation.",
-        epilog="Ports, data folder and server names come from the environment: docs/operations.md. "
-        "Another site, or this one over REST: --url, or MA_URL: docs/remote.md.",
+        epilog="Ports, data folder and server names come from the environment: docs/how-to/operations.md. "
+        "Another site, or this one over REST: --url, or MA_URL: docs/how-to/remote.md.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     starting = commands.add_parser("up", help="install what is missing and start everything")

@@ -86,7 +86,7 @@ def config_for_start(environ: Mapping[str, str], choice: Choice) -> Config:
         f"{now.data} was started with another environment:\n"
         + "\n".join(map(str, found))
         + "\nNothing was started. With the environment of the last start: ./ma up --remembered"
-        "\nWith this one, on purpose: ./ma up --changed (docs/operations.md)"
+        "\nWith this one, on purpose: ./ma up --changed (docs/how-to/operations.md)"
     )
 
 

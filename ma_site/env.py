@@ -212,7 +212,7 @@ def _refuse(problems: list[str]) -> None:
         listed = "\n  ".join(problems)
         raise ImproperlyConfigured(
             f"The environment of the MA is not complete:\n  {listed}\n"
-            "`./ma` fills it in; by hand see docs/operations.md, section Environment."
+            "`./ma` fills it in; by hand see docs/how-to/operations.md, section Environment."
         )
 
 

@@ -40,7 +40,8 @@ class Server(models.Model):
     ours.
 
     To be heard is not to obey. `last_seen_at`: an authenticated heartbeat arrived. `desired_state_taken_at`:
-    it was answered, and the KMA had confirmed what it was sent before. docs/runs.md says who goes by which.
+    it was answered, and the KMA had confirmed what it was sent before. docs/explanation/runs.md says who goes
+    by which.
     """
 
     name = models.CharField(_("name"), max_length=63, unique=True, validators=[server_name])

@@ -63,7 +63,11 @@ class NoticeTarget(models.Model):
     def clean(self) -> None:
         if self.channel == Channel.EMAIL and not settings.MA_EMAIL_READY:
             raise ValidationError(
-                {"channel": _("This site cannot send e-mail: MA_EMAIL_URL is not set (docs/operations.md).")}
+                {
+                    "channel": _(
+                        "This site cannot send e-mail: MA_EMAIL_URL is not set (docs/how-to/operations.md)."
+                    )
+                }
             )
         check = EmailValidator() if self.channel == Channel.EMAIL else URLValidator(schemes=["http", "https"])
         try:

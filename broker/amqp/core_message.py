@@ -1,9 +1,9 @@
 """A Core message as the broker tunnels it through AMQP -> the AMQP message that stands for it.
 
 The broker's own conversion fails for some legal messages, and cuts compressed ones; a message that it cannot
-convert it takes from whoever consumes or browses (docs/broker.md). Asked for it, it sends Core messages as
-they are: see `broker.amqp.core_tunnel`. What it would have made of them is made here, equal in everything
-that it can convert.
+convert it takes from whoever consumes or browses (docs/explanation/broker.md). Asked for it, it sends Core
+messages as they are: see `broker.amqp.core_tunnel`. What it would have made of them is made here, equal in
+everything that it can convert.
 
 A Core message is headers, properties and a body of one of the kinds of JMS, texts in UTF-16; a large one's
 body comes in sections of its own. Pure.

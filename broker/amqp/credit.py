@@ -1,9 +1,9 @@
 """Credit that the broker has spent on messages that it cannot deliver, and how it is given anew. Pure.
 
-A message that the broker cannot turn into AMQP (docs/broker.md, "Messages that the broker cannot deliver")
-takes a credit and never comes: nothing tells the receiver. With a window of n, n such messages would end a
-subscription without a word. What is spent so stays spent for the life of the link: the broker subtracts it
-from every later credit.
+A message that the broker cannot turn into AMQP (docs/explanation/broker.md, "Messages that the broker cannot
+deliver") takes a credit and never comes: nothing tells the receiver. With a window of n, n such messages
+would end a subscription without a word. What is spent so stays spent for the life of the link: the broker
+subtracts it from every later credit.
 
 The only way to see it: ask the quiet link for more than the window, with a drain. Where the queue is empty,
 the broker gives everything back and nothing has changed. Where something comes, what did not come of the

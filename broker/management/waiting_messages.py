@@ -3,7 +3,7 @@ one.
 
 Nothing here asks for more than a bounded answer, and nothing moves by count: `moveMessages` with a count and
 `changeMessagePriority` take delayed messages out of the queue and forget those that they do not move, until
-the broker is restarted (docs/broker.md).
+the broker is restarted (docs/explanation/broker.md).
 """
 
 import json

@@ -50,7 +50,7 @@ def _lines(config: Config, administrator: Account | None) -> list[tuple[str, str
     lines = [("address", config.address)]
     if administrator is None:
         lines.append(("user", "yours; ./ma manage createsuperuser makes an administrator"))
-        following = "write an agent (docs/agents.md) and name its module in KMA_AGENTS"
+        following = "write an agent (docs/how-to/agents.md) and name its module in KMA_AGENTS"
     else:
         lines.append(("user", administrator.user))
         change = f"./ma manage changepassword {administrator.user}"
@@ -61,7 +61,7 @@ def _lines(config: Config, administrator: Account | None) -> list[tuple[str, str
         following = "wait 2 minutes, then open Dead letters: the demo fails on purpose; read why, replay"
     lines.append(("next", following))
     lines.append(("check", "./ma doctor; ./ma status; ./ma logs NAME; ./ma down stops everything"))
-    lines.append(("docs", "docs/: begin with README.md, docs/operations.md, docs/agents.md"))
+    lines.append(("docs", "README.md; docs/how-to/operations.md; docs/how-to/agents.md"))
     return lines
 
 
@@ -159,7 +159,8 @@ def offered_agents(config: Config, *, demo: bool) -> str:
             f"(without: --no-demo)"
         )
     return (
-        f"{agents}: none. Name your modules in KMA_AGENTS, then ./ma down, ./ma up --no-demo (docs/agents.md)"
+        f"{agents}: none. Name your modules in KMA_AGENTS, then ./ma down, ./ma up --no-demo "
+        "(docs/how-to/agents.md)"
     )
 
 

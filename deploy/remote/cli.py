@@ -58,7 +58,7 @@ def main(given: Sequence[str], environ: Mapping[str, str], local: Iterable[str])
 
 def _options() -> Parser:
     about = "Does with a site over REST what its pages do. The environment may name it: MA_URL, MA_TOKEN."
-    parser = Parser(prog="ma", description=about, epilog="docs/remote.md", allow_abbrev=False)
+    parser = Parser(prog="ma", description=about, epilog="docs/how-to/remote.md", allow_abbrev=False)
     parser.add_argument("--url", help="https://HOST[:PORT] of the site")
     parser.add_argument("--token", help="seen by everybody on this machine: rather set MA_TOKEN")
     parser.add_argument("--ca", metavar="FILE", default="", help="certificates of the authority to trust")

@@ -196,8 +196,8 @@ class Feed:
 
     def _begin_again(self, now: datetime) -> None:
         """The broker has dropped this consumer over the dead letter at the head, and tells it nothing:
-        docs/broker.md. A head that stops a second link is stored without its body, or it would hide all
-        behind it for ever."""
+        docs/explanation/broker.md. A head that stops a second link is stored without its body, or it would
+        hide all behind it for ever."""
         head = undelivered.clear_head_of_feed(self._management, self._know_node())
         if head is not None and head.letter_id == self._stopped_at:
             self._store_without_body(head, now)

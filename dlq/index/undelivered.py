@@ -3,7 +3,7 @@
 The broker sends such a message to the dead letters and yet leaves it with the link that should have had it.
 When that link ends it is in the subscription again, and dies again with the next one: a further dead letter
 of the same death. Here those further dead letters are removed, and the message itself as soon as no consumer
-is there to take it (docs/broker.md).
+is there to take it (docs/explanation/broker.md).
 
 Killed before a row is written: the dead letter comes again, as it is not accepted. Killed between the row and
 the removal: the same, and the row says which dead letter stays. A removal names one message of one queue, so

@@ -5,7 +5,7 @@ Rows are walked in the order of time, in windows: along the index of the conditi
 with as many rows, the other conditions read from the rows. Every window is bounded by a number of rows of
 that index, the walk by BUDGET; where it had to stop it says at which instant, and the next page goes on from
 there. A text is so looked for from the newest on: an index of its words would be paid by every protocol that
-comes in, see docs/protocols.md.
+comes in, see docs/explanation/protocols.md.
 """
 
 import time

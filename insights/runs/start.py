@@ -50,7 +50,9 @@ def request_run(
     ready = readiness()
     if not ready.ready:
         raise Refused(
-            "off" if ready.off else "missing", ready.says, _("See docs/pipeline.md for the requirements.")
+            "off" if ready.off else "missing",
+            ready.says,
+            _("See docs/explanation/pipeline.md for the requirements."),
         )
     if wrong := unknown(jobs):
         text = _("Unknown pipeline job: %(names)s.") % {"names": ", ".join(wrong)}

@@ -50,7 +50,7 @@ def _check_account(account: Account) -> Finding:
         trying.close()
     return bad(
         f"{account.user}: may manage the broker, which only the operations account should",
-        "docs/operations.md",
+        "docs/how-to/operations.md",
     )
 
 
@@ -171,7 +171,7 @@ def check_proxies(now: datetime) -> Iterator[Finding]:
             f"people sign in from {address} with X-Forwarded-For, which nobody believes: all of them share "
             f"its address",
             f"If {address} is your proxy, name it in MA_TRUSTED_PROXIES, then ./ma down, ./ma up "
-            f"(docs/operations.md).",
+            f"(docs/how-to/operations.md).",
         )
     else:
         yield good("no proxy is seen that MA_TRUSTED_PROXIES does not name")

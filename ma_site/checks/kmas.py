@@ -70,7 +70,7 @@ def _missing(now: datetime) -> Iterator[Finding]:
             f"{mark.server.name}: {mark.never_came} records of its spool never came, the latest {first} to "
             f"{last}",
             f"What failed in them is not here. Why that may be: the page of {mark.server.name}, "
-            f"docs/operations.md. "
+            f"docs/how-to/operations.md. "
             "This is told for a day.",
         )
 
@@ -82,7 +82,7 @@ def _offered(server: Server, now: datetime) -> Iterator[Finding]:
     if not names:
         yield bad(
             f"{server.name} offers no agents: no setting can run there",
-            "Name the modules of your agents in KMA_AGENTS, then start its KMA again: docs/agents.md.",
+            "Name the modules of your agents in KMA_AGENTS, then start its KMA again: docs/how-to/agents.md.",
         )
     samples = [name for name in names if name.startswith(SAMPLE_PREFIXES)]
     others = server.pools.exclude(name=DEMO_POOL).order_by("name")
@@ -127,7 +127,7 @@ def _heard(server: Server, now: datetime) -> Finding:
         )
         return bad(
             f"{server.name} was never seen",
-            f"./ma manage create_server {server.name} prints a token; {start} (docs/operations.md). "
+            f"./ma manage create_server {server.name} prints a token; {start} (docs/how-to/operations.md). "
             "Or delete the server in the admin.",
         )
     if server.refused_version is not None:

@@ -33,7 +33,7 @@ def check_redis(now: datetime) -> Iterator[Finding]:
 # -- the operations account manages the broker over STOMP and browses dead letters over AMQP -----------------
 
 
-ACCOUNT = "Compare MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles with docs/operations.md."
+ACCOUNT = "Compare MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles with docs/how-to/operations.md."
 
 
 @register_check("broker", 40)

@@ -52,7 +52,7 @@ def check_pipeline(now: datetime) -> Iterator[Finding]:
     if found.damage:
         yield bad(
             f"{found.damage.says}; {found.damage.problem[:200]}",
-            "./ma manage archive status; docs/archive.md",
+            "./ma manage archive status; docs/explanation/archive.md",
         )
     if found.failed and found.last is not None:
         says = f"the last run is {found.last.state}: {str(found.last.problem)[:200]}"
@@ -106,7 +106,7 @@ def check_undelivered(now: datetime) -> Iterator[Finding]:
             f"the broker could not deliver {messages} messages of {queue}{wrong}",
             "Each is one dead letter: edit and replay it, or let a JMS (Core) client take it. The counts are "
             "right"
-            " again after a restart of the broker. docs/broker.md says which messages these are.",
+            " again after a restart of the broker. docs/explanation/broker.md says which messages these are.",
         )
 
 
@@ -127,7 +127,8 @@ def check_unreadable(now: datetime) -> Iterator[Finding]:
         yield bad(
             f"{UNREADABLE} holds {count} messages that the broker could not turn into AMQP: no agent got "
             f"them",
-            "Look at them with a JMS (Core) client; then tell their producer. docs/broker.md says which "
+            "Look at them with a JMS (Core) client; then tell their producer. "
+            "docs/explanation/broker.md says which "
             "these are.",
         )
     else:

@@ -1,4 +1,4 @@
-"""docs/rest.md names every field of the REST interface and every code that a field may hold."""
+"""docs/reference/rest.md names every field of the REST interface and every code that a field may hold."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 from tests.architecture.test_surface import ROOT
 
-FILE = ROOT / "docs" / "rest.md"
+FILE = ROOT / "docs" / "reference" / "rest.md"
 BEGIN, END = (
     "<!-- fields: written by tests/architecture/test_rest_fields.py -->\n\n",
     "\n<!-- end of fields -->\n",

@@ -16,7 +16,7 @@ def test_it_says_where_as_whom_and_what_next() -> None:
         "check:    ./ma doctor",
     ):
         assert f"  {line}" in shown
-    assert "docs/operations.md" in shown.splitlines()[-1]
+    assert "docs/how-to/operations.md" in shown
 
 
 def test_a_password_that_was_changed_is_not_shown() -> None:

@@ -1,5 +1,5 @@
-"""An installation of before 0.9.0 comes over by the steps of docs/upgrade.md. The program of then comes out
-of the history of this repository, and installs its own packages."""
+"""An installation of before 0.9.0 comes over by the steps of docs/how-to/upgrade.md. The program of then
+comes out of the history of this repository, and installs its own packages."""
 
 import json
 import os
@@ -124,7 +124,7 @@ def content(data: Path) -> dict[str, bytes]:
 
 
 def people(dumped: str) -> str:
-    """As docs/upgrade.md has it: tokens are rows of another app, rights have other names."""
+    """As docs/how-to/upgrade.md has it: tokens are rows of another app, rights have other names."""
     rows = json.loads(dumped[dumped.index("[") :])
     for row in rows:
         row["model"] = row["model"].replace("agents.apitoken", "console.apitoken")
@@ -178,7 +178,7 @@ def test_no_message_is_lost_and_every_letter_can_be_given_back(before: Before, t
     for command in (("up", "--detach", "--adopt-broker"), ("manage", "migrate")):
         told = after.refused(*command)
         assert f"{before.data / 'db.sqlite3'} was made by a version before 0.9.0" in told
-        assert "docs/upgrade.md" in told
+        assert "docs/how-to/upgrade.md" in told
     assert content(before.data) == kept
 
     (before.data / "before").mkdir()

@@ -1,4 +1,5 @@
-"""Two facts of a server: it was heard, and it took what it was sent. Who goes by which: docs/runs.md."""
+"""Two facts of a server: it was heard, and it took what it was sent. Who goes by which:
+docs/explanation/runs.md."""
 
 from datetime import datetime, timedelta
 from typing import Any

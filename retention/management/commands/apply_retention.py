@@ -23,7 +23,10 @@ MOST_TOLD = 50
 
 
 class Command(BaseCommand):
-    help = "Deletes failure protocols, and what else is kept for a time only, as docs/retention.md says."
+    help = (
+        "Deletes failure protocols, and what else is kept for a time only, as docs/explanation/retention.md "
+        "says."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

@@ -1,4 +1,4 @@
-"""The table as docs/acknowledgement.md shows it."""
+"""The table as docs/explanation/acknowledgement.md shows it."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 from contract.outcomes import Breaker
 from tests.kma.cells.table import ROWS, WAYS, End, Row, Way
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "acknowledgement.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "explanation" / "acknowledgement.md"
 PLACE = re.compile(r"(<!-- table of cells -->\n).*?(<!-- end of the table -->)", re.DOTALL)
 HEAD = (
     "| the handling, or what happens to it | mode | the message | attempts counted | "

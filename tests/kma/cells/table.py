@@ -1,5 +1,5 @@
 """What becomes of a message: modes by events. Tests play every cell on the real broker,
-docs/acknowledgement.md shows the table."""
+docs/explanation/acknowledgement.md shows the table."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

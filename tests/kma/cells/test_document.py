@@ -1,4 +1,4 @@
-"""docs/acknowledgement.md holds the table that the tests play."""
+"""docs/explanation/acknowledgement.md holds the table that the tests play."""
 
 import os
 

@@ -21,7 +21,7 @@ from tests.kma.worker import Worker
 
 pytestmark = pytest.mark.process
 
-# As docs/another-host.md tells a service manager.
+# As docs/how-to/another-host.md tells a service manager.
 DOCUMENTED_SECONDS = 40
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
 

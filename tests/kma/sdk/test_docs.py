@@ -1,4 +1,4 @@
-"""docs/agents.md: the code that a newcomer copies is run as it stands there."""
+"""docs/how-to/agents.md: the code that a newcomer copies is run as it stands there."""
 
 import importlib
 import os
@@ -18,7 +18,7 @@ BLOCK = re.compile(r"```python file=(\S+)\n(.*?)```", re.DOTALL)
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    blocks = dict(BLOCK.findall((REPOSITORY / "docs" / "agents.md").read_text(encoding="utf-8")))
+    blocks = dict(BLOCK.findall((REPOSITORY / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")))
     assert set(blocks) == {
         *("shop_agents.py", "test_shop_agents.py", "send_order.py"),
         *("shop_report.py", "test_shop_report.py", "shop_payments.py"),
