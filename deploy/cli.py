@@ -82,7 +82,7 @@ def _config(command: str) -> Config:
 
 
 def _command(arguments: Sequence[str]) -> int:
-    chosen = _parser().parse_args(arguments)
+    chosen = parser().parse_args(arguments)
     if chosen.command == "up":
         config = last_start.config_for_start(os.environ, chosen.choice)
         return up.up(config, detach=chosen.detach, demo=chosen.demo, adopt_broker=chosen.adopt_broker)
@@ -98,7 +98,7 @@ def _command(arguments: Sequence[str]) -> int:
     return commands[chosen.command](_config(chosen.command))
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ma",
         description="Starts, stops and checks this installation.",

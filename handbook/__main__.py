@@ -1,10 +1,13 @@
-"""`python -m handbook FOLDER`: builds the site in FOLDER/html. Exit code 1 where a
-link or a page is wrong."""
+"""`python -m handbook FOLDER`: builds the site in FOLDER/html. Exit code 1 where a link or a page is
+wrong."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import django
 
 from deploy.config import REPOSITORY
 from handbook import source
@@ -16,8 +19,18 @@ STRICT = ("-q", "-E", "-n", "-W", "--keep-going")
 def build(folder: Path) -> int:
     pages, site = folder / "source", folder / "html"
     source.write(pages)
+    _write_reference(pages / "reference")
     command = (sys.executable, "-m", "sphinx", *STRICT, "-b", "html", pages, site)
     return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+def _write_reference(folder: Path) -> None:
+    """With an environment that is good for reading the code, whatever the shell has."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.typed_settings"
+    django.setup()
+    from handbook import reference  # its modules import models
+
+    reference.write(folder)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,8 +11,11 @@ import pytest
 from contract import __version__
 from deploy.config import REPOSITORY
 from handbook.__main__ import STRICT
+from handbook.markdown import plain
+from tests.architecture.approval import FOLDER as APPROVED
 
-pytestmark = pytest.mark.process
+# The first test waits for the build, where others use the machine, too.
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
 # What a browser loads by itself; <a href> is followed by people only.
 LOADED = re.compile(
@@ -47,6 +50,19 @@ def test_a_reference_to_nothing_fails_the_build(tmp_path: Path, text: str) -> No
     command = [sys.executable, "-m", "sphinx", *STRICT, "-b", "dummy", str(tmp_path), str(tmp_path / "out")]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (done.returncode, "nothing" in done.stderr) == (1, True), done.stderr
+
+
+def test_every_route_has_its_section_with_an_example(site: Path) -> None:
+    """As the approved list has them."""
+    text = "\n".join(
+        path.read_text("utf-8") for path in (site.parent / "source/reference/routes").glob("*.md")
+    )
+    approved = (APPROVED / "rest.txt").read_text().splitlines()
+    assert approved
+    for line in approved:
+        method, path = line.split()[:2]
+        assert f"## {method} {plain(path)}\n" in text, line
+    assert text.count("```sh") == len(approved)
 
 
 def test_a_page_in_no_table_of_contents_fails_the_build(tmp_path: Path) -> None:
