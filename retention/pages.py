@@ -136,19 +136,19 @@ def ages() -> list[tuple[str, str]]:
     """Returns what has a time of its own, and how long that is."""
     words = {
         "activations": _("ended activations"),
-        "runs": _("runs of ended activations"),
-        "dead_letters": _("dead letters, since they left their queues"),
-        "letter_bodies": _("bodies of dead letters, since they left their queues"),
+        "runs": _("instances of ended activations"),
+        "dead_letters": _("dead letters, after they left the DLQ"),
+        "letter_bodies": _("bodies of dead letters, after they left the DLQ"),
         "replays": _("finished replays"),
-        "audit": _("audit entries"),
+        "audit": _("audit log entries"),
         "alerts": _("closed alerts"),
         "refused": _("refused and conflicting records"),
-        "answers": _("answered deliveries"),
+        "answers": _("completed CLIENT deliveries"),
     }
     return [
         (
             words[what],
-            ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("for ever"),
+            ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("unlimited"),
         )
         for what, days in periods_in_force().items()
     ]

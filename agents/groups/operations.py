@@ -126,7 +126,7 @@ class MoveMember(Operation[ScheduledGroup]):
     on, permission = GROUPS, GroupRight("edit")
     inputs = {
         "member": TextInput(_("Member"), 61, required=True),
-        "to": ChoiceInput(_("Target"), [("up", "up"), ("down", "down")]),
+        "to": ChoiceInput(_("Direction"), [("up", "up"), ("down", "down")]),
     }
 
     @transaction.atomic

@@ -59,7 +59,10 @@ TERMS = (
         ),
     ),
     (_("Case file"), _("Everything known about one message: attempts, failures, replays, edits.")),
-    (_("Replay"), _("Moves dead letters back into the subscription of exactly the setting that failed.")),
+    (
+        _("Replay of messages"),
+        _("Moves dead letters back into the subscription of exactly the setting that failed."),
+    ),
     (
         _("Pre-flight"),
         _("Shows what a replay will do before it starts: target, selection, skipped messages, warnings."),
