@@ -96,7 +96,7 @@ class NameInput(forms.TextInput):
         field = super().render(name, value, {**(attrs or {}), **more}, renderer)
         options = format_html_join("", '<option value="{}"></option>', ((each,) for each in self.names))
         note = format_html('<p id="{}" class="small warn-text">{}</p>', noted, self.note) if self.note else ""
-        return format_html('{}<datalist id="{}">{}</datalist>{}', field, listed, options, note)
+        return format_html('{}{}<datalist id="{}">{}</datalist>', note, field, listed, options)
 
 
 class NameField(forms.CharField):
@@ -260,6 +260,12 @@ class ListFilter(django_filters.FilterSet):
             elif len(values) > 1 and name not in cls.several:
                 problems[name] = _("Specified more than once: only one value is allowed.")
         return problems
+
+    @property
+    def qs(self) -> QuerySet[Any]:
+        """Nothing, where it is not understood: its fields say why."""
+        rows: QuerySet[Any] = self.queryset.none() if self.is_bound and not self.is_valid() else super().qs
+        return rows
 
     @property
     def is_set(self) -> bool:

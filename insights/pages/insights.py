@@ -165,7 +165,7 @@ def insight_table(request: HttpRequest, name: str) -> HttpResponseBase:
     if spec is None:
         raise Http404
     filters = spec.filters(request.GET)
-    rows = filters.qs if filters.is_valid() else spec.rows().none()
+    rows = filters.qs
     if request.GET.get("file") == "csv":
         return _file(request, spec, rows)
     current = _page_number(request)

@@ -42,7 +42,8 @@ def test_a_name_is_typed_with_suggestions_of_those_that_there_are(
 
 @pytest.mark.parametrize("path", STRICT)
 def test_a_name_that_nothing_has_is_refused_where_nothing_can_match(path: str, client: Client) -> None:
-    assert UNKNOWN in shown(client, f"{path}?setting=no-such").text
+    page = shown(client, f"{path}?setting=no-such")
+    assert UNKNOWN in page.text and "No results." in page.text
     known = client.get(path, {"setting": "invoices" if path != "/answers/" else ""})
     assert "Unknown name" not in known.content.decode()
 
