@@ -11,6 +11,7 @@ from console.audit import text
 from dlq.exports import EXPORT
 from dlq.models import ItemState, Outcome, ReplayItem, Scope
 from dlq.models.message_action import WaitingKind, WaitingPart
+from dlq.models.replay import AT_LEAST
 from dlq.replay.preflight.text import OPERATION_WORDS, acknowledged
 
 # Jobs that one dead letter can have been in: it is replayed once, and may have been left out or cancelled
@@ -48,6 +49,8 @@ text.COUNTS.declare(
         **{value: label for value, label in Outcome.choices if value},
         "left": _("moved after the waiting messages"),
         "letters": _("messages"),
+        AT_LEAST: _("messages, at least"),
+        "letters_at_least": _("messages, at least"),
         "messages": _("messages"),
         "dead letters": _("dead letters"),
         "saved views": _("saved failure filters"),

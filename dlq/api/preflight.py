@@ -189,10 +189,10 @@ class DifferenceSerializer(serializers.Serializer[Any]):
 
 
 class FlightSerializer(serializers.Serializer[Any]):
-    going = serializers.IntegerField(help_text="How many would go.")
-    total = serializers.IntegerField(help_text="How many letters the scope holds.")
+    going = serializers.IntegerField(help_text="How many would go; with `about` at least so many.")
+    total = serializers.IntegerField(help_text="How many letters the scope holds; with `about` at most.")
     about = serializers.BooleanField(
-        help_text="There are more than `seen`: `going` and `total` are judged by the latest of them."
+        help_text="There are more than `seen`, of which nothing is said: the job counts them exactly."
     )
     seen = serializers.IntegerField()
     skipped = serializers.DictField(

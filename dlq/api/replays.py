@@ -42,6 +42,11 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     letters = serializers.SerializerMethodField(
         help_text="How many letters are planned, given_back, unconfirmed, taken_elsewhere, and so on."
     )
+    counted = serializers.BooleanField(
+        source="is_counted",
+        read_only=True,
+        help_text="False: at least `total`, of a scope that is still counted.",
+    )
     problem = ReasonText()
     problem_code = ReasonCode("problem")
     problem_params = ReasonParams("problem")
@@ -62,7 +67,7 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         fields = (
             "id", "action", "setting", "source_queue", "target_queue", "target", "scope", "query", "reason",
             "by",
-            "state", "created_at", "started_at", "planned_at", "finished_at", "total", "problem",
+            "state", "created_at", "started_at", "planned_at", "finished_at", "total", "counted", "problem",
             "problem_code", "problem_params",
             "wait_reason",
             "walk", "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder",

@@ -65,6 +65,8 @@ def rate_text(seen: "deque[tuple[float, int]]", answer: dict[str, Any]) -> str:
     rate = (last - first) / max(end - begin, 0.001)
     if rate <= 0:
         return waits(answer)
+    if not answer.get("counted", True):
+        return f"{rate:,.1f} a second, still counting"
     left = max(0, answer["total"] - last) / rate
     return f"{rate:,.1f} a second, about {terminal.seconds(left)} left"
 

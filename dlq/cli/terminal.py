@@ -83,7 +83,8 @@ def protocol(row: Row) -> str:
 def progress(job: Row) -> str:
     """One line; `job` as in the REST interface."""
     moved = MOVED.get(job["action"], "given back")
-    parts = [f"{job['state']}: {job['letters']['given_back']} of {job['total']} {moved}"]
+    least = "" if job.get("counted", True) else "at least "
+    parts = [f"{job['state']}: {job['letters']['given_back']} of {least}{job['total']} {moved}"]
     if job["action"] not in NO_OUTCOME:
         parts += _counted(job["outcomes"].items())
     parts += _counted((name, job["letters"][name]) for name in ("unconfirmed", "taken_elsewhere", *NOT_MOVED))
@@ -155,8 +156,10 @@ def walk_line(row: Row) -> str:
 
 def verdict(answer: Row) -> Iterator[str]:
     """A pre-flight as in the REST interface."""
-    about = "about " if answer["about"] else ""
-    yield f"will go    {about}{answer['going']} of {answer['total']}"
+    if answer["about"]:
+        yield f"will go    at least {answer['going']}, others were not checked"
+    else:
+        yield f"will go    {answer['going']} of {answer['total']}"
     yield from (f"left out   {count}: {answer['reasons'][code]}" for code, count in answer["skipped"].items())
     for each in answer["differences"]:
         yield f"differs    {safe(each['text'], HEAD_SHOWN)}"

@@ -69,6 +69,10 @@ OPEN_JOBS = (JobState.PLANNED, JobState.RUNNING)
 UNFINISHED_JOBS = (JobState.AWAITING, *OPEN_JOBS, JobState.PAUSED)
 
 
+# In `ReplayJob.counts`: at least so many go, of a scope that was too large for its pre-flight.
+AT_LEAST = "at_least"
+
+
 class ReplayJob(Job):
     """One action on dead letters: `setting` is whose they are, `source_queue` where they lie, `target_queue`
     where they go (`target_key`: the setting that gets them, where it is one).
@@ -180,6 +184,12 @@ class ReplayJob(Job):
                 name="replays_without_outcomes",
             ),
         ]
+
+    @property
+    def is_counted(self) -> bool:
+        """Returns whether `total` is exact: what was too much to be counted before is counted while it is
+        planned. Until then at least so many go."""
+        return self.planned_at is not None or AT_LEAST not in self.counts
 
     def __str__(self) -> str:
         return str(self.id)

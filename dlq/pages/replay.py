@@ -182,6 +182,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         problem=str(job.problem),
         why_paused=words.why_paused(job) if job.state == JobState.PAUSED else "",
         stopping=words.waits_for_consumers(job),
+        recorded=sum(counts.get(state, 0) for state in ItemState.values),
         pace=goes,
         a_second=_a_second(goes),
         waits=words.why_it_waits(job, now),
@@ -238,7 +239,8 @@ def _pace(job: ReplayJob, remaining: int, now: datetime) -> MoveRate | None:
     slices = ReplaySlice.objects.filter(job=job).exclude(checked_at=None).order_by("-number")
     rows = slices.values_list("size", "moved_at", "planned_at", "checked_at")[:LATEST]
     latest = [Moved(size, begun or planned, checked) for size, begun, planned, checked in rows if checked]
-    return move_rate(latest, remaining, now, job.per_second)
+    rate = move_rate(latest, remaining, now, job.per_second)
+    return rate if rate is None or job.is_counted else replace(rate, left=None)
 
 
 def _a_second(goes: MoveRate | None) -> str:

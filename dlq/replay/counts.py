@@ -7,6 +7,7 @@ therefore begins with the jobs.
 
 `counts` has a number for each state of items (`planned`, `given_back`, …) and for each outcome (`handled`,
 `failed_again`, `dead_again`, `unknown`); what was replayed or is unconfirmed and has none of these waits.
+AT_LEAST counts no items: it says that `total` is not exact before all is planned.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

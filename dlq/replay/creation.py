@@ -32,7 +32,7 @@ from dlq.models import (
     ReplayJob,
     Scope,
 )
-from dlq.models.replay import TO_A_SUBSCRIPTION
+from dlq.models.replay import AT_LEAST, TO_A_SUBSCRIPTION
 from dlq.replay.preflight.rules import GONE, OUTSTANDING, PreflightResult
 from dlq.replay.preflight.text import reason, sentence
 from dlq.replay.requests import ReplayRequest, check_question, check_request, removed
@@ -144,7 +144,7 @@ def create_job(
             _ask_a_second_person(job, _freeze(job, ids, now, judged))
             detail = {"acknowledged": job.acknowledged, **asked.detail}
             detail |= {"letters": ids[:SHOWN_IDS]} if ids else {}
-            counts = {"letters": job.total}
+            counts = {"letters" if job.is_counted else "letters_at_least": job.total}
             audit(job, _code_of(asked), by=by, now=now, reason=job.reason, detail=detail, counts=counts)
             if store is not None:
                 store(job)
@@ -228,6 +228,7 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Preflight
             )
     elif judged is not None:
         job.total, most = judged.going, judged.at_most
+        job.counts = {AT_LEAST: judged.going} if judged.about else {}
     else:
         most = job.total = frozen(job).order_by().count()
         if not job.total:
@@ -235,7 +236,7 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Preflight
                 "nothing_to_give_back",
                 _("The job was not started: the setting has no dead letters to replay."),
             )
-    job.save(update_fields=["letters_up_to", "total"])
+    job.save(update_fields=["letters_up_to", "total", "counts"])
     return most
 
 

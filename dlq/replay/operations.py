@@ -350,7 +350,7 @@ def _asked_for(job: ReplayJob) -> list[Text]:
         "action": job.get_action_display(),
         "scope": job.get_scope_display(),
         "key": job.setting_key,
-        "n": number(job.total),
+        "n": number(job.total) + ("" if job.is_counted else "+"),
     }
     return [text % facts, *([f"“{job.reason}”"] if job.reason else [])]
 

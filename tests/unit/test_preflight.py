@@ -178,9 +178,13 @@ def test_whatever_comes_before_an_agent_is_warned_of_its_place(action: Action) -
 
 
 def test_a_large_number_is_typed() -> None:
-    found = flight(GOOD, total=1001)
+    found = flight(*(GOOD._replace(pk=pk) for pk in range(1001)))
     assert (found.going, found.typed) == (1001, True)
-    assert not flight(GOOD, total=1000).typed
+    assert not flight(*(GOOD._replace(pk=pk) for pk in range(1000))).typed
+
+
+def test_where_more_were_not_looked_at_the_number_is_typed() -> None:
+    assert flight(GOOD, total=2).typed and not flight(GOOD._replace(number=-1), total=2).typed
 
 
 def test_some_letters_are_named_the_newest_first() -> None:
@@ -223,9 +227,9 @@ def test_what_goes_into_the_bin_is_not_judged_by_where_it_came_from() -> None:
     assert codes(flight(GOOD, policy=Policy(Action.DISCARD), place=off)) == []
 
 
-def test_more_than_were_looked_at_are_told_by_their_share() -> None:
+def test_of_more_than_were_looked_at_no_number_is_guessed() -> None:
     found = flight(GOOD, GOOD._replace(pk=2, number=-1), total=50_000)
-    assert (found.about, found.total, found.going, found.seen, found.typed) == (True, 50_000, 25_000, 2, True)
+    assert (found.about, found.total, found.going, found.seen, found.typed) == (True, 50_000, 1, 2, True)
     assert found.at_most == 50_000
 
 

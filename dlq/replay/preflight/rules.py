@@ -170,9 +170,9 @@ class Warning:
 
 @dataclass(frozen=True, slots=True)
 class PreflightResult:
-    """`seen` dead letters of the scope were looked at; `about`: there are more than these, then `going` is
-    what would go of `total` at the same share. `skipped` and `examples` by reason are of those that were
-    looked at."""
+    """`seen` dead letters of the scope were looked at. `about`: there are more than these, of which nothing
+    is said: at least `going` would go, and no more than `total`. `skipped` and `examples` by reason are of
+    those that were looked at."""
 
     seen: int
     total: int
@@ -187,7 +187,7 @@ class PreflightResult:
     @property
     def typed(self) -> bool:
         """Returns whether the number has to be typed."""
-        return self.going > TYPED_ABOVE
+        return self.going > TYPED_ABOVE or (self.about and self.going > 0)
 
     @property
     def at_most(self) -> int:
@@ -214,11 +214,10 @@ def judge(
     skipped = Counter(reason for _letter, reason in why if reason)
     seen = len(why)
     every = seen if total is None else max(total, seen)
-    goes = round(every * len(going) / seen) if seen else 0
     return PreflightResult(
         seen=seen,
         total=every,
-        going=goes,
+        going=len(going),
         about=total is not None,
         skipped=dict(skipped),
         examples={reason: _examples(why, reason) for reason in skipped},

@@ -25,6 +25,7 @@ from dlq.models import (
     ReplaySlice,
     Scope,
 )
+from dlq.models.replay import AT_LEAST
 from dlq.replay import counts, scopes
 from dlq.replay.counts import write_items
 from dlq.replay.preflight import rules
@@ -286,7 +287,8 @@ class Planner:
 
     def _end(self, job: ReplayJob, now: datetime) -> None:
         job.refresh_from_db(fields=["counts"])
-        ReplayJob.objects.filter(pk=job.pk).update(planned_at=now, total=counts.total_of(job.counts))
+        exact = {name: number for name, number in job.counts.items() if name != AT_LEAST}
+        ReplayJob.objects.filter(pk=job.pk).update(planned_at=now, total=counts.total_of(exact), counts=exact)
 
 
 def _nodes() -> Iterator[str]:
