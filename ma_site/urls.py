@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, include, path, re_path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularAPIView
 
 import agents.urls
 import alerts.urls
@@ -18,6 +18,7 @@ from console.ui.page import add_page, set_navigation
 from ma_site.health import health
 from ma_site.navigation import NAVIGATION, PLACES
 from ma_site.pages import overview
+from ma_site.pages.api_docs import ApiDocs
 from ma_site.pages.glossary import glossary
 from ma_site.pages.health import health_page
 from ma_site.pages.search import search
@@ -66,7 +67,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("favicon.ico", favicon),
     path("i18n/", include("django.conf.urls.i18n")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("api/v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path("api/v1/docs/", ApiDocs.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("console.urls")),
     path("api/v1/", include("agents.urls")),
     path("api/v1/", include("failures.urls")),

@@ -35,6 +35,7 @@ REASONS = {
     "kma/agent.py": "what agent authors import; its name never changes",
     "kma/logs.py": SEAM,
     "kma/samples/bench.py": "a sample agent is a module",
+    "ma_site/pages/api_docs.py": "a page of another package, in the frame of the site",
     "ma_site/checks/finding.py": "what every check gives, and where it registers",
     "pipeline/crash.py": "a place of its own, which tests replace",
     "pipeline/jobs/odd_servers.py": "a job of the pipeline is a module",

@@ -66,6 +66,23 @@ def test_the_tour_of_the_demo_stays_away_once_this_browser_dismissed_it(
     assert not browser.run(shown)
 
 
+def test_the_api_description_has_the_colours_of_the_theme_under_the_strict_policy(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    browser = opened("viewer")
+    ground = "return getComputedStyle(document.querySelector('#swagger-ui .swagger-ui')).backgroundColor"
+    body = "return getComputedStyle(document.body).backgroundColor"
+    for theme in ("light", "dark"):
+        browser.run("localStorage.setItem('theme', arguments[0])", theme)
+        browser.open(f"{live_server.url}/api/v1/docs/")
+        wait_for(lambda: browser.run("return document.querySelectorAll('.opblock').length") > 5)
+        assert browser.run("return document.documentElement.classList.contains('dark-mode')") == (
+            theme == "dark"
+        )
+        assert browser.run(ground) in (browser.run(body), "rgba(0, 0, 0, 0)"), theme
+        assert [each for each in browser.log() if any(word in each["message"] for word in TROUBLE)] == []
+
+
 def test_figures_refresh_by_themselves_until_paused(
     live_server: Any, world: World, opened: Callable[..., Browser]
 ) -> None:

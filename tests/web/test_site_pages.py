@@ -21,6 +21,8 @@ from ma_site import env, health
 from ma_site.logs import drop_forbidden
 from ma_site.service_urls import parse_database
 from tests import environment
+from tests.web.factories import World
+from tests.web.pages import looked_at, signed_in
 from tests.web.rows import make_person, make_roles
 
 
@@ -34,12 +36,31 @@ def test_every_answer_carries_the_strict_policy(client: Client, db: None) -> Non
 
 
 def test_the_api_description_loads_only_from_here_and_without_inline_script(client: Client, db: None) -> None:
-    page = client.get("/api/v1/docs/").content.decode()
+    page = client.get("/api/v1/docs/").content.decode().replace("http://www.w3.org/2000/svg", "")
 
     assert "https://" not in page and "http://" not in page
     assert "<style" not in page and " style=" not in page
     assert all("src=" in tag.split(">")[0] for tag in page.split("<script")[1:])
     assert client.get("/api/v1/schema/", HTTP_ACCEPT="application/vnd.oai.openapi+json").status_code == 200
+
+
+def test_the_api_description_has_the_frame_of_the_site_and_leads_back(world: World) -> None:
+    client = signed_in(world, "viewer")
+    page = looked_at(client, "/api/v1/docs/")
+    assert {"/", "/settings/", "/api/v1/schema/"} <= set(page.links()) and "Log out" in page.text
+    assert ("html", "en") in [(tag, attributes.get("lang")) for tag, attributes in page.found]
+    assert page.texts.count("REST API") == 2, "entry and heading"
+    assert "SwaggerUIBundle" in client.get("/api/v1/docs/?script=").content.decode()
+
+    client.cookies["django_language"] = "ru"
+    page = looked_at(client, "/api/v1/docs/")
+    assert ("html", "ru") in [(tag, attributes.get("lang")) for tag, attributes in page.found]
+    assert "Для каждого запроса нужен токен" in page.text
+
+
+def test_a_stranger_reads_the_api_description_without_the_navigation(client: Client, db: None) -> None:
+    page = looked_at(client, "/api/v1/docs/")
+    assert "/settings/" not in page.links() and "/" in page.links()
 
 
 def all_well() -> None:
