@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
 from agents.models import BreakerTrip, FoundPolicy, LaunchSetting
@@ -185,7 +186,7 @@ def test_what_differs_on_the_broker_leads_to_its_destination(client: Client, wor
     facts = [found[address].facts for address in (destination.name, "MA.DLA")]
     kind = kind_of("policy_drift")
     assert kind is not None
-    expected = [f"/agents/destination/{destination.pk}/change/", "/health/"]
+    expected = [reverse("admin:destination", args=[destination.pk]), "/health/"]
     assert [kind.url(each) for each in facts] == expected
 
 
