@@ -17,6 +17,11 @@ WORDS = {
 }
 
 
+def word_of(state: str) -> str:
+    """Returns what its state is called as a place of a message."""
+    return WORDS[state]
+
+
 def places_of(cases: Collection[Case]) -> Mapping[Case, Place]:
     """By the latest of its dead letters; processed since that was replayed where a KMA said so."""
     keys = {key for _setting, key in cases}

@@ -203,11 +203,14 @@ def matching(
         raise WronglyAsked(
             "bad_filter", _("Nothing was selected: the filter is invalid. Correct the filter and try again.")
         )
-    if filters.asked.phrases:
+    if filters.asked.compares:
         raise WronglyAsked(
             "phrase",
-            _("Nothing was selected: a phrase in quotes finds messages on lists only."),
-            _("Select messages in the list, or remove the quotes."),
+            _(
+                "Nothing was selected: phrases in quotes and values of any property find messages on "
+                "lists only."
+            ),
+            _("Select messages in the list, or search by words or by name=value."),
         )
     return rows
 

@@ -40,13 +40,19 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`queues` None: every queue. `states` None: every state. All conditions hold together. `phrases`: what
-    has their words is among the conditions, what has them only a search of `newest` tells."""
+    """`queues` None: every queue. `states` None: every state. All conditions hold together. `phrases`,
+    `values` of properties: what has their words is among the conditions, what has them only a search of
+    `newest` tells."""
 
     queues: tuple[str, ...] | None = None
     states: tuple[str, ...] | None = None
     conditions: tuple[Condition, ...] = ()
     phrases: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+    @property
+    def compares(self) -> bool:
+        return bool(self.phrases or self.values)
 
     @property
     def places(self) -> Q:
@@ -102,14 +108,16 @@ def asked_for(cleaned: Mapping[str, Any], masks: Masks, *, queue: str = "", at: 
         )
     words = [
         *_pairs(wrong, masks, cleaned.get("prop") or (), queues),
-        *_words(wrong, cleaned.get("text") or ""),
+        *_words(wrong, "text", cleaned.get("text") or ""),
+        *_words(wrong, "value", cleaned.get("value") or ""),
     ]
     if words:
         conditions.append(Condition(Q(INDEX.condition(words)), wanted=tuple(words)))
     conditions += _unmasked(masks, cleaned)
     if wrong:
         raise ValidationError(wrong)
-    return Query(queues, states, tuple(conditions), parted(cleaned.get("text") or "")[0])
+    values = tuple(filter(None, [cleaned.get("value")]))
+    return Query(queues, states, tuple(conditions), parted(cleaned.get("text") or "")[0], values)
 
 
 def _queues(cleaned: Mapping[str, Any], only: str) -> tuple[str, ...] | None:
@@ -174,7 +182,7 @@ def _kinds_with(wrong: Wrong, part: str, queues: Iterable[str] | None) -> Condit
     )
 
 
-def _words(wrong: Wrong, text: str) -> list[Wanted]:
+def _words(wrong: Wrong, field: str, text: str) -> list[Wanted]:
     if not text:
         return []
     try:
@@ -185,7 +193,7 @@ def _words(wrong: Wrong, text: str) -> list[Wanted]:
             "too_many": _("Too many words: enter fewer."),
             "too_short": _("Enter at least three characters before the *."),
         }
-        wrong["text"].append(texts[error.code])
+        wrong[field].append(texts[error.code])
         return []
 
 
@@ -204,7 +212,7 @@ def _unmasked(masks: Masks, cleaned: Mapping[str, Any]) -> Iterator[Condition]:
     what they may not see."""
     if not masks.any:
         return
-    if cleaned.get("text"):
+    if cleaned.get("text") or cleaned.get("value"):
         yield Condition(_searchable(everybodys_masks()))
     for name, _value in cleaned.get("prop") or ():
         # A dead letter may say that it is of another setting than its queue's.

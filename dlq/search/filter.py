@@ -49,6 +49,7 @@ class LetterFilter(SearchFilter):
     exception = TextFilter(gettext_lazy("Exception contains"), 255)
     text = TextFilter(gettext_lazy("Words in body or properties"), 200)
     prop = PairsFilter(label=gettext_lazy("Property = value"))
+    value = TextFilter(gettext_lazy("Value of any property"), 500)
     span = SpanFilter()
     since = InstantFilter(label=gettext_lazy("From"))
     until = InstantFilter(label=gettext_lazy("Before"))
@@ -72,6 +73,7 @@ class LetterFilter(SearchFilter):
     quiet: tuple[str, ...] = ("fingerprint", "exception_type", "message_key", "without", "queue")
     rarely = (
         "prop",
+        "value",
         "since",
         "until",
         "activation",

@@ -19,7 +19,7 @@ from console.lists.keyset import Found
 from console.ui.amounts import about, number
 from dlq.models import DeadLetter, LetterState
 from dlq.search.conditions import Condition, Query
-from dlq.search.phrases import TOGETHER, with_phrases
+from dlq.search.phrases import TOGETHER, compared
 from dlq.search.words import INDEX
 
 # So many dead letters are few: each is then looked at.
@@ -54,20 +54,20 @@ class Newest(Found[int]):
 def newest(rows: QuerySet[DeadLetter], asked: Query, *, before: int | None, size: int) -> Newest:
     """`rows`: what the person may see, without the filter. `size` dead letters at most, below `before`."""
     with quick():
-        if asked.phrases:
+        if asked.compares:
             return _compared(rows, asked, before, size)
         return _Search(rows, asked, before, size).run()
 
 
 def _compared(rows: QuerySet[DeadLetter], asked: Query, before: int | None, size: int) -> Newest:
-    """What has the words of phrases, newest first, compared with the stored text for BUDGET seconds."""
+    """What has the words of phrases and values, newest first, compared with the stored text: for BUDGET."""
     end = time.monotonic() + BUDGET
-    with_words, found, at = replace(asked, phrases=()), Newest(), before
+    with_words, found, at = replace(asked, phrases=(), values=()), Newest(), before
     while True:
         some = _Search(rows, with_words, at, CANDIDATES).run()
         for start in range(0, len(some.places), TOGETHER):
             batch = some.places[start : start + TOGETHER]
-            found.places += with_phrases(batch, asked.phrases)
+            found.places += compared(batch, asked.phrases, asked.values)
             at = batch[-1]
             if len(found.places) >= size or time.monotonic() > end:
                 return _cut(found, size, at)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -14,38 +13,18 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Activation, Destination, LaunchSetting, ScheduledGroup, Server
 from agents.pages import activations, groups, servers
-from agents.pools.rights import may_anywhere
 from console.database.statements import quick
-from console.lists.keyset import number_in
 from console.ui.page import Text, link, link_to, page
 from dlq import rights
-from dlq.models import DeadLetter, ReplayJob
-from dlq.search.visibility import found, letters_for, newest_found
+from dlq.models import ReplayJob
+from dlq.search.word_index import SEARCHED
 from failures.models import FailureProtocol, Fingerprint
 from failures.pages import fingerprints, protocols
-from failures.protocols.filter import ProtocolFilter
-from failures.protocols.search import newest, protocols_at
+from failures.protocols import backfill
 from ma_site.pages import overview
+from ma_site.pages.search_messages import MOST, Hit, Section, by_state
 
 LONGEST = 200
-# Hits of a kind; its list has the others.
-MOST = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    text: Text
-    url: str
-    note: Text = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Hits of one kind. `more`: the address of the list with all of them, empty where these are all."""
-
-    title: Text
-    hits: list[Hit]
-    more: str = ""
 
 
 @require_safe
@@ -57,8 +36,21 @@ def search(request: HttpRequest) -> HttpResponseBase:
     with quick():
         sections = [each for each in _sections(text, request.user) if each.hits] if text else []
     return page(
-        request, "ma_site/search.html", title=_("Search"), section="search", text=text, sections=sections
+        request,
+        "ma_site/search.html",
+        title=_("Search"),
+        section="search",
+        text=text,
+        sections=sections,
+        searched_kb=SEARCHED // 1024,
+        indexed=_indexed(),
     )
+
+
+def _indexed() -> int | None:
+    """Per cent of the failures whose properties are in their index; None: all are."""
+    share = backfill.share()
+    return None if share is None else int(share * 100)
 
 
 def _named(text: str, user: Any) -> str:
@@ -105,12 +97,9 @@ def _sections(text: str, user: Any) -> Iterator[Section]:
         yield Section(_("Destinations"), [Hit(name, link("destination", pk)) for pk, name in there[:MOST]])
     if user.has_perm(servers.VIEW):
         yield _names(_("Servers"), Server, text, "server")
-    if may_anywhere(user, rights.SEE):
-        yield _messages(text, user)
+    yield from by_state(text, user)
     if user.has_perm(fingerprints.VIEW):
         yield _error_groups(text)
-    if user.has_perm(protocols.VIEW):
-        yield _failures(text)
 
 
 def _names(title: Text, model: type[Model], text: str, name: str) -> Section:
@@ -120,32 +109,6 @@ def _names(title: Text, model: type[Model], text: str, name: str) -> Section:
     return Section(title, [Hit(each, link(name, each)) for each in names[:MOST]])
 
 
-def _messages(text: str, user: Any) -> Section:
-    """By number, by key, by a property as `name=value`, by words; in every state."""
-    found_by: dict[int, None] = {}
-    if number := number_in(text):
-        exact = letters_for(user).filter(pk=number)
-        found_by |= dict.fromkeys(exact.values_list("pk", flat=True)[:MOST])
-    more = ""
-    for name in ("message_key", "prop" if "=" in text else "text"):
-        query = {name: text, "state": "every"}
-        filters, _rows = found(urlencode(query), user)
-        if not filters.is_valid():
-            continue
-        some = newest_found(filters, user, size=MOST)
-        if some.places:
-            more = f"{link('all_dead_letters')}?{urlencode(query)}"
-        found_by |= dict.fromkeys(some.places)
-    rows = DeadLetter.objects.in_bulk(list(found_by)[:MOST])
-    hits = [_message(rows[pk]) for pk in found_by if pk in rows]
-    return Section(_("Messages"), hits, more)
-
-
-def _message(row: DeadLetter) -> Hit:
-    note = " · ".join(filter(None, (row.setting_key, row.exception_type, row.get_state_display())))
-    return Hit(_("Message %(n)s") % {"n": row.pk}, link("letter", row.pk), note)
-
-
 def _error_groups(text: str) -> Section:
     where = Q(exception_type__icontains=text) | Q(place__icontains=text) | Q(fingerprint=text)
     rows = Fingerprint.objects.filter(where, merged_into=None).order_by("-recent_at")[:MOST]
@@ -153,20 +116,5 @@ def _error_groups(text: str) -> Section:
         Hit(row.exception_type, link_to("fingerprint", row.pk, "of"), row.place or row.headline)
         for row in rows
     ]
-    return Section(_("Error groups"), hits, f"{link('fingerprints')}?{urlencode({'exception': text})}")
-
-
-def _failures(text: str) -> Section:
-    """By message key, else by a part of the text of the error, the newest first."""
-    for name in ("message_key", "text"):
-        filters = ProtocolFilter({name: text})
-        if filters.problem:
-            continue
-        some, _count = newest(filters.asked, MOST)
-        if some.places:
-            hits = [
-                Hit(row.exception_type, link("protocol", row.pk), f"{row.setting_key} · {row.server_name}")
-                for row in protocols_at(some.places)
-            ]
-            return Section(_("Failures"), hits, f"{link('protocols')}?{urlencode({name: text})}")
-    return Section(_("Failures"), [])
+    url = f"{link('fingerprints')}?{urlencode({'exception': text})}"
+    return Section(_("Error groups"), hits, [(_("All results"), url)])

@@ -136,12 +136,28 @@ def test_pages_have_each_of_them_once(admin: User) -> None:
     assert seen == ["6", "5", "4", "3", "2", "1", "0"]
 
 
-def test_no_action_takes_what_only_has_the_words(admin: User) -> None:
+def test_a_value_is_that_of_a_whole_property(admin: User) -> None:
+    reports.setting(masked_properties=["card"])
+    for number, (name, value) in enumerate(
+        [("order", "A-123"), ("order", "A-123 4"), ("note", "a-123"), ("ref", "A-123"), ("card", "A-123")], 1
+    ):
+        letters.dead("orders", number, properties={name: Typed("string", value)})
+    letters.dead("orders", 9, body=Typed("string", "A-123"))
+    filters, _rows = found(urlencode({"value": "A-123"}), admin)
+    assert filters.is_valid()
+
+    found_ones = DeadLetter.objects.filter(pk__in=newest_found(filters, admin, size=50).places)
+
+    assert sorted(found_ones.values_list("orig_message_id", flat=True)) == [1, 4]
+
+
+@pytest.mark.parametrize("query", [{"text": '"A-123"'}, {"value": "A-123"}])
+def test_no_action_takes_what_only_has_the_words(query: dict[str, str], admin: User) -> None:
     dead_letters(TEXTS)
     key = DeadLetter.objects.values_list("setting_key", flat=True)[0]
 
     with pytest.raises(WronglyAsked, match="quotes"):
-        matching("give_back", key, "filter", urlencode({"text": '"A-123"'}), admin)
+        matching("give_back", key, "filter", urlencode(query), admin)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,21 @@
 """One search box finds what a text names or occurs in, and never more than the person may see."""
 
+import re
+from datetime import datetime, timedelta
+from uuid import uuid4
+
 import pytest
 from django.contrib.auth.models import Permission
+from django.utils import timezone
 
+from dlq.models import DeadLetter
 from dlq.search.word_index import catch_up
+from failures.models import FailureProtocol, RecoveredMessage
+from ma_site.pages.search_messages import Way, ways_of
 from tests.web.factories import World, make_letter
 from tests.web.pages import looked_at, signed_in
+
+ORDER = [{"name": "order", "type": "string", "value": "B-9"}]
 
 
 def goes_to(world: World, text: str, name: str = "viewer") -> str:
@@ -49,9 +59,12 @@ def test_a_message_is_found_by_number_key_word_and_property(world: World) -> Non
 
 
 def test_a_failure_is_found_by_its_message_key_and_its_text(world: World) -> None:
+    """A message fails often: its newest failure stands for all."""
     failed = next(each for each in world.protocols if each.exception_type == "KeyError")
+    newest = FailureProtocol.objects.filter(message_key=failed.message_key).latest("occurred_at", "pk")
 
-    assert f"/protocols/{failed.pk}/" in hits(world, failed.message_key)
+    shown = [url for url in hits(world, failed.message_key) if url.startswith("/protocols/0")]
+    assert shown == [f"/protocols/{newest.pk}/"]
     assert any(url.startswith("/protocols/") for url in hits(world, failed.exception_text[:20]))
 
 
@@ -81,3 +94,50 @@ def test_an_empty_or_hostile_text_finds_nothing_and_breaks_nothing(world: World)
         page = looked_at(signed_in(world, "chief"), f"/search/?q={text}")
         assert page.inline_scripts == 0
     assert signed_in(world, "chief").get("/search/?q=%00").status_code == 400
+
+
+def test_a_business_id_is_found_in_every_state_and_exactly_first(world: World) -> None:
+    """Dead, replayed, still retried and processed in the end; the exact value before what only holds it."""
+    at = timezone.now()
+    dead = make_letter(world, "orders-export", "nothing", properties=ORDER)
+    longer = make_letter(world, "orders-export", "about B-9, in the text")
+    make_letter(world, "orders-export", "about B-98")
+    replayed = make_letter(world, "orders-export", "nothing", properties=ORDER)
+    DeadLetter.objects.filter(pk=replayed.pk).update(state="given_back")
+    catch_up(10)
+    retried, recovered = (_failed(world, f"ID:{name}", at) for name in ("retried", "recovered"))
+    RecoveredMessage.objects.create(
+        id=uuid4(), setting_key="orders-export", activation_uuid=uuid4(), server_name="srv-1",
+        message_key="ID:recovered", attempt=2, occurred_at=at + timedelta(seconds=5),
+    )  # fmt: skip
+
+    page = looked_at(signed_in(world, "chief"), "/search/?q=B-9")
+    shown = [url for url in page.links() if re.fullmatch(r"/(letters|protocols)/[-0-9a-f]+/", url)]
+
+    letters = [f"/letters/{row.pk}/" for row in (dead, longer, replayed)]
+    assert shown == [*letters[:2], f"/protocols/{retried.pk}/", letters[2], f"/protocols/{recovered.pk}/"]
+    titles = ("dead-lettered", "being retried", "replayed", "processed later")
+    assert [title for title in titles if f"Messages: {title}" in page.text] == list(titles)
+    assert "Bodies beyond the first 64 KB are not searched." in page.text
+
+
+def _failed(world: World, key: str, at: datetime) -> FailureProtocol:
+    row = world.protocols[0]
+    row.pk, row.number, row.message_key, row.message_key_weak = uuid4(), uuid4().int % 10**9, key, False
+    row.properties, row.occurred_at, row.last_attempt, row.disposition = {"order": "B-9"}, at, False, ""
+    row.save(force_insert=True)
+    return FailureProtocol.objects.get(pk=row.pk)
+
+
+@pytest.mark.parametrize(
+    ("text", "exact", "by_text"),
+    [
+        ("A-1", [{"message_key": "A-1"}, {"value": "A-1"}], [{"text": '"A-1"'}, {"text": "A-1"}]),
+        ("late order", [{"message_key": "late order"}, {"value": "late order"}], [{"text": "late order"}]),
+        ('"late order"', [{"message_key": '"late order"'}], [{"text": '"late order"'}]),
+        ("order=A-1", [{"message_key": "order=A-1"}, {"prop": "order=A-1"}], [{"text": "order=A-1"}]),
+        ("ord*", [{"message_key": "ord*"}, {"value": "ord*"}], [{"text": "ord*"}]),
+    ],
+)
+def test_how_a_text_is_looked_for(text: str, exact: list[Way], by_text: list[Way]) -> None:
+    assert ways_of(text) == (exact, by_text)
