@@ -1,21 +1,17 @@
 """One search box finds what a text names or occurs in, and never more than the person may see."""
 
 import re
-from datetime import datetime, timedelta
-from uuid import uuid4
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.utils import timezone
 
-from dlq.models import DeadLetter
 from dlq.search.word_index import catch_up
-from failures.models import FailureProtocol, RecoveredMessage
+from failures.models import FailureProtocol
 from ma_site.pages.search_messages import Way, ways_of
 from tests.web.factories import World, make_letter
 from tests.web.pages import looked_at, signed_in
-
-ORDER = [{"name": "order", "type": "string", "value": "B-9"}]
+from tests.web.searched_rows import BUSINESS_ID, everywhere
 
 
 def goes_to(world: World, text: str, name: str = "viewer") -> str:
@@ -96,37 +92,25 @@ def test_an_empty_or_hostile_text_finds_nothing_and_breaks_nothing(world: World)
     assert signed_in(world, "chief").get("/search/?q=%00").status_code == 400
 
 
-def test_a_business_id_is_found_in_every_state_and_exactly_first(world: World) -> None:
+@pytest.mark.parametrize("text", [BUSINESS_ID, f'"{BUSINESS_ID}"', f"order={BUSINESS_ID}"])
+def test_a_business_id_is_found_in_every_state_and_exactly_first(world: World, text: str) -> None:
     """Dead, replayed, still retried and processed in the end; the exact value before what only holds it."""
-    at = timezone.now()
-    dead = make_letter(world, "orders-export", "nothing", properties=ORDER)
-    longer = make_letter(world, "orders-export", "about B-9, in the text")
-    make_letter(world, "orders-export", "about B-98")
-    replayed = make_letter(world, "orders-export", "nothing", properties=ORDER)
-    DeadLetter.objects.filter(pk=replayed.pk).update(state="given_back")
-    catch_up(10)
-    retried, recovered = (_failed(world, f"ID:{name}", at) for name in ("retried", "recovered"))
-    RecoveredMessage.objects.create(
-        id=uuid4(), setting_key="orders-export", activation_uuid=uuid4(), server_name="srv-1",
-        message_key="ID:recovered", attempt=2, occurred_at=at + timedelta(seconds=5),
-    )  # fmt: skip
+    rows = everywhere(world)
 
-    page = looked_at(signed_in(world, "chief"), "/search/?q=B-9")
+    page = looked_at(signed_in(world, "chief"), f"/search/?{urlencode({'q': text})}")
     shown = [url for url in page.links() if re.fullmatch(r"/(letters|protocols)/[-0-9a-f]+/", url)]
 
-    letters = [f"/letters/{row.pk}/" for row in (dead, longer, replayed)]
-    assert shown == [*letters[:2], f"/protocols/{retried.pk}/", letters[2], f"/protocols/{recovered.pk}/"]
+    states = {"order=B-9": ("dead", "retried", "replayed", "recovered")}.get(
+        text, ("dead", "phrase", "retried", "replayed", "recovered")
+    )
+    if text.startswith('"'):
+        # By the phrase alone nothing comes first but what is newer.
+        states = ("phrase", "dead", "retried", "replayed", "recovered")
+    words = {"retried": "protocols", "recovered": "protocols"}
+    assert shown == [f"/{words.get(state, 'letters')}/{rows[state].pk}/" for state in states]
     titles = ("dead-lettered", "being retried", "replayed", "processed later")
     assert [title for title in titles if f"Messages: {title}" in page.text] == list(titles)
     assert "Bodies beyond the first 64 KB are not searched." in page.text
-
-
-def _failed(world: World, key: str, at: datetime) -> FailureProtocol:
-    row = world.protocols[0]
-    row.pk, row.number, row.message_key, row.message_key_weak = uuid4(), uuid4().int % 10**9, key, False
-    row.properties, row.occurred_at, row.last_attempt, row.disposition = {"order": "B-9"}, at, False, ""
-    row.save(force_insert=True)
-    return FailureProtocol.objects.get(pk=row.pk)
 
 
 @pytest.mark.parametrize(
