@@ -50,7 +50,7 @@ def _lines(config: Config, administrator: Account | None) -> list[tuple[str, str
     lines = [("address", config.address)]
     if administrator is None:
         lines.append(("user", "yours; ./ma manage createsuperuser makes an administrator"))
-        following = "write an agent (docs/how-to/agents.md) and name its module in KMA_AGENTS"
+        following = "write an agent (docs/tutorials/first-agent.md) and name its module in KMA_AGENTS"
     else:
         lines.append(("user", administrator.user))
         change = f"./ma manage changepassword {administrator.user}"
@@ -61,7 +61,7 @@ def _lines(config: Config, administrator: Account | None) -> list[tuple[str, str
         following = "wait 2 minutes, then open Dead letters: the demo fails on purpose; read why, replay"
     lines.append(("next", following))
     lines.append(("check", "./ma doctor; ./ma status; ./ma logs NAME; ./ma down stops everything"))
-    lines.append(("docs", "README.md; docs/how-to/operations.md; docs/how-to/agents.md"))
+    lines.append(("docs", "docs/index.md; docs/tutorials/operator.md; docs/how-to/operations.md"))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""docs/how-to/agents.md: the code that a newcomer copies is run as it stands there."""
+"""The code that a newcomer copies from the pages on agents is run as it stands there."""
 
 import importlib
 import os
@@ -13,12 +13,15 @@ from kma.sdk import registry
 from kma.testing import ACKNOWLEDGEMENT, Action, as_json, run_agent
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+PAGES = ("tutorials/first-agent.md", "how-to/agents.md")
 BLOCK = re.compile(r"```python file=(\S+)\n(.*?)```", re.DOTALL)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    blocks = dict(BLOCK.findall((REPOSITORY / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")))
+    blocks = dict[str, str]()
+    for page in PAGES:
+        blocks |= dict(BLOCK.findall((REPOSITORY / "docs" / page).read_text(encoding="utf-8")))
     assert set(blocks) == {
         *("shop_agents.py", "test_shop_agents.py", "send_order.py"),
         *("shop_report.py", "test_shop_report.py", "shop_payments.py"),
