@@ -133,6 +133,19 @@ class Browser:
         """The time zone of the reader; empty: that of the machine."""
         self._command("Emulation.setTimezoneOverride", {"timezoneId": name})
 
+    def press(self, key: str) -> None:
+        """A key as a person presses it: Tab, Escape, Enter, or a letter."""
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27}
+        text = key if len(key) == 1 else "\r" if key == "Enter" else ""
+        pressed = {"key": key, "text": text, "unmodifiedText": text}
+        pressed["windowsVirtualKeyCode"] = codes.get(key, 0)
+        self._command("Input.dispatchKeyEvent", {"type": "keyDown" if text else "rawKeyDown", **pressed})
+        self._command("Input.dispatchKeyEvent", {"type": "keyUp", **pressed})
+
+    def prefer(self, feature: str, value: str) -> None:
+        """A media feature, such as prefers-reduced-motion; with an empty value nothing is preferred."""
+        self._command("Emulation.setEmulatedMedia", {"features": [{"name": feature, "value": value}]})
+
     def forget(self) -> None:
         """Cookies, what the open site keeps, the console so far, and what `narrow` and `zone` set."""
         self._command("Network.clearBrowserCookies", {})

@@ -26,12 +26,18 @@ axe.run({exclude: [['#swagger-ui']]}, {runOnly: tags, resultTypes: ['violations'
 """
 # Parts of a page, which never stand alone.
 FRAGMENTS = ("preview",)
+# How the console names a page that was refused on purpose.
+REFUSALS = ("status of 403 (Forbidden)", "status of 404 (Not Found)")
 OPEN_MENU = "document.querySelector('[data-menu]').open = true"
 OPEN_HELP = "document.getElementById('keys').showModal()"
 
 
 def findings(browser: Browser) -> list[str]:
-    found = [entry["message"] for entry in browser.log() if entry["level"] == "SEVERE"]
+    found = [
+        entry["message"]
+        for entry in browser.log()
+        if entry["level"] == "SEVERE" and not entry["message"].endswith(REFUSALS)
+    ]
     browser.run(AXE + "; window.axe = axe;")
     found += browser.run_until_done(CHECK, TAGS)
     browser.log()  # axe measures forms with inline styles, which the policy refuses
@@ -70,4 +76,34 @@ def test_axe_finds_nothing_serious_on_any_page(
             browser.run(OPEN_HELP)
         if trouble := findings(browser):
             found[name] = trouble
+    assert not found, "\n".join(f"{name}: {each}" for name, all in found.items() for each in all)
+
+
+@pytest.mark.parametrize(
+    ("theme", "width", "language"),
+    [pytest.param(*case, marks=() if case in BY_DAY else pytest.mark.night) for case in CASES],
+)
+def test_axe_finds_nothing_serious_on_pages_that_are_refused(
+    live_server: Any,
+    world: World,
+    opened: Callable[..., Browser],
+    theme: str,
+    width: int,
+    language: str,
+) -> None:
+    """403 for who may only look, 403 and an empty overview for who may do nothing, and 404."""
+    refused = {
+        "viewer": ("/settings/orders-export/disable/", "/servers/srv-1/cordon/", "/agents/server/add/"),
+        "outsider": ("/", "/servers/", "/dead-letters/", "/search/?q=x", "/nothing/", "/letters/999999/"),
+    }
+    found = {}
+    for who, paths in refused.items():
+        browser = opened(who, width=1400, height=900)
+        browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+        browser.run("localStorage.setItem('theme', arguments[0])", theme)
+        browser.narrow(width, 900)
+        for path in paths:
+            browser.open(live_server.url + path)
+            if trouble := findings(browser):
+                found[f"{who} {path}"] = trouble
     assert not found, "\n".join(f"{name}: {each}" for name, all in found.items() for each in all)
