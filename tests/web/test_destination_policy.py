@@ -108,7 +108,7 @@ def entries() -> list[tuple[str, str, dict[str, Any]]]:
 def test_what_the_broker_has_stands_beside_what_is_wanted(destination: Destination, viewer: User) -> None:
     text = page_of(signed_in(viewer), destination)
 
-    assert "the policy on the broker is in sync." in text and "differs" not in text
+    assert "The policy on the broker is in sync." in text and "differs" not in text
     assert "maximum attempts maxDeliveryAttempts 4 4" in text
     assert "delay, ms redeliveryDelay 100 ms 100 ms" in text
     assert "maximum delay, ms maxRedeliveryDelay 1 s 1 s" in text
@@ -203,7 +203,7 @@ def test_apply_writes_what_is_wanted_and_says_so_in_every_history(
     text = page_of(client, destination)
     assert (
         text.count("Redelivery policy written to the broker") == 1
-        and "the policy on the broker is in sync." in text
+        and "The policy on the broker is in sync." in text
     )
     assert "Redelivery policy written to the broker" in looked_at(client, "/settings/archive/").text
 
@@ -232,7 +232,7 @@ def test_adopt_makes_what_the_broker_has_the_wish(destination: Destination, oper
     provision_due(NOW)
     assert LaunchSetting.objects.get(key="orders").provision_state == "ready"
     assert policies.read_policy(destination)["expiryAddress"] == "MA.DLA"
-    assert "the policy on the broker is in sync." in page_of(client, destination)
+    assert "The policy on the broker is in sync." in page_of(client, destination)
 
 
 def test_what_only_the_ma_decides_is_not_adopted(destination: Destination, operator: User) -> None:
@@ -351,7 +351,7 @@ def test_on_the_real_broker_both_ways(house_broker: None, pool: Pool, operator: 
     """With the account of the MA's operations and the answers of the pinned release."""
     destination = made(pool, f"k{os.getpid()}", expiry_ms=90_000, collision_avoidance=0.5, multiplier=1.5)
     client = signed_in(operator)
-    assert "the policy on the broker is in sync." in page_of(client, destination)
+    assert "The policy on the broker is in sync." in page_of(client, destination)
     meddle(destination, redeliveryDelay=7000, maxRedeliveryDelay=-1, expiryDelay=-1)
     assert "3 values differ" in page_of(client, destination)
 
@@ -361,7 +361,7 @@ def test_on_the_real_broker_both_ways(house_broker: None, pool: Pool, operator: 
     provision_due(NOW)
     meddle(destination, maxDeliveryAttempts=2, deadLetterAddress="trash")
     assert "Written to" in said(client, destination, "apply", seen(client, destination, "apply"))
-    assert "the policy on the broker is in sync." in page_of(client, destination)
+    assert "The policy on the broker is in sync." in page_of(client, destination)
 
     # It tells nothing of what was never set: what it goes by then is in ADOPTED.
     assert "redeliveryMultiplier" not in policies.read_policy(Destination(name="never.made.by.anybody"))
