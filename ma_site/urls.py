@@ -16,11 +16,11 @@ import retention.pages
 from console.rest.errors import unknown_address
 from console.ui.page import add_page, set_navigation
 from ma_site.health import health
-from ma_site.navigation import NAVIGATION, PLACES
 from ma_site.pages import overview
 from ma_site.pages.api_docs import ApiDocs
 from ma_site.pages.glossary import glossary
 from ma_site.pages.health import health_page
+from ma_site.pages.navigation import NAVIGATION, PLACES
 from ma_site.pages.search import search
 
 

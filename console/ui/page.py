@@ -56,7 +56,7 @@ Navigation = Sequence[Tab | TabGroup]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ModelPage:
     """Where people look for the rows of a model: the entry of the navigation, and the page of one row, which
     its field `key` addresses."""
 
@@ -66,11 +66,11 @@ class Place:
 
 
 _navigation: list[Tab | TabGroup] = []
-_places: dict[str, Place] = {}
+_places: dict[str, ModelPage] = {}
 _views: list[tuple[str, View, str]] = []
 
 
-def set_navigation(entries: Navigation, places: Mapping[str, Place]) -> None:
+def set_navigation(entries: Navigation, places: Mapping[str, ModelPage]) -> None:
     """`places` by `app.model`."""
     _navigation[:] = entries
     _places.update(places)

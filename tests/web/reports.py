@@ -138,3 +138,8 @@ def person(name: str, *permissions: str) -> User:
 
 def bearer_of(user: User) -> dict[str, Any]:
     return {"Authorization": f"Bearer {ApiToken.issue(user, 'test', now=timezone.now())}"}
+
+
+def without_id(answer: Any) -> dict[str, Any]:
+    """What a refusal says, but for the id of its line in the log."""
+    return {name: value for name, value in answer.json().items() if name != "id"}

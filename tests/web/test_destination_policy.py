@@ -277,7 +277,7 @@ def test_what_somebody_did_not_see_is_not_done(destination: Destination, operato
 def test_nothing_is_done_where_nothing_differs(destination: Destination, operator: User) -> None:
     client = signed_in(operator)
     for action in ("apply", "adopt"):
-        assert "the policy on the broker is in sync." in said(
+        assert "policy on the broker is in sync." in said(
             client, destination, action, seen(client, destination, action)
         )
     assert stories() == []
@@ -319,7 +319,7 @@ def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
     assert [new for _key, new, _reason in stories()] == ["applying"]
     assert entries() == [("destination.apply", "done", {"begun": True})]
     monkeypatch.setattr(policies, "apply", really)
-    assert "the policy on the broker is in sync." in said(
+    assert "policy on the broker is in sync." in said(
         client, destination, "apply", seen(client, destination, "apply")
     )
 

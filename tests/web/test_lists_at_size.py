@@ -171,7 +171,7 @@ def test_the_page_of_a_silent_server_reads_its_runs_once(
 
     wide = [query["sql"] for query in asked.captured_queries if '"agents_run"."handled"' in query["sql"]]
     assert len([sql for sql in wide if "LIMIT" not in sql]) == 1, "those before have a limit"
-    assert "still has open runs (s-0" in shown
+    assert "open instances (s-0" in shown
 
 
 def test_who_has_lost_the_broker_is_sought_among_open_runs_alone(pool: Pool, server: Server) -> None:

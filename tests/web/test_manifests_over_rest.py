@@ -168,7 +168,7 @@ def test_nobody_takes_off_a_mask_or_lets_messages_be_discarded_by_a_file(house: 
     person = may("change_launchsetting")
     for field, value in (("masked_properties", []), ("after_last", "discard")):
         told = post(person, {"settings": {"orders": {field: value}}}, code=400)
-        assert "You may not" in told["problems"][0]["text"]
+        assert "You cannot" in told["problems"][0]["text"]
 
 
 @pytest.mark.parametrize("missing", SEE)
@@ -286,5 +286,7 @@ def test_the_command_of_the_machine_prunes_too(house: Pool, memory: MemoryBroker
     call_command("apply", str(file), "--prune")
     assert [each.key for each in LaunchSetting.objects.all()] == ["orders"]
     enabled(make_setting(house, "again"))
-    with pytest.raises(CommandError, match="settings/again: It is enabled"):
+    with pytest.raises(
+        CommandError, match="settings/again: The setting cannot be removed while it is enabled"
+    ):
         call_command("apply", str(file), "--prune", "--dry-run")

@@ -180,7 +180,7 @@ def test_another_limit_is_asked_without_changing_anything(world: World) -> None:
 def test_a_limit_that_is_none_is_refused_at_the_field(world: World) -> None:
     for wrong in ("0", "x", "-3", "1e9", ""):
         text = looked_at(signed_in(world, "viewer"), f"/settings/mail-send/what-if/?m={wrong}").text
-        assert "would" not in text.split("Open")[1].split("Times are")[0], wrong
+        assert "would" not in text.split("Check")[1].split("Times are")[0], wrong
 
 
 def test_what_if_says_when_it_looked_at_the_latest_only(world: World, monkeypatch: object) -> None:

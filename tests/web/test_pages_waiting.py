@@ -150,7 +150,7 @@ def test_selected_messages_are_held_after_a_question_and_the_page_tells_of_each(
         attributes.get("id") == "live" and "hx-get" in attributes for _tag, attributes in page.found
     )
     held = looked_at(operator, f"{PAGE}?part=held").text
-    assert "operator" in held and "odd sums" in held and "Held back 2" in held
+    assert "operator" in held and "odd sums" in held and "On hold 2" in held
     assert "Hold" in held and "2 By" not in held
 
 

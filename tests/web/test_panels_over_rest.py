@@ -64,7 +64,7 @@ def test_the_breaker_tells_counts_and_which_failures_count(world: World) -> None
 def test_the_breaker_tells_why_it_is_off_and_by_whom(world: World) -> None:
     found = told(world, f"settings/{TRIPPED}/breaker/")
 
-    assert not found["enabled"] and found["says"].startswith("By the breaker: 3 × IndexError")
+    assert not found["enabled"] and found["says"].startswith("The breaker tripped: 3 consecutive IndexError")
     assert found["trip"]["id"] == BreakerTrip.objects.get().pk
     assert found["needed"] == 2 and {"srv-2", "srv-3"} <= {each["server"] for each in found["interruptions"]}
     assert found["says"] in looked_at(signed_in(world, "viewer"), f"/settings/{TRIPPED}/").text

@@ -20,6 +20,7 @@ from tests.web.launching import delayed
 ROOT = Path(__file__).resolve().parents[2]
 # Chosen by a table, and given with all that any kind of it says.
 BY_TABLE = {
+    "STOPPED_THERE",
     "NO_SERVER", "NONE_ALIVE", "NONE_OFFERS", "ALL_CORDONED", "NONE_OBEYS", "RUN_BEFORE_STOPS",
     "SAME_TYPE_IN_A_ROW", "FAILURES_IN_A_ROW", "TRIAL_FAILED",
     "SUBSCRIPTION_HOLDS", "DEAD_LETTERS_HELD", "HELD_BACK",

@@ -7,7 +7,7 @@ from agents.pages import activations, destinations, groups, servers, trips
 from agents.pools.rights import may_anywhere
 from alerts.pages import alerts
 from console.audit import web as audit
-from console.ui.page import Place, Tab, TabGroup
+from console.ui.page import ModelPage, Tab, TabGroup
 from dlq import rights
 from failures.pages import fingerprints, protocols
 from insights.pages import run
@@ -21,11 +21,11 @@ def _sees_dead_letters(user: object) -> bool:
 
 # By `app.model`; all others are below the administration.
 PLACES = {
-    "agents.launchsetting": Place("settings", "setting", "key"),
-    "agents.scheduledgroup": Place("groups", "group", "name"),
-    "agents.destination": Place("destinations", "destination"),
-    "agents.activation": Place("activations", "activation"),
-    "agents.server": Place("servers", "server", "name"),
+    "agents.launchsetting": ModelPage("settings", "setting", "key"),
+    "agents.scheduledgroup": ModelPage("groups", "group", "name"),
+    "agents.destination": ModelPage("destinations", "destination"),
+    "agents.activation": ModelPage("activations", "activation"),
+    "agents.server": ModelPage("servers", "server", "name"),
 }
 NAVIGATION = (
     Tab("overview", _("Overview"), "admin:index"),
