@@ -221,7 +221,7 @@ def test_what_is_more_than_was_looked_at_may_be_more_than_one_person_may_move(
         "More than 25 messages need the approval of a second person. The job starts after the approval."
         in page.text
     )
-    client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
+    client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "confirm": "20"})
     [job] = jobs()
     assert (job.state, job.needs_second, job.total) == ("awaiting", True, 20)
 
