@@ -21,7 +21,7 @@ from console import hooks
 from console.jobs.worker import RUN_TASK, kind_of, run, start_due
 from failures.error_groups.regressions import forget_versions
 from failures.error_groups.rollup import fold_all, forget_hours
-from failures.protocols import backfill
+from failures.protocols import properties
 from insights.archive.planning import settle_all
 from insights.runs import reaper
 from retention.worker import run_retention_turn
@@ -85,7 +85,7 @@ def fold_task() -> None:
 def index_properties_task() -> None:
     """Properties of protocols that were stored before there was an index of them; a while at a time."""
     end = time.monotonic() + PROPERTIES_SECONDS
-    while backfill.step(timezone.now()) and time.monotonic() < end:
+    while properties.step(timezone.now()) and time.monotonic() < end:
         pass
 
 

@@ -13,8 +13,7 @@ from django.db.models import Exists, Q
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from console.database.phrases import parted
-from console.database.texts import Wanted
+from console.database.texts import Wanted, parted
 from console.filters import SPANS
 from contract.names import DEAD_LETTER_PREFIX, dead_letter_queue
 from dlq.dead_letters.masks import Masks, everybodys_masks

@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from django.db.models import Q, QuerySet
 
 from console.database.statements import quick
+from console.database.texts import has_all
 from console.lists import keyset
 from console.lists.keyset import Found
 from console.ui.amounts import about, number
+from dlq.dead_letters.masks import everybodys_masks
 from dlq.models import DeadLetter, LetterState
 from dlq.search.conditions import Condition, Query
-from dlq.search.phrases import TOGETHER, compared
+from dlq.search.word_index import property_texts, texts_of
 from dlq.search.words import INDEX
 
 # So many dead letters are few: each is then looked at.
@@ -28,8 +30,9 @@ BATCH = 1000
 # Dead letters of the first window, and of the largest.
 WINDOW, WIDEST = 500, 32_000
 BUDGET = 0.15  # seconds
-# Dead letters with the words of a phrase that are asked for at a time.
-CANDIDATES = 200
+# Dead letters with the words of a phrase that are asked for at a time, and that are compared together: a body
+# has up to 1 MB.
+CANDIDATES, TOGETHER = 200, 20
 
 
 @dataclass(slots=True)
@@ -85,6 +88,24 @@ def _cut(found: Newest, size: int, at: int) -> Newest:
         found.stopped_at = at
     found.places = found.places[:size]
     return found
+
+
+# The index of words has no positions: what has the words is compared with the text that is stored, and with
+# nothing of it that is masked for anybody.
+
+
+def compared(numbers: Sequence[int], phrases: Sequence[str], values: Sequence[str]) -> list[int]:
+    """Those dead letters that have all phrases, each in its body or in one property, and all values, each as
+    that of a property; in the same order."""
+    masks = everybodys_masks()
+    rows = DeadLetter.objects.filter(pk__in=numbers).select_related("content")
+    found = set()
+    for row in rows:
+        names, pairs = masks.names(row), property_texts(row)
+        known = {text for name, text in pairs if name not in names}
+        if known.issuperset(values) and has_all(texts_of(row, names, pairs) if phrases else (), phrases):
+            found.add(row.pk)
+    return [number for number in numbers if number in found]
 
 
 class _Search:

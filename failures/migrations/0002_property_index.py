@@ -1,10 +1,10 @@
 """The index of properties. Few protocols are put into it at once; of many a task does it while the site runs
-(`failures.protocols.backfill`)."""
+(`failures.protocols.properties`)."""
 
 import django.utils.timezone
 from django.db import migrations, models
 
-from failures.protocols.properties import CREATED_POSTGRESQL, CREATED_SQLITE, FILLED_SQLITE, INDEX, VALUES, statement
+from failures.protocols.properties import INDEX
 
 # So many are a matter of seconds.
 FEW = 100_000
@@ -13,25 +13,15 @@ FEW = 100_000
 def create_index(apps, schema_editor):
     protocols = apps.get_model("failures", "FailureProtocol").objects.order_by()
     are_few = protocols.values("pk")[: FEW + 1].count() <= FEW
-    if schema_editor.connection.vendor == "postgresql":
-        if are_few:
-            schema_editor.execute(statement(CREATED_POSTGRESQL))
-    else:
-        for each in CREATED_SQLITE:
-            schema_editor.execute(statement(each))
-        if are_few:
-            schema_editor.execute(statement(FILLED_SQLITE), ["", "g"])
+    for statement in INDEX.created(filled=are_few):
+        schema_editor.execute(statement)
     if not are_few:
         apps.get_model("failures", "PropertyBackfill").objects.create()
 
 
 def drop_index(apps, schema_editor):
-    if schema_editor.connection.vendor == "postgresql":
-        schema_editor.execute(f"DROP INDEX IF EXISTS {INDEX}")
-        return
-    for event in ("insert", "update", "delete"):
-        schema_editor.execute(f"DROP TRIGGER {VALUES}_{event}")
-    schema_editor.execute(f"DROP TABLE {VALUES}")
+    for statement in INDEX.dropped():
+        schema_editor.execute(statement)
 
 
 class Migration(migrations.Migration):

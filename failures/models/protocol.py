@@ -191,7 +191,7 @@ class RecoveredMessage(models.Model):
 
 class PropertyBackfill(models.Model):
     """Protocols that were there before the index of properties are put into it; those up to `position`, in
-    the order of their ids, are (`failures.protocols.backfill`). At most one is `open`."""
+    the order of their ids, are (`failures.protocols.properties`). At most one is `open`."""
 
     open = models.BooleanField(_("open"), default=True)
     began_at = models.DateTimeField(_("began"), default=timezone.now)

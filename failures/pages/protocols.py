@@ -21,7 +21,7 @@ from console.ui.amounts import about, number
 from console.ui.page import Text, link, needs, page
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import ProtocolTable, heading_of
-from failures.protocols import backfill
+from failures.protocols import properties
 from failures.protocols.exporting import stream_of
 from failures.protocols.filter import ProtocolFilter, Query
 from failures.protocols.search import (
@@ -133,7 +133,7 @@ def _total(counted: Count, asked: Query) -> str:
 
 def _indexed(asked: Query) -> int | None:
     """Per cent of the protocols whose properties are in their index; None: all are, or none is asked for."""
-    share = backfill.share() if asked.properties else None
+    share = properties.share() if asked.properties else None
     return None if share is None else int(share * 100)
 
 

@@ -15,7 +15,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from agents.models import LaunchSetting, Server
-from console.database.phrases import parted, pattern
+from console.database.json_values import HasValue, WantedValue
+from console.database.texts import parted, pattern
 from console.filters import (
     SPANS,
     IdFilter,
@@ -32,7 +33,6 @@ from contract.text import storable
 from failures.hooks import masked_properties
 from failures.models import FailureProtocol
 from failures.models.protocol import DISPOSITIONS, OUTCOMES
-from failures.protocols.properties import HasProperty, WantedProperty
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Query:
     conditions: Mapping[str, Q] = field(default_factory=dict)
     ways: tuple[Way, ...] = ()
     message_key: str = ""
-    properties: tuple[WantedProperty, ...] = ()
+    properties: tuple[WantedValue, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
 
@@ -144,8 +144,7 @@ def asked_for(cleaned: Mapping[str, Any], now: datetime, masked: Masked) -> Quer
     conditions |= {name: means[value] for name, means in FLAGS.items() if (value := cleaned.get(name))}
     properties = tuple(_properties(cleaned, masked))
     conditions |= {
-        f"property {place}": Q(HasProperty("properties", wanted=each))
-        for place, each in enumerate(properties)
+        f"property {place}": Q(HasValue("properties", wanted=each)) for place, each in enumerate(properties)
     }
     since = cleaned.get("since")
     if span := cleaned.get("span"):
@@ -171,11 +170,11 @@ def _text(text: str) -> Q:
     return where
 
 
-def _properties(cleaned: Mapping[str, Any], masked: Masked) -> Iterator[WantedProperty]:
+def _properties(cleaned: Mapping[str, Any], masked: Masked) -> Iterator[WantedValue]:
     """A value of whatever name is looked for under those names alone that no setting masks: an answer would
     tell it as well as a look at it."""
     if value := cleaned.get("value"):
-        yield WantedProperty(storable(value), hidden=_names(masked.values()))
+        yield WantedValue(storable(value), hidden=_names(masked.values()))
     key = cleaned.get("setting") or ""
     hidden = masked[key] if key in masked else _names(masked.values())
     wrong: dict[str, list[str]] = defaultdict(list)
@@ -188,7 +187,7 @@ def _properties(cleaned: Mapping[str, Any], masked: Masked) -> Iterator[WantedPr
                 )
                 % {"name": name}
             )
-        yield WantedProperty(storable(value), storable(name))
+        yield WantedValue(storable(value), storable(name))
     if wrong:
         raise ValidationError(wrong)
 

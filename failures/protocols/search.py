@@ -19,7 +19,7 @@ from django.db.models import Q
 from console.database.statements import quick
 from console.lists.keyset import COUNTED, Found, Place
 from failures.models import FailureProtocol
-from failures.protocols import backfill, properties
+from failures.protocols import properties
 from failures.protocols.filter import BY_TIME, Query, Way
 
 # Keys beyond any other.
@@ -177,8 +177,8 @@ def _known(asked: Query) -> list[UUID] | None:
     if asked.message_key:
         rows = FailureProtocol.objects.filter(message_key=asked.message_key).order_by()
         return list(rows.values_list("pk", flat=True)[: FEW + 1])
-    if asked.properties and backfill.is_complete():
-        return properties.candidates(asked.properties, FEW + 1)
+    if asked.properties and properties.is_complete():
+        return properties.INDEX.candidates(asked.properties, FEW + 1)
     return None
 
 

@@ -20,7 +20,7 @@ from dlq.models import ReplayJob
 from dlq.search.word_index import SEARCHED
 from failures.models import FailureProtocol, Fingerprint
 from failures.pages import fingerprints, protocols
-from failures.protocols import backfill
+from failures.protocols import properties
 from ma_site.pages import overview
 from ma_site.pages.search_messages import MOST, Hit, Section, by_state
 
@@ -49,7 +49,7 @@ def search(request: HttpRequest) -> HttpResponseBase:
 
 def _indexed() -> int | None:
     """Per cent of the failures whose properties are in their index; None: all are."""
-    share = backfill.share()
+    share = properties.share()
     return None if share is None else int(share * 100)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.utils.translation import gettext as _
 
 from agents.pools.rights import may_anywhere
-from console.database.phrases import parted
+from console.database.texts import parted
 from console.lists.keyset import number_in
 from console.ui.page import Text, link
 from dlq import rights

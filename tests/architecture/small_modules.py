@@ -25,6 +25,7 @@ REASONS = {
     "console/operations/refusals.py": SEAM,
     "console/rest/body_limits.py": EARLY,
     "dlq/index/rules.py": RULE,
+    "dlq/outcomes/places.py": "what failures ask of dead letters, which no outcome needs",
     "dlq/replay/rules/speed.py": RULE,
     "console/database/phrases.py": RULE,
     "dlq/outcomes/places.py": "what failures ask by a hook: where a message is now",

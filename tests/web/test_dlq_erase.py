@@ -20,6 +20,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting, Run
 from broker.port import BrokerUnavailable
 from console.audit.models import AuditEntry
+from console.database.json_values import WantedValue
 from console.models import SavedFilter
 from contract.messages import Record
 from contract.typed import Typed
@@ -44,7 +45,7 @@ from dlq.search.words import TABLE
 from failures.intake.batch import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 from failures.protocols.messages import unresolved
-from failures.protocols.properties import WantedProperty, candidates
+from failures.protocols.properties import INDEX
 from retention.erasure import archive
 from retention.erasure import protocols as erasing
 from tests.web import letters, reports
@@ -231,11 +232,11 @@ BY_KEY, BY_PROPERTY = ("--message-key", KEY), ("--property", f"{NAME}={SECRET}")
 
 @pytest.mark.parametrize("what", [BY_KEY, BY_PROPERTY])
 def test_afterwards_it_is_nowhere(house: None, broker: Broker, what: tuple[str, str]) -> None:
-    assert SECRET in everything() and candidates([WantedProperty(SECRET)], 9)
+    assert SECRET in everything() and INDEX.candidates([WantedValue(SECRET)], 9)
     out, err, code = erase(*what)
 
     assert (err, code) == ("", 0)
-    assert candidates([WantedProperty(SECRET)], 9) == []
+    assert INDEX.candidates([WantedValue(SECRET)], 9) == []
     held = everything()
     secrets = [KEY] if what is BY_KEY else [KEY, SECRET]
     for secret in secrets:

@@ -12,12 +12,13 @@ from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
+from console.database.json_values import WantedValue
 from dlq.models import DeadLetter, LetterReport
 from failures.models import FailureProtocol, PropertyBackfill, RecoveredMessage
-from failures.protocols import backfill, properties, search
+from failures.protocols import properties, search
 from failures.protocols.filter import ProtocolFilter
 from failures.protocols.message_states import LastFailure, state_of
-from failures.protocols.properties import CREATED_POSTGRESQL, FILLED_SQLITE, VALUES, statement
+from failures.protocols.properties import INDEX
 from failures.protocols.search import newest
 from tests.web import reports
 from tests.web.reports import AT
@@ -113,7 +114,7 @@ def test_one_that_was_deleted_or_forgot_its_properties_leaves_the_index() -> Non
     assert found(value="B") == [3]
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT value FROM {VALUES}")
+            cursor.execute(f"SELECT value FROM {INDEX.name}")
             assert cursor.fetchall() == [("B",)]
 
 
@@ -124,14 +125,14 @@ def test_the_index_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_windows", lambda *_args, **_more: pytest.fail("each was looked at"))
 
     assert found(value="A-7") == found(prop="order=A-7") == [7]
-    wanted = [properties.WantedProperty("A-7")]
-    sql, given = properties.question(wanted)
+    wanted = [WantedValue("A-7")]
+    sql, given = INDEX.question(wanted)
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {'QUERY PLAN ' if connection.vendor == 'sqlite' else ''}{sql}", given)
         plan = str(cursor.fetchall())
-    assert "protocols_by_property" in plan or "PRIMARY KEY" in plan, plan
+    assert INDEX.name in plan and f"SCAN {INDEX.name}" not in plan, plan
 
 
 # -- what became of its message ------------------------------------------------------------------------------
@@ -240,12 +241,12 @@ def unindexed() -> None:
     """Protocols of a site that gets the index now."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute(f"DROP INDEX {properties.INDEX}")
+            cursor.execute(f"DROP INDEX {INDEX.name}")
     for number in range(1, 8):
         stored(number, {"order": f"A-{number}"})
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
-            cursor.execute(f"DELETE FROM {VALUES}")
+            cursor.execute(f"DELETE FROM {INDEX.name}")
     PropertyBackfill.objects.create()
 
 
@@ -253,22 +254,22 @@ def test_until_the_index_is_whole_each_is_looked_at() -> None:
     unindexed()
 
     assert found(value="A-3") == [3]
-    assert backfill.share() == 0.0
+    assert properties.share() == 0.0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_pieces_make_it_whole_and_say_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     unindexed()
-    monkeypatch.setattr(backfill, "PIECE", 3)
-    shares = [backfill.share()]
+    monkeypatch.setattr(properties, "PIECE", 3)
+    shares = [properties.share()]
 
-    while backfill.step(timezone.now()):
-        shares.append(backfill.share())
+    while properties.step(timezone.now()):
+        shares.append(properties.share())
 
     known = [share for share in shares if share is not None]
-    assert known == sorted(set(known)) and backfill.share() is None
-    assert properties.candidates([properties.WantedProperty("A-3")], 9) == [UUID(int=3 << 64)]
-    assert not backfill.step(timezone.now())
+    assert known == sorted(set(known)) and properties.share() is None
+    assert INDEX.candidates([WantedValue("A-3")], 9) == [UUID(int=3 << 64)]
+    assert not properties.step(timezone.now())
     monkeypatch.setattr(search, "_windows", lambda *_args, **_more: pytest.fail("each was looked at"))
     assert found(prop="order=A-7") == [7]
 
@@ -278,11 +279,11 @@ def test_what_one_that_was_killed_left_is_made_again() -> None:
     unindexed()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(statement(CREATED_POSTGRESQL))
+            cursor.execute(INDEX.created(filled=True)[0])
         else:
-            cursor.execute(statement(FILLED_SQLITE), ["", UUID(int=2 << 64).hex])
+            INDEX.fill(None, UUID(int=2 << 64))
 
-    while backfill.step(timezone.now()):
+    while properties.step(timezone.now()):
         pass
 
     assert [found(value=f"A-{number}") for number in (1, 2, 7)] == [[1], [2], [7]]

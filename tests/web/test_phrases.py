@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
-from console.database.phrases import has_all, parted
+from console.database.texts import has_all, parted
 from console.operations.refusals import WronglyAsked
 from contract.typed import Typed
 from dlq.models import DeadLetter

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from agents.models import Activation, LaunchSetting, Pool
+from console.database.json_values import WantedValue
 from console.processes import record_heartbeat
 from failures.models import FailureProtocol, RecoveredMessage
-from failures.protocols.properties import VALUES, WantedProperty, candidates
+from failures.protocols.properties import INDEX
 from retention import batches
 from retention.models import RetentionRun
 from retention.protocols import row_locations, setting_rule, sweep
@@ -93,16 +94,16 @@ def test_what_goes_is_found_by_no_property_any_more(pool: Pool) -> None:
     FailureProtocol.objects.filter(activation_uuid=made["one"].pk).update(properties={"order": "A-1"})
     stays = activation(make_setting(pool, "bad"), 5, well=False)
     protocols(stays, 1, 5, properties={"order": "A-1"})
-    wanted = [WantedProperty("A-1")]
-    before = candidates(wanted, 20)
+    wanted = [WantedValue("A-1")]
+    before = INDEX.candidates(wanted, 20)
 
     apply()
 
     assert len(before) == 8
-    assert candidates(wanted, 20) == list(FailureProtocol.objects.values_list("pk", flat=True))
+    assert INDEX.candidates(wanted, 20) == list(FailureProtocol.objects.values_list("pk", flat=True))
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT count(*) FROM {VALUES}")
+            cursor.execute(f"SELECT count(*) FROM {INDEX.name}")
             assert cursor.fetchone() == (1,)
 
 
