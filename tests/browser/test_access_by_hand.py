@@ -12,6 +12,8 @@ from tests.browser.driver import Browser, wait_for
 from tests.web.factories import World
 from tests.web.pages import every_page
 
+# A preview that is asked for when a page is there takes the place of its elements.
+STILL = "return !document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling, .htmx-added')"
 # What Tab should reach: of one group of radio buttons the chosen one alone, of a closed menu its label.
 REACHABLE = """
     const all = [...document.querySelectorAll(
@@ -48,6 +50,7 @@ TOO_WIDE = "return document.documentElement.scrollWidth - document.documentEleme
 
 def walked(browser: Browser) -> tuple[list[str], list[str]]:
     """What Tab did not reach, and where the focus could not be seen."""
+    wait_for(lambda: browser.run(STILL))
     expected = browser.run(REACHABLE)
     assert expected > 5
     unseen = []
