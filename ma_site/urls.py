@@ -20,12 +20,12 @@ from ma_site.pages import overview
 from ma_site.pages.api_docs import ApiDocs
 from ma_site.pages.glossary import glossary
 from ma_site.pages.health import health_page
-from ma_site.pages.navigation import NAVIGATION, PLACES
+from ma_site.pages.navigation import NAVIGATION
 from ma_site.pages.search import search
 
 
 def register() -> None:
-    set_navigation(NAVIGATION, PLACES)
+    set_navigation(NAVIGATION)
     add_page("settings/", overview.setting_list, "settings")
     add_page("health/", health_page, "health")
     add_page("glossary/", glossary, "glossary")

@@ -1,7 +1,7 @@
 """The consoles of the site: pages that are no list of rows of the admin, and panels on pages of lower
 apps. Higher apps register theirs here."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Literal, TypedDict, get_args
@@ -25,7 +25,8 @@ View = Callable[..., HttpResponseBase]
 class Tab:
     """One entry of the navigation; `page(section=…)` marks the current one. `allowed`: asked about the
     person where a permission is not all that lets them in. `badge(request)`: a short text beside the label,
-    empty for none; it is asked for on every page."""
+    empty for none; it is asked for on every page. `model`: `app.model` of what it lists, whose rows have
+    the page `page`, addressed by their field `key`."""
 
     section: str
     label: Text
@@ -33,6 +34,9 @@ class Tab:
     permission: str = ""
     allowed: Callable[[Any], bool] | None = None
     badge: Callable[[HttpRequest], str] | None = None
+    model: str = ""
+    page: str = ""
+    key: str = "pk"
 
     def is_for(self, user: Any) -> bool:
         if self.allowed is not None:
@@ -55,43 +59,32 @@ class TabGroup:
 Navigation = Sequence[Tab | TabGroup]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPage:
-    """Where people look for the rows of a model: the entry of the navigation, and the page of one row, which
-    its field `key` addresses."""
-
-    section: str
-    page: str = ""
-    key: str = "pk"
-
-
 _navigation: list[Tab | TabGroup] = []
-_places: dict[str, ModelPage] = {}
 _views: list[tuple[str, View, str]] = []
 
 
-def set_navigation(entries: Navigation, places: Mapping[str, ModelPage]) -> None:
-    """`places` by `app.model`."""
+def set_navigation(entries: Navigation) -> None:
     _navigation[:] = entries
-    _places.update(places)
 
 
-def crumbs_of_model(name: str, plural: Text, user: Any, row: Any = None) -> list[tuple[Text, str]]:
+def crumbs_of_model(model: str, plural: Text, user: Any, row: Any = None) -> list[tuple[Text, str]]:
     """The way from the overview to the form of a row, or to the form of a new one: *Settings › Destinations ›
-    name*. A model without a place of its own is below the administration."""
-    place = _places.get(name)
-    section = place.section if place else "records"
-    found: list[tuple[Text, str]] = []
-    for entry in navigation_for(user):
-        tab = next((each for each in all_tabs([entry]) if each.section == section), None)
-        if tab is not None:
-            found = [(entry.label, "")] if isinstance(entry, TabGroup) else []
-            found.append((tab.label, tab.url))
-    if place is None:
-        found.append((plural, link(f"{name.replace('.', '_')}_changelist")))
+    name*. A model (`app.model`) without an entry of its own is below the administration."""
+    found, tab = _way_to(lambda each: each.model == model, user)
+    if tab is None:
+        below, _tab = _way_to(lambda each: each.section == "records", user)
+        found = [*below, (plural, link(f"{model.replace('.', '_')}_changelist"))]
     if row is not None and row.pk is not None:
-        found.append((str(row), link(place.page, getattr(row, place.key)) if place and place.page else ""))
+        found.append((str(row), link(tab.page, getattr(row, tab.key)) if tab else ""))
     return found
+
+
+def _way_to(wanted: Callable[[Tab], bool], user: Any) -> tuple[list[tuple[Text, str]], Tab | None]:
+    for entry in navigation_for(user):
+        for tab in filter(wanted, all_tabs([entry])):
+            group = [(entry.label, "")] if isinstance(entry, TabGroup) else []
+            return [*group, (tab.label, tab.url)], tab
+    return [], None
 
 
 def navigation_for(user: Any) -> list[Tab | TabGroup]:

@@ -7,7 +7,7 @@ from agents.pages import activations, destinations, groups, servers, trips
 from agents.pools.rights import may_anywhere
 from alerts.pages import alerts
 from console.audit import web as audit
-from console.ui.page import ModelPage, Tab, TabGroup
+from console.ui.page import Tab, TabGroup
 from dlq import rights
 from failures.pages import fingerprints, protocols
 from insights.pages import run
@@ -19,14 +19,6 @@ def _sees_dead_letters(user: object) -> bool:
     return may_anywhere(user, rights.SEE)
 
 
-# By `app.model`; all others are below the administration.
-PLACES = {
-    "agents.launchsetting": ModelPage("settings", "setting", "key"),
-    "agents.scheduledgroup": ModelPage("groups", "group", "name"),
-    "agents.destination": ModelPage("destinations", "destination"),
-    "agents.activation": ModelPage("activations", "activation"),
-    "agents.server": ModelPage("servers", "server", "name"),
-}
 NAVIGATION = (
     Tab("overview", _("Overview"), "admin:index"),
     Tab("alerts", _("Alerts"), "admin:alerts", alerts.VIEW, badge=alerts.badge),
@@ -50,18 +42,51 @@ NAVIGATION = (
     TabGroup(
         _("Settings"),
         (
-            Tab("settings", _("Launch settings"), "admin:settings", overview.VIEW),
-            Tab("groups", _("Groups"), "admin:groups", groups.VIEW),
+            Tab(
+                "settings",
+                _("Launch settings"),
+                "admin:settings",
+                overview.VIEW,
+                model="agents.launchsetting",
+                page="setting",
+                key="key",
+            ),
+            Tab(
+                "groups",
+                _("Groups"),
+                "admin:groups",
+                groups.VIEW,
+                model="agents.scheduledgroup",
+                page="group",
+                key="name",
+            ),
             Tab(
                 "destinations",
                 _("Destinations"),
                 "admin:destinations",
                 destinations.VIEW,
+                model="agents.destination",
+                page="destination",
             ),
-            Tab("activations", _("Activations"), "admin:activations", activations.VIEW),
+            Tab(
+                "activations",
+                _("Activations"),
+                "admin:activations",
+                activations.VIEW,
+                model="agents.activation",
+                page="activation",
+            ),
         ),
     ),
-    Tab("servers", _("Servers"), "admin:servers", servers.VIEW),
+    Tab(
+        "servers",
+        _("Servers"),
+        "admin:servers",
+        servers.VIEW,
+        model="agents.server",
+        page="server",
+        key="name",
+    ),
     Tab("insights", _("Insights"), "admin:insights", run.VIEW),
     TabGroup(
         _("System"),
