@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import ManyToManyField, Model
+from django.utils.functional import cached_property
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -51,6 +52,11 @@ def check_no_body(request: Request) -> None:
 
 class CheckedModelSerializer(serializers.ModelSerializer[M]):
     """Runs `Model.clean` on the instance as it would be; an unknown field is an error, not a silence."""
+
+    @cached_property
+    def _readable_fields(self) -> list[Any]:
+        """The same for each row of a list: REST framework looks through them for each."""
+        return list(super()._readable_fields)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         self._refuse_unknown()

@@ -1,6 +1,7 @@
 """Pages, heartbeats and what runs every few seconds ask the same number of questions however much there
 is."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ from django.db.models import Count
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from rest_framework.utils.serializer_helpers import BindingDict
 
 from agents.activations.plan import plan_open_activations
 from agents.activations.queries import open_runs
@@ -93,6 +95,23 @@ def test_a_list_of_the_api(path: str, operator: User, pool: Pool, server: Server
 
     assert person.get(f"/api/v1/{path}/").status_code == 200
     assert many <= few <= 12
+
+
+def test_what_a_list_of_settings_tells_is_looked_up_once_for_all_rows(
+    monkeypatch: pytest.MonkeyPatch, operator: User, pool: Pool, server: Server
+) -> None:
+    """It has dozens of fields, of which each was asked for each row whether it may be read."""
+    looked = Counter[str]()
+    look = BindingDict.__getitem__
+
+    def counted(fields: BindingDict, name: str) -> object:
+        looked[name] += 1
+        return look(fields, name)
+
+    monkeypatch.setattr(BindingDict, "__getitem__", counted)
+    house(pool, servers=2, settings=16)
+    assert len(api_client(operator).get("/api/v1/settings/").json()["results"]) == 16
+    assert 0 < looked["key"] < 5
 
 
 def test_a_heartbeat(pool: Pool, server: Server) -> None:
