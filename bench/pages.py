@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench import Delay, percentile_95
+from bench import Delay, percentile_95, site
 
 GOAL = 0.3  # seconds
 # Seconds. One question; and the list of its 400 queues, as Artemis answers where other work is done beside
@@ -64,16 +64,8 @@ def run(arguments: Sequence[str]) -> list[Delay]:
     if options.only:
         print(json.dumps(_measured(options)))
         sys.exit(0)
-    found = _in_a_process("sqlite", {}, arguments)
-    if options.postgresql:
-        from deploy.services import postgres
-
-        cluster = postgres.start(postgres.DURABLE)
-        try:
-            found += _in_a_process("postgresql", {"MA_DATABASE_URL": cluster.url()}, arguments)
-        finally:
-            cluster.stop()
-    return found
+    databases = site.DATABASES if options.postgresql else site.DATABASES[:1]
+    return [line for database in databases for line in _in_a_process(database, arguments)]
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -81,54 +73,26 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--activations", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--postgresql", action="store_true", help="also there")
-    parser.add_argument("--only", choices=("sqlite", "postgresql"), help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=site.DATABASES, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
-def _in_a_process(database: str, more: dict[str, str], arguments: Sequence[str]) -> list[Delay]:
+def _in_a_process(database: str, arguments: Sequence[str]) -> list[Delay]:
     """A site knows one database."""
-    with TemporaryDirectory(prefix="bench-pages-") as folder:
-        environment = {**os.environ, **_environment(Path(folder)), **more}
+    with TemporaryDirectory(prefix="bench-pages-") as folder, site.database(database, Path(folder)) as url:
+        environment = {**os.environ, **site.environment(Path(folder), url)}
         command = [sys.executable, "-m", "bench", "pages", "--only", database, *arguments]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     return [Delay(**each) for each in json.loads(done.stdout.splitlines()[-1])]
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    """Nothing of it is reachable but the database."""
-    (folder / "static").mkdir(exist_ok=True)
-    nowhere = "127.0.0.1:1"
-    return {
-        "DJANGO_SETTINGS_MODULE": "ma_site.settings",
-        "MA_SECRET_KEY": "only-for-benches-only-for-benches-only-for-benches-only-for-benches",
-        "MA_DATABASE_URL": f"sqlite://{folder / 'bench.sqlite3'}",
-        "MA_REDIS_URL": f"redis://:none@{nowhere}/0",
-        "MA_AMQP_URL": f"amqp://{nowhere}",
-        "MA_STOMP_ADDRESS": nowhere,
-        "MA_BROKER_USER": "none",
-        "MA_BROKER_PASSWORD": "none",
-        "MA_ALLOWED_HOSTS": "testserver",
-        "MA_BASE_URL": "http://testserver",
-        "MA_DATA": str(folder),
-        "MA_LOG_LEVEL": "ERROR",
-    }
 
 
 # -- in the process of the site ------------------------------------------------------------------------------
 
 
 def _measured(options: argparse.Namespace) -> list[dict[str, Any]]:
-    import django
-    from django.conf import settings
-
-    django.setup()
-    # As served: collected, without the manifest that a build makes.
-    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-    from django.core.management import call_command
-
+    site.set_up()
     from bench.pages_rows import make
 
-    call_command("migrate", verbosity=0)
     make(options.activations)
     give_it_a_broker()
     reference = times(_bare_query, options.rounds)
@@ -236,13 +200,18 @@ def _bare_query() -> object:
 
 
 def times(step: Callable[[], object], rounds: int) -> list[float]:
-    step()  # what is read once per process
-    found = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        step()
-        found.append(time.perf_counter() - began)
-    return found
+    from ma_site.requests.stack import OF_A_THREAD, with_room
+
+    def measure() -> list[float]:
+        step()  # what is read once per process
+        found = []
+        for _ in range(rounds):
+            began = time.perf_counter()
+            step()
+            found.append(time.perf_counter() - began)
+        return found
+
+    return with_room(measure, OF_A_THREAD)()  # as in a thread of the site
 
 
 def give_it_a_broker() -> None:

@@ -8,6 +8,7 @@ have 50 runs. Every setting that is enabled has an open activation.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 from console.reasons import NO_REASON, said
 
@@ -116,7 +117,14 @@ def _open(settings: list[int], servers: list[int]) -> None:
     now = timezone.now()
     opened = Activation.objects.bulk_create(
         [
-            Activation(setting_id=pk, state="running", started_at=now, last_epoch=SERVERS)
+            # Mixed, and in each run alike: a list of the newest has as many runs.
+            Activation(
+                id=uuid5(NAMESPACE_OID, str(pk)),
+                setting_id=pk,
+                state="running",
+                started_at=now,
+                last_epoch=SERVERS,
+            )
             for pk in LaunchSetting.objects.filter(pk__in=settings, enabled=True).values_list("pk", flat=True)
         ]
     )
