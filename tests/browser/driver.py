@@ -137,7 +137,7 @@ class Browser:
         """A key as a person presses it: Tab, Escape, Enter, or a letter."""
         codes = {"Tab": 9, "Enter": 13, "Escape": 27}
         text = key if len(key) == 1 else "\r" if key == "Enter" else ""
-        pressed = {"key": key, "text": text, "unmodifiedText": text}
+        pressed: dict[str, Any] = {"key": key, "text": text, "unmodifiedText": text}
         pressed["windowsVirtualKeyCode"] = codes.get(key, 0)
         self._command("Input.dispatchKeyEvent", {"type": "keyDown" if text else "rawKeyDown", **pressed})
         self._command("Input.dispatchKeyEvent", {"type": "keyUp", **pressed})

@@ -27,8 +27,8 @@ def letters(world: World, count: int, **values: Any) -> list[int]:
     return [make_letter(world, KEY, "x", **values).pk for _ in range(count)]
 
 
-def confirm(client: Client, page: Elements) -> ReplayJob:
-    answer = client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
+def confirm(client: Client, page: Elements, typed: str = "") -> ReplayJob:
+    answer = client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "confirm": typed})
     assert answer.status_code == 302, Elements(answer.content.decode()).text
     return ReplayJob.objects.get(setting_key=KEY)
 
@@ -72,7 +72,7 @@ def test_a_question_for_everything_costs_as_much_as_one_for_little(
     letters(world, 120, exception_type="Timeout", fingerprint="v1:t")
     assert _queries(client, path) <= few
 
-    job = confirm(client, looked_at(client, path))
+    job = confirm(client, looked_at(client, path), "20")
 
     assert (job.scope, job.state) == (Scope.MATCHING, JobState.PLANNED)
     assert job.total == 20 and not job.items.exists()

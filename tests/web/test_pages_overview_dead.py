@@ -76,7 +76,8 @@ def test_a_queue_that_the_broker_does_not_count_is_shown_with_why(
         attributes["id"] for _tag, attributes in page.found if (attributes.get("id") or "").startswith("row-")
     ]
     assert rows[:2] == [f"row-{KEY}", "row-mail-send"], "before those that are empty for certain"
-    assert "? index: 0 there is no <queue>" in page.text and "\u202e" not in page.text
+    assert "? index: 0" in page.text
+    assert "there is no" not in page.text, "what the broker says is for the log"
 
     monkeypatch.setattr(figures, "_away_until", float("inf"))
     monkeypatch.setattr(figures, "_away_since", timezone.now())
