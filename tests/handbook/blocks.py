@@ -53,7 +53,7 @@ class Reader:
 
     def _run(self, block: Block) -> str:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        script = f'set -eo pipefail\n{block.text}\nexport -p > "$STATE"\n'
+        script = f'set -e\n{block.text}\nexport -p > "$STATE"\n'
         before = f". {self.state}\n" if self.state.exists() else ""
         while True:
             done = subprocess.run(
