@@ -1,3 +1,4 @@
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -6,7 +7,7 @@ import pytest
 from deploy import config as configuration
 from deploy.commands import test as commands
 from deploy.commands.test import EVERYTHING, POSTGRESQL, WAITS, Result, Stage, stages
-from deploy.installing import artemis_download
+from deploy.installing import artemis_download, python_packages
 from tests.services import pictures
 
 
@@ -129,3 +130,21 @@ def test_stages_beside_each_other_keep_their_pictures_apart() -> None:
     ]
     assert kept and all(line.endswith("pictures(__name__)") for line in kept), kept
     assert pictures("tests.browser.test_one") != pictures("tests.browser.test_two")
+
+
+@pytest.mark.parametrize(("arguments", "folder"), [((), "data/docs"), (("site",), "site")])
+def test_the_site_of_the_documentation_is_built_in_the_data_folder_unless_told_otherwise(
+    arguments: tuple[str, ...], folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = configuration.read({"MA_DATA": str(tmp_path / "data")})
+    begun: list[list[str]] = []
+
+    def run(command: list[str], **_options: object) -> "subprocess.CompletedProcess[str]":
+        begun.append(command)
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(python_packages, "installed", lambda lines, stamp: stamp == "docs")
+    monkeypatch.setattr(subprocess, "run", run)
+    assert commands.docs(config, arguments) == 1
+    expected = folder if arguments else str(tmp_path / folder)
+    assert [command[1:] for command in begun] == [["-m", "handbook", expected]]
