@@ -3,7 +3,7 @@
 A row (`PropertyBackfill`) says how far it is; none is open where everything is in the index. Meanwhile a
 property is looked for from the newest protocol on, as a text is. SQLite: pieces, each one transaction with
 its position. PostgreSQL makes the whole index in one statement that locks nobody out; its own view says how
-far. Why each its own: docs/protocols.md.
+far. Why each its own: docs/explanation/protocols.md.
 """
 
 from datetime import datetime
