@@ -21,7 +21,11 @@ CRONTABS = [
     ),
     ("15 14 1,15 * *", "on day 1, 15 of the month at 14:15", "1, 15 числа месяца в 14:15"),
     ("0 0 L * *", "on the last day of the month at 00:00", "в последний день месяца в 00:00"),
-    ("0 0 * * 5#2", "on Friday no. 2 of the month at 00:00", "по дням недели: пятница № 2 месяца, в 00:00"),
+    (
+        "0 0 * * 5#2",
+        "on Friday no. 2 of the month at 00:00",
+        "по дням недели: пятница (2-й раз в месяце), в 00:00",
+    ),
     (
         "0 0 13 * 5",
         "on day 13 of the month or on Friday at 00:00",
