@@ -20,7 +20,7 @@ ALL_CORDONED = ReasonKind(
 )
 NONE_OBEYS = ReasonKind(
     "activation.none_obeys",
-    _("Every online server of the pool “%(pool)s” fails to apply the desired state."),
+    _("No online server of the pool “%(pool)s” applies the desired state."),
 )
 STOPPED_THERE = ReasonKind(
     "activation.stopped_there",
@@ -41,7 +41,7 @@ ENDED = ReasonKind("activation.ended", "%(ending)s", ending=Ending)
 AGENT_FAILED = ReasonKind("activation.agent_failed", _("the agent failed"))
 RUN_FAILED = ReasonKind("activation.run_failed", _("an instance failed"))
 MESSAGES_FAILED = ReasonKind(
-    "activation.messages_failed", _("failed messages not processed successfully later: %(n)s")
+    "activation.messages_failed", _("failed messages not successfully processed later: %(n)s")
 )
 LATE_RECORDS = ReasonKind("activation.late_records", _("records received after the end"))
 NOT_ALLOWED_ANY_MORE = ReasonKind("activation.not_allowed_any_more", _("the pool no longer allows the agent"))
@@ -123,7 +123,7 @@ DEAD_LETTERS_HELD = ReasonKind(
     _("The setting cannot be removed: its dead-letter queue %(queue)s holds messages on the broker: %(n)s."),
 )
 HELD_BACK = ReasonKind(
-    "removal.held_back", _("The setting cannot be removed: %(queue)s contains messages on hold: %(n)s.")
+    "removal.held_back", _("The setting cannot be removed: messages on hold in %(queue)s: %(n)s.")
 )
 GROUPED_MEANWHILE = ReasonKind(
     "removal.grouped_meanwhile",

@@ -122,7 +122,7 @@ class NameField(forms.CharField):
         widget = cast(NameInput, self.widget)
         widget.names = names
         if value and value not in names and not self.known_only:
-            widget.note = _("Nothing has this name now. Only records of something deleted can match.")
+            widget.note = _("No existing object has this name. Only records of deleted objects can match.")
         bound: forms.BoundField = super().get_bound_field(form, field_name)
         return bound
 

@@ -166,9 +166,13 @@ class MuteLetters(_OfAnnotation[KnownFault]):
                 act.record(fault=fault.pk)
         except IntegrityError as error:
             raise Refused(
-                "exists", gettext("Already marked as known."), gettext("Remove the existing mark first.")
+                "exists",
+                gettext("The error is already marked as known."),
+                gettext("Remove the existing mark first."),
             ) from error
-        return Done(_("Marked as known: lists show the mark, and replays skip these messages."), fault)
+        return Done(
+            _("The error is marked as known: lists show the mark, and replays skip its messages."), fault
+        )
 
 
 class Unmute(_OfAnnotation[KnownFault]):

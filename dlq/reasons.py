@@ -44,7 +44,8 @@ WHY_STOPPED = {
 # -- why a message was not read whole --
 NOT_THERE = ReasonKind("full_body.not_there", _("The message is no longer in the queue."))
 TOO_DEEP = ReasonKind(
-    "full_body.too_deep", _("Not found within four minutes: the message is too deep in its queue.")
+    "full_body.too_deep",
+    _("Not found within four minutes: the message is too far from the head of its queue."),
 )
 TOO_LARGE = ReasonKind(
     "full_body.too_large", _("Larger than 100 MB: only the broker stores the whole message.")

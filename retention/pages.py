@@ -161,7 +161,7 @@ def _row(setting: LaunchSetting, now: datetime, letters: Sequence[AgePreview]) -
     if none_finished(ranges) and not any(_has_older(setting, each) for each in ranges):
         goes = [_("no activation has finished yet")]
     if setting.key == HISTORY_KEY:
-        goes = [_("nothing by age: this is demo data; ./ma manage demo_history --remove deletes it")]
+        goes = [_("demo data is not deleted by age; ./ma manage demo_history --remove deletes it")]
     goes += _letters_go(letters)
     return RetentionRow(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
 

@@ -98,7 +98,7 @@ class RollBack(_Answers):
     code, label, icon, tone = "acknowledgement.rollback", _("Roll back"), "back", "danger"
     action, asks = Action.ROLLBACK, _("Roll this message back?")
     explained = _(
-        "This counts as a failed attempt with its own failure protocol. The message is "
-        "redelivered after the delay of its destination. After the last attempt it is "
+        "The rollback counts as a failed attempt with its own failure protocol. The message "
+        "is redelivered after the delay of its destination. After the last attempt it is "
         "dead-lettered."
     )

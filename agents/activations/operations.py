@@ -104,7 +104,7 @@ def stop_refusal(activation: Activation) -> Refused | None:
         )
     setting = activation.setting
     if setting.timing == Timing.ASAP and setting.takes_messages:
-        return Refused("runs_always", RUNS_ALWAYS(), gettext("To stop it, disable the setting."))
+        return Refused("runs_always", RUNS_ALWAYS(), gettext("To stop the setting, disable it."))
     return None
 
 

@@ -73,10 +73,10 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
                     "expiry_ms",
                 ),
                 "description": _(
-                    "The broker keeps one policy per address: a change applies to all launch settings of "
-                    "this destination. Maximum attempts −1: unlimited. Empty maximum delay: 10 × delay. "
-                    "Empty expiry: messages never expire. Failed and expired messages always go to the "
-                    "dead-letter queue of their setting."
+                    "The broker keeps one policy per address, so a change applies to all launch settings "
+                    "of this destination. Maximum attempts −1: unlimited. Empty maximum delay: 10 × "
+                    "delay. Empty expiry: messages never expire. Failed and expired messages always go to "
+                    "the dead-letter queue of their setting."
                 ),
             },
         ),

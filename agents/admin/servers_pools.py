@@ -22,7 +22,7 @@ from console.ui.page import link
 
 LONGEST_TEXT = 150_000
 CHOICES = [
-    (EVERY, gettext_lazy("all agents that the servers of the pool offer")),
+    (EVERY, gettext_lazy("all agents available on the servers of the pool")),
     (LISTED, gettext_lazy("only the agents listed here")),
 ]
 
@@ -171,7 +171,7 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
     def agents_allowed(self, pool: Pool) -> str:
         """Renders the list for those who may only view."""
         if pool.allowlist is None:
-            return gettext("all agents that the servers of the pool offer")
+            return gettext("all agents available on the servers of the pool")
         return join_names(pool.allowlist) or gettext("no agent")
 
     def get_fieldsets(self, request: HttpRequest, obj: Pool | None = None) -> Any:

@@ -57,14 +57,16 @@ class SettingForm(ScheduleForm):
         widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
         help_texts = {
             "key": _("Also the name of the subscription on the broker. Cannot be changed later."),
-            "agent": _("The name under which servers offer the agent. Available agents are suggested."),
+            "agent": _(
+                "The name under which the agent is available on servers. Available agents are suggested."
+            ),
             "kind": _(
                 "A message agent processes the messages of its destination. A standalone agent runs "
                 "once per activation."
             ),
             "timing": _(
-                "Continuous: runs from enabling to disabling. Scheduled: each run processes the "
-                "waiting messages and ends."
+                "Continuous: runs until it is disabled. Scheduled: each run processes the waiting "
+                "messages and ends."
             ),
             "spread": _("One online server of the pool, with failover to another, or all of them."),
             "pool": _("A pool without servers is allowed, but nothing can run in it."),
@@ -81,8 +83,8 @@ class SettingForm(ScheduleForm):
                 "The activation waits for messages delayed for redelivery. After this time it ends "
                 "with an error."
             ),
-            "drain_limit_messages": _("The rest waits for the next run."),
-            "drain_limit_minutes": _("The rest waits for the next run."),
+            "drain_limit_messages": _("The remaining messages wait for the next run."),
+            "drain_limit_minutes": _("The remaining messages wait for the next run."),
             "restart_seconds": _("Only for continuous settings: a scheduled one waits for its next run."),
             "grace_seconds": _(
                 "When the setting is stopped, messages in progress may finish within this time. Then "
@@ -125,7 +127,8 @@ class SettingForm(ScheduleForm):
             ),
             "ordered": _(
                 "One message at a time across all servers. A failed message is retried before any "
-                "other. Count each message once; otherwise one bad message soon trips the breaker."
+                "other. Turn on “count each message once”; otherwise one bad message soon trips the "
+                "breaker."
             ),
             "blocked_seconds": _("Delay after a failure of the first message; 0 = immediately."),
             "after_last": _(

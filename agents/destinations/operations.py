@@ -166,7 +166,7 @@ class AdoptPolicy(_OfPolicy):
             "The fields of this destination receive the values from the broker. Values that MA "
             "always sets are written to the broker instead."
         ),
-        _("The broker already uses these values: waiting messages are not affected."),
+        _("The broker already uses these values, so waiting messages are not affected."),
     )
 
     def run(self, destination: Destination, act: Act, *, seen: str, **inputs: Any) -> Done:
@@ -181,7 +181,7 @@ def policy_buttons(user: Any, destination: Destination, side: BrokerSide) -> lis
     refused = _refusal(side)
     why = ApplyPolicy.permission.why_not(user, destination) or (refused.sentence if refused else "")
     adopting = why or (
-        "" if side.adoptable else gettext("MA always sets the differing values: they cannot be adopted.")
+        "" if side.adoptable else gettext("MA always sets the differing values, so they cannot be adopted.")
     )
     apply, adopt = (link(f"destination_{verb}", destination.pk) for verb in ("apply", "adopt"))
     return [
@@ -193,7 +193,8 @@ def policy_buttons(user: Any, destination: Destination, side: BrokerSide) -> lis
 def _refusal(side: BrokerSide) -> Refused | None:
     if not side.made:
         return Refused(
-            "not_made", gettext("No setting receives from this destination: the broker has not created it.")
+            "not_made",
+            gettext("No setting receives messages from this destination, so the broker has not created it."),
         )
     if side.problem:
         return Refused(

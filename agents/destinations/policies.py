@@ -202,7 +202,7 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime, record: 
         if not adopted:
             reason = _("Nothing to adopt: the fields of this destination match the broker.")
             raise Refused(
-                "same", reason, _("MA always sets the remaining differences: write them to the broker.")
+                "same", reason, _("MA always sets the other differing values: write them to the broker.")
             )
         for name, value in _fields(destination, found).items():
             setattr(destination, name, value)
@@ -243,7 +243,9 @@ def _read_again() -> str:
 def _ask(destination: Destination) -> dict[str, Any]:
     if not is_made(destination):
         raise Refused(
-            "not_made", _("No setting receives from this destination: the broker has not created it."), ""
+            "not_made",
+            _("No setting receives messages from this destination, so the broker has not created it."),
+            "",
         )
     try:
         return read_policy(destination)

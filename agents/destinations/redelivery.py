@@ -125,7 +125,10 @@ def _endless(destination: Destination) -> list[str]:
         return []
     if destination.expiry_ms is None:
         return [
-            _("A message that always fails is retried without limit and never reaches the dead-letter queue.")
+            _(
+                "A message whose processing always fails is retried without limit and never reaches "
+                "the dead-letter queue."
+            )
         ]
     return [_("A message that always fails is retried until it expires. Only then is it dead-lettered.")]
 

@@ -45,7 +45,7 @@ def reorder(group: ScheduledGroup, keys: Sequence[str], by: Any, now: datetime) 
     current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
     present = set(current.members.values_list("setting__key", flat=True))
     if set(keys) != present:
-        text = _("The order must name each member once: %(keys)s.")
+        text = _("List each member exactly once: %(keys)s.")
         raise _problem("not_the_members", text, keys=", ".join(sorted(present)))
     save_members(group, keys, by, now)
 

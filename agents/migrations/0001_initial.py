@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
                 ('max_delay_ms', models.PositiveBigIntegerField(blank=True, null=True, validators=[django.core.validators.MaxValueValidator(31536000000)], verbose_name='maximum delay, ms')),
                 ('collision_avoidance', models.FloatField(default=0.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)], verbose_name='collision avoidance')),
                 ('expiry_ms', models.PositiveBigIntegerField(blank=True, null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(31536000000)], verbose_name='expiry, ms')),
-                ('accept_queue_senders', models.BooleanField(default=False, verbose_name='accept queue senders (ANYCAST)')),
+                ('accept_queue_senders', models.BooleanField(default=False, verbose_name='allow sending to a queue (ANYCAST)')),
                 ('description', models.TextField(blank=True, default='', verbose_name='description')),
             ],
             options={
@@ -139,7 +139,7 @@ class Migration(migrations.Migration):
                 ('count_once', models.BooleanField(default=False, verbose_name='breaker: count each message once')),
                 ('try_one_first', models.BooleanField(default=False, verbose_name='after enabling: try one message first')),
                 ('drain_idle_seconds', models.FloatField(default=5.0, validators=[django.core.validators.MinValueValidator(1.0), django.core.validators.MaxValueValidator(86400.0)], verbose_name='drained after idle time, s')),
-                ('drain_wait_seconds', models.FloatField(default=600.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(604800.0)], verbose_name='wait for delayed messages at most, s')),
+                ('drain_wait_seconds', models.FloatField(default=600.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(604800.0)], verbose_name='maximum wait for delayed messages, s')),
                 ('drain_limit_messages', models.PositiveIntegerField(default=0, validators=[django.core.validators.MaxValueValidator(2000000000)], verbose_name='maximum messages per server (0 = no limit)')),
                 ('drain_limit_minutes', models.PositiveIntegerField(default=0, validators=[django.core.validators.MaxValueValidator(100000)], verbose_name='maximum duration, minutes (0 = no limit)')),
                 ('restart_seconds', models.FloatField(default=5.0, validators=[django.core.validators.MinValueValidator(0.1), django.core.validators.MaxValueValidator(86400.0)], verbose_name='restart delay of a failed standalone agent, s')),

@@ -44,7 +44,7 @@ class Destination(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(365 * DAY_MS)],
     )
-    accept_queue_senders = models.BooleanField(_("accept queue senders (ANYCAST)"), default=False)
+    accept_queue_senders = models.BooleanField(_("allow sending to a queue (ANYCAST)"), default=False)
     description = models.TextField(_("description"), blank=True, default="")
 
     class Meta:

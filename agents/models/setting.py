@@ -121,7 +121,7 @@ class LaunchSetting(models.Model):
         validators=[MinValueValidator(1.0), MaxValueValidator(86_400.0)],
     )
     drain_wait_seconds = models.FloatField(
-        _("wait for delayed messages at most, s"),
+        _("maximum wait for delayed messages, s"),
         default=600.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(604_800.0)],
     )
@@ -325,7 +325,7 @@ class LaunchSetting(models.Model):
                 problems["destination"] = [_("A message agent needs a destination.")]
             if not self.takes_messages and self.destination_id is not None:
                 problems["destination"] = [
-                    _("A standalone agent does not receive messages: leave this empty.")
+                    _("A standalone agent does not receive messages. Leave this field empty.")
                 ]
         for field, problem in poison_problems(self).items():
             if field not in (exclude or ()):
@@ -353,8 +353,8 @@ class LaunchSetting(models.Model):
             problems["key"] = _("The key cannot be changed: it is the name of the subscription.")
         if self.destination_id != stored.destination_id and stored.provisioned_hash:
             problems["destination"] = _(
-                "The destination cannot be changed: the subscription already receives messages there. "
-                "Create a new setting."
+                "The destination cannot be changed: the subscription already receives messages from "
+                "it. Create a new setting."
             )
         if self.timing != stored.timing and (refused := self._timing_problem(stored)):
             problems["timing"] = refused
@@ -367,11 +367,11 @@ class LaunchSetting(models.Model):
     def _in_use(self, stored: "LaunchSetting") -> Any:
         """Returns why nothing can change now that its runs rely on, or None."""
         if stored.enabled:
-            return _("This cannot be changed while the setting is enabled. Disable it first.")
+            return _("This field cannot be changed while the setting is enabled. Disable the setting first.")
         if stored.activations.filter(ended_at=None).exists():
             return _(
-                "This cannot be changed yet: the previous activation has not ended. Wait until its "
-                "servers report the end."
+                "This field cannot be changed yet: the previous activation has not ended. Wait until "
+                "its servers report the end."
             )
         return None
 

@@ -125,12 +125,14 @@ def breaker_verdict(
     """Returns why it is off, or why it is not off, in one sentence."""
     if not setting.enabled:
         return _why_off(setting, trip, interruptions)
-    question = _("Why is it still enabled?")
+    question = _("Why is the setting still enabled?")
     if quorum.interrupted:
         return BreakerVerdict(question, _interrupted_alone(quorum), "warn")
     if not rows:
         return BreakerVerdict(
-            question, _("It is enabled but runs nowhere yet, so there are no consecutive failures."), "info"
+            question,
+            _("The setting is enabled but runs nowhere yet, so there are no consecutive failures."),
+            "info",
         )
     nearest = max(rows, key=_nearness)
     if not nearest.run.any_count:
@@ -141,7 +143,7 @@ def breaker_verdict(
 def _why_off(
     setting: LaunchSetting, trip: BreakerTrip | None, interruptions: Sequence[Interruption]
 ) -> BreakerVerdict:
-    question = _("Why is it disabled?")
+    question = _("Why is the setting disabled?")
     if trip is not None:
         text = _("The breaker tripped: %(cause)s. It stays disabled until someone re-enables it.")
         return BreakerVerdict(question, text % {"cause": cause_of_trip(trip, interruptions)}, "bad", trip.at)
@@ -151,7 +153,8 @@ def _why_off(
     if setting.disabled_reason:
         return BreakerVerdict(
             question,
-            _("Another cause, not its own breaker: %(why)s") % {"why": setting.disabled_reason},
+            _("Disabled for another reason, not by its own breaker: %(why)s")
+            % {"why": setting.disabled_reason},
             "off",
             None,
         )
@@ -214,10 +217,10 @@ def _nearest(setting: LaunchSetting, row: RunRow) -> str:
         return counted % facts
     if setting.spread == Spread.MANY:
         more = ngettext(
-            "%(n)s more consecutive failure interrupts it on that server; two servers are needed "
-            "to disable it.",
-            "%(n)s more consecutive failures interrupt it on that server; two servers are needed "
-            "to disable it.",
+            "%(n)s more consecutive failure interrupts it on that server; it is disabled "
+            "only after interruptions on two servers.",
+            "%(n)s more consecutive failures interrupt it on that server; it is disabled "
+            "only after interruptions on two servers.",
             missing,
         )
     else:

@@ -33,7 +33,7 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
     facts.append(Fact(_("Kind"), setting.get_kind_display(), _kind(setting)))
     modes = {
         AckMode.TRANSACTED.value: _(
-            "The message and everything that the agent sends commit or roll back together."
+            "The processing of the message and everything that the agent sends commit or roll back together."
         ),
         AckMode.AUTO.value: _(
             "Acknowledged when the agent returns. The messages that it sent go out then; after a "
@@ -56,7 +56,10 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
         masked = ", ".join(setting.masked_properties)
         facts.append(
             Fact(
-                _("Masked properties"), masked, _("Their values are never stored with a failure."), code=True
+                _("Masked properties"),
+                masked,
+                _("The values of these properties are never stored with a failure."),
+                code=True,
             )
         )
     return facts
@@ -74,7 +77,7 @@ def _offers(servers: list[Server], offered: list[OfferedAgent]) -> tuple[str, bo
     if not servers:
         return _("The pool has no servers: nothing can run."), True
     if len(missing) == len(servers):
-        return _("It cannot start: no server of the pool has it."), True
+        return _("It cannot start: no server of the pool has the agent."), True
     versions = ", ".join(sorted({agent.version for agent in offered if agent.version}))
     told = _("Available on every server of the pool") if not missing else ""
     if missing:
@@ -234,8 +237,8 @@ def _breaker(setting: LaunchSetting) -> list[Fact]:
         )
     if setting.try_one_first:
         follows = _(
-            "If it succeeds, processing continues at full speed. If it fails, the same trip "
-            "disables the setting again."
+            "If it succeeds, processing continues at full speed. If it fails, the setting is "
+            "disabled again under the same trip."
         )
         facts.append(Fact(_("After enabling"), _("one message is tried first"), follows))
     return facts
@@ -249,7 +252,10 @@ def _at_the_limit(setting: LaunchSetting) -> str:
         )
     if not setting.takes_messages:
         return _("At the threshold the setting is disabled until someone re-enables it.")
-    return _("At the threshold the setting is disabled until someone re-enables it. Its messages wait.")
+    return _(
+        "At the threshold the setting is disabled until someone re-enables it. Its messages "
+        "wait in the subscription."
+    )
 
 
 def breaker_warnings(setting: LaunchSetting) -> list[str]:

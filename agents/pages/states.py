@@ -188,7 +188,7 @@ def _drained(setting: LaunchSetting) -> list[Fact]:
     when = (
         gettext("when its queue has been empty for %(time)s")
         if limited
-        else gettext("when the messages present at its start have been gone for %(time)s")
+        else gettext("%(time)s after the last message that was present at its start is gone")
     )
     facts = [
         Fact(

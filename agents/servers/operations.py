@@ -125,7 +125,7 @@ class Cordon(_ChangesDuty):
     code, label, icon, quiet = "server.cordon", _("Cordon"), "pause", True
     duty, inputs = Duty.CORDONED, {"reason": REASON, "until": Until()}
     asks, done = _("Cordon %(server)s?"), _("Cordoned: %(server)s")
-    explained = (_("No new instances start there. Running instances continue."),)
+    explained = (_("No new instances start on it. Running instances continue."),)
 
 
 class Drain(_ChangesDuty):
@@ -137,7 +137,7 @@ class Drain(_ChangesDuty):
     asks, done = _("Drain %(server)s?"), _("Draining: %(server)s")
     explained = (
         _(
-            "No new instances start there. Running instances stop gracefully: messages in "
+            "No new instances start on it. Running instances stop gracefully: messages in "
             "progress finish, the rest return to the queue."
         ),
         _("An instance limited to one server moves to another suitable server. If there is none, it stays."),

@@ -200,7 +200,9 @@ def retry_refusal(setting: LaunchSetting) -> Refused | None:
         return Refused("not_ordered", text, _("No action is needed."))
     if not setting.enabled:
         return Refused(
-            "not_running", _("The setting is not running."), _("Enable it: it starts with that message.")
+            "not_running",
+            _("The setting is not running."),
+            _("Enable the setting: it starts with that message."),
         )
     return None
 

@@ -123,7 +123,7 @@ class DisableSetting(Operation[LaunchSetting]):
         names = {"key": setting.key, "group": group.name if group else ""}
         if not was_on:
             return Done(gettext("Already disabled: %(key)s") % names)
-        with_group = gettext("Disabled: %(key)s, and with it its group %(group)s")
+        with_group = gettext("Disabled: %(key)s and its group %(group)s")
         return Done((with_group if group else gettext("Disabled: %(key)s")) % names)
 
 
@@ -218,8 +218,8 @@ class ResumeRun(Operation[LaunchSetting]):
             "A new instance starts on this server only, with its counts at 0. Its earlier failures are kept."
         )
         again = _(
-            "If this server interrupts the setting again while another has too, the setting is "
-            "disabled everywhere."
+            "If this server interrupts the setting again while another server has also "
+            "interrupted it, the setting is disabled everywhere."
         )
         title = gettext("Resume %(key)s on %(server)s?") % {"key": setting.key, "server": server.name}
         return Question(title, [begins, again] if setting.spread == Spread.MANY else [begins])

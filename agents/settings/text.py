@@ -42,7 +42,10 @@ def what_stops_there(others: Sequence[Server]) -> list[str]:
     return [
         *goes_on,
         gettext("Messages in progress finish within the grace period; the rest return to the queue."),
-        gettext("It does not start there again, even after it is disabled and enabled, until it is started."),
+        gettext(
+            "The setting does not start there, even after it is disabled and enabled, until "
+            "someone starts it on this server again."
+        ),
     ]
 
 

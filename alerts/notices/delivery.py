@@ -157,13 +157,13 @@ def email_of(notice: Notice) -> tuple[str, str]:
 
 
 def _test_email() -> tuple[str, str]:
-    text = _("This is a test requested on %(site)s. Trip notifications reach this address.")
+    text = _("This is a test notification requested on %(site)s. Trip notifications reach this address.")
     return _("Test notification"), text % {"site": settings.MA_BASE_URL}
 
 
 def _trip_email(trip: BreakerTrip) -> tuple[str, str]:
     lines = [
-        _("The breaker disabled “%(key)s”.") % {"key": trip.setting.key},
+        _("The breaker disabled the setting “%(key)s”.") % {"key": trip.setting.key},
         "",
         _("Reason: %(reason)s") % {"reason": trip.get_reason_display()},
         _("Exception type: %(type)s") % {"type": trip.exception_type or "—"},

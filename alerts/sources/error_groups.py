@@ -255,9 +255,9 @@ def _new_advice(facts: Mapping[str, Any]) -> Text:
     if "fingerprint" in facts:
         return NEW.what_to_do
     return _(
-        "Check the failures on the setting page: a new setting or its agent is often not "
-        "correct yet. The alert closes automatically a day after the last of these groups "
-        "appeared, or once all have notes."
+        "Check the failures on the setting page: a new setting or its agent often still "
+        "contains mistakes. The alert closes automatically a day after the last of these "
+        "groups appeared, or once all have notes."
     )
 
 

@@ -140,7 +140,7 @@ def _spool(facts: Mapping[str, Any], value: float) -> str:
 
 def _tripped(facts: Mapping[str, Any], value: float) -> str:
     if not facts["type"]:
-        return _("The breaker disabled “%(key)s”.") % {"key": facts["setting"]}
+        return _("The breaker disabled the setting “%(key)s”.") % {"key": facts["setting"]}
     text = _("The breaker disabled “%(key)s”: %(type)s.")
     return text % {"key": facts["setting"], "type": facts["type"]}
 
@@ -205,9 +205,9 @@ SPOOL = AlertKind(
     says=_spool,
     measure=lambda value: f"{number(value)}\N{NO-BREAK SPACE}%",
     what_to_do=gettext_lazy(
-        "A server with a full spool takes no more messages. Check why the MA does not accept "
-        "its records: the health page and the KMA log. Then raise the spool limit or enlarge "
-        "the disk."
+        "A server with a full spool takes no more messages. On the health page and in the KMA "
+        "log, find out why the MA does not accept its records. Then raise the spool limit or "
+        "enlarge the disk."
     ),
     url=_server_url,
     observe=filling_spools,

@@ -29,7 +29,9 @@ from console.ui.page import Text
 
 Obj = TypeVar("Obj", bound=models.Model)
 # Said where nothing was to be done.
-UNCHANGED = _("Nothing was changed: it was already so, or someone else changed it at the same time.")
+UNCHANGED = _(
+    "Nothing was changed: the requested state was already set, or someone else changed it at the same time."
+)
 
 words.DETAILS.declare(
     {

@@ -139,7 +139,7 @@ class SaveFilter(_OfFilter):
         if SavedFilter.objects.filter(list=saved.list, owner=saved.owner_id).count() >= MOST:
             raise Refused(
                 "too_many",
-                _("The filter is not saved: you already have %(n)s saved filters, the maximum.")
+                _("The filter is not saved: you have reached the limit of %(n)s saved filters.")
                 % {"n": MOST},
                 _("Delete some of them."),
             )

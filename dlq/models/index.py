@@ -23,7 +23,7 @@ class LetterQueue(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("added by")
     )
     added_at = models.DateTimeField(_("added"), default=timezone.now)
-    broker_count = models.BigIntegerField(_("messages in the broker"), null=True)
+    broker_count = models.BigIntegerField(_("messages on the broker"), null=True)
     indexed = models.BigIntegerField(_("messages in the index"), null=True)
     counted_at = models.DateTimeField(_("counted at"), null=True)
     differs_since = models.DateTimeField(_("differs since"), null=True)

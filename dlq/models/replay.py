@@ -131,7 +131,7 @@ class ReplayJob(Job):
     window_from = models.TimeField(_("not before"), null=True)
     window_until = models.TimeField(_("not after"), null=True)
     ladder = models.BooleanField(_("ladder"), default=False)
-    ladder_percent = models.PositiveSmallIntegerField(_("stops above, %"), default=10)
+    ladder_percent = models.PositiveSmallIntegerField(_("stop threshold, %"), default=10)
     ladder_step = models.PositiveSmallIntegerField(_("ladder step"), default=0)
     ladder_counts = models.JSONField(null=True, editable=False)
     ladder_known_at = models.DateTimeField(null=True, editable=False)

@@ -32,8 +32,9 @@ class PreflightForm(forms.Form):
         min_value=1,
         max_value=MOST_HOLD_MINUTES,
         help_text=_(
-            "Until these messages are processed, all other messages of the subscription wait, new "
-            "ones too. After this time the unprocessed ones move after the waiting messages."
+            "Until these messages are processed, all other messages of the subscription wait, "
+            "including new ones. After this time, unprocessed messages move behind the waiting "
+            "ones."
         ),
     )
     ladder = forms.BooleanField(

@@ -260,7 +260,7 @@ class CancelReplay(_ActsOnReplay):
         return Question(
             gettext("Cancel: %(job)s?") % {"job": title(job)},
             [
-                _("Messages not moved yet stay in their queue. Moved messages stay moved."),
+                _("Messages not moved yet stay in their queue. Messages already moved are not moved back."),
                 _("This cannot be undone."),
             ],
             {"go_back": True},  # beside "Cancel the job" a "Cancel" would be either
@@ -284,7 +284,7 @@ class _Decides(_ActsOnReplay):
     def refusal_to(self, by: Any, job: ReplayJob, now: datetime) -> Refused | None:
         if by is None or by.pk == job.by_id:
             return Refused(
-                "own_request", gettext("The requester cannot approve or reject the job. Ask another person.")
+                "own_request", gettext("The requester cannot approve or reject the job. Ask another user.")
             )
         return self.refusal(job, now)
 
@@ -320,7 +320,7 @@ class RefuseReplay(_Decides):
 
     code, label, icon, tone = "replay.refuse", _("Reject"), "bad", "danger"
     asks = _("Reject: %(job)s?")
-    explained = _("Nothing moves. The requester sees who rejected the job, and why.")
+    explained = _("No messages are moved. The requester sees who rejected the job, and why.")
 
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         self.decide(job, act, {"state": JobState.CANCELLED, "problem": REFUSED_BY(person=str(act.by))})

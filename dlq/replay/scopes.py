@@ -190,7 +190,7 @@ def matching(
         # find all.
         raise WronglyAsked(
             "bad_filter",
-            _("Nothing was selected: these are page parameters, not filters: %(names)s.")
+            _("Nothing was selected. These are page parameters, not filters: %(names)s.")
             % {"names": ", ".join(names)},
             _("Specify message numbers or remove these parameters."),
         )
@@ -207,8 +207,8 @@ def matching(
         raise WronglyAsked(
             "phrase",
             _(
-                "Nothing was selected: phrases in quotes and values of any property find messages on "
-                "lists only."
+                "Nothing was selected: phrases in quotes and values of any property work only in list "
+                "searches."
             ),
             _("Select messages in the list, or search by words or by name=value."),
         )

@@ -115,7 +115,7 @@ ACTIONS: dict[str, ActionWords] = {
         _("Restore"),
         "back",
         "primary",
-        _("They return to the DLQ of the setting, as before they were discarded. Nothing is processed."),
+        _("They return to the DLQ of the setting, where they were before. No processing starts."),
     ),
 }
 

@@ -224,7 +224,7 @@ class GiveUpBlocked(Operation[LaunchSetting]):
         which = gettext("%(message)s: attempt %(attempt)s failed on %(server)s.") % facts
         becomes = _(
             "The message goes to the DLQ of the setting, and processing continues with the next "
-            "one. A replay puts it at the end."
+            "one. A replay puts it at the end of the queue."
         )
         late = _("If a retry starts before the server receives this request, nothing happens to the message.")
         seen, button = {"seen": blocking.mark}, _("Move to DLQ")

@@ -89,8 +89,8 @@ def _check(setting: LaunchSetting, kind: str, chosen: Selection, reason: str) ->
         raise WronglyAsked(
             "no_reason",
             _(
-                "No action was started: a reason is required for others who look for these messages. "
-                "Enter a reason."
+                "No action was started: a reason is required, because others may search for these "
+                "messages. Enter a reason."
             ),
         )
     if chosen.numbers is not None and not 0 < len(set(chosen.numbers)) <= LARGEST_SELECTION:

@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
             name='IntakeDebt',
             fields=[
                 ('token', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='intake_debt', serialize=False, to='agents.servertoken', verbose_name='server token')),
-                ('rows_until', models.DateTimeField(verbose_name='row limit restored at')),
+                ('rows_until', models.DateTimeField(verbose_name='row limit resets at')),
                 ('bytes_until', models.DateTimeField(verbose_name='byte limit restored at')),
             ],
             options={

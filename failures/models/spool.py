@@ -137,7 +137,7 @@ class IntakeDebt(models.Model):
         related_name="intake_debt",
         verbose_name=_("server token"),
     )
-    rows_until = models.DateTimeField(_("row limit restored at"))
+    rows_until = models.DateTimeField(_("row limit resets at"))
     bytes_until = models.DateTimeField(_("byte limit restored at"))
 
     class Meta:

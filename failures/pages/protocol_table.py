@@ -188,8 +188,8 @@ def heading_of(cleaned: Mapping[str, Any], rows: Sequence[FailureProtocol]) -> H
         about = _("Failures of one setting, in all its activations.")
         return Heading(title, about, link("setting", setting) if there else "", _("Open setting"))
     about = _(
-        "One record per exception caught on a server, stored exactly once. A message that "
-        "fails ten times has ten records."
+        "Each exception caught on a server is stored exactly once. A message that fails ten "
+        "times has ten records."
     )
     return Heading(_("Failures"), about)
 

@@ -178,7 +178,7 @@ class Migration(migrations.Migration):
                 ('mode', models.CharField(max_length=4, verbose_name='mode')),
                 ('runs', models.BigIntegerField(verbose_name='instances')),
                 ('trips', models.BigIntegerField(verbose_name='breaker trips')),
-                ('deliveries_saved', models.BigIntegerField(verbose_name='deliveries saved')),
+                ('deliveries_saved', models.BigIntegerField(verbose_name='deliveries avoided')),
                 ('false_trips', models.BigIntegerField(verbose_name='false trips')),
                 ('first_trip_at', models.DateTimeField(null=True, verbose_name='first trip')),
                 ('last_trip_at', models.DateTimeField(null=True, verbose_name='last trip')),

@@ -136,7 +136,7 @@ class BreakerBacktest(InsightRow):
     mode = models.CharField(_("mode"), max_length=4)
     runs = models.BigIntegerField(_("instances"))
     trips = models.BigIntegerField(_("breaker trips"))
-    deliveries_saved = models.BigIntegerField(_("deliveries saved"))
+    deliveries_saved = models.BigIntegerField(_("deliveries avoided"))
     false_trips = models.BigIntegerField(_("false trips"))
     first_trip_at = models.DateTimeField(_("first trip"), null=True)
     last_trip_at = models.DateTimeField(_("last trip"), null=True)

@@ -109,7 +109,7 @@ def bucket(word: str) -> str:
 def suggestion_reason(word: str) -> str:
     """Returns why a limit is suggested."""
     words = {
-        "earlier_saves": pgettext("why a limit is suggested", "trips earlier and saves deliveries"),
+        "earlier_saves": pgettext("why a limit is suggested", "trips earlier and avoids wasted deliveries"),
         "later_avoids_false": pgettext(
             "why a limit is suggested", "trips less often where failures recover on their own"
         ),
@@ -165,8 +165,8 @@ def _sentence(figures: Any) -> str:
         return ""
     trips, saved, false = (figures[name] for name in FIGURES)
     text = ngettext(
-        "would have tripped %(n)s time and saved %(saved)s deliveries (false trips: %(false)s)",
-        "would have tripped %(n)s times and saved %(saved)s deliveries (false trips: %(false)s)",
+        "would have tripped %(n)s time and avoided %(saved)s deliveries (false trips: %(false)s)",
+        "would have tripped %(n)s times and avoided %(saved)s deliveries (false trips: %(false)s)",
         trips,
     )
     return text % {"n": number(trips), "saved": number(saved), "false": number(false)}

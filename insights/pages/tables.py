@@ -211,7 +211,8 @@ SPECS = {
         ),
         Spec(
             "breaker_backtest", _("Threshold back-test"),
-            _("Results of each threshold M on past data: trips, deliveries saved, and false trips."),
+            _("Results of each threshold M on past data: trips, deliveries avoided, and false "
+"trips."),
             ("setting_key", "mode", "m", "runs", "trips", "deliveries_saved", "false_trips", "first_trip_at"),
             ("setting_key", "mode", "m"), "", ("runs",),
         ),

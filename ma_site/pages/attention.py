@@ -304,7 +304,7 @@ def _dead(request: HttpRequest, row: QueueRow, now: datetime) -> Need:
     else:
         why = ngettext("%(n)s dead letter", "%(n)s dead letters", row.exact) % {"n": number(row.exact)}
     if row.since:
-        why += " · " + _("oldest %(time)s") % {"time": coarse(now - row.since)}
+        why += " · " + _("oldest: %(time)s") % {"time": coarse(now - row.since)}
     if row.top:
         why += f" · {row.top_share} % {row.top}"
     acts = [(_("Open"), row.url)]

@@ -163,7 +163,7 @@ def undelivered_parts() -> list[Part]:
     if wrong:
         told = _("broker counts are too low: %(queues)s") % {"queues": ", ".join(wrong[:10])}
         says = f"{says}; {told}"
-    todo = _("Each of them is in the DLQ: edit and replay it. A broker restart corrects the counts.")
+    todo = _("All of them are in the DLQ: edit and replay them. A broker restart corrects the counts.")
     return [Part(_("Undeliverable messages"), DEGRADED, says, todo, url=link("dead_letters"))]
 
 

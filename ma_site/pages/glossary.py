@@ -9,11 +9,11 @@ from console.ui.page import page
 TERMS = (
     (
         _("Launch setting"),
-        _("Which agent processes the messages of which destination, on which servers, and when."),
+        _("Defines which agent processes the messages of a destination, on which servers, and when."),
     ),
     (
         _("Destination"),
-        _("An address of the broker. Every setting that receives from it gets a copy of each message."),
+        _("An address on the broker. Every setting that receives from it gets a copy of each message."),
     ),
     (
         _("Subscription"),
@@ -22,7 +22,7 @@ TERMS = (
     (_("Server, KMA"), _("A host with a KMA: the agent container that takes messages and runs agents.")),
     (_("Activation"), _("The time from one start of a setting to its end, over all its servers.")),
     (_("Instance"), _("A setting at work on one server, with counts of its own.")),
-    (_("Group run"), _("One pass of a scheduled group: its members run one after the other.")),
+    (_("Group run"), _("One execution of a scheduled group: its members run one after the other.")),
     (
         _("Heartbeat"),
         _("A report that a KMA sends every few seconds. A server without it is not responding."),
@@ -47,8 +47,8 @@ TERMS = (
     (
         _("Interruption, quorum"),
         _(
-            "An interruption stops a setting on one server. As many servers as the quorum "
-            "requires make a trip."
+            "An interruption stops a setting on one server. The breaker trips when as many "
+            "servers are interrupted as the quorum requires."
         ),
     ),
     (

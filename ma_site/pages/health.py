@@ -201,7 +201,7 @@ def _retention(now: datetime) -> Part:
         "details: ./ma logs worker."
     )
     if last.problem:
-        return Part(name, DEGRADED, _("part of the last run failed"), todo, last.started_at, url)
+        return Part(name, DEGRADED, _("last run partly failed"), todo, last.started_at, url)
     if now - last.started_at > RETENTION_LATE and last.state != RetentionState.RUNNING:
         return Part(name, DEGRADED, _("no recent run"), todo, last.started_at, url)
     return Part(name, OK, _("on schedule"), since=last.started_at, url=url)
@@ -233,9 +233,7 @@ def _server(server: Server, expected: bool, note: ServerNote | None, now: dateti
         records = ngettext("%(n)s record in the spool", "%(n)s records in the spool", server.spool_rows)
         says = records % {"n": number(server.spool_rows)}
         todo = (
-            _("The server takes no more messages until the MA accepts its records.")
-            if server.spool_full
-            else ""
+            _("The server takes no more messages until MA accepts its records.") if server.spool_full else ""
         )
         return Part(server.name, DEGRADED if server.spool_full else OK, says, todo, server.last_seen_at, url)
     if not expected:

@@ -141,11 +141,10 @@ def test_the_page_of_a_destination_says_who_shares_its_policy(operator: User, se
     page = signed_in(operator).get(url).content.decode()
 
     assert (
-        "The broker keeps one policy per address: a change applies to all launch "
-        "settings of this destination. Maximum attempts −1: unlimited. Empty "
-        "maximum delay: 10 × delay. Empty expiry: messages never expire. Failed "
-        "and expired messages always go to the dead-letter queue of their "
-        "setting."
+        "The broker keeps one policy per address, so a change applies to all launch settings "
+        "of this destination. Maximum attempts −1: unlimited. Empty maximum delay: 10 × "
+        "delay. Empty expiry: messages never expire. Failed and expired messages always go to "
+        "the dead-letter queue of their setting."
     ) in page and "orders" in page
 
 

@@ -150,13 +150,12 @@ def test_one_that_nothing_receives_from_has_nothing_to_compare(memory: MemoryBro
     lone, client = Destination.objects.create(name="shop.lone"), signed_in(operator)
 
     assert 'id="on-the-broker"' not in client.get(f"/agents/destination/{lone.pk}/change/").content.decode()
-    assert "No setting receives from this destination: the broker has not created it." in said(
+    assert ("No setting receives messages from this destination, so the broker has not created it.") in said(
         client, lone, "apply", {"seen": ""}
     )
     assert (
-        "No setting receives from this destination: the broker has not created it."
-        in looked_at(client, url(lone, "adopt")).text
-    )
+        "No setting receives messages from this destination, so the broker has not created it."
+    ) in looked_at(client, url(lone, "adopt")).text
 
 
 def test_only_who_may_change_a_destination_may_do_either(
@@ -239,8 +238,8 @@ def test_what_only_the_ma_decides_is_not_adopted(destination: Destination, opera
     meddle(destination, deadLetterAddress="trash")
     client = signed_in(operator)
 
-    assert "MA always sets the differing values: they cannot be adopted." in page_of(client, destination)
-    assert "MA always sets the remaining differences: write them to the broker." in said(
+    assert "MA always sets the differing values, so they cannot be adopted." in page_of(client, destination)
+    assert "MA always sets the other differing values: write them to the broker." in said(
         client, destination, "adopt", seen(client, destination, "adopt")
     )
     assert stories() == []

@@ -297,7 +297,7 @@ def test_what_of_a_filter_does_not_hold_is_said_in_the_words_of_its_form(world: 
         signed_in(world, "operator"), f"/dead-letters/{KEY}/groups/?span=1d&state=every&text=pear"
     )
     told = page.text.partition("ignore this part of the filter: ")[2].partition(
-        "Show messages by the full filter"
+        "Show messages that match the full filter"
     )[0]
     assert told.strip() == "Time: last 24 hours ; State: any state ; Words in body or properties: pear ."
 

@@ -95,7 +95,7 @@ def test_a_known_fault_ends_by_its_date_and_can_begin_again(three: list[DeadLett
 
 def test_a_known_fault_is_known_once_and_ended_once(three: list[DeadLetter], operator: User) -> None:
     fault = mute(operator)
-    with pytest.raises(Refused, match="Already marked as known."):
+    with pytest.raises(Refused, match="The error is already marked as known."):
         mute(operator)
     perform(Unmute, fault, operator, LATER)
     with pytest.raises(Refused, match="This entry is already closed."):

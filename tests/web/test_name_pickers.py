@@ -12,7 +12,7 @@ from tests.web.pages import Elements, signed_in
 STRICT = ("/trips/", "/activations/", "/fingerprints/", "/alerts/", "/answers/")
 LENIENT = ("/protocols/", "/insights/tables/activation_health/")
 UNKNOWN = "Unknown name “no-such”: choose one of the list."
-DELETED = "Nothing has this name now. Only records of something deleted can match."
+DELETED = "No existing object has this name. Only records of deleted objects can match."
 
 
 @pytest.fixture

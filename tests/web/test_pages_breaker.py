@@ -70,8 +70,8 @@ def test_one_server_of_two_is_not_enough_and_that_is_said(world: World) -> None:
     text = panel(world, "orders-export")
 
     assert (
-        "Why is it still enabled? Interrupted on srv-3, but 2 servers are needed to disable it: "
-        "still running on srv-1, srv-2, srv-4."
+        "Why is the setting still enabled? Interrupted on srv-3, but 2 servers are needed to "
+        "disable it: still running on srv-1, srv-2, srv-4."
     ) in text
     assert "1 of 2" in text
 

@@ -113,8 +113,8 @@ def test_a_letter_that_is_cut_or_not_durable_says_so(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/").text
 
     assert (
-        "The message is too large to store here in full: only the beginning of "
-        "its body is stored. The broker has the whole message."
+        "The message is too large to store here in full, so only the beginning of its body is "
+        "stored. The broker has the whole message."
     ) in text and "The message is non-persistent: a broker restart deletes it." in text
 
 

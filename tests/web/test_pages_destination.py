@@ -31,10 +31,9 @@ def test_a_policy_without_end_is_warned_of(world: World) -> None:
 
     text = looked_at(client, f"/previews/destination/?{endless}").text
     assert (
-        "A message that always fails is retried without limit and never reaches the dead-letter queue."
-        in text
-        and "and so on" in text
-    )
+        "A message whose processing always fails is retried without limit and never reaches "
+        "the dead-letter queue."
+    ) in text and "and so on" in text
     text = looked_at(client, f"/previews/destination/?{endless}60000").text
     assert (
         "A message that always fails is retried until it expires. Only then is it dead-lettered." in text

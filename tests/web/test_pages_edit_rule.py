@@ -144,7 +144,7 @@ def test_a_warning_has_to_be_ticked_and_a_great_number_to_be_typed(
     monkeypatch.setattr("dlq.replay.preflight.rules.TYPED_ABOVE", 2)
     shown = look(client, **SUM)
     refused = confirm(client, shown, acknowledge=[], confirm="3")
-    assert "Not started: confirm the warnings below first." in refused.content.decode()
+    assert "The job was not started: confirm the warnings below first." in refused.content.decode()
     assert "Type the number" in confirm(client, shown, confirm="2").content.decode()
     assert not ReplayJob.objects.exists()
     assert confirm(client, shown, confirm="3").status_code == 302

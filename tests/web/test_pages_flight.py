@@ -96,7 +96,7 @@ def test_nothing_begins_before_each_warning_is_ticked(world: World, client: Clie
     answer = client.post(BACK, {**hidden(page), "acknowledge": ["disabled"]})
     assert (
         answer.status_code == 200
-        and "Not started: confirm the warnings below first." in answer.content.decode()
+        and "The job was not started: confirm the warnings below first." in answer.content.decode()
         and not jobs()
     )
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})

@@ -44,7 +44,7 @@ def test_a_group_is_switched_off_with_its_members(world: World) -> None:
 def test_a_member_that_is_switched_off_says_that_its_group_went_with_it(world: World) -> None:
     answer = signed_in(world, "operator").post("/settings/night-sum/disable/", follow=True)
 
-    assert f"Disabled: night-sum, and with it its group {GROUP}" in answer.content.decode()
+    assert f"Disabled: night-sum and its group {GROUP}" in answer.content.decode()
 
 
 def test_a_member_cannot_be_run_or_switched_on_alone(world: World) -> None:

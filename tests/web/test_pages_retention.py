@@ -133,7 +133,7 @@ def test_a_fault_is_shown_here_and_on_the_health_page(look: Any, client: Client)
     html = look()
 
     assert "orders: &lt;b&gt;RuntimeError" in html
-    assert "part of the last run failed" in client.get("/health/").content.decode()
+    assert "last run partly failed" in client.get("/health/").content.decode()
 
 
 def test_one_that_does_not_begin_any_more_is_degraded(look: Any, client: Client) -> None:

@@ -299,13 +299,13 @@ def test_the_page_begins_only_what_was_compared_and_ticked(
     sent = {"letters": str(three[0].pk), "compared": "archive", "acknowledge": list(CODES)}
     shown = Elements(client.post(PAGE, sent | {"target": "billing"}).content.decode()).text
     assert (
-        "Not started: confirm the warnings below first." in shown
+        "The job was not started: confirm the warnings below first." in shown
         and "Destination t.orders t.billing" in shown
     )
     assert not ReplayJob.objects.exists(), "of billing nobody has seen what differs"
     unticked = client.post(PAGE, sent | {"target": "archive", "acknowledge": ["no_consumer"]})
     assert (
-        "Not started: confirm the warnings below first." in unticked.content.decode()
+        "The job was not started: confirm the warnings below first." in unticked.content.decode()
         and not ReplayJob.objects.exists()
     )
     assert client.post(PAGE, sent | {"target": "billing", "compared": "billing"}).status_code == 302

@@ -211,7 +211,7 @@ def test_the_page_offers_three_orders_and_asks_for_the_hold_once_it_is_chosen(
     sent = {"all": "1", "acknowledge": ticks(page), "in_order": "ahead", "hold_minutes": "30"}
     again = client.post(BACK, sent)
     page = Elements(again.content.decode())
-    assert "Not started: confirm the warnings below first." in page.text and "hold" in ticks(page)
+    assert "The job was not started: confirm the warnings below first." in page.text and "hold" in ticks(page)
     assert "Meanwhile 4 messages wait in it. Publishing continues; new messages wait too." in page.text
     client.post(BACK, sent | {"acknowledge": ticks(page)})
     job = begun(world)

@@ -241,7 +241,7 @@ def test_spread_and_timing_change_only_when_every_activation_has_ended(
     enable_setting(setting, None, NOW)
     Run.objects.update(reported_at=NOW)
     for reason in (
-        "This cannot be changed while the setting is enabled. Disable it first.",
+        ("This field cannot be changed while the setting is enabled. Disable the setting first."),
         "the previous activation has not ended",
     ):
         with pytest.raises(ValidationError, match=reason) as refused:

@@ -108,7 +108,7 @@ def moved(item: ReplayItem, edit: VisibleEdit | None) -> Event:
     words = {
         ItemState.UNCONFIRMED: _("Left the queue, move not confirmed (%(action)s)"),
         ItemState.TAKEN_ELSEWHERE: _("Taken by another consumer before the move (%(action)s)"),
-        ItemState.NOT_FOUND: _("Not moved (%(action)s): no longer in the queue"),
+        ItemState.NOT_FOUND: _("Not moved (%(action)s): the message is no longer in the queue"),
         ItemState.FAILED_TO_MOVE: _("Could not be moved (%(action)s)"),
         ItemState.SKIPPED: _("Skipped (%(action)s)"),
         ItemState.CANCELLED: _("Cancelled before the move (%(action)s)"),

@@ -268,7 +268,7 @@ def tick(warning: Warning) -> str:
         rules.SAME_VERSION: _("Replay anyway"),
         rules.ORDERED: _("Continue out of order"),
         rules.HOLD: _("Hold the subscription"),
-        rules.OTHER_HOLDS: _("Start after that replay"),
+        rules.OTHER_HOLDS: _("Start after the other replay"),
         rules.LADDER: _("Continue without a ladder, all at once"),
         rules.COPY_SENT: _("Restore the original anyway"),
     }
