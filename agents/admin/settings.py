@@ -130,7 +130,7 @@ class SettingForm(ScheduleForm):
                 "other. Turn on “count each message once”; otherwise one bad message soon trips the "
                 "breaker."
             ),
-            "blocked_seconds": _("Delay after a failure of the first message; 0 = immediately."),
+            "blocked_seconds": _("Delay before the first message is retried after a failure; 0 = no delay."),
             "after_last": _(
                 "Applies to a message that is invalid or whose last attempt failed. Exception "
                 "destination: a marked copy goes there; if it cannot be delivered, the message goes "

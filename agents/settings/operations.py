@@ -218,8 +218,8 @@ class ResumeRun(Operation[LaunchSetting]):
             "A new instance starts on this server only, with its counts at 0. Its earlier failures are kept."
         )
         again = _(
-            "If this server interrupts the setting again while another server has also "
-            "interrupted it, the setting is disabled everywhere."
+            "If the setting is interrupted on this server again while it is also interrupted on "
+            "another server, it is disabled everywhere."
         )
         title = gettext("Resume %(key)s on %(server)s?") % {"key": setting.key, "server": server.name}
         return Question(title, [begins, again] if setting.spread == Spread.MANY else [begins])

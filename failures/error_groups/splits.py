@@ -92,8 +92,8 @@ def _whole(one: str) -> Fingerprint:
     if row.part_of_id is not None or row.merged_into_id is not None:
         raise refused(
             _(
-                "Cannot split off: this error group is itself split off or merged. Split off from its "
-                "main group."
+                "Cannot split off the setting: this error group is itself split off or merged. Split "
+                "the setting off from the main group."
             )
         )
     return row

@@ -21,7 +21,7 @@ TERMS = (
     ),
     (_("Server, KMA"), _("A host with a KMA: the agent container that takes messages and runs agents.")),
     (_("Activation"), _("The time from one start of a setting to its end, over all its servers.")),
-    (_("Instance"), _("A setting at work on one server, with counts of its own.")),
+    (_("Instance"), _("A launch setting running on one server, with its own counters.")),
     (_("Group run"), _("One execution of a scheduled group: its members run one after the other.")),
     (
         _("Heartbeat"),

@@ -77,8 +77,7 @@ def test_any_instant_is_stored_and_shown_on_every_page(world: World, run: Run, o
     client = signed_in(world, "viewer")
 
     assert (
-        "The failure time is from the server clock."
-        in looked_at(client, f"/protocols/{protocol.pk}/").text
+        "The failure time is from the server clock." in looked_at(client, f"/protocols/{protocol.pk}/").text
     )
     tag = "clock ahead" if occurred_at > now else "clock skew"
     assert tag in looked_at(client, f"/protocols/?fingerprint={protocol.fingerprint}").text
