@@ -154,7 +154,7 @@ def test_a_damaged_block_that_is_to_be_read_anew_is_waited_for_and_stays_damaged
     old = planning.add("protocols", Cut(now - HOUR, now), now, state="damaged", rows=9, problem="gone")
     again = planning.add("protocols", Cut(now - HOUR, now), now, replaces=[old.number])
     found = [{"kind": "protocols", "block": old.number, "rows": 1}]
-    with pytest.raises(ArchiveNotErased, match="let the pipeline run"):
+    with pytest.raises(ArchiveNotErased, match="run the pipeline first"):
         _planned(found, [], ErasureTarget(name="customer", value="4711"), now)
     again.delete()
     (block,) = _planned(found, [], ErasureTarget(name="customer", value="4711"), now)

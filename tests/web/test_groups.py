@@ -126,7 +126,9 @@ def test_a_second_pass_is_refused_while_one_runs(night: ScheduledGroup) -> None:
     window = schedule.windows.get()
     assert window.result == "skipped"
     with translation.override("ru"):
-        assert str(window.reason) == "Предыдущий запуск группы ещё идёт: участник 1 из 3."
+        assert (
+            str(window.reason) == "Предыдущий запуск группы ещё не завершился: выполняется участник 1 из 3."
+        )
 
 
 @pytest.mark.both_databases

@@ -36,7 +36,7 @@ def test_it_is_said_in_the_language_of_the_reader() -> None:
         "orders could not be started: The previous group run is still in progress: member 1 of 3."
     )
     with translation.override("ru"):
-        assert str(why).endswith("Предыдущий запуск группы ещё идёт: участник 1 из 3.")
+        assert str(why).endswith("Предыдущий запуск группы ещё не завершился: выполняется участник 1 из 3.")
 
 
 def test_a_value_of_choices_is_said_by_its_label() -> None:

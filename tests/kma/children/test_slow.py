@@ -45,7 +45,7 @@ def test_it_is_told_once_and_shown_while_it_lasts(
         modules=("patient_agent",),
         **limit,
     )
-    eventually(lambda: "of at most 60 s" in said(made.run.report().problems), "the problem")
+    eventually(lambda: "the limit is 60 s" in said(made.run.report().problems), "the problem")
     (tmp_path / "go").touch()
     made.settled(2)
     assert made.link.outcomes() == {Settle.ACCEPT: 2}

@@ -304,7 +304,7 @@ def test_a_batch_whose_answer_does_not_come_is_halved_and_known_when_it_comes_ag
     with monkeypatch.context() as slow:
         slow.setattr(ma, "_store", store_slowly)
         assert desk.reporter.step() > 0
-    assert "100 records at once are not taken" in str(desk.reporter.problem)
+    assert "the MA does not accept a batch of 100 records" in str(desk.reporter.problem)
     monkeypatch.setattr("kma.ma_client.ANSWER_SECONDS", 30)
     desk.steps(2)
     assert (len(ma.records), desk.spool.report().rows) == (100, 0)

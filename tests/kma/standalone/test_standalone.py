@@ -164,9 +164,7 @@ def test_it_is_started_again_in_the_same_run_until_it_returns(stage: Make) -> No
 
 def test_it_says_when_it_is_started_again(stage: Make) -> None:
     one = stage(RAISE, restart_seconds=60)
-    eventually(
-        lambda: "KeyError; it is started again after 60 s" in said(one.run.report().problems), "the problem"
-    )
+    eventually(lambda: "KeyError; it restarts in 60 s" in said(one.run.report().problems), "the problem")
     assert one.run.report().state is RunState.STARTING and one.run.report().counts.same == 1
     one.run.stop(close=True, reason="enough")
     one.over(5)

@@ -58,7 +58,7 @@ def ticks(one: StandaloneStage) -> list[float]:
 
 def test_nothing_begins_before_the_ma_has_answered(stage: Make) -> None:
     one = stage().start()
-    eventually(lambda: "Waits for an answer of the MA" in said(one.run.report().problems), "the problem")
+    eventually(lambda: "Waiting for a reply from the MA" in said(one.run.report().problems), "the problem")
     assert one.lines() == [] and one.run.report().state is RunState.STARTING
     answered_until_begun(one)
     eventually(
@@ -83,7 +83,7 @@ def answered_until_begun(one: StandaloneStage, starts: int = 1) -> float:
 def test_it_ends_when_the_ma_does_not_answer_and_begins_again_when_it_does(stage: Make) -> None:
     one = stage().start()
     until = answered_until_begun(one)
-    eventually(lambda: "Waits for an answer" in said(one.run.report().problems), "the end of the lease")
+    eventually(lambda: "Waiting for a reply" in said(one.run.report().problems), "the end of the lease")
     assert not is_alive(one.lines()[0]["pid"])
     assert max(ticks(one)) < until + 0.3
     assert (
@@ -107,7 +107,7 @@ def test_a_lease_may_come_and_go_while_it_runs(stage: Make) -> None:
     one = stage(lease_seconds=0.0).start()
     one.began()
     one.run.change(replace(one.desired, lease_seconds=LEASE))
-    eventually(lambda: "Waits for an answer" in said(one.run.report().problems), "the end of the lease")
+    eventually(lambda: "Waiting for a reply" in said(one.run.report().problems), "the end of the lease")
     one.run.change(one.desired)
     one.began(2)
 
@@ -119,7 +119,7 @@ def test_a_process_that_was_stopped_does_not_wake_up_after_its_lease(stage: Make
     os.kill(pid, signal.SIGSTOP)
     before = len(ticks(one))
     eventually(
-        lambda: "Waits for an answer" in said(one.run.report().problems), "the end of the lease", LEASE + 5
+        lambda: "Waiting for a reply" in said(one.run.report().problems), "the end of the lease", LEASE + 5
     )
     assert not is_alive(pid) and len(ticks(one)) - before <= 1 and one.records() == []
 
@@ -136,7 +136,7 @@ def test_code_that_keeps_the_interpreter_ends_by_the_kernels_timer(
     one = stage(agent="test.greedy", modules=("greedy_agent",)).start()
     answered_until_begun(one)
     eventually(
-        lambda: "Waits for an answer" in said(one.run.report().problems), "the end of the lease", LEASE + 5
+        lambda: "Waiting for a reply" in said(one.run.report().problems), "the end of the lease", LEASE + 5
     )
     assert one.records() == []
 
@@ -192,7 +192,7 @@ def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
     if answered_again:
         one.began(2)
     else:
-        eventually(lambda: "Waits for an answer" in said(one.run.report().problems), "the end of the lease")
+        eventually(lambda: "Waiting for a reply" in said(one.run.report().problems), "the end of the lease")
     assert published == []
 
 
