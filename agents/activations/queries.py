@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, QuerySet
@@ -60,9 +60,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRun:
-    """Named as in `Run`. Runs of one server share one `server`."""
+class OpenRun(NamedTuple):
+    """Named as in `Run`. Runs of one server share one `server`. A tuple is made four times as fast as a
+    frozen dataclass, and there are thousands."""
 
     server: Server
     activation_id: UUID
