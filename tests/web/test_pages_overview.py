@@ -67,7 +67,7 @@ def test_what_needs_a_person_is_named_with_what_can_be_done(world: World, answer
 
     assert "not created on the broker: AMQ229204" in page.text
     assert "no heartbeat for 2 min" in page.text
-    assert re.search(r"17 dead letters · oldest \d+ min · 100 % KeyError", page.text)
+    assert re.search(r"17 dead letters · oldest: \d+ min · 100 % KeyError", page.text)
     assert "disabled for 17 h, 1,236 messages waiting · supplier moves house" in page.text
     assert "/settings/stock-sync/enable/" in page.links()
     assert "/dead-letters/orders-export/give-back/?all=1" in page.links()
