@@ -49,7 +49,7 @@ def test_why_it_is_off_is_said_in_one_sentence(world: World) -> None:
     text = panel(world, TRIPPED)
 
     assert (
-        "Why is it disabled? The breaker tripped: 3 consecutive IndexError "
+        "Why is the setting disabled? The breaker tripped: 3 consecutive IndexError "
         "failures on srv-2, srv-3. It stays disabled until"
     ) in text
     assert "2 of 2 required servers" in text and "stopped on server srv-1" in text
@@ -63,7 +63,9 @@ def test_an_interruption_of_an_old_epoch_is_shown_without_effect(world: World) -
 
 
 def test_why_it_is_off_tells_a_person_from_the_breaker(world: World) -> None:
-    assert "Why is it disabled? operator disabled it; the breaker did not trip." in panel(world, "stock-sync")
+    assert "Why is the setting disabled? operator disabled it; the breaker did not trip." in panel(
+        world, "stock-sync"
+    )
 
 
 def test_one_server_of_two_is_not_enough_and_that_is_said(world: World) -> None:

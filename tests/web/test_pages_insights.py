@@ -255,7 +255,7 @@ def test_the_setting_s_page_tells_the_suggestion_and_its_what_if(world: World) -
     found()
     page = look(client, "/settings/orders-export/")
     assert "Suggested threshold: M = 6 (now 10)." in page.text.replace("\xa0", " ")
-    assert "saved 1,200 deliveries" in page.text
+    assert "avoided 1,200 deliveries" in page.text
     assert "/settings/orders-export/what-if/?m=6" in page.links()
 
     BreakerSuggestion.objects.update(evidence={"now": "nonsense"}, why="unheard of")

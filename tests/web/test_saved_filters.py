@@ -229,7 +229,7 @@ def test_nobody_saves_without_end(ann: User, of: Saving, monkeypatch: pytest.Mon
     monkeypatch.setattr("console.saved_filters.operations.MOST", 1)
     kept(of, "one", "server=srv-1", ann)
 
-    with pytest.raises(Refused, match="already"):
+    with pytest.raises(Refused, match="reached the limit"):
         kept(of, "two", "server=srv-1", ann)
     other = next(each for each in LISTS if each is not of)
     assert kept(other, "two", "server=srv-1", ann).pk
