@@ -317,7 +317,7 @@ def test_what_was_deleted_is_searched_for_and_its_name_said_to_be_gone() -> None
     gone, there = (found_by(f"setting={key}").form["setting"].field.widget for key in ("gone", "orders"))
 
     assert gone.names == there.names == ["orders"]
-    assert gone.note.startswith("Nothing has this name now.") and there.note == ""
+    assert gone.note.startswith("No existing object has this name.") and there.note == ""
     assert not found_by("setting=gone").problem
 
 
