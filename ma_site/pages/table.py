@@ -1,7 +1,7 @@
 """The table of settings: what each does now, what waits and what is dead."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -193,17 +193,14 @@ def setting_rows(now: datetime, user: Any) -> list[SettingRow]:
     runs, facts, figures = open_runs(keys), facts_of(keys), figures_for(settings)
     held, stops = held_subscriptions(settings, user), stops_of(keys)
     return [
-        replace(
-            _row(
-                setting,
-                not_stopped(runs.get(setting.pk, []), stops.get(setting.pk, [])),
-                facts[setting.pk],
-                figures[setting.key],
-                now,
-            ),
-            runs=runs.get(setting.pk, []),
-            stops=stops.get(setting.pk, []),
-            held=held.get(setting.key),
+        _row(
+            setting,
+            runs.get(setting.pk, []),
+            stops.get(setting.pk, []),
+            facts[setting.pk],
+            figures[setting.key],
+            held.get(setting.key),
+            now,
         )
         for setting in settings
     ]
@@ -223,10 +220,18 @@ def _settings() -> QuerySet[LaunchSetting]:
 
 
 def _row(
-    setting: LaunchSetting, runs: list[OpenRun], facts: SettingFacts, figures: Figures, now: datetime
+    setting: LaunchSetting,
+    runs: list[OpenRun],
+    stops: list[ServerStop],
+    facts: SettingFacts,
+    figures: Figures,
+    held: HeldSubscription | None,
+    now: datetime,
 ) -> SettingRow:
+    # What a person stopped on a server does not count for its state.
+    wanted = not_stopped(runs, stops) if stops else runs
     dotted = [
-        (_tone(run, setting, now), run) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED
+        (_tone(run, setting, now), run) for run in wanted if run.wanted or run.state == RunPhase.INTERRUPTED
     ]
     # Of many servers those that need a look come first.
     if len(dotted) > MOST_DOTS:
@@ -234,15 +239,17 @@ def _row(
     return SettingRow(
         setting=setting,
         state=stopping_label(setting, None if figures.stale else figures.consumers)
-        or setting_label(setting, runs, now, facts),
+        or setting_label(setting, wanted, now, facts),
         facts=facts,
-        partial=is_partial(runs, now),
+        partial=is_partial(wanted, now),
         dots=[Dot(tone, _label(run, now)) for tone, run in dotted[:MOST_DOTS]],
         more_dots=max(0, len(dotted) - MOST_DOTS),
         runs=runs,
         figures=figures,
         failed_at=getattr(setting, "failed_at", None),
         dead_since=getattr(setting, "dead_since", None),
+        held=held,
+        stops=stops,
     )
 
 
