@@ -26,7 +26,7 @@ class Tab:
     """One entry of the navigation; `page(section=…)` marks the current one. `allowed`: asked about the
     person where a permission is not all that lets them in. `badge(request)`: a short text beside the label,
     empty for none; it is asked for on every page. `model`: `app.model` of what it lists, whose rows have
-    the page `page`, addressed by their field `key`."""
+    the page `page`, addressed by their field `key`. `go`: the key that leads here after `g`."""
 
     section: str
     label: Text
@@ -37,6 +37,7 @@ class Tab:
     model: str = ""
     page: str = ""
     key: str = "pk"
+    go: str = ""
 
     def is_for(self, user: Any) -> bool:
         if self.allowed is not None:

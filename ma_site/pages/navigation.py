@@ -20,23 +20,23 @@ def _sees_dead_letters(user: object) -> bool:
 
 
 NAVIGATION = (
-    Tab("overview", _("Overview"), "admin:index"),
-    Tab("alerts", _("Alerts"), "admin:alerts", alerts.VIEW, badge=alerts.badge),
+    Tab("overview", _("Overview"), "admin:index", go="o"),
+    Tab("alerts", _("Alerts"), "admin:alerts", alerts.VIEW, badge=alerts.badge, go="a"),
     TabGroup(
         _("Dead letters"),
         (
-            Tab("dead_letters", _("Queues"), "admin:dead_letters", allowed=_sees_dead_letters),
-            Tab("messages", _("Messages"), "admin:all_dead_letters", allowed=_sees_dead_letters),
-            Tab("replays", _("Replays"), "admin:replays", rights.SEE_REPLAYS),
-            Tab("trash", _("Trash"), "admin:bin", allowed=_sees_dead_letters),
+            Tab("dead_letters", _("Queues"), "admin:dead_letters", allowed=_sees_dead_letters, go="d"),
+            Tab("messages", _("Messages"), "admin:all_dead_letters", allowed=_sees_dead_letters, go="m"),
+            Tab("replays", _("Replays"), "admin:replays", rights.SEE_REPLAYS, go="r"),
+            Tab("trash", _("Trash"), "admin:bin", allowed=_sees_dead_letters, go="t"),
         ),
     ),
     TabGroup(
         _("Failures"),
         (
-            Tab("fingerprints", _("Error groups"), "admin:fingerprints", fingerprints.VIEW),
-            Tab("protocols", _("Failure protocols"), "admin:protocols", protocols.VIEW),
-            Tab("trips", _("Breaker trips"), "admin:trips", trips.VIEW),
+            Tab("fingerprints", _("Error groups"), "admin:fingerprints", fingerprints.VIEW, go="e"),
+            Tab("protocols", _("Failure protocols"), "admin:protocols", protocols.VIEW, go="f"),
+            Tab("trips", _("Breaker trips"), "admin:trips", trips.VIEW, go="b"),
         ),
     ),
     TabGroup(
@@ -50,6 +50,7 @@ NAVIGATION = (
                 model="agents.launchsetting",
                 page="setting",
                 key="key",
+                go="s",
             ),
             Tab(
                 "groups",
@@ -59,6 +60,7 @@ NAVIGATION = (
                 model="agents.scheduledgroup",
                 page="group",
                 key="name",
+                go="g",
             ),
             Tab(
                 "destinations",
@@ -67,6 +69,7 @@ NAVIGATION = (
                 destinations.VIEW,
                 model="agents.destination",
                 page="destination",
+                go="n",
             ),
             Tab(
                 "activations",
@@ -75,6 +78,7 @@ NAVIGATION = (
                 activations.VIEW,
                 model="agents.activation",
                 page="activation",
+                go="c",
             ),
         ),
     ),
@@ -86,15 +90,16 @@ NAVIGATION = (
         model="agents.server",
         page="server",
         key="name",
+        go="v",
     ),
-    Tab("insights", _("Insights"), "admin:insights", run.VIEW),
+    Tab("insights", _("Insights"), "admin:insights", run.VIEW, go="i"),
     TabGroup(
         _("System"),
         (
-            Tab("health", _("Health"), "admin:health", health.VIEW),
-            Tab("retention", _("Retention"), "admin:retention", retention.VIEW),
-            Tab("audit", _("Audit log"), "admin:audit", audit.VIEW),
-            Tab("docs", _("REST API"), "docs"),
+            Tab("health", _("Health"), "admin:health", health.VIEW, go="h"),
+            Tab("retention", _("Retention"), "admin:retention", retention.VIEW, go="k"),
+            Tab("audit", _("Audit log"), "admin:audit", audit.VIEW, go="l"),
+            Tab("docs", _("REST API"), "docs", go="p"),
             Tab("records", pgettext_lazy("a tab", "Administration"), "admin:records"),
         ),
     ),

@@ -161,9 +161,25 @@
         return Boolean(field);
     }
 
+    function places() { // entries of the navigation and the key of each
+        return Array.from(document.querySelectorAll("[data-go]"));
+    }
+
+    function listPlaces(list) {
+        list.replaceChildren(...places().flatMap(function (link) {
+            const key = document.createElement("dt");
+            const name = document.createElement("dd");
+            key.append(document.createElement("kbd"));
+            key.firstChild.textContent = link.dataset.go;
+            name.textContent = link.firstChild.textContent;
+            return [key, name];
+        }));
+    }
+
     function help() {
         const dialog = document.getElementById("keys");
         if (!dialog) return false;
+        listPlaces(dialog.querySelector("[data-places]"));
         if (dialog.open) dialog.close(); else dialog.showModal();
         return true;
     }
@@ -191,7 +207,19 @@
         return Boolean(target);
     }
 
+    let leaving = 0; // when g was pressed
+
+    function visit(key) {
+        const target = places().find(function (link) { return link.dataset.go === key; });
+        if (target) target.click();
+        return Boolean(target);
+    }
+
     function press(key) {
+        const begun = leaving;
+        leaving = 0;
+        if (begun && Date.now() - begun < 1500) return visit(key);
+        if (key === "g") return Boolean(leaving = Date.now());
         if (key === "?") return help();
         if (key === "/") return search();
         if (key === "f") return filter();
@@ -200,11 +228,16 @@
         return /^[a-z]$/.test(key) && follow(key);
     }
 
+    function latin(event) { // the letter of the key, also where the layout has Cyrillic ones
+        const letter = /^Key[A-Z]$/.test(event.code) && event.key > "~" && event.key.length === 1;
+        return letter ? event.code[3].toLowerCase() : event.key;
+    }
+
     document.addEventListener("keydown", function (event) {
         if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
         if (event.target.closest && event.target.closest(WRITING)) return;
         if (event.key !== "?" && (kept(localStorage, KEYS_OFF) === "1" || document.querySelector("dialog[open]"))) return;
-        if (press(event.key)) event.preventDefault();
+        if (press(latin(event))) event.preventDefault();
     });
 
     document.addEventListener("keydown", function (event) {

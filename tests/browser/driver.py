@@ -133,11 +133,11 @@ class Browser:
         """The time zone of the reader; empty: that of the machine."""
         self._command("Emulation.setTimezoneOverride", {"timezoneId": name})
 
-    def press(self, key: str) -> None:
-        """A key as a person presses it: Tab, Escape, Enter, or a letter."""
+    def press(self, key: str, code: str = "") -> None:
+        """A key as a person presses it: Tab, Escape, Enter, or a letter; `code`: which key of the keyboard."""
         codes = {"Tab": 9, "Enter": 13, "Escape": 27}
         text = key if len(key) == 1 else "\r" if key == "Enter" else ""
-        pressed: dict[str, Any] = {"key": key, "text": text, "unmodifiedText": text}
+        pressed: dict[str, Any] = {"key": key, "text": text, "unmodifiedText": text, "code": code}
         pressed["windowsVirtualKeyCode"] = codes.get(key, 0)
         self._command("Input.dispatchKeyEvent", {"type": "keyDown" if text else "rawKeyDown", **pressed})
         self._command("Input.dispatchKeyEvent", {"type": "keyUp", **pressed})

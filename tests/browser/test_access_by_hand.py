@@ -108,6 +108,32 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(
     assert browser.run("return document.activeElement.hasAttribute('data-keys')"), "the focus is back"
 
 
+def test_g_and_a_letter_open_a_page_and_the_help_lists_them(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    browser = opened("viewer")
+    browser.open(f"{live_server.url}/")
+    browser.press("g")
+    browser.press("s")
+    wait_for(lambda: browser.run("return location.pathname") == "/settings/")
+    browser.press("s")
+    browser.press("?")
+    wait_for(lambda: browser.run("return document.getElementById('keys').open"))
+    listed = browser.run("return document.querySelector('[data-places]').innerText.split(/\\s*\\n\\s*/)")
+    assert listed[:4] == ["o", "Overview", "a", "Alerts"] and listed[listed.index("Error groups") - 1] == "e"
+    assert browser.run("return location.pathname") == "/settings/", "a letter alone opens nothing"
+
+
+def test_the_same_keys_work_with_a_russian_layout(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    browser = opened("viewer")
+    browser.open(f"{live_server.url}/")
+    browser.press("п", "KeyG")
+    browser.press("ы", "KeyS")
+    wait_for(lambda: browser.run("return location.pathname") == "/settings/")
+
+
 @pytest.mark.parametrize("language", ["en", "ru"])
 def test_no_page_is_too_wide_at_400_percent(
     live_server: Any, world: World, opened: Callable[..., Browser], language: str
