@@ -23,8 +23,7 @@ from dlq.models import Action, DeadLetter, Scope
 from dlq.models.content import with_heads
 from dlq.pages.holds import held
 from dlq.pages.page_head import crumbs_of, filter_words, no_job
-from dlq.pages.preflight_form import PreflightForm
-from dlq.pages.redirect import first_target, ticked
+from dlq.pages.preflight_form import PreflightForm, first_target, ticked
 from dlq.replay import creation, requests
 from dlq.replay.preflight import text
 from dlq.replay.preflight.rules import LADDER, PreflightResult
