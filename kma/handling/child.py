@@ -26,10 +26,9 @@ from dataclasses import replace
 
 from contract.outcomes import Outcome
 from kma.handling import frames
-from kma.handling.failure import describe
+from kma.handling.failure import describe, may_end_this_process
 from kma.handling.frames import question_frame
 from kma.handling.handler import Handler, HandlingResult, load
-from kma.handling.time_limit import may_end_this_process
 from kma.sdk.job import NOT_YET, JobSpec, Question, Reply
 from kma.spool.journal import Journal
 

@@ -246,8 +246,8 @@ def test_a_text_that_never_ends_costs_one_attempt_and_no_more(
     stage: Make, tmp_path: Path, body: str, kind: str, text: str
 ) -> None:
     (tmp_path / "endless_agent.py").write_text(
-        "from kma.handling import time_limit as limit\nfrom kma.agent import agent\n"
-        "limit.SECONDS, limit.AGAIN_SECONDS, limit.LAST_SECONDS = 0.2, 0.1, 1.0\n"
+        "from kma.handling import failure as limit\nfrom kma.agent import agent\n"
+        "limit.CALL_SECONDS, limit.AGAIN_SECONDS, limit.LAST_SECONDS = 0.2, 0.1, 1.0\n"
         f"class Odd(RuntimeError):\n  def __str__(self):\n   {body}\n"
         "@agent('test.endless')\n"
         "def endless(message, context):\n"

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from contract.messages import MAX_TRACEBACK
-from kma.handling import time_limit
+from kma.handling import failure
 from kma.handling.failure import MAX_TEXT, describe
 
 
@@ -75,8 +75,8 @@ ENDLESS = {
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_limit, "SECONDS", 0.2)
-    monkeypatch.setattr(time_limit, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(failure, "CALL_SECONDS", 0.2)
+    monkeypatch.setattr(failure, "AGAIN_SECONDS", 0.1)
 
 
 @pytest.mark.parametrize("body", ENDLESS.values(), ids=list(ENDLESS))
