@@ -23,7 +23,7 @@ from contract.message_key import POINTER, PROPERTY, found_at, message_key
 from contract.typed import canonical
 from kma.delivery.effects import RunFacts
 from kma.delivery.in_flight import InFlight
-from kma.spool.batch_tables import HandledKeys, HandledKeysUpdate
+from kma.spool.file import HandledKeys, HandledKeysUpdate
 
 
 class DuplicateGuard:

@@ -23,7 +23,7 @@ from kma.delivery.in_flight import InFlight, OrderedRetry
 from kma.delivery.message_identity import KnownAttempts, delivery_count
 from kma.handling.failure import FailureDetails, failure
 from kma.handling.handler import HandlingResult
-from kma.spool.batch_tables import HandledKeys
+from kma.spool.file import HandledKeys
 from kma.spool.journal import Totals
 from kma.spool.ledger import CarriedCounts, Progress, run_key
 from kma.spool.records import New

@@ -20,15 +20,15 @@ from contract.reasons import Reason
 from contract.records import KIND_OF, Content
 from contract.wire import dump
 from kma.spool import retained
-from kma.spool.batch_tables import (
+from kma.spool.file import (
     SELECT_OPEN,
     HandledKeys,
     HandledKeysUpdate,
     OpenRow,
+    SpoolFile,
     note_handled,
     note_open,
 )
-from kma.spool.file import SpoolFile
 from kma.spool.ledger import Progress, write_progress
 from kma.spool.retained import WAITS
 
