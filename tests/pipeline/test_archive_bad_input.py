@@ -14,8 +14,7 @@ from pipeline.archive.files import ArchiveError
 from pipeline.archive.manifests import place
 from pipeline.archive.quarantine import guarded, inspect_all
 from pipeline.archive.reading import Archive, iso
-from pipeline.archive.stages import archive_stage, compact_day, sweep
-from pipeline.archive.verifying import _reread, verify_block
+from pipeline.archive.stages import _reread, archive_stage, compact_day, sweep, verify_block
 from pipeline.archive.writing import archive_block
 from pipeline.schemas import KINDS
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes

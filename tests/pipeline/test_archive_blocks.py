@@ -8,8 +8,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.archive.files import ArchiveError
 from pipeline.archive.reading import Archive
-from pipeline.archive.stages import archive_stage
-from pipeline.archive.verifying import verify_block
+from pipeline.archive.stages import archive_stage, verify_block
 from pipeline.archive.writing import archive_block
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes
 
