@@ -12,9 +12,8 @@ from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 from agents.models import LaunchSetting
 from console.database.statements import oldest_transaction
 from console.database.storage import jdbc_url
-from insights.archive.block_boundaries import Cut, cut, day_of
 from insights.archive.readiness import is_on
-from insights.archive.statements import KINDS, ArchivedKind, iso
+from insights.archive.statements import KINDS, ArchivedKind, Cut, cut, day_of, iso
 from insights.models.archive import IN_LINE, ArchiveBlock, BlockState, Recomputation
 
 # -- days that are over and have many blocks become one block ------------------------------------------------

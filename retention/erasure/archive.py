@@ -26,8 +26,8 @@ from django.utils.translation import gettext as _
 from console.jobs import detached
 from insights.archive import planning, report
 from insights.archive import planning as anew
-from insights.archive.block_boundaries import Cut
 from insights.archive.readiness import is_on
+from insights.archive.statements import Cut
 from insights.models import ArchiveBlock, BlockState, PipelineRun, PoisonProfile
 from retention.erasure.protocols import ERASURE_SALT, ArchiveNotErased, Case, ErasureTarget
 from retention.models import ArchiveErasure

@@ -13,7 +13,7 @@ import pytest
 from failures.models import FailureProtocol
 from insights.archive import planning
 from insights.archive import planning as anew
-from insights.archive.block_boundaries import Cut
+from insights.archive.statements import Cut
 from insights.models import ArchiveBlock, PoisonProfile
 from pipeline import crash
 from pipeline.archive.erasing import find

@@ -15,10 +15,9 @@ from django.db import connection
 from failures.models import FailureProtocol, RecoveredMessage
 from insights.archive import planning
 from insights.archive import report as results
-from insights.archive.block_boundaries import Cut, cut
 from insights.archive.planning import add, archived_before, new_blocks, plan, preview_blocks
 from insights.archive.report import damage
-from insights.archive.statements import KINDS, ArchivedKind
+from insights.archive.statements import KINDS, ArchivedKind, Cut, cut
 from insights.models import ArchiveBlock, BlockState, Recomputation
 from insights.runs import loader
 from retention.protocols.holds import Candidate, not_archived, protocols_archived_before
