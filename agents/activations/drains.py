@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from agents.activations.end import end_activations, set_ending
-from agents.activations.rules.drain import (
+from agents.activations.rules.outcome import (
     DrainProgress,
     Patience,
     QueueReading,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.activations.rules.drain import (
+from agents.activations.rules.outcome import (
     DrainProgress,
     Patience,
     QueueReading,
