@@ -24,8 +24,14 @@ from agents.groups.members import save_members
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup
 from agents.manifests.document import MODELS, Document, Entry
 from agents.manifests.export import Change, between, members_of, schedule_fields, superfluous
-from agents.manifests.rights import why_not_saved, why_not_switched
-from agents.manifests.store import store_destination, store_group, store_pool, store_setting
+from agents.manifests.store import (
+    store_destination,
+    store_group,
+    store_pool,
+    store_setting,
+    why_not_saved,
+    why_not_switched,
+)
 from agents.manifests.yaml_text import ManifestProblem, Rejected, gathered
 from agents.models import (
     GroupMember,
