@@ -12,9 +12,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.manifests.apply import Manner, apply
-from agents.manifests.document import document_of
+from agents.manifests.document import LARGEST_BYTES, ManifestProblem, Rejected, document_of, dump, load
 from agents.manifests.export import UnknownSettings, document
-from agents.manifests.yaml_text import LARGEST_BYTES, ManifestProblem, Rejected, dump, load
 from console.audit.refusals import Audited
 from console.operations.rest import performing_by
 from console.rest.errors import ApiProblem

@@ -22,7 +22,7 @@ from django.db import transaction
 from agents.groups.group import disable_group, enable_group
 from agents.groups.members import save_members
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup
-from agents.manifests.document import MODELS, Document, Entry
+from agents.manifests.document import MODELS, Document, Entry, ManifestProblem, Rejected, gathered
 from agents.manifests.export import Change, between, members_of, schedule_fields, superfluous
 from agents.manifests.store import (
     store_destination,
@@ -32,7 +32,6 @@ from agents.manifests.store import (
     why_not_saved,
     why_not_switched,
 )
-from agents.manifests.yaml_text import ManifestProblem, Rejected, gathered
 from agents.models import (
     GroupMember,
     LaunchSetting,

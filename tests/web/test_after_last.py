@@ -10,8 +10,7 @@ from rest_framework.test import APIClient
 
 from agents.heartbeat.desired import desired_state
 from agents.manifests.apply import apply
-from agents.manifests.document import document_of
-from agents.manifests.yaml_text import Rejected
+from agents.manifests.document import Rejected, document_of
 from agents.models import LaunchSetting, Run
 from contract.outcomes import AfterLast
 from contract.records import REFUSED, derived_id

@@ -308,8 +308,7 @@ def test_a_file_cannot_bring_an_agent_that_the_pool_does_not_allow(
     house: Pool, mate: User, tmp_path: Any
 ) -> None:
     from agents.manifests.apply import apply
-    from agents.manifests.document import document_of
-    from agents.manifests.yaml_text import Rejected
+    from agents.manifests.document import Rejected, document_of
 
     def problems(data: Any, by: Any = None) -> list[str]:
         with pytest.raises(Rejected) as refused:

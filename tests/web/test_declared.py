@@ -11,9 +11,8 @@ from django.core.management import CommandError, call_command
 
 from agents.groups.group import enable_group
 from agents.manifests.apply import Manner, apply
-from agents.manifests.document import document_of
+from agents.manifests.document import Rejected, document_of, dump, load
 from agents.manifests.export import document
-from agents.manifests.yaml_text import Rejected, dump, load
 from agents.models import Destination, LaunchSetting, Pool, Schedule, ScheduledGroup, StateChange
 from agents.provisioning.topology import REMOVING
 from tests.web.launching import delayed, enabled, group_of, scheduled

@@ -15,8 +15,7 @@ from django.test import Client
 from django.utils.translation import override
 
 from agents.manifests.apply import Manner, apply
-from agents.manifests.document import document_of
-from agents.manifests.yaml_text import Rejected
+from agents.manifests.document import Rejected, document_of
 from agents.models import Destination, LaunchSetting, Pool, PoolGrant, ScheduledGroup, Server
 from alerts.models import AlertRule, NoticeTarget
 from console.audit.log import account

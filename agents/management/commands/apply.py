@@ -9,8 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from agents.manifests.apply import Manner, Outcome, apply
-from agents.manifests.document import document_of
-from agents.manifests.yaml_text import LARGEST_BYTES, Rejected, load
+from agents.manifests.document import LARGEST_BYTES, Rejected, document_of, load
 
 # Exit status of a dry run that would change something, as of the remote command.
 CHANGES = 2

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agents.manifests.document import dump
 from agents.manifests.export import UnknownSettings, document
-from agents.manifests.yaml_text import dump
 
 
 class Command(BaseCommand):
