@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from agents.activations.queries import OpenRun, open_runs
 from agents.activations.rules.outcome import is_partial
 from agents.models import LaunchSetting, RunPhase, ServerState, ServerStop
-from agents.pages.server_stops import not_stopped, stopped_text, stops_of
+from agents.pages.settings import not_stopped, stopped_text, stops_of
 from agents.pages.states import SettingFacts, at_work, facts_of, setting_label, stopping_label
 from agents.provisioning.queue_counts import Figures, figures_for
 from console.lists.columns import Column, Listing, listing, matching, search_in
