@@ -9,10 +9,10 @@ from agents.api.activations import ActivationViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
 from agents.api.manifests import Manifests
-from agents.api.pools import GrantViewSet
 from agents.api.servers_pools import (
     DestinationPolicyViewSet,
     DestinationViewSet,
+    GrantViewSet,
     PoolViewSet,
     ServerTokenViewSet,
     ServerViewSet,

@@ -21,7 +21,7 @@ from agents.acknowledgements import answers
 from agents.acknowledgements.answers import Answerer
 from agents.acknowledgements.operations import Commit, RollBack
 from agents.api.authentication import AnyTokenAuthentication, AuthenticatedServer
-from agents.api.pools import check_right
+from agents.api.servers_pools import check_right
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting
 from agents.reasons import AGENT_ON
 from console.audit.log import attempt

@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.pools import check_group
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
+from agents.api.servers_pools import check_group
 from agents.groups.members import save_members
 from agents.groups.operations import (
     DeleteGroup,

@@ -19,8 +19,8 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from agents.api.activations import ActivationSerializer, RunSerializer
-from agents.api.pools import check_destination, check_pool, check_right
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
+from agents.api.servers_pools import check_destination, check_pool, check_right
 from agents.models import Activation, Destination, LaunchSetting, Pool, ServerStop, Window
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import check_anywhere

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from agents import hooks
-from agents.api.pools import check_edit_in, check_right
+from agents.api.servers_pools import check_edit_in, check_right
 from agents.models import BreakerTrip, LaunchSetting, Pool
 from alerts.models import Notice, NoticeTarget
 from alerts.notices.operations import DeleteTarget, RenewSecret, SendTest, save_target
