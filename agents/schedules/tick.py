@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from agents.activations.operations import start_activation
-from agents.groups.passes import start_group
+from agents.groups.group import start_group
 from agents.isolation import isolated
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Window, WindowResult
 from agents.schedules.due_windows import Skip, Verdict, decide_windows

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.utils import translation
 
-from agents.groups import passes
+from agents.groups import group as scheduled_group
 from agents.groups.group import (
     advance_groups,
     delete_group,
@@ -109,9 +109,9 @@ def test_a_member_that_is_begun_is_never_begun_again(
 ) -> None:
     """Two that saw the member missing: the row's lock lets the second find it."""
     passing = run_group_now(night, None, NOW)
-    facts, seen = passes._member_facts, iter([None])
-    monkeypatch.setattr(passes, "_member_facts", lambda *args: next(seen, facts(*args)))
-    assert not passes.advance(passing.pk, NOW)
+    facts, seen = scheduled_group._member_facts, iter([None])
+    monkeypatch.setattr(scheduled_group, "_member_facts", lambda *args: next(seen, facts(*args)))
+    assert not scheduled_group.advance(passing.pk, NOW)
     assert begun(passing) == ["one"]
 
 

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agents.activations.end import end_activations, set_ending
-from agents.groups.group import advance_groups, disable_group, run_group_now
-from agents.groups.passes import advance
+from agents.groups.group import advance, advance_groups, disable_group, run_group_now
 from agents.models import Activation, Ending, GroupActivation, Pool, RunPhase, Server, Window
 from agents.schedules.tick import tend_schedules, tick
 from console.reasons import said
