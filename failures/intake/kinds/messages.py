@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from agents.acknowledgements import records
-from agents.acknowledgements.records import Told
+from agents.acknowledgements.answers import Told, accept_reports, known_records
 from contract.acknowledgements import read_id
 from contract.records import AcknowledgementEnded, AcknowledgementOpened, Recovered
 from contract.wire import ContractError
@@ -63,8 +62,8 @@ class Acknowledgements(RecordKind[Told]):
             raise ContractError("content.acknowledgement", "is of another run")
 
     def repeated(self, items: Sequence[Item[Told]], batch: BatchContext) -> set[UUID]:
-        return records.known_records([item.record.id for item in items])
+        return known_records([item.record.id for item in items])
 
     def store(self, items: Sequence[Item[Told]], batch: BatchContext) -> StoreResult:
-        records.accept(batch.server, [(item.record.id, item.content) for item in items], batch.now)
+        accept_reports(batch.server, [(item.record.id, item.content) for item in items], batch.now)
         return StoreResult()
