@@ -14,7 +14,6 @@ from agents.provisioning.subscriptions import watch_subscriptions
 from agents.reconciler import tend
 from agents.schedules.tick import tick
 from agents.site.components import measure
-from agents.site.sign_ins import forget_old_counters
 from alerts.evaluation import evaluate_all
 from alerts.notices.delivery import send_due
 from console import hooks
@@ -24,6 +23,7 @@ from failures.error_groups.rollup import fold_all, forget_hours
 from failures.protocols import properties
 from insights.archive.planning import settle_all
 from insights.runs import reaper
+from ma_site.requests.sign_in import forget_old_counters
 from retention.worker import run_retention_turn
 
 # That one task works before it lets others have the worker.

@@ -10,11 +10,11 @@ import pytest
 from django.db import OperationalError, connection
 
 from agents.models import Run, SignInCounter
-from agents.site import sign_ins
 from dlq.models import ItemState, ReplayItem, ReplayJob, ReplaySlice
 from dlq.outcomes import settlement
 from dlq.replay import counts
 from failures.intake.batch import accept_batch
+from ma_site.requests import sign_in
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 
@@ -108,13 +108,13 @@ def test_reports_of_two_messages_of_one_slice_that_arrive_at_once_are_both_store
 def test_somebody_who_signs_in_while_the_account_is_guessed_waits_in_the_same_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sign_ins.begin_attempt("10.0.0.1", "anna", AT)
+    sign_in.begin_attempt("10.0.0.1", "anna", AT)
     # The row of the account lies behind that of the address then, and a small table is read from its
     # beginning.
-    sign_ins.begin_attempt("10.0.0.2", "anna", AT)
+    sign_in.begin_attempt("10.0.0.2", "anna", AT)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE agents_signincounter")
-    meeting, add = Meeting(2), sign_ins._add
+    meeting, add = Meeting(2), sign_in._add
 
     def add_slowly(key: str, *arguments: Any) -> int:
         failures = add(key, *arguments)
@@ -125,11 +125,11 @@ def test_somebody_who_signs_in_while_the_account_is_guessed_waits_in_the_same_or
 
     def end_well() -> None:
         meeting.wait()
-        sign_ins.end_well("10.0.0.1", "anna")
+        sign_in.end_well("10.0.0.1", "anna")
 
-    monkeypatch.setattr(sign_ins, "_add", add_slowly)
+    monkeypatch.setattr(sign_in, "_add", add_slowly)
     later = AT + timedelta(minutes=1)
-    assert at_once(lambda: sign_ins.begin_attempt("10.0.0.1", "anna", later), end_well) == ["", ""]
+    assert at_once(lambda: sign_in.begin_attempt("10.0.0.1", "anna", later), end_well) == ["", ""]
     left = dict(SignInCounter.objects.values_list("key", "failures"))
     assert left["address:10.0.0.1"] == 1
 

@@ -9,8 +9,8 @@ from django.test import Client, RequestFactory
 from django.utils import timezone, translation
 
 from agents.models import Server
-from agents.site.sign_ins import TooManyFailures
 from ma_site.requests import body_bounds, sign_in
+from ma_site.requests.sign_in import TooManyFailures
 from tests.web.factories import World
 from tests.web.kept_rows import kept
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in

@@ -138,7 +138,7 @@ def test_guesses_that_are_sent_at_once_count_one_by_one() -> None:
 
 def test_counters_are_forgotten_after_an_hour() -> None:
     from agents.models import SignInCounter
-    from agents.site.sign_ins import TooManyFailures, begin_attempt, forget_old_counters
+    from ma_site.requests.sign_in import TooManyFailures, begin_attempt, forget_old_counters
 
     with pytest.raises(TooManyFailures) as refused:
         for _ in range(10):
@@ -153,6 +153,6 @@ def test_counters_are_forgotten_after_an_hour() -> None:
 
 @pytest.mark.parametrize(("failures", "seconds"), [(4, 0), (5, 2), (6, 4), (9, 32), (30, 900), (4000, 900)])
 def test_delays_double_up_to_a_quarter_of_an_hour(failures: int, seconds: int) -> None:
-    from agents.site.sign_ins import delay
+    from ma_site.requests.sign_in import delay
 
     assert delay(failures, 4) == timedelta(seconds=seconds)
