@@ -22,5 +22,5 @@ handled_after_return: Hook[[UUID, Collection[str]], Mapping[str, int]] = Hook()
 # (a person, None: somebody without any right): {setting key: names of properties that they may not see}.
 masked_properties: Hook[[Any], Mapping[str, frozenset[str]]] = Hook()
 # ((setting key, message key)s): where these messages are, as a word of
-# `failures.protocols.message_states.MessageState`, and since when.
+# `failures.protocols.messages.MessageState`, and since when.
 message_places: Hook[[Collection[tuple[str, str]]], Mapping[tuple[str, str], tuple[str, datetime]]] = Hook()

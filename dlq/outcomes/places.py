@@ -7,7 +7,7 @@ from django.db.models import Max
 
 from dlq.models import DeadLetter, LetterReport, LetterState
 from dlq.models.dead_letter import LetterResult
-from failures.protocols.message_states import Case, MessageState, Place
+from failures.protocols.messages import Case, MessageState, Place
 
 WORDS = {
     LetterState.DEAD.value: MessageState.DEAD.value,

@@ -21,7 +21,7 @@ from console.rest.lists import asked_in, check_filter, number_asked, parameters_
 from failures.models import FailureProtocol
 from failures.protocols.exporting import EXPORT, stream_of
 from failures.protocols.filter import ProtocolFilter
-from failures.protocols.message_states import Case, MessageState, message_states
+from failures.protocols.messages import Case, MessageState, message_states
 from failures.protocols.search import WHOLE_ONLY, listed, protocols_at
 
 PAGE_SIZE, LARGEST_PAGE = 100, 500

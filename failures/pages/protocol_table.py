@@ -18,7 +18,7 @@ from console.ui.page import Text, link
 from console.ui.text import visible_html
 from contract.outcomes import Disposition, Outcome
 from failures.models import FailureProtocol
-from failures.protocols.message_states import MessageState, message_states
+from failures.protocols.messages import MessageState, message_states
 
 # -- by how much the clock of a server was off when it told of a failure -------------------------------------
 

@@ -20,7 +20,7 @@ from failures.models import FailureProtocol, RecoveredMessage
 from failures.pages import protocols
 from failures.pages.protocol_table import case_url
 from failures.protocols.filter import ProtocolFilter
-from failures.protocols.message_states import MessageState, message_states
+from failures.protocols.messages import MessageState, message_states
 from failures.protocols.search import newest, protocols_at
 
 # Hits of one way to look; the lists have the others.

@@ -17,7 +17,7 @@ from dlq.models import DeadLetter, LetterReport
 from failures.models import FailureProtocol, PropertyBackfill, RecoveredMessage
 from failures.protocols import properties, search
 from failures.protocols.filter import ProtocolFilter
-from failures.protocols.message_states import LastFailure, state_of
+from failures.protocols.messages import LastFailure, state_of
 from failures.protocols.properties import INDEX
 from failures.protocols.search import newest
 from tests.web import reports
