@@ -18,8 +18,7 @@ from contract.wire import ContractError
 from failures.hooks import record_kinds
 from failures.intake import rows, spools
 from failures.intake.conflicts import keep_conflicts, to_set_aside
-from failures.intake.kinds.messages import Acknowledgements, RecoveredMessages
-from failures.intake.kinds.protocols import Protocols
+from failures.intake.kinds.messages import Acknowledgements, Protocols, RecoveredMessages
 from failures.intake.kinds.record_kind import BatchContext, Item, KindTable, RunKey, RunTotals, run_key
 from failures.intake.kinds.runs import Closings, Interruptions
 from failures.intake.rate_limit import Charge

@@ -131,5 +131,5 @@ def test_a_batch_is_followed_through_no_more_files(client: Client) -> None:
         assert not counted.running
     assert FailureProtocol.objects.count() == TIMES
     print(*counted.files, sep="\n")
-    assert {"failures/api/intake.py", "failures/intake/kinds/protocols.py"} <= {*counted.files}
+    assert {"failures/api/intake.py", "failures/intake/kinds/messages.py"} <= {*counted.files}
     assert_no_worse({TO_THE_ROWS: len(counted.files)})
