@@ -12,9 +12,8 @@ from failures.api.fingerprints import FingerprintViewSet
 from failures.api.intake import RecordIntake
 from failures.api.protocols import ExportProtocols, OneProtocol, ProtocolList
 from failures.error_groups.operations import FINGERPRINT_OPERATIONS
-from failures.pages.breaker import breaker_panel
+from failures.pages.breaker import breaker_panel, location_panel, trip_panel
 from failures.pages.difference import difference_panel
-from failures.pages.evidence import location_panel, trip_panel
 from failures.pages.fingerprint import fingerprint_page
 from failures.pages.fingerprints import fingerprint_list
 from failures.pages.groups import activation_panel, failures_of_server, latest_of_server, setting_panel

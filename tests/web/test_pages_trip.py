@@ -6,7 +6,7 @@ import pytest
 
 from agents.models import BreakerTrip
 from failures.models import FailureProtocol
-from failures.pages import evidence
+from failures.pages import breaker
 from tests.web.factories import World
 from tests.web.launches import TRIPPED
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
@@ -32,9 +32,9 @@ def test_equal_failures_of_a_trip_are_one_row_with_their_place(world: World) -> 
 def test_of_many_equal_failures_the_latest_are_shown_and_all_are_counted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence, "SHOWN", 2)
+    monkeypatch.setattr(breaker, "SHOWN_OF_EQUAL", 2)
     made = fail(world, TRIPPED, "srv-2", *["IndexError"] * 3)
-    [equal] = evidence.equal_failures(made)
+    [equal] = breaker.equal_failures(made)
 
     assert (equal.count, equal.left_out, list(equal.protocols)) == (3, 1, made[1:])
 
