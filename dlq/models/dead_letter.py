@@ -203,7 +203,7 @@ class LetterReport(models.Model):
     attempt = models.BigIntegerField(_("attempt"))
     occurred_at = models.DateTimeField(_("occurred"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
-    # False: its server has no such run here (`failures.intake.conflicts`). Then it settles no replay.
+    # False: its server has no such run here (`failures.intake.rows`). Then it settles no replay.
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:

@@ -17,12 +17,11 @@ from contract.messages import MAX_RECORDS, Record, RecordBatch, RecordReceipt, R
 from contract.wire import ContractError
 from failures.hooks import record_kinds
 from failures.intake import rows, spools
-from failures.intake.conflicts import keep_conflicts, to_set_aside
 from failures.intake.kinds.messages import Acknowledgements, Protocols, RecoveredMessages
 from failures.intake.kinds.record_kind import BatchContext, Item, KindTable, RunKey, RunTotals, run_key
 from failures.intake.kinds.runs import Closings, Interruptions
 from failures.intake.rate_limit import Charge
-from failures.intake.rows import Refused
+from failures.intake.rows import Refused, keep_conflicts, to_set_aside
 from failures.intake.sanitize import BIGGEST, whole
 from failures.models import SpoolMark
 

@@ -106,7 +106,7 @@ class FailureProtocol(models.Model):
     received_at = models.DateTimeField(_("received"), default=timezone.now)
     durable = models.BooleanField(_("durable"), default=True, db_default=True)
     # False: this server has no such run here, as after a database was put back from a copy
-    # (`failures.intake.conflicts`).
+    # (`failures.intake.rows`).
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:
@@ -167,7 +167,7 @@ class RecoveredMessage(models.Model):
     occurred_at = models.DateTimeField(_("occurred"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
     # False: this server has no such run here, as after a database was put back from a copy
-    # (`failures.intake.conflicts`).
+    # (`failures.intake.rows`).
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:

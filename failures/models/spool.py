@@ -53,7 +53,7 @@ class SpoolMark(models.Model):
 
 
 class SetAside(models.TextChoices):
-    """Says why a record that is as agreed was not stored: see `failures.intake.conflicts`."""
+    """Says why a record that is as agreed was not stored: see `failures.intake.rows`."""
 
     ANOTHER_SERVER = "another_server", _("about an instance on another server")
     NEVER_RAN = "never_ran", _("replay outcome from a server that never ran the setting")

@@ -16,7 +16,7 @@ from contract.names import BROKERS_OWN
 from contract.records import REFUSED, derived_id
 from failures.error_groups.queries import fingerprint_url
 from failures.error_groups.splits import known_in
-from failures.intake.conflicts import conflicts_of
+from failures.intake.rows import conflicts_of
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import case_url, skew_of
 from failures.pages.protocols import VIEW, protocols_url

@@ -60,7 +60,7 @@ class BatchContext:
         return self.activations.get(content.run.activation) == content.run.setting
 
     def is_verified(self, content: Content) -> bool:
-        """See `failures.intake.conflicts`."""
+        """See `failures.intake.rows`."""
         return self.is_of_setting(content) and run_key(content) in self.runs
 
 
