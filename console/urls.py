@@ -3,7 +3,7 @@
 from django.urls import path
 
 from console.audit import web as audit
-from console.audit.api import Audit
+from console.audit.web import Audit
 from console.operations.web import add_operations
 from console.tokens.operations import ApiTokens, RevokeToken
 from console.ui.page import add_page

@@ -14,11 +14,10 @@ from django.utils import timezone
 from django.utils.translation import override
 from rest_framework.test import APIClient
 
-from console.audit.api import AuditSchema
 from console.audit.log import attempt, record, record_refused
 from console.audit.models import AuditChanged, AuditEntry, AuditResult
 from console.audit.text import ACTIONS, action_words, codes_of, count_words, detail_words, scope_words
-from console.audit.web import AuditFilter
+from console.audit.web import AuditFilter, AuditSchema
 from console.operations.refusals import Refused
 from tests.web import letters, reports
 
