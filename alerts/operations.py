@@ -16,9 +16,8 @@ from alerts.recording import add_transition, state_columns, state_of
 from alerts.rules import AlertStep, State, closed_by_person, snoozed
 from alerts.sources import kind_of
 from console.operations.inputs import REASON, Until
-from console.operations.operation import Act, Done, ModelPermission, Operation, Question
+from console.operations.operation import Act, Done, ModelPermission, Operation, Question, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 from console.ui.page import Text
 
 LONGEST_SNOOZE = timedelta(days=92)

@@ -21,9 +21,8 @@ from agents.models import BreakerTrip, LaunchSetting
 from agents.pools.rights import check_anywhere, settings_for
 from agents.pools.rights import why_not as why_not_of_setting
 from console.operations.inputs import OtherText, TextInput, Until
-from console.operations.operation import Act, Done, ModelPermission, Operation
+from console.operations.operation import Act, Done, ModelPermission, Operation, Resource
 from console.operations.refusals import Refused, WronglyAsked
-from console.operations.resource import Resource
 from contract.text import storable
 from dlq.models import KnownFault, Note, Taking
 from dlq.models.annotation import Annotation, active_faults, open_takings

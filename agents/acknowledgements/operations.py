@@ -10,8 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.acknowledgements.answers import Answerer, NotAnswered, acknowledge, until_ended
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState
 from agents.pools.rights import why_not
-from console.operations.operation import Act, Done, Operation, Question
-from console.operations.resource import Resource
+from console.operations.operation import Act, Done, Operation, Question, Resource
 from console.ui.page import Text, link
 from contract.acknowledgements import Action
 

@@ -34,9 +34,8 @@ from broker.port import BrokerError
 from console.audit.log import Record, no_record
 from console.broker import management, with_timeout
 from console.operations.inputs import REASON
-from console.operations.operation import Act, Done, Operation
+from console.operations.operation import Act, Done, Operation, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 from console.reasons import Reason
 
 log = structlog.get_logger(__name__)

@@ -22,9 +22,8 @@ from agents.models import Destination
 from broker.port import BrokerError
 from console.broker import with_timeout
 from console.operations.inputs import Seen
-from console.operations.operation import Act, Done, ModelPermission, Operation, Question
+from console.operations.operation import Act, Done, ModelPermission, Operation, Question, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 from console.ui import amounts
 from console.ui.labels import Button
 from console.ui.page import Text, link

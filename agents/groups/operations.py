@@ -17,9 +17,8 @@ from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pools.rights import GroupRight
 from agents.state_history import why_of
 from console.operations.inputs import REASON, ChoiceInput, TextInput
-from console.operations.operation import UNCHANGED, Act, Done, Operation, Question
+from console.operations.operation import UNCHANGED, Act, Done, Operation, Question, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 
 GROUPS = Resource(
     name="group",

@@ -21,9 +21,8 @@ from agents.reasons import TIME_OVER, UNTIL
 from agents.state_history import note, why_of
 from console.audit.log import Record, no_record
 from console.operations.inputs import REASON, Until
-from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question
+from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 from console.reasons import NO_REASON, Reason
 from console.tokens.operations import RevokesToken
 from console.ui.page import Text

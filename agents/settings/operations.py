@@ -23,9 +23,8 @@ from agents.settings.removal import removal_refusal, remove_setting
 from agents.settings.text import what_starts, what_starts_there, what_stops, what_stops_there
 from agents.state_history import why_of
 from console.operations.inputs import REASON, Flag, RowInput, TextInput, Until
-from console.operations.operation import Act, Done, Operation, Question
+from console.operations.operation import Act, Done, Operation, Question, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 
 SETTINGS = Resource(
     name="setting",

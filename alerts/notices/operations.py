@@ -14,9 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from agents.pools.rights import may_in_pool, missing, why_not
 from alerts.models import Channel, NoticeState, NoticeTarget
 from alerts.notices.delivery import send_test
-from console.operations.operation import Act, Done, Operation
+from console.operations.operation import Act, Done, Operation, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 from console.ui.text import masked
 
 TARGETS = Resource(

@@ -1,18 +1,20 @@
-"""One declaration per verb: who may do it with what, what it asks for, and what it does.
+"""One declaration per verb: who may do it with what, what it asks for, and what it does; and of each kind
+of object how it is found, named and linked.
 
 `perform` is the only way in, for pages, REST and commands. What is refused leaves one audit entry, whoever
-asked. What is done leaves one as well: `run` hands `act.record` to where the change is made, which calls it
-in the transaction of the change, so that both are there or neither. Killed after the commit, both are there
-and nobody was told; asked again, what switches is found done, and what counts is done once more. Where what
-follows the commit fails, an entry of the refusal stands beside the first one.
+asked. What is done leaves one as well: `run` hands `act.record` to where the change is made, which calls
+it in the transaction of the change, so that both are there or neither. Killed after the commit, both are
+there and nobody was told; asked again, what switches is found done, and what counts is done once more.
+Where what follows the commit fails, an entry of the refusal stands beside the first one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from django.db import models
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
@@ -23,11 +25,63 @@ from console.audit import log as audit
 from console.audit import text as words
 from console.operations.inputs import Input
 from console.operations.refusals import BrokerAway, NotAllowed, Refused
-from console.operations.resource import Resource
-from console.ui.errors import Missing
-from console.ui.page import Text
+from console.ui.errors import Missing, MissingPermission
+from console.ui.page import Text, link, link_to
 
 Obj = TypeVar("Obj", bound=models.Model)
+
+
+def _of_no_setting(obj: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[Obj]):
+    """`name`: before its id in the audit, and of its pages; `key`: the field that addresses name; `route`: of
+    its page; `view`: the permission to see it; `list_page`, `title`: of the list that it is in. `section`: of
+    the navigation, and `page`: of the object itself, where they have other names. `query`: names the key in
+    the page's query and in what is posted, where no address could hold every key. `setting_key`: of the
+    launch setting that it belongs to, for the audit. `visible`: the rows that this person may see, where a
+    pool may grant it and `view` is empty; it raises PermissionDenied for who may see none at all."""
+
+    name: str
+    rows: Callable[[], QuerySet[Obj]]
+    key: str
+    route: str
+    view: str
+    list_page: str
+    title: Text
+    section: str = ""
+    page: str = ""
+    query: str = ""
+    setting_key: Callable[[Any], str] = _of_no_setting
+    label: Callable[[Any], Text] = str
+    visible: Callable[[Any], QuerySet[Obj]] | None = None
+
+    def __post_init__(self) -> None:
+        words.PAGES.declare({self.name: words.TargetPage(self.page or self.name, query=self.query)})
+
+    def rows_for(self, by: Any) -> QuerySet[Obj]:
+        """Those that this person may see; None is the command line, for all. Raises PermissionDenied."""
+        if by is not None and self.visible is not None:
+            return self.visible(by)
+        if by is not None and not by.has_perm(self.view):
+            raise MissingPermission(self.view)
+        return self.rows()
+
+    def key_of(self, obj: Obj) -> str:
+        return str(getattr(obj, self.key))
+
+    def target(self, obj: Obj) -> str:
+        return f"{self.name}:{self.key_of(obj)}"
+
+    def url(self, obj: Obj) -> str:
+        return link_to(self.page or self.name, self.key_of(obj), self.query)
+
+    def crumbs(self, obj: Obj) -> list[tuple[Text, str]]:
+        return [(self.title, link(self.list_page)), (self.label(obj), self.url(obj))]
+
+
 # Said where nothing was to be done.
 UNCHANGED = _(
     "Nothing was changed: the requested state was already set, or someone else changed it at the same time."

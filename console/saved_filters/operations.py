@@ -17,9 +17,8 @@ from console.audit import text as words
 from console.filters import ListFilter
 from console.models import SavedFilter
 from console.operations.inputs import Flag, OtherText, TextInput
-from console.operations.operation import Act, Done, Operation
+from console.operations.operation import Act, Done, Operation, Resource
 from console.operations.refusals import Refused, WronglyAsked
-from console.operations.resource import Resource
 from console.ui.text import INVISIBLE
 from contract.text import storable
 

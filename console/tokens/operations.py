@@ -10,8 +10,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from console.audit import text as words
 from console.models import ApiToken
-from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question
-from console.operations.resource import Resource
+from console.operations.operation import UNCHANGED, Act, Done, ModelPermission, Operation, Question, Resource
 from console.operations.rest import OperationsMixin
 
 words.DETAILS.declare({"user": _("user")})

@@ -18,9 +18,8 @@ from broker.amqp.codec import decode
 from broker.port import MessageUndecodable
 from console.jobs.job import NOBODY
 from console.jobs.worker import start
-from console.operations.operation import Act, Done, ModelPermission, Operation
+from console.operations.operation import Act, Done, ModelPermission, Operation, Resource
 from console.operations.refusals import BrokerAway, Refused
-from console.operations.resource import Resource
 from console.ui.errors import MissingPermission
 from console.ui.page import link
 from dlq.dead_letters.masks import SEE_MASKED, masks_for

@@ -15,9 +15,8 @@ from broker.management.queues import find
 from broker.port import Management
 from console.broker import management
 from console.operations.inputs import TextInput
-from console.operations.operation import Act, Done, ModelPermission, Operation
+from console.operations.operation import Act, Done, ModelPermission, Operation, Resource
 from console.operations.refusals import Refused, WronglyAsked
-from console.operations.resource import Resource
 from console.ui.page import link
 from contract.names import HOLD, subscription_of
 from contract.text import storable

@@ -18,9 +18,8 @@ from agents.models import LaunchSetting
 from agents.pools.rights import check_anywhere, may, settings_for, why_not
 from console.jobs.worker import start
 from console.operations.inputs import REASON, ChoicesInput, Input
-from console.operations.operation import Act, Done, ModelPermission, Operation, Permission, Question
+from console.operations.operation import Act, Done, ModelPermission, Operation, Permission, Question, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 from console.ui.amounts import number
 from console.ui.page import Text
 from dlq import rights

@@ -18,9 +18,8 @@ from agents.pools.rights import SettingRight, check_anywhere, settings_for, why_
 from agents.state_history import note
 from console.audit.log import LONGEST_REASON
 from console.operations.inputs import REASON_NEEDED, Seen, TextInput
-from console.operations.operation import Act, Done, Operation, Question
+from console.operations.operation import Act, Done, Operation, Question, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 from console.reasons import said
 from console.ui.page import Text, link
 from contract.messages import BlockedMessage

@@ -7,8 +7,7 @@ from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from console.operations.inputs import ChoiceInput, TextInput
-from console.operations.operation import Act, Done, ModelPermission, Operation
-from console.operations.resource import Resource
+from console.operations.operation import Act, Done, ModelPermission, Operation, Resource
 from failures.error_groups import known_errors, merges, splits
 from failures.models import Advice, Fingerprint
 

@@ -7,9 +7,8 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.operations.inputs import ChoicesInput, Instant
-from console.operations.operation import Act, Done, ModelPermission, Operation
+from console.operations.operation import Act, Done, ModelPermission, Operation, Resource
 from console.operations.refusals import Refused
-from console.operations.resource import Resource
 from insights.archive import planning as recomputation
 from insights.models import PipelineRun, PipelineTrigger
 from insights.runs.folder import LABELS
