@@ -44,7 +44,7 @@ from dlq.replay.counts import CONSUMERS_OPEN, LEFT, STOPPING, WORKABLE, is_walki
 from dlq.replay.operations import ON_REPLAYS, jobs_for, title
 from dlq.replay.preflight.text import acknowledged, reason
 from dlq.replay.rules.ladder import step_size
-from dlq.replay.rules.speed import LATEST, Moved, MoveRate, move_rate
+from dlq.replay.rules.slices import LATEST, Moved, MoveRate, move_rate
 from dlq.replay.text import JOBS, OUTCOMES
 from dlq.search.filter import redacted_query
 

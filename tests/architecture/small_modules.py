@@ -26,7 +26,6 @@ REASONS = {
     "console/rest/body_limits.py": EARLY,
     "dlq/index/rules.py": RULE,
     "dlq/outcomes/places.py": "what failures ask of dead letters, which no outcome needs",
-    "dlq/replay/rules/speed.py": RULE,
     "ma_site/requests/stack.py": "one need of the interpreter, with its reason",
     "contract/fingerprint.py": "a rule of both programs, with its source",
     "contract/text.py": SEAM,

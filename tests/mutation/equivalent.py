@@ -96,7 +96,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "dlq/subscriptions/rules.py": {
         "_key: b'' -> b'mutant'": "a body counts only where there is no id",
     },
-    "dlq/replay/rules/speed.py": {
+    "dlq/replay/rules/slices.py": {
         "module: 20 -> 21": "who asks reads so many slices; the rule takes what it is given",
         "module: 20 -> 19": "who asks reads so many slices; the rule takes what it is given",
     },

@@ -5,7 +5,7 @@ from tests.mutation.processes import REPOSITORY, Rule
 
 NAMES: dict[str, tuple[str, ...]] = {
     "retention/rules.py": ("test_retention_rule",),
-    "dlq/replay/rules/slices.py": ("test_replay_planning",),
+    "dlq/replay/rules/slices.py": ("test_replay_planning", "test_replay_pace"),
     "dlq/replay/rules/ladder.py": ("test_ladder",),
     "dlq/outcomes/rules.py": ("test_replay_outcomes",),
     "agents/activations/rules/placement.py": ("test_choosing",),
@@ -23,7 +23,6 @@ NAMES: dict[str, tuple[str, ...]] = {
     "failures/intake/gaps.py": ("test_gaps",),
     "failures/what_if.py": ("test_what_if",),
     "dlq/index/rules.py": ("test_judging",),
-    "dlq/replay/rules/speed.py": ("test_replay_pace",),
     "contract/breaker.py": ("test_breaker",),
     "agents/breaker/rules.py": ("test_quorum",),
     "agents/schedules/windows.py": ("test_windows",),

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dlq.replay.rules.speed import Moved, MoveRate, move_rate
+from dlq.replay.rules.slices import Moved, MoveRate, move_rate
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

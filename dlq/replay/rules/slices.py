@@ -1,13 +1,14 @@
-"""Decides how the dead letters of a job are cut into moves, and what the figures of a queue say of a move.
-Pure.
+"""Decides how the dead letters of a job are cut into moves, what the figures of a queue say of a move, and
+how fast they go. Pure.
 
-Every step may be repeated after a crash: a slice names its dead letters by ids of one death each, so moving
-it again finds nothing that was moved before. What left is told by exact figures of the queue, by a walk of it
-where they disagree.
+Every step may be repeated after a crash: a slice names its dead letters by ids of one death each, so
+moving it again finds nothing that was moved before. What left is told by exact figures of the queue, by a
+walk of it where they disagree.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Protocol
 
@@ -168,3 +169,47 @@ def parts_of(numbers: Sequence[int], *, alone: bool) -> Iterator[Sequence[int]]:
     size = NAMED if alone else max(1, -(-len(numbers) // MOST_PARTS))
     for start in range(0, len(numbers), size):
         yield numbers[start : start + size]
+
+
+# -- how fast a replay moves and how long it still takes -----------------------------------------------------
+# By its latest slices.
+
+
+# A look at so many slices is steady and still follows a change of the pace.
+LATEST = 20
+# Nothing was checked for so long: what was before says nothing of now.
+STALE = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A slice that was checked: `size` dead letters between these two instants."""
+
+    size: int
+    begun_at: datetime
+    checked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRate:
+    """Dead letters a second, and how long `remaining` dead letters take at that; None: not known."""
+
+    per_second: float
+    left: timedelta | None
+
+
+def move_rate(latest: Sequence[Moved], remaining: int, now: datetime, most: float = 0) -> MoveRate | None:
+    """Returns None while nothing was moved, or no longer. Slices that wait between each other (a limit, a
+    ladder) count with their waiting: the time that is left has it too. `most` a second is what the job may
+    do, 0: anything; the first slices alone would look faster."""
+    if not latest:
+        return None
+    first = min(each.begun_at for each in latest)
+    last = max(each.checked_at for each in latest)
+    if now - last > STALE:
+        return None
+    seconds = max((last - first).total_seconds(), 0.001)
+    per_second = sum(each.size for each in latest) / seconds
+    per_second = min(per_second, most) if most else per_second
+    left = timedelta(seconds=remaining / per_second) if per_second > 0 and remaining else None
+    return MoveRate(per_second, left)
