@@ -23,16 +23,23 @@ from console.processes import last_heartbeat
 from console.ui.amounts import coarse, number
 from console.ui.page import link, needs, page
 from failures.models import RefusedRecord
-from ma_site.pages.broker_health import (
+from ma_site.pages.parts import (
+    DEGRADED,
+    DOWN,
+    OK,
+    SHOWN,
+    UNUSED,
+    Part,
     address_parts,
+    archive_parts,
     broker_part,
     index_part,
+    pipeline_part,
     provisioning_part,
     unassigned_part,
     undelivered_parts,
     unreadable_parts,
 )
-from ma_site.pages.parts import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part, archive_parts, pipeline_part
 from retention.models import RetentionRun, RetentionState
 from retention.worker import EVERY as RETENTION_EVERY
 

@@ -1,14 +1,25 @@
-"""The parts of the house on the health page, and what the pipeline and the archive say of themselves
-there."""
+"""The parts of the house on the health page: the broker and what it holds, the pipeline and the archive."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
+from agents.destinations.policies import drifting
+from agents.models import LaunchSetting, ProvisionState
+from agents.provisioning.queue_counts import broker_away_since, message_count, note_away
+from broker.management.desired_topology import UNREADABLE
+from broker.management.queues import heaviest_queue
+from broker.port import BrokerError, BrokerUnavailable
+from console.broker import management, with_timeout
+from console.ui.amounts import coarse, number, size
 from console.ui.labels import StateLabel
 from console.ui.page import Text, link
+from contract.names import DEAD_LETTER_PREFIX, FEED, UNKNOWN, dead_letter_queue
+from dlq.index.undelivered import by_queue
+from dlq.queues.queries import facts_of_queues
 from insights.archive.report import damage
 from insights.runs.queries import standing
 
@@ -71,3 +82,183 @@ def pipeline_part(now: datetime) -> Part:
     return Part(
         name, OK, _("last run succeeded") if found.loaded else _("has not run yet"), since=since, url=url
     )
+
+
+# -- what the broker holds, on the health page ---------------------------------------------------------------
+# How full it is, what the index does not know yet, messages of nobody, and what the MA made there.
+
+
+FEED_BEHIND = 1000
+FULL_PERCENT = 80
+
+
+def _broker_says() -> tuple[str, int, int]:
+    """Version, and how full the memory for messages and the disk are, in percent."""
+    names = ("Version", "AddressMemoryUsagePercentage", "DiskStoreUsage")
+    version, memory, disk = management().attributes("broker", *names)
+    return str(version), int(memory), round(100 * float(disk))
+
+
+def _heaviest() -> str:
+    """Names what fills the disk most; empty where nothing lies at the broker, or it does not tell."""
+    try:
+        found = with_timeout(lambda: heaviest_queue(management()))
+    except BrokerError:
+        return ""
+    if found is None:
+        return ""
+    text = ngettext(
+        "largest queue: %(queue)s, %(n)s message, %(size)s",
+        "largest queue: %(queue)s, %(n)s messages, %(size)s",
+        found.messages,
+    )
+    says = text % {"queue": found.queue, "n": number(found.messages), "size": size(found.size)}
+    since = (
+        facts_of_queues([found.queue])[found.queue].since
+        if found.queue.startswith(DEAD_LETTER_PREFIX)
+        else None
+    )
+    if since is not None:
+        says = _("%(says)s, oldest in DLQ for %(time)s") % {
+            "says": says,
+            "time": coarse(timezone.now() - since),
+        }
+    return says
+
+
+def broker_part() -> Part:
+    name = _("Broker")
+    try:
+        version, memory, disk = with_timeout(_broker_says)
+    except BrokerError as error:
+        if isinstance(error, BrokerUnavailable):
+            note_away(timezone.now())
+        says = _("no response: %(problem)s") % {"problem": error}
+        todo = _(
+            "No messages are lost: they are on the broker's disk. Start the broker: ./ma status, "
+            "./ma logs artemis. Pages show the last known figures in grey."
+        )
+        return Part(name, DOWN, says, todo, broker_away_since())
+    says = _("Artemis %(version)s · message memory %(memory)s %% used · disk %(disk)s %% used") % {
+        "version": version,
+        "memory": memory,
+        "disk": disk,
+    }
+    if heaviest := _heaviest():
+        says = f"{says} · {heaviest}"
+    if max(memory, disk) >= FULL_PERCENT:
+        return Part(
+            name,
+            DEGRADED,
+            says,
+            _(
+                "Free up space: replay or discard old dead letters, or enlarge the disk. The broker "
+                "blocks producers when the disk is full."
+            ),
+        )
+    return Part(name, OK, says)
+
+
+def index_part() -> Part:
+    waiting = message_count(dead_letter_queue(FEED))
+    name = _("Dead-letter index")
+    if waiting is None:
+        return Part(name, DEGRADED, _("indexing lag unknown: broker count unavailable"))
+    says = ngettext("%(n)s message not indexed yet", "%(n)s messages not indexed yet", waiting) % {
+        "n": number(waiting)
+    }
+    if waiting > FEED_BEHIND:
+        return Part(
+            name,
+            DEGRADED,
+            says,
+            _("The index catches up automatically while the indexer runs. Broker counts stay exact."),
+        )
+    return Part(name, OK, says)
+
+
+def unassigned_part() -> Part:
+    waiting = message_count(dead_letter_queue(UNKNOWN))
+    url = link("dead_letters_of", UNKNOWN)
+    name = _("Unassigned dead letters")
+    if waiting is None:
+        return Part(name, DEGRADED, _("broker count unavailable"), url=url)
+    says = ngettext("%(n)s message in %(queue)s", "%(n)s messages in %(queue)s", waiting)
+    says = says % {"n": number(waiting), "queue": dead_letter_queue(UNKNOWN)}
+    if waiting:
+        return Part(
+            name,
+            DEGRADED,
+            says,
+            _("Find out where the messages belong: their queue is not assigned to any setting."),
+            url=url,
+        )
+    return Part(name, OK, says, url=url)
+
+
+def unreadable_parts() -> list[Part]:
+    """Nothing while it is empty: an operator need not know of it."""
+    waiting = message_count(UNREADABLE)
+    if not waiting:
+        return []
+    says = ngettext(
+        "%(n)s message in %(queue)s that the broker could not convert to AMQP",
+        "%(n)s messages in %(queue)s that the broker could not convert to AMQP",
+        waiting,
+    )
+    todo = _(
+        "No agent receives these messages, and the console does not show them. Read them with "
+        "a JMS (Core) client, then notify their producer."
+    )
+    return [
+        Part(_("Unreadable messages"), DEGRADED, says % {"n": number(waiting), "queue": UNREADABLE}, todo)
+    ]
+
+
+def undelivered_parts() -> list[Part]:
+    """Nothing while there is none. The dead letters say which they are; this says which figures are wrong."""
+    found = by_queue()
+    if not found:
+        return []
+    number_of = sum(messages for _queue, messages, _too_low in found)
+    says = ngettext(
+        "%(n)s message that the broker cannot deliver to agents",
+        "%(n)s messages that the broker cannot deliver to agents",
+        number_of,
+    ) % {"n": number(number_of)}
+    wrong = [f"{queue} −{number(too_low)}" for queue, _messages, too_low in found if too_low]
+    if wrong:
+        told = _("broker counts are too low: %(queues)s") % {"queues": ", ".join(wrong[:10])}
+        says = f"{says}; {told}"
+    todo = _("All of them are in the DLQ: edit and replay them. A broker restart corrects the counts.")
+    return [Part(_("Undeliverable messages"), DEGRADED, says, todo, url=link("dead_letters"))]
+
+
+def provisioning_part() -> Part:
+    failed = list(
+        LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True)
+    )
+    name, away = _("Settings on the broker"), broker_away_since()
+    known = [_("unknown: the broker does not respond")] if away else []
+    if failed:
+        known.append(_("not created: %(keys)s") % {"keys": ", ".join(failed[:10])})
+        todo = _("The page of each setting shows the reason.")
+        return Part(name, DEGRADED, "; ".join(known), todo, away, link("settings") + "?state=problem")
+    if away:
+        return Part(name, DEGRADED, known[0], since=away, url=link("settings"))
+    return Part(name, OK, _("in sync"), url=link("settings"))
+
+
+def address_parts(now: datetime) -> list[Part]:
+    """Nothing while there is none. Beside settings that could not be made: one does not hide the other."""
+    rows = drifting(now)
+    if not rows:
+        return []
+    says = _("not in sync: %(addresses)s") % {"addresses": ", ".join(row.address for row in rows[:10])}
+    todo = _(
+        "Someone changed address settings on the broker. Open the destination: restore the "
+        "desired values or adopt the current ones. For an address of the MA itself: ./ma "
+        "manage provision."
+    )
+    url = link("destinations")
+    return [Part(_("Address settings on the broker"), DEGRADED, says, todo, rows[0].differs_since, url)]

@@ -28,7 +28,7 @@ from console import broker
 from dlq.models import UndeliveredMessage
 from failures.models import RefusedRecord
 from ma_site.checks import work
-from ma_site.pages import broker_health, health
+from ma_site.pages import health, parts
 from ma_site.pages.parts import DOWN, OK, Part
 from tests.web.factories import World, make_people
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
@@ -380,7 +380,7 @@ def test_messages_that_the_broker_could_not_read_are_told(
     client = signed_in(world, "viewer")
     assert "that the broker could not convert to AMQP" not in looked_at(client, "/health/").text
 
-    monkeypatch.setattr(broker_health, "message_count", lambda queue: 2 if queue == "MA.unreadable" else 0)
+    monkeypatch.setattr(parts, "message_count", lambda queue: 2 if queue == "MA.unreadable" else 0)
     text = looked_at(client, "/health/").text
     assert "2 messages in MA.unreadable that the broker could not convert to AMQP" in text
     assert (
@@ -424,7 +424,7 @@ def test_the_page_health_waits_once_for_a_broker_that_does_not_answer(
         waits.append("waited")
         raise BrokerTimeout("no answer within 1.5 s")
 
-    for module in (broker_health, figures):
+    for module in (parts, figures):
         monkeypatch.setattr(module, "with_timeout", wait)
     client.force_login(viewer)
     page = client.get("/health/").content.decode()

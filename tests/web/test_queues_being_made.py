@@ -12,7 +12,7 @@ from agents.provisioning import queue_counts
 from broker.management.queues import HeavyQueue
 from broker.port import BrokerUnavailable, ManagementFailed
 from dlq.models import DeadLetter
-from ma_site.pages import broker_health
+from ma_site.pages import parts
 from tests.web.factories import World
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
 
@@ -129,23 +129,23 @@ def test_health_knows_nothing_of_settings_on_a_broker_that_is_away(
     LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).update(
         provision_state=ProvisionState.READY
     )
-    monkeypatch.setattr(broker_health, "_broker_says", away)
+    monkeypatch.setattr(parts, "_broker_says", away)
     assert (
         "Settings on the broker degraded unknown: the broker does not respond"
         in looked_at(client, "/health/").text
     )
     queue_counts.forget()
-    monkeypatch.setattr(broker_health, "_broker_says", lambda: ("2.40", 1, 2))
-    monkeypatch.setattr(broker_health, "message_count", lambda _queue: 0)
+    monkeypatch.setattr(parts, "_broker_says", lambda: ("2.40", 1, 2))
+    monkeypatch.setattr(parts, "message_count", lambda _queue: 0)
     assert "Settings on the broker ok in sync" in looked_at(client, "/health/").text
 
 
 def test_the_line_of_the_disk_names_what_fills_it(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_health, "_broker_says", lambda: ("2.40", 1, 85))
-    monkeypatch.setattr(broker_health, "message_count", lambda _queue: 0)
-    monkeypatch.setattr(broker_health, "management", lambda: None)
+    monkeypatch.setattr(parts, "_broker_says", lambda: ("2.40", 1, 85))
+    monkeypatch.setattr(parts, "message_count", lambda _queue: 0)
+    monkeypatch.setattr(parts, "management", lambda: None)
     heavy = [HeavyQueue(f"DLQ.{KEY}", 12_034, 50 * 1024 * 1024), HeavyQueue("orders", 1, 2048), None]
-    monkeypatch.setattr(broker_health, "heaviest_queue", lambda _management: heavy.pop(0))
+    monkeypatch.setattr(parts, "heaviest_queue", lambda _management: heavy.pop(0))
     DeadLetter.objects.filter(queue=f"DLQ.{KEY}").delete()
     row = DeadLetter.objects.order_by("pk").first()
     assert row is not None
