@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission
 
 from dlq.search.word_index import catch_up
 from failures.models import FailureProtocol
-from ma_site.pages.search_messages import Way, ways_of
+from ma_site.pages.search import Way, ways_of
 from tests.web.factories import World, make_letter
 from tests.web.pages import looked_at, signed_in
 from tests.web.searched_rows import BUSINESS_ID, everywhere
