@@ -12,8 +12,8 @@ from agents.models import Activation, ActivationState, Pool, Server, ServerState
 from agents.servers.admission import VALID_AT_A_TIME, version_advice, version_problem
 from failures.intake import spools
 from ma_site.checks.finding import Finding, bad, good, register_check
-from ma_site.demo.rows import POOL as DEMO_POOL
-from ma_site.demo.rows import SAMPLE_PREFIXES
+from ma_site.demo import POOL as DEMO_POOL
+from ma_site.demo import SAMPLE_PREFIXES
 
 # Names of agents that are looked at per server.
 MOST_AGENTS = 1000

@@ -25,8 +25,8 @@ from dlq.queues.queries import QueueRow, queue_rows, unknown_row
 from dlq.search.visibility import SEE_ALL as SEE_LETTERS
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW as SEE_PROTOCOLS
-from ma_site.demo.rows import DEMO_PREFIX
-from ma_site.demo.rows import POOL as DEMO_POOL
+from ma_site.demo import DEMO_PREFIX
+from ma_site.demo import POOL as DEMO_POOL
 from ma_site.pages.attention import needs_of
 from ma_site.pages.health import quick_parts
 from ma_site.pages.table import OFF, SettingRow, setting_rows, settings_listing

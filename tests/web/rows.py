@@ -18,14 +18,14 @@ from contract import wire
 from contract.messages import Heartbeat, RunReport, SpoolReport
 from contract.messages import OfferedAgent as WireAgent
 from contract.reasons import Reason
-from ma_site.demo import rows
+from ma_site import demo
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def make_roles() -> None:
     """As the site makes them, without what is then in the audit."""
-    rows.make_groups()
+    demo.make_groups()
     QuerySet(AuditEntry).filter(action="role.create").delete()
 
 

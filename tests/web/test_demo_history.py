@@ -17,7 +17,7 @@ from contract.names import HISTORY_KEY
 from failures.error_groups.rollup import fold_all
 from failures.models import FailureDelta, FailureProtocol, Fingerprint, FingerprintHour, RecoveredMessage
 from insights.models import ArchiveBlock, Recomputation
-from ma_site.demo.history import DAYS, SERVERS, make_history, remove_history
+from ma_site.demo import HISTORY_DAYS, HISTORY_SERVERS, make_history, remove_history
 from retention.preview import preview
 
 pytestmark = pytest.mark.django_db
@@ -37,9 +37,9 @@ def test_it_is_a_month_of_one_disabled_setting(pool: Pool) -> None:
     rows = FailureProtocol.objects.all()
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     assert 400 < rows.count() < 3000
-    assert len(set(rows.values_list("occurred_at__date", flat=True))) == DAYS
-    assert all(today - timedelta(days=DAYS) <= row.received_at < today for row in rows)
-    assert set(rows.values_list("server_name", flat=True)) == set(SERVERS)
+    assert len(set(rows.values_list("occurred_at__date", flat=True))) == HISTORY_DAYS
+    assert all(today - timedelta(days=HISTORY_DAYS) <= row.received_at < today for row in rows)
+    assert set(rows.values_list("server_name", flat=True)) == set(HISTORY_SERVERS)
     assert RecoveredMessage.objects.count() == rows.filter(temporary=True).count()
 
 

@@ -22,7 +22,7 @@ from console.audit.log import account
 from console.audit.models import AuditEntry
 from console.audit.saves import LONGEST, MOST, RowKind, change_words, saving
 from console.audit.text import ACTIONS
-from ma_site.demo.rows import make_groups
+from ma_site.demo import make_groups
 from tests.web.launching import delayed, enabled, group_of, scheduled
 from tests.web.rows import NOW, api_client, make_alive, make_setting
 

@@ -21,8 +21,7 @@ from console.audit.saves import saving
 from console.operations.operation import Act
 from console.operations.refusals import Refused
 from insights.archive.readiness import is_default
-from ma_site.demo.history import make_history
-from ma_site.demo.rows import MEMBERS, make_demo_group, make_demo_rows, make_groups
+from ma_site.demo import MEMBERS, make_demo_group, make_demo_rows, make_groups, make_history
 
 ADMIN = "admin"
 

@@ -6,8 +6,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from contract.names import HISTORY_KEY
-from ma_site.demo.history import make_history, remove_history
-from ma_site.demo.rows import make_demo_pool
+from ma_site.demo import make_demo_pool, make_history, remove_history
 
 
 class Command(BaseCommand):
