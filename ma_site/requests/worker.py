@@ -160,7 +160,7 @@ class Worker(ThreadWorker):
             self._read_body(conn, bounds.BODY_SECONDS)
 
     def _limit(self, request: Any) -> int:
-        from ma_site.requests.body_bounds import (
+        from ma_site.requests.middleware import (
             limit_of_path,
         )  # needs the settings, which the master does not read
 
@@ -179,14 +179,14 @@ class Worker(ThreadWorker):
 
     def _ask_who_sends(self, conn: Connection) -> None:
         """A thread looks the token or the session up: strangers send nothing large."""
-        from ma_site.requests.body_bounds import is_known_sender
+        from ma_site.requests.middleware import is_known_sender
 
         self._release(conn)
         asked = self.tpool.submit(is_known_sender, dict(conn.request.headers))
         asked.add_done_callback(lambda future: self.method_queue.defer(self._who_sends, conn, future))
 
     def _who_sends(self, conn: Connection, asked: "Future[bool]") -> None:
-        from ma_site.requests.body_bounds import NOBODY_KNOWS
+        from ma_site.requests.middleware import NOBODY_KNOWS
 
         unknown = asked.cancelled() or asked.exception() is not None
         if unknown or not asked.result():

@@ -5,21 +5,21 @@ import json
 import pytest
 from django.http import HttpRequest, HttpResponse
 
-from ma_site.requests import body_bounds
+from ma_site.requests import middleware
 
 
 def answer(path: str, **headers: str) -> HttpResponse | None:
     request = HttpRequest()
     request.path = request.path_info = path
     request.META.update(headers)
-    found = body_bounds.refusal(request)
+    found = middleware.refusal(request)
     assert found is None or isinstance(found, HttpResponse)
     return found
 
 
 @pytest.mark.parametrize("path", ["/api/v1/settings/", "/no/such/page/"])
 def test_small_bodies_are_read_and_long_ones_are_not(path: str) -> None:
-    limit = body_bounds.limit_of_path(path)
+    limit = middleware.limit_of_path(path)
     assert answer(path, CONTENT_LENGTH=str(limit)) is None
     assert answer(path) is None
     refused = answer(path, CONTENT_LENGTH=str(limit + 1))
@@ -29,7 +29,7 @@ def test_small_bodies_are_read_and_long_ones_are_not(path: str) -> None:
 def test_who_calls_over_rest_gets_the_bound_as_a_number() -> None:
     refused = answer("/api/v1/nothing/", CONTENT_LENGTH=str(10**9))
     assert refused is not None
-    assert json.loads(refused.content)["limit"] == body_bounds.limit_of_path("/api/v1/nothing/")
+    assert json.loads(refused.content)["limit"] == middleware.limit_of_path("/api/v1/nothing/")
 
 
 def test_a_body_without_its_length_is_not_read() -> None:
@@ -54,5 +54,5 @@ def test_a_length_that_is_no_number_is_left_to_the_server() -> None:
     ],
 )
 def test_strangers_send_no_large_body(headers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_bounds, "close_old_connections", lambda: None)
-    assert not body_bounds.is_known_sender(headers)
+    monkeypatch.setattr(middleware, "close_old_connections", lambda: None)
+    assert not middleware.is_known_sender(headers)

@@ -9,7 +9,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone, translation
 
 from agents.models import Server
-from ma_site.requests import body_bounds, sign_in
+from ma_site.requests import middleware, sign_in
 from ma_site.requests.sign_in import TooManyFailures
 from tests.web.factories import World
 from tests.web.kept_rows import kept
@@ -195,7 +195,7 @@ def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(
         assert "admin/js/theme" in answer.content.decode(), "dark for who chose it"
 
     with translation.override("en"):
-        too_large = body_bounds.refusal(RequestFactory().post("/login/", {}, CONTENT_LENGTH="9000000"))
+        too_large = middleware.refusal(RequestFactory().post("/login/", {}, CONTENT_LENGTH="9000000"))
     assert isinstance(too_large, HttpResponse) and too_large.status_code == 413
     assert "This page accepts at most 1 MiB." in Elements(too_large.content.decode()).text.replace(
         "\xa0", " "
