@@ -18,7 +18,7 @@ from alerts.models import Alert, AlertTransition, Severity
 from alerts.rules import AlertStep
 from alerts.sources import kind_of
 from console.ui.amounts import instant, number
-from contract.text import storable
+from contract.typed import storable
 
 VERSION = 1
 EVENT = "alert"

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from console.operations.refusals import Refused
-from contract.text import storable
+from contract.typed import storable
 
 Row = Mapping[str, Any]
 FORMATS = ("csv", "jsonl")

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django_filters import rest_framework as rest_filters
 
-from contract.text import storable
+from contract.typed import storable
 
 # -- fields --------------------------------------------------------------------------------------------------
 # REST describes each by its `kind` (a text unless said otherwise) and what it says `about` itself.

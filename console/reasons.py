@@ -15,7 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from contract import reasons as reported_reasons
-from contract.text import storable
+from contract.typed import storable
 
 LONGEST_TEXT = 2000  # characters of one parameter
 LONGEST_NAME, LONGEST_REPORTED, MOST_PARAMS, BIGGEST = 60, 500, 6, 2**53  # of what a server reports

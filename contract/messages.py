@@ -26,7 +26,7 @@ from contract.records import (
     BreakerCounts,
     RunState,
 )
-from contract.text import storable
+from contract.typed import storable
 from contract.wire import UnsupportedVersion
 
 VERSION = 4

@@ -1,7 +1,8 @@
-"""AMQP 1.0 values with their types, independent of any client library, and their JSON form.
+"""AMQP 1.0 values with their types, independent of any client library, and their JSON form; and text that
+every store takes.
 
-A `Typed` keeps the AMQP type name (OASIS AMQP 1.0 part 1, section 1.6), so that a tool which shows, copies or
-edits a message neither loses nor guesses a type. JSON form: `{"type": "long", "value": 7}`.
+A `Typed` keeps the AMQP type name (OASIS AMQP 1.0 part 1, section 1.6), so that a tool which shows, copies
+or edits a message neither loses nor guesses a type. JSON form: `{"type": "long", "value": 7}`.
 """
 
 import base64
@@ -11,7 +12,37 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from contract.text import storable
+# -- text that every store takes -----------------------------------------------------------------------------
+# Failure texts and property values come from hostile places.
+
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+MARK = 100  # characters that `head_and_tail` may add
+
+
+def storable(text: str) -> str:
+    """`text` without what PostgreSQL or UTF-8 refuse: NUL becomes U+2400, a lone surrogate U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return (
+        text.replace("\0", "\N{SYMBOL FOR NULL}")
+        .encode("utf-16", "surrogatepass")
+        .decode("utf-16", "replace")
+    )
+
+
+def head_and_tail(text: str, limit: int) -> str:
+    """`text`, or when it is longer than `limit` characters its first third and last two thirds with a plain
+    mark."""
+    if len(text) <= limit:
+        return text
+    head = limit // 3
+    tail = limit - head
+    return f"{text[:head]}\n… {len(text) - limit} characters left out …\n{text[-tail:]}"
+
+
+# -- AMQP values with their types ----------------------------------------------------------------------------
+
 
 FLOATS = frozenset({"float", "double"})
 TEXTS = frozenset({"string", "symbol", "uuid", "char"})

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
 
-from contract.text import storable
+from contract.typed import storable
 
 # -- errors: a class is a decision ---------------------------------------------------------------------------
 

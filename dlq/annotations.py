@@ -23,7 +23,7 @@ from agents.pools.rights import why_not as why_not_of_setting
 from console.operations.inputs import OtherText, TextInput, Until
 from console.operations.operation import Act, Done, ModelPermission, Operation, Resource
 from console.operations.refusals import Refused, WronglyAsked
-from contract.text import storable
+from contract.typed import storable
 from dlq.models import KnownFault, Note, Taking
 from dlq.models.annotation import Annotation, active_faults, open_takings
 from dlq.rights import GIVE_BACK, SEE

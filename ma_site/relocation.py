@@ -30,7 +30,7 @@ from agents.models.parameters import UnreadableJson
 from console.audit.models import AuditEntry
 from console.database.storage import database_file
 from console.processes import ProcessHeartbeat
-from contract.text import storable
+from contract.typed import storable
 from dlq.models import DeadLetter, WordRebuild
 from failures.models import FailureProtocol
 

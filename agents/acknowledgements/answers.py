@@ -39,7 +39,7 @@ from console.reasons import NO_REASON, Reason
 from contract import messages
 from contract.acknowledgements import END_OF, Action, read_id, verify
 from contract.records import AcknowledgementEnded, AcknowledgementOpened
-from contract.text import storable
+from contract.typed import storable
 
 log = structlog.get_logger(__name__)
 

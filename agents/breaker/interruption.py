@@ -30,7 +30,7 @@ from agents.state_history import note
 from console.operations.refusals import Refused
 from contract import records
 from contract.breaker import TripReason
-from contract.text import storable
+from contract.typed import storable
 
 log = structlog.get_logger(__name__)
 

@@ -24,7 +24,7 @@ from console.reasons import Reason
 from contract.breaker import MARK_LENGTH, MOST_MARKS
 from contract.messages import BlockedMessage, RunReport
 from contract.records import BreakerCounts, Closing, RunState
-from contract.text import storable
+from contract.typed import storable
 from contract.wire import dump
 
 log = structlog.get_logger(__name__)

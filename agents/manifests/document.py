@@ -13,7 +13,7 @@ from django.db import models
 
 from agents.models import Destination, LaunchSetting, Pool, Schedule, ScheduledGroup
 from console.operations.refusals import NotAllowed, Refused
-from contract.text import storable
+from contract.typed import storable
 
 # -- what is wrong in a file, each with the path of the place ------------------------------------------------
 

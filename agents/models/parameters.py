@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from contract.text import storable
+from contract.typed import storable
 from contract.wire import DEEPEST, deeper_than
 
 # Of what is saved. Every level is a level of recursion in each reader, and every server gets all of it.

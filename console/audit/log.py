@@ -14,7 +14,7 @@ from django.utils import timezone
 from rest_framework.exceptions import APIException
 
 from console.audit.models import AuditEntry, AuditResult
-from contract.text import storable
+from contract.typed import storable
 
 Person = User | AbstractBaseUser | AnonymousUser | None
 # Statuses of an answer that say: this person, or this state of things, does not allow it.

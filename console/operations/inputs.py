@@ -17,7 +17,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
-from contract.text import storable
+from contract.typed import storable
 
 LONGEST_REASON = 2000
 SPANS = {

@@ -18,7 +18,7 @@ from console.operations.refusals import NotAllowed, Refused
 from console.ui.labels import Button
 from console.ui.page import View as Page
 from console.ui.page import add_page, link, page
-from contract.text import storable
+from contract.typed import storable
 
 
 def add_operations(*operations: type[Operation[Any]], kind: "type[OperationPage] | None" = None) -> None:

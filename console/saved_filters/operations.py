@@ -20,7 +20,7 @@ from console.operations.inputs import Flag, OtherText, TextInput
 from console.operations.operation import Act, Done, Operation, Resource
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.text import INVISIBLE
-from contract.text import storable
+from contract.typed import storable
 
 MOST = 200  # of one person in one list
 LONGEST_NAME, LONGEST_QUERY = 100, 4000

@@ -22,8 +22,7 @@ from console.lists.keyset import BIGGEST_KEY, COUNTED, count_up_to
 from console.rest.errors import Forbidden
 from console.rest.lists import check_filter, number_asked, parameters_of
 from contract.names import dead_letter_queue
-from contract.text import storable
-from contract.typed import to_json
+from contract.typed import storable, to_json
 from dlq import rights
 from dlq.dead_letters.masks import Masks, masks_for
 from dlq.dead_letters.rules.body import body_of, visible_body

@@ -22,8 +22,7 @@ from contract.names import (
     ORIG_QUEUE,
     subscription_of,
 )
-from contract.text import storable
-from contract.typed import Typed
+from contract.typed import Typed, storable
 
 _TEXTS = ("to", "subject", "reply_to", "content_type", "content_encoding", "group_id", "reply_to_group_id")
 _texts_of = attrgetter(*_TEXTS)

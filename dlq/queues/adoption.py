@@ -24,7 +24,7 @@ from broker.port import Browser, Management
 from console.audit.log import record
 from console.jobs import crash
 from contract.names import dead_letter_queue, subscription_of
-from contract.text import storable
+from contract.typed import storable
 from dlq.dead_letters.rules.parser import origin_queue_of
 from dlq.index.queries import UNKNOWN_QUEUE
 from dlq.index.walk import checked_walk

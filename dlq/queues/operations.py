@@ -19,7 +19,7 @@ from console.operations.operation import Act, Done, ModelPermission, Operation, 
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.page import link
 from contract.names import HOLD, subscription_of
-from contract.text import storable
+from contract.typed import storable
 from dlq.models import LetterQueue
 from dlq.search.visibility import SEE_ALL
 

@@ -19,7 +19,7 @@ from console.audit.models import AuditResult
 from console.jobs.worker import start
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
-from contract.text import storable
+from contract.typed import storable
 from dlq.models import (
     UNFINISHED_JOBS,
     Action,

@@ -21,7 +21,7 @@ from console.jobs.worker import start
 from console.operations.operation import Act
 from console.operations.refusals import Refused, WronglyAsked
 from contract.names import hold_queue
-from contract.text import storable
+from contract.typed import storable
 from dlq.models.message_action import (
     OPEN_ACTIONS,
     WaitingAction,

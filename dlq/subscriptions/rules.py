@@ -10,8 +10,7 @@ from broker.management.waiting_messages import Delivering, Row
 from contract.message_key import message_key
 from contract.names import ANNOTATED_ORIG_MESSAGE_ID, LETTER, ORIG_MESSAGE_ID, belongs_to_identity, server_of
 from contract.redelivery import RedeliveryPolicy, delay_before
-from contract.text import storable
-from contract.typed import Typed
+from contract.typed import Typed, storable
 
 # The broker's own words in a row; they win over properties of the same name.
 FIXED = frozenset(

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from contract.text import storable
+from contract.typed import storable
 from failures.error_groups.merges import heads_of, members_of, never_met, note_act, refused
 from failures.error_groups.regressions import refresh_return
 from failures.error_groups.rollup import hold

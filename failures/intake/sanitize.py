@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contract.text import MARK, head_and_tail, storable
+from contract.typed import MARK, head_and_tail, storable
 from contract.wire import ContractError
 
 BIGGEST = 2**63 - 1

@@ -29,7 +29,7 @@ from console.filters import (
     TextFilter,
 )
 from contract.outcomes import Outcome
-from contract.text import storable
+from contract.typed import storable
 from failures.hooks import masked_properties
 from failures.models import FailureProtocol
 from failures.models.protocol import DISPOSITIONS, OUTCOMES

@@ -25,8 +25,7 @@ from contract.names import (
     ORIG_QUEUE,
 )
 from contract.records import MessageIdentity
-from contract.text import storable
-from contract.typed import Typed, text_of
+from contract.typed import Typed, storable, text_of
 
 MASK = "•••"
 MOST_PROPERTIES = 100

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from contract.fingerprint import fingerprint, user_frame
 from contract.messages import MAX_TRACEBACK
-from contract.text import MARK, head_and_tail, storable
+from contract.typed import MARK, head_and_tail, storable
 
 
 def peak_bytes() -> int:

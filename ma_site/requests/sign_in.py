@@ -25,7 +25,7 @@ from console.audit.log import record
 from console.audit.models import AuditResult
 from console.client_address import client_address
 from console.ui.amounts import duration
-from contract.text import storable
+from contract.typed import storable
 from ma_site.requests.plain import plain_page
 
 # -- who guesses passwords is slowed down, for all processes of the site together ----------------------------

@@ -28,7 +28,6 @@ REASONS = {
     "dlq/outcomes/places.py": "what failures ask of dead letters, which no outcome needs",
     "ma_site/requests/stack.py": "one need of the interpreter, with its reason",
     "contract/fingerprint.py": "a rule of both programs, with its source",
-    "contract/text.py": SEAM,
     "failures/intake/gaps.py": RULE,
     "failures/intake/sanitize.py": RULE,
     "failures/protocols/setting_removal.py": "what a hook of agents asks for",

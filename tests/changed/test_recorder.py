@@ -18,18 +18,18 @@ PLUGINS = ("-p", "no:cacheprovider", "-p", "no:costs", "-p", "tests.changed.reco
 RENDERING = """
 import pytest
 from django.template.loader import render_to_string
-from contract import text
+from contract import typed
 
 @pytest.mark.parametrize("n", range(2))
 def test_it_renders(n):
     render_to_string("ma/icons.html")
 
 def test_it_cuts():
-    text.storable("text")
-    exec(compile("made_up = 1 if text else 0", "nowhere.py", "exec"))
+    typed.storable("text")
+    exec(compile("made_up = 1 if typed else 0", "nowhere.py", "exec"))
 
 def test_that_is_not_chosen():
-    text.storable("text")
+    typed.storable("text")
 """
 
 
@@ -49,7 +49,7 @@ def test_functions_and_templates_are_recorded_of_each_test(tmp_path: Path, worke
 
     scratch = tmp_path / "map.new"
     page = {name.partition("::")[2] for name in read(scratch, [Change("templates/ma/icons.html")]).touching}
-    rule = read(scratch, [Change("contract/text.py", {"storable": 0})])
+    rule = read(scratch, [Change("contract/typed.py", {"storable": 0})])
     assert page == {"test_it_renders[0]", "test_it_renders[1]"}
     assert {name.partition("::")[2] for name in rule.touching} == {"test_it_cuts"}
     assert rule.tests.total() == 3 and list(scratch.glob(f"{branches.PART}*"))

@@ -8,8 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.text import MARK, REPLACEMENT, head_and_tail, storable
-from contract.typed import BYTES, FLOATS, TEXTS, Typed, canonical, from_json, text_of, to_json
+from contract.typed import (
+    BYTES,
+    FLOATS,
+    MARK,
+    REPLACEMENT,
+    TEXTS,
+    Typed,
+    canonical,
+    from_json,
+    head_and_tail,
+    storable,
+    text_of,
+    to_json,
+)
 
 scalars = st.one_of(
     st.just(Typed("null", None)),

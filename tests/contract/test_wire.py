@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from contract.messages import DesiredRun, Heartbeat, HeartbeatReply, Record, RecordBatch
 from contract.reasons import Reason
 from contract.records import KINDS, MessageIdentity
-from contract.text import head_and_tail, storable
+from contract.typed import head_and_tail, storable
 from contract.wire import DEEPEST, ContractError, deeper_than, dump, load, unknown
 
 RUN = UUID(int=7)

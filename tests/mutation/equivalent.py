@@ -17,7 +17,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "without_padding: declared is None or not isinstance(body, bytes) or any(body[declared:]) -> "
         "not isinstance(body, bytes) or any(body[declared:])": "a slice up to None is the whole",
     },
-    "contract/text.py": {
+    "contract/typed.py": {
         "storable: text.isascii() and '\\x00' not in text -> False": (
             "a shortcut: the long way gives the same"
         ),

@@ -24,8 +24,7 @@ from contract.names import (
     ORIG_QUEUE,
     subscription_of,
 )
-from contract.text import storable
-from contract.typed import Typed, text_of, to_json
+from contract.typed import Typed, storable, text_of, to_json
 from dlq.models import DeadLetter, LetterContent
 from dlq.models.content import keep_content
 

@@ -9,8 +9,7 @@ from xml.parsers import expat
 from django.utils.translation import gettext as _
 
 from broker.port import BodyKind, Message
-from contract.text import storable
-from contract.typed import Typed
+from contract.typed import Typed, storable
 from dlq.dead_letters.rules.body import JSON_TOKEN, BodyFormat, pretty
 from dlq.edit.rules.values import EditRefused
 

@@ -11,8 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from broker.port import Message
-from contract.text import storable
-from contract.typed import Typed, text_of
+from contract.typed import Typed, storable, text_of
 from dlq.dead_letters.rules.body import hexadecimal, indented_json, indented_xml
 from dlq.dead_letters.rules.json_masks import HIDDEN, looks_like_json, masked_body
 from dlq.dead_letters.rules.parser import body_size

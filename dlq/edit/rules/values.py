@@ -20,8 +20,7 @@ from contract.names import (
     LETTER_ID,
     LETTER_QUEUE,
 )
-from contract.text import storable
-from contract.typed import Typed, text_of
+from contract.typed import Typed, storable, text_of
 
 # -- why an edit cannot be made ------------------------------------------------------------------------------
 

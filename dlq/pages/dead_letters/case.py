@@ -16,7 +16,7 @@ from console.ui import amounts
 from console.ui.page import link, needs, page
 from contract.names import dead_letter_queue
 from contract.outcomes import Outcome
-from contract.text import head_and_tail
+from contract.typed import head_and_tail
 from dlq.dead_letters.masks import masks_for
 from dlq.edit.queries import edits_of
 from dlq.models import Action, DeadLetter, ItemState, KnownFault, LetterReport, Note, ReplayItem

@@ -14,7 +14,7 @@ from contract.fingerprint import fingerprint
 from contract.messages import MAX_TRACEBACK
 from contract.outcomes import Disposition, Outcome
 from contract.records import AcknowledgementEnded, AcknowledgementOpened, MessageIdentity, Protocol, Recovered
-from contract.text import storable
+from contract.typed import storable
 from contract.wire import ContractError
 from failures.error_groups.increments import note
 from failures.hooks import protocols_stored
