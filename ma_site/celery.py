@@ -22,6 +22,6 @@ def _keep_our_logging(**_: Any) -> None:
 @signals.worker_init.connect
 def _refuse_foreign_broker(**_: Any) -> None:
     """Before the worker takes its first task."""
-    from ma_site.worker_start import stay_only_on_own_broker
+    from ma_site.tasks import stay_only_on_own_broker
 
     stay_only_on_own_broker()

@@ -1,10 +1,18 @@
-"""Celery tasks of the whole site: short steps for a worker. Each may run twice; the rows say what is still
-to do. When each runs is in the settings; those of dead letters are in `dlq.tasks`."""
+"""Celery tasks of the whole site: short steps for a worker, which begins on its own broker alone. Each may
+run twice; the rows say what is still to do. When each runs is in the settings; those of dead letters are
+in `dlq.tasks`."""
 
+import os
+import signal
+import sys
+import threading
 import time
+from collections.abc import Callable
 from itertools import chain
 
+import structlog
 from celery import shared_task
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
 from agents.activations.drains import watch_drains
@@ -13,10 +21,13 @@ from agents.provisioning.provision import provision_setting
 from agents.provisioning.subscriptions import watch_subscriptions
 from agents.reconciler import tend
 from agents.schedules.tick import tick
+from agents.site.broker_owner import ForeignBroker, note_owner, require_own_broker
 from agents.site.components import measure
 from alerts.evaluation import evaluate_all
 from alerts.notices.delivery import send_due
+from broker.port import BrokerError, Management
 from console import hooks
+from console.broker import management
 from console.jobs.worker import RUN_TASK, kind_of, run, start_due
 from failures.error_groups.regressions import forget_versions
 from failures.error_groups.rollup import fold_all, forget_hours
@@ -122,3 +133,53 @@ def measure_components() -> None:
     now = timezone.now()
     measure(now)
     forget_old_counters(now)
+
+
+# -- a worker provisions and moves messages: it never does so on another site's broker -----------------------
+# A broker that is away does not hold the worker up, for most of its tasks need none. A thread asks until
+# the broker answers, and then every few seconds whether it is this site's still. It ends the worker where
+# it is foreign.
+
+
+log = structlog.get_logger(__name__)
+
+ASK_AGAIN_SECONDS = 5.0
+# Of sysexits.h: a configuration error. SystemExit passes Celery's signals, an Exception would only be logged.
+EX_CONFIG = 78
+
+
+def stay_only_on_own_broker() -> None:
+    """Raises SystemExit."""
+    try:
+        known = _is_own(require_own_broker)
+    except ForeignBroker as foreign:
+        print(foreign, file=sys.stderr, flush=True)
+        raise SystemExit(EX_CONFIG) from foreign
+    threading.Thread(target=_keep_asking, args=(known,), name="broker-owner", daemon=True).start()
+
+
+def _is_own(ask: Callable[[Management], object]) -> bool:
+    """False where nobody can say it yet. Raises ForeignBroker."""
+    try:
+        ask(management())
+    except (BrokerError, OperationalError, InterfaceError) as error:
+        log.warning("nobody can say whose broker it is", reason=str(error))
+        return False
+    finally:
+        close_old_connections()
+    return True
+
+
+def _keep_asking(known: bool, pause: float = ASK_AGAIN_SECONDS) -> None:
+    """`known`: the broker was this site's before, so whoever has it now has taken it over."""
+    waiting = threading.Event()
+    try:
+        while not waiting.wait(pause):
+            known = _is_own(_note if known else require_own_broker) or known
+    except ForeignBroker as foreign:
+        log.error("the worker ends", reason=str(foreign))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _note(management: Management) -> None:
+    note_owner(management, timezone.now())
