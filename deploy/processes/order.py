@@ -11,8 +11,8 @@ from deploy.config import Config
 from deploy.console import Say
 from deploy.environment import Process
 from deploy.layout import Layout
-from deploy.processes import earlier_starts, readiness, runner_config
-from deploy.processes.runner import Runner
+from deploy.processes import earlier_starts, readiness
+from deploy.processes.runner import Runner, is_script_written, write_runner_files, write_script
 
 # -- the last lines of `./ma up`: where to go, as whom, and what to do next ----------------------------------
 
@@ -88,7 +88,7 @@ class Start:
 
     def everything(self, *, demo: bool, adopt_broker: bool) -> Account | None:
         """The administrator of the demo, where there is a demo."""
-        runner_config.write_runner_files(self.processes, self.config, self.layout, demo=demo)
+        write_runner_files(self.processes, self.config, self.layout, demo=demo)
         self.runner.begin()
         self._begin(FIRST)
         manage.quietly(self.config, self.layout, "prepare", "database")
@@ -110,9 +110,9 @@ class Start:
         starts it.
         """
         for process in self._of(KMA):
-            if not runner_config.is_written(process, self.config, self.layout, demo=True):
+            if not is_script_written(process, self.config, self.layout, demo=True):
                 self.runner.stop(process.name)
-                runner_config.write_script(process, self.config, self.layout, demo=True)
+                write_script(process, self.config, self.layout, demo=True)
         self._begin(KMA)
         self._until_ready(KMA)
 

@@ -17,8 +17,8 @@ from deploy import config as configuration
 from deploy.config import REPOSITORY
 from deploy.environment import Process
 from deploy.layout import Layout
-from deploy.processes import order, runner_config
-from deploy.processes.runner import Runner
+from deploy.processes import order
+from deploy.processes.runner import Runner, write_runner_files
 from deploy.services.ports import free_ports
 from tests import migrated
 from tests.environment import values
@@ -67,7 +67,7 @@ def status(folder: Path) -> Told:
     layout = Layout(data)
     layout.make_folders()
     config = configuration.read({"MA_DATA": str(data)})
-    runner_config.write_runner_files([Process("web", CHATTY)], config, layout)
+    write_runner_files([Process("web", CHATTY)], config, layout)
     Runner(layout).begin()
     try:
         Runner(layout).start("web")

@@ -14,8 +14,8 @@ from deploy import config as configuration
 from deploy.config import REPOSITORY
 from deploy.environment import Process
 from deploy.layout import Layout
-from deploy.processes import order, runner_config
-from deploy.processes.runner import Runner
+from deploy.processes import order
+from deploy.processes.runner import Runner, write_runner_files
 
 pytestmark = pytest.mark.process
 
@@ -41,7 +41,7 @@ def layout(tmp_path: Path) -> Layout:
     layout = Layout(tmp_path / "data")
     layout.make_folders()
     config = configuration.read({"MA_DATA": str(layout.data)})
-    runner_config.write_runner_files([Process("web", SLEEPER)], config, layout)
+    write_runner_files([Process("web", SLEEPER)], config, layout)
     return layout
 
 

@@ -15,9 +15,9 @@ from deploy.config import REPOSITORY
 from deploy.console import DeployError
 from deploy.environment import Process
 from deploy.layout import Layout
-from deploy.processes import earlier_starts, order, runner_config
+from deploy.processes import earlier_starts, order
 from deploy.processes.readiness import reached
-from deploy.processes.runner import Runner, _exists
+from deploy.processes.runner import Runner, _exists, write_runner_files
 from deploy.services import redis
 from deploy.services.ports import free_ports
 
@@ -41,7 +41,7 @@ def runner(layout: Layout) -> Iterator[Runner]:
         Process("kma-one", SLEEPER, "one"),
         Process("feed", "echo no; exit 3"),
     ]
-    runner_config.write_runner_files(processes, config, layout)
+    write_runner_files(processes, config, layout)
     runner = Runner(layout)
     runner.begin()
     yield runner

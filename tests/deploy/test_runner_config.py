@@ -12,7 +12,7 @@ from deploy.commands import up
 from deploy.config import REPOSITORY, Config
 from deploy.environment import Process
 from deploy.layout import Layout
-from deploy.processes import runner_config
+from deploy.processes.runner import script, script_path, write_runner_files
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def config(tmp_path: Path) -> Config:
 def written(config: Config) -> tuple[Layout, configparser.RawConfigParser]:
     layout = Layout(config.data)
     layout.make_folders()
-    runner_config.write_runner_files(up.processes(config), config, layout)
+    write_runner_files(up.processes(config), config, layout)
     parser = configparser.RawConfigParser()
     parser.read(layout.supervisor_config)
     return layout, parser
@@ -60,7 +60,7 @@ def test_the_script_of_a_process_sets_its_environment_and_becomes_it(config: Con
     layout = Layout(config.data)
     process = Process("kma-one", "env -0", "one")
     settings = {"KMA_SERVER": "one", "ODD": "a'b $HOME %d\nx"}
-    text = runner_config.script(process, settings)
+    text = script(process, settings)
     inherited = {"PATH": "/usr/bin:/bin", "KMA_TOKEN": "inherited"}
     done = subprocess.run(["/bin/sh", "-c", text], env=inherited, capture_output=True, check=True)
     found = dict(pair.split("=", 1) for pair in done.stdout.decode().split("\0") if pair)
@@ -112,7 +112,7 @@ def test_no_process_inherits_a_secret_of_the_site(config: Config, name: str) -> 
     server = name.removeprefix("kma-") if name.startswith("kma") else ""
     layout = Layout(config.data)
     layout.make_folders()
-    runner_config.write_runner_files([Process(name, "env -0", server)], config, layout)
+    write_runner_files([Process(name, "env -0", server)], config, layout)
     inherited = {
         "PATH": "/usr/bin:/bin",
         "DJANGO_SUPERUSER_PASSWORD": "admin-secret",
@@ -120,7 +120,7 @@ def test_no_process_inherits_a_secret_of_the_site(config: Config, name: str) -> 
     } | SHELL
 
     done = subprocess.run(
-        ["/bin/sh", str(runner_config.script_path(layout, name))],
+        ["/bin/sh", str(script_path(layout, name))],
         env=inherited,
         capture_output=True,
         check=True,
