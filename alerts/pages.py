@@ -37,8 +37,7 @@ from console.filters import ListFilter, NamesFilter, OneOfFilter
 from console.lists.keyset import keyset_page, list_page
 from console.operations.operation import perform
 from console.operations.web import operation_buttons
-from console.ui.labels import StateLabel
-from console.ui.page import Panel, link, needs, page
+from console.ui.page import Panel, StateLabel, link, needs, page
 
 VIEW = "alerts.view_alert"
 MOST_OPEN = 200

@@ -17,8 +17,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Activation, LaunchSetting
 from console.lists.keyset import PAGE
 from console.ui.amounts import instant, number
-from console.ui.labels import StateLabel
-from console.ui.page import add_page, link, needs, page
+from console.ui.page import StateLabel, add_page, link, needs, page
 from contract.names import HISTORY_KEY
 from failures.models import FailureProtocol
 from retention.ages import dead_letters

@@ -25,8 +25,7 @@ from console.operations.inputs import Seen
 from console.operations.operation import Act, Done, ModelPermission, Operation, Question, Resource
 from console.operations.refusals import Refused
 from console.ui import amounts
-from console.ui.labels import Button
-from console.ui.page import Text, link
+from console.ui.page import Button, Text, link
 
 MILLISECONDS = ("redeliveryDelay", "maxRedeliveryDelay", "expiryDelay")
 

@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 
 from agents.models import Destination, LaunchSetting, PoisonPolicy
 from console.ui import amounts
-from console.ui.labels import Fact
+from console.ui.page import Fact
 from contract.names import dead_letter_queue
 from contract.redelivery import PlannedDelivery, first_too_late, schedule
 

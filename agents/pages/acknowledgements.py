@@ -19,8 +19,7 @@ from console.filters import ListFilter, OneOfFilter
 from console.lists.keyset import count_up_to, keyset_page, list_page
 from console.ui import amounts
 from console.ui.amounts import count_or_more
-from console.ui.labels import StateLabel
-from console.ui.page import Panel, link, needs
+from console.ui.page import Panel, StateLabel, link, needs
 
 VIEW = "agents.view_acknowledgement"
 MOST_COUNTED = 1000

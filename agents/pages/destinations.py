@@ -22,8 +22,7 @@ from agents.destinations.redelivery import facts_of_policy, preview
 from agents.models import Destination, FoundPolicy, LaunchSetting, ProvisionState
 from agents.pages.states import facts_of, setting_label
 from console.filters import ListFilter, TextFilter
-from console.ui.labels import Fact, StateLabel
-from console.ui.page import link, needs, page
+from console.ui.page import Fact, StateLabel, link, needs, page
 
 VIEW, SEE_SETTINGS = "agents.view_destination", "agents.view_launchsetting"
 ADD, CHANGE = "agents.add_destination", "agents.change_destination"

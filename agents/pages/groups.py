@@ -27,8 +27,7 @@ from agents.pools.rights import may_group
 from agents.schedules.queries import scheduled
 from agents.schedules.text import describe
 from console.operations.web import operation_buttons
-from console.ui.labels import StateLabel
-from console.ui.page import Text, link, needs, page
+from console.ui.page import StateLabel, Text, link, needs, page
 
 VIEW = "agents.view_scheduledgroup"
 PASSES = 15

@@ -21,8 +21,7 @@ from agents.servers.admission import version_advice, version_problem
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
 from console.operations.web import operation_buttons
 from console.ui.amounts import coarse, duration, number
-from console.ui.labels import StateLabel
-from console.ui.page import link, needs, page, render_panels
+from console.ui.page import StateLabel, link, needs, page, render_panels
 
 # -- problems of a server, in the same words on its page, in lists and on health -----------------------------
 

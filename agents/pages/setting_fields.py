@@ -9,7 +9,7 @@ from agents.models.parameters import text_of
 from agents.models.setting import AckMode
 from agents.pages.states import when
 from console.ui import amounts
-from console.ui.labels import Fact, Group
+from console.ui.page import Fact, Group
 from contract.breaker import same_limit
 
 FEW_FAILURES = 6

@@ -47,8 +47,7 @@ from agents.settings.operations import DisableSetting, EnableSetting, RetryMessa
 from console.operations.web import operation_buttons
 from console.reasons import NO_REASON, Reason
 from console.ui.amounts import Spark, number, spark
-from console.ui.labels import Button
-from console.ui.page import link, needs, page, render_panels
+from console.ui.page import Button, link, needs, page, render_panels
 
 # -- a setting that is stopped on some servers ---------------------------------------------------------------
 # Who stopped it, and the buttons beside its instances.

@@ -28,7 +28,7 @@ from agents.models import (
 from agents.models.activation import OPEN_ACTIVATIONS
 from console.ui import amounts
 from console.ui.amounts import number
-from console.ui.labels import Button, Fact, StateLabel
+from console.ui.page import Button, Fact, StateLabel
 from contract.breaker import same_limit
 
 

@@ -20,8 +20,7 @@ from agents.provisioning.queue_counts import figures_of
 from console.filters import ListFilter, NamesFilter, OneOfFilter, SpanFilter
 from console.lists.keyset import keyset_page, list_page
 from console.ui.amounts import number
-from console.ui.labels import StateLabel
-from console.ui.page import link, needs, page, render_panels
+from console.ui.page import StateLabel, link, needs, page, render_panels
 from console.ui.text import masked
 from contract.breaker import TripReason
 

@@ -9,7 +9,7 @@ from django.utils.dateformat import format as date_format
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window, WindowResult
 from agents.schedules.text import describe
 from agents.schedules.tick import upcoming
-from console.ui.labels import StateLabel
+from console.ui.page import StateLabel
 
 NEXT = 5
 LAST = 8

@@ -34,8 +34,7 @@ from console.audit.text import (
 from console.filters import IdFilter, ListFilter, OneOfFilter, SpanFilter, TextFilter
 from console.lists.keyset import BIGGEST_KEY, counted, list_page, numbered_page
 from console.rest.lists import ByKey
-from console.ui.labels import StateLabel
-from console.ui.page import link_to, needs
+from console.ui.page import StateLabel, link_to, needs
 
 
 class ActionField(django_filters.fields.ChoiceField):

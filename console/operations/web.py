@@ -15,9 +15,8 @@ from django.views import View
 from console.audit.refusals import audited
 from console.operations.operation import Done, Operation, check_allowed, perform
 from console.operations.refusals import NotAllowed, Refused
-from console.ui.labels import Button
+from console.ui.page import Button, add_page, link, page
 from console.ui.page import View as Page
-from console.ui.page import add_page, link, page
 from contract.typed import storable
 
 

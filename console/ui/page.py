@@ -1,8 +1,8 @@
-"""The consoles of the site: pages that are no list of rows of the admin, and panels on pages of lower
-apps. Higher apps register theirs here."""
+"""The consoles of the site: pages that are no list of rows of the admin, panels on pages of lower apps,
+and the small things that both are made of. Higher apps register theirs here."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Literal, TypedDict, get_args
 from urllib.parse import urlencode
@@ -13,7 +13,9 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from console.ui.errors import MissingPermission
 
@@ -214,3 +216,69 @@ def render_panels(page: Page, request: HttpRequest, shown: Any = None) -> list[R
         for panel in panels
         if panel is not None
     ]
+
+
+# -- the small things that pages are made of: states, facts, buttons, tags -----------------------------------
+#
+
+
+@dataclass(frozen=True, slots=True)
+class StateLabel:
+    """`tone`: ok · bad · warn · info · off. `icon` is a symbol of templates/ma/icons.html."""
+
+    word: Text
+    tone: str
+    icon: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`follows` is the consequence of the value; `warns` when somebody should think about it."""
+
+    name: Text
+    value: Text
+    follows: Text = ""
+    warns: bool = False
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    title: Text
+    facts: list[Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """`name` is its id on the page; `refusal` says why it is disabled, empty where it is not. `posts`: it
+    acts at once, with `sent`."""
+
+    name: str
+    text: Text
+    url: str
+    icon: str
+    tone: str = ""
+    refusal: str = ""
+    posts: bool = False
+    sent: Mapping[str, str] = field(default_factory=dict)
+
+
+def kept_tag(durable: bool) -> SafeString:
+    """Renders a tag for a message that the broker forgets when it restarts; nothing for any other."""
+    return SafeString("") if durable else format_html(' <span class="tag">{}</span>', _("non-persistent"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`show` is the filter of the list below that shows what this bar counts."""
+
+    label: Text
+    count: int
+    total: int
+    tone: str
+    show: str
+
+    @property
+    def short(self) -> str:
+        """Returns the label up to what explains it."""
+        return str(self.label).partition(":")[0]

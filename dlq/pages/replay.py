@@ -21,8 +21,7 @@ from console.jobs.worker import ANOTHER
 from console.lists.keyset import keyset_page, list_page, numbered_page
 from console.operations.web import operation_buttons
 from console.ui.amounts import number
-from console.ui.labels import Bar, Button, StateLabel
-from console.ui.page import link, page
+from console.ui.page import Bar, Button, StateLabel, link, page
 from dlq.dead_letters.masks import masks_for
 from dlq.edit.queries import edits_of
 from dlq.models import (

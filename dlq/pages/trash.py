@@ -19,8 +19,7 @@ from agents.pools.rights import why_not
 from agents.provisioning.queue_counts import message_count
 from console.lists.keyset import BEFORE, PAGE, number_in, page_of
 from console.templatetags.console import ago_tag
-from console.ui.labels import kept_tag
-from console.ui.page import link, page
+from console.ui.page import kept_tag, link, page
 from console.ui.text import visible_html
 from dlq import rights
 from dlq.dead_letters.masks import masks_for

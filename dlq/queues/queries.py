@@ -15,8 +15,7 @@ from agents.models import BreakerTrip, LaunchSetting, ProvisionState
 from agents.provisioning.queue_counts import MISSING, Figures, broker_away_since, figures_for, message_count
 from console.lists.keyset import COUNTED
 from console.ui.amounts import Spark, count_or_more, number, spark
-from console.ui.labels import StateLabel
-from console.ui.page import link
+from console.ui.page import StateLabel, link
 from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq.dead_letters.queries.counts import CountedRange, count_ranges, ends, kinds
 from dlq.index.queries import QueueState, states

@@ -10,8 +10,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from console.ui.amounts import number
-from console.ui.labels import Bar, Fact, StateLabel
-from console.ui.page import Text
+from console.ui.page import Bar, Fact, StateLabel, Text
 from console.ui.text import visible_html
 from dlq.dead_letters.masks import Masks
 from dlq.edit.rules.bulk_rule import describe_rule, rule_of

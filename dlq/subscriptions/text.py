@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.ui.labels import Bar, StateLabel
-from console.ui.page import Text
+from console.ui.page import Bar, StateLabel, Text
 from dlq.models.message_action import (
     OPEN_ACTIONS,
     MessageResult,

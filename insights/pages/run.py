@@ -12,8 +12,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from console.ui.labels import StateLabel
-from console.ui.page import link, needs, page
+from console.ui.page import StateLabel, link, needs, page
 from insights.models import PipelineRun, PipelineState
 from insights.runs.folder import LABELS, tail_of_log
 from insights.runs.operations import MAY_CANCEL, MAY_RUN

@@ -15,8 +15,7 @@ from broker.management.queues import heaviest_queue
 from broker.port import BrokerError, BrokerUnavailable
 from console.broker import management, with_timeout
 from console.ui.amounts import coarse, number, size
-from console.ui.labels import StateLabel
-from console.ui.page import Text, link
+from console.ui.page import StateLabel, Text, link
 from contract.names import DEAD_LETTER_PREFIX, FEED, UNKNOWN, dead_letter_queue
 from dlq.index.undelivered import by_queue
 from dlq.queues.queries import facts_of_queues

@@ -17,8 +17,7 @@ from agents.pages.settings import not_stopped, stopped_text, stops_of
 from agents.pages.states import SettingFacts, at_work, facts_of, setting_label, stopping_label
 from agents.provisioning.queue_counts import Figures, figures_for
 from console.lists.columns import Column, Listing, listing, matching, search_in
-from console.ui.labels import StateLabel
-from console.ui.page import link
+from console.ui.page import StateLabel, link
 from contract.names import DEAD_LETTER_PREFIX
 from dlq.models import DeadLetter, LetterState
 from dlq.pages.holds import HeldSubscription, held_subscriptions

@@ -20,7 +20,7 @@ from agents.pages.destinations import (
     UNREAD,
     broker_state,
 )
-from console.ui.labels import StateLabel
+from console.ui.page import StateLabel
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 from tests.web.rows import NOW

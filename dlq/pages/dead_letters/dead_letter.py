@@ -15,8 +15,7 @@ from agents.pools.rights import why_not
 from broker.amqp.codec import decode
 from broker.port import Message, MessageUndecodable
 from console.ui.errors import MissingPermission
-from console.ui.labels import Button
-from console.ui.page import link, page
+from console.ui.page import Button, link, page
 from contract.names import BIN, BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
 from contract.typed import from_json, text_of
 from dlq import rights

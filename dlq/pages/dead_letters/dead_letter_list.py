@@ -18,8 +18,7 @@ from agents.pools.rights import may
 from console.lists.keyset import BEFORE, COUNTED, PAGE, Page, number_in, page_of
 from console.templatetags.console import ago_tag, state
 from console.ui import amounts
-from console.ui.labels import kept_tag
-from console.ui.page import Text, link, page
+from console.ui.page import Text, kept_tag, link, page
 from console.ui.text import visible_html
 from contract.names import dead_letter_queue
 from dlq import rights
