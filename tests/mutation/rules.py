@@ -25,7 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "dlq/index/rules.py": ("test_judging",),
     "contract/breaker.py": ("test_breaker",),
     "agents/breaker/rules.py": ("test_quorum",),
-    "agents/schedules/windows.py": ("test_windows",),
+    "agents/schedules/rules.py": ("test_windows", "test_window_verdicts"),
     "agents/schedules/text.py": ("test_schedule_words",),
     "alerts/rules.py": ("test_alert_deciding",),
     "dlq/replay/preflight/rules.py": ("test_preflight",),

@@ -1,0 +1,79 @@
+"""What becomes of due windows: started, skipped as older ones, missed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agents.models import Missed
+from agents.reasons import LATER_ONE_STARTED, MISSED, MISSED_MANY, STARTED_LATE
+from agents.schedules.rules import Skip, Timetable, Verdict, decide_windows
+from console.reasons import NO_REASON
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+HOURLY, MINUTELY = Timetable(every_seconds=3600), Timetable(every_seconds=60)
+
+
+def missed(*windows: datetime) -> tuple[Skip, ...]:
+    return tuple(Skip(due, MISSED()) for due in windows)
+
+
+def many(count: str, first: str, last: str) -> tuple[Skip, ...]:
+    at = datetime.fromisoformat(first).replace(tzinfo=UTC)
+    return (Skip(at, MISSED_MANY(count=count, first=f"{first} UTC", last=f"{last} UTC")),)
+
+
+def test_where_nothing_is_due_nothing_happens() -> None:
+    assert decide_windows(HOURLY, NOON, NOON + 59 * MINUTE, Missed.ONCE) == Verdict(None, NO_REASON, ())
+
+
+def test_of_several_that_are_on_time_the_newest_starts() -> None:
+    assert decide_windows(MINUTELY, NOON, NOON + 3 * MINUTE, Missed.SKIP) == Verdict(
+        NOON + 3 * MINUTE,
+        NO_REASON,
+        (Skip(NOON + MINUTE, LATER_ONE_STARTED()), Skip(NOON + 2 * MINUTE, LATER_ONE_STARTED())),
+    )
+
+
+@pytest.mark.parametrize("rule", [Missed.SKIP, Missed.ONCE])
+def test_a_restart_of_less_than_five_minutes_misses_nothing(rule: Missed) -> None:
+    just = decide_windows(HOURLY, NOON - SECOND, NOON + 5 * MINUTE - SECOND, rule)
+    assert just == Verdict(NOON, NO_REASON, ())
+    assert decide_windows(HOURLY, NOON - SECOND, NOON + 5 * MINUTE, rule).start == (
+        NOON if rule == Missed.ONCE else None
+    )
+
+
+def test_what_was_missed_is_skipped_or_runs_once() -> None:
+    since, now = NOON - 3 * HOUR, NOON + 30 * MINUTE
+    assert decide_windows(HOURLY, since, now, Missed.SKIP) == Verdict(
+        None, NO_REASON, missed(NOON - 2 * HOUR, NOON - HOUR, NOON)
+    )
+    assert decide_windows(HOURLY, since, now, Missed.ONCE) == Verdict(
+        NOON, STARTED_LATE(), missed(NOON - 2 * HOUR, NOON - HOUR)
+    )
+
+
+def test_what_was_missed_never_runs_where_one_is_on_time() -> None:
+    assert decide_windows(HOURLY, NOON - 2 * HOUR, NOON + MINUTE, Missed.ONCE) == Verdict(
+        NOON, NO_REASON, missed(NOON - HOUR)
+    )
+
+
+def test_twenty_missed_windows_are_rows_and_more_are_one_row() -> None:
+    now = NOON + 30 * MINUTE
+    twenty = decide_windows(HOURLY, NOON - 20 * HOUR, now, Missed.SKIP)
+    assert twenty.skips == missed(*(NOON - n * HOUR for n in reversed(range(20))))
+    more = decide_windows(HOURLY, NOON - 21 * HOUR, now, Missed.SKIP)
+    assert more == Verdict(None, NO_REASON, many("21", "2026-02-28 16:00", "2026-03-01 12:00"))
+    once = decide_windows(HOURLY, NOON - 21 * HOUR, now, Missed.ONCE)
+    assert once == Verdict(NOON, STARTED_LATE(), many("21", "2026-02-28 16:00", "2026-03-01 12:00"))
+
+
+def test_more_than_a_thousand_are_not_counted_and_the_newest_is_known() -> None:
+    since, now = NOON - 1000 * HOUR, NOON + 30 * MINUTE
+    assert decide_windows(HOURLY, since, now, Missed.SKIP).skips == many(
+        "1000", "2026-01-18 21:00", "2026-03-01 12:00"
+    )
+    more = decide_windows(HOURLY, since - HOUR, now, Missed.ONCE)
+    assert more == Verdict(NOON, STARTED_LATE(), many("1000+", "2026-01-18 20:00", "2026-03-01 12:00"))
