@@ -26,7 +26,7 @@ def isolated(step: str, *, activation: UUID | None = None, **about: object) -> I
     except (OperationalError, InterfaceError):
         raise
     except Exception:
-        log.exception("left out, the others go on", step=step, **_named(activation), **about)
+        log.exception("step failed, skipped", step=step, **_named(activation), **about)
 
 
 def _named(activation: UUID | None) -> dict[str, str | None]:

@@ -52,7 +52,7 @@ def tend(now: datetime) -> None:
         ("old windows", forget_old_windows),
         ("removals", finish_removals),
         ("provisioning", provision_due),
-        ("windows until the next look", lambda now: ask_for_ticks(now, now + EVERY)),
+        ("scheduled times until the next check", lambda now: ask_for_ticks(now, now + EVERY)),
     )
     for name, step in rest:
         with isolated(name):
@@ -108,6 +108,6 @@ def stand_in_at_broker(now: datetime) -> bool:
         if once_per("watch subscriptions", WATCH_EVERY, now):
             watch_subscriptions(now)
     except (DatabaseError, InterfaceError) as error:
-        log.warning("standing in waits", reason=str(error))
+        log.warning("fallback reconciliation postponed", reason=str(error))
         return False
     return True

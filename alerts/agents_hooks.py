@@ -60,7 +60,7 @@ def stand_in(now: datetime) -> threading.Thread | None:
         if not beat_is_away(now) or not once_per("alerts", EVERY, now):
             return None
     except (DatabaseError, InterfaceError) as error:
-        log.warning("standing in waits", reason=str(error))
+        log.warning("fallback evaluation of alerts postponed", reason=str(error))
         return None
     thread = threading.Thread(target=_look, args=(now,), name="alerts", daemon=True)
     thread.start()

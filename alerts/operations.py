@@ -52,7 +52,7 @@ class _HandlesAlert(Operation[Alert]):
 
 
 class SnoozeAlert(_HandlesAlert):
-    """Nobody is reminded until `until`; if it lasts longer, people are told again."""
+    """Sends no reminders until `until`. Notifies again if the alert is still open then."""
 
     code, label, icon = "alert.snooze", _("Snooze"), "pause"
     inputs = {"until": Until(("1h", "4h", "1d"), required=True), "reason": REASON}
@@ -70,7 +70,7 @@ class SnoozeAlert(_HandlesAlert):
 
 
 class CloseAlert(_HandlesAlert):
-    """It stays closed while its cause lasts."""
+    """Closes the alert; it stays closed while its cause lasts."""
 
     code, label, icon, quiet, inputs = "alert.close", _("Close"), "ok", True, {"reason": REASON}
     asks = _("Close this alert?")

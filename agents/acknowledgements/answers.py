@@ -330,4 +330,4 @@ def _end(server: Server, record: UUID, content: AcknowledgementEnded, now: datet
     )
     if not ended:
         # Ended before, or its setting is gone and its row with it.
-        log.info("an end that nobody waits for", server=server.name, setting=content.run.setting)
+        log.info("result of an unknown delivery ignored", server=server.name, setting=content.run.setting)

@@ -84,7 +84,7 @@ class _Answers(Operation[Acknowledgement]):
 
 
 class Commit(_Answers):
-    """The message is done with."""
+    """Acknowledges the message: it is processed."""
 
     code, label, icon = "acknowledgement.commit", _("Commit"), "ok"
     action, asks = Action.COMMIT, _("Commit this message?")
@@ -92,7 +92,7 @@ class Commit(_Answers):
 
 
 class RollBack(_Answers):
-    """The message comes again, after the last attempt it is a dead letter."""
+    """Returns the message for redelivery; after the last attempt it is dead-lettered."""
 
     code, label, icon, tone = "acknowledgement.rollback", _("Roll back"), "back", "danger"
     action, asks = Action.ROLLBACK, _("Roll this message back?")

@@ -76,10 +76,10 @@ def _read_queues(activations: Iterable[Activation], now: datetime) -> list[Activ
             try:
                 reading = _reading_of(activation)
             except BrokerUnavailable as error:
-                log.info("broker away, no drain is decided", reason=str(error))
+                log.info("broker unavailable, drains not evaluated", reason=str(error))
                 break
             except BrokerError as error:
-                log.warning("subscription not seen", setting=activation.setting.key, reason=str(error))
+                log.warning("subscription not read", setting=activation.setting.key, reason=str(error))
                 continue
             if _decide(activation, reading, now):
                 ended.append(activation)

@@ -131,7 +131,7 @@ def note_waiting_messages(activation_id: UUID) -> None:
     try:
         found = with_timeout(lambda: queue_figures(management(), setting.key, setting.subscribed.name))
     except BrokerError as error:
-        log.info("messages at the start not known", setting=setting.key, reason=str(error))
+        log.info("message count at the start unknown", setting=setting.key, reason=str(error))
         return
     Activation.objects.filter(pk=activation_id, added_at_start=None).update(
         waiting_at_start=found.messages, added_at_start=found.added
@@ -167,7 +167,8 @@ class _MayStop:
 
 
 class StopActivation(Operation[Activation]):
-    """The setting stays enabled. 409 where it ended, or only disabling stops it."""
+    """Stops the activation; the setting stays enabled. 409 if it has ended, or if only disabling the setting
+    stops it."""
 
     code, label, icon, tone = "activation.stop", _("Stop"), "pause", "danger"
     on, permission, inputs = ACTIVATIONS, _MayStop(), {"reason": REASON}

@@ -135,7 +135,7 @@ class ScheduledGroupAdmin(RecordedAdmin, admin.ModelAdmin):
 
 @admin.register(PoolGrant)
 class PoolGrantAdmin(RecordedAdmin, admin.ModelAdmin):
-    """An administrator's: whoever may write here can give every right away."""
+    """For administrators only: grants can give any permission."""
 
     list_display = ("pool", "group", "may_edit", "may_enable", "may_disable", "may_run", "may_stop")
     list_select_related = ("pool", "group")

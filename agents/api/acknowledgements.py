@@ -38,8 +38,8 @@ MOST_OF_JMS_ID = 255
 
 
 class AcknowledgementSerializer(serializers.ModelSerializer[Acknowledgement]):
-    """`state`: open, pending, committed, rolled_back, expired, lost. `opened_at` and `due_at` by its server's
-    clock."""
+    """`state`: open, pending, committed, rolled_back, expired, lost. `opened_at` and `due_at` use the clock
+    of the server."""
 
     setting = serializers.CharField(source="setting.key", read_only=True)
     server = serializers.CharField(source="server.name", read_only=True)
@@ -95,7 +95,7 @@ class ActionField(serializers.CharField):
 
 
 class AnswerRequest(serializers.Serializer[Any]):
-    """`acknowledgement`, or `setting` and `jms_message_id`."""
+    """Requires either `acknowledgement`, or `setting` and `jms_message_id`."""
 
     acknowledgement = serializers.CharField(required=False, max_length=LONGEST_ID)
     setting = serializers.CharField(required=False, max_length=61)
@@ -105,12 +105,12 @@ class AnswerRequest(serializers.Serializer[Any]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         by_message = {"setting", "jms_message_id"} & attrs.keys()
         if ("acknowledgement" in attrs) == bool(by_message) or len(by_message) == 1:
-            raise serializers.ValidationError("Name acknowledgement, or setting and jms_message_id.")
+            raise serializers.ValidationError("Send either acknowledgement, or setting and jms_message_id.")
         return attrs
 
 
 class AcknowledgementQuery(QuerySerializer):
-    """What the list may be narrowed to."""
+    """Filters of the list."""
 
     setting = serializers.CharField(
         source="setting__key", required=False, max_length=61, help_text="Key of a setting."
@@ -120,7 +120,7 @@ class AcknowledgementQuery(QuerySerializer):
         choices=["waiting", *AcknowledgementState.values],
         required=False,
         default="waiting",
-        help_text="waiting (the default) is open or pending.",
+        help_text="waiting (default): open or pending.",
     )
 
 
@@ -150,10 +150,10 @@ OPERATIONS: dict[Action, type[Operation[Acknowledgement]]] = {
 }
 # Status and what to do, by the code of the refusal.
 PROBLEM_OF = {
-    "not_found": (404, "Look at /api/v1/acknowledgements/."),
-    "not_exactly_one": (409, "Look at /api/v1/acknowledgements/."),
-    "answered_otherwise": (409, "Nothing: the first answer counts."),
-    "gone": (410, "Nothing: the message was given back, and comes again."),
+    "not_found": (404, "See /api/v1/acknowledgements/."),
+    "not_exactly_one": (409, "See /api/v1/acknowledgements/."),
+    "answered_otherwise": (409, "No action is needed: the first answer counts."),
+    "gone": (410, "No action is needed: the message was returned and will be redelivered."),
 }
 PROBLEMS = {
     code: OpenApiResponse(description="See `error`, `state` and `reason`.")
@@ -200,7 +200,7 @@ class AcknowledgementViewSet(
         ),
     )
     def create(self, request: Request) -> Response:
-        """Waits some seconds for the end: 200 with the final state, else 202 and where to ask
+        """Waits some seconds for the outcome: 200 with the final state, else 202 with the address to poll
         (`Location`)."""
         asked = AnswerRequest(data=request.data)
         asked.is_valid(raise_exception=True)
@@ -220,7 +220,9 @@ class AcknowledgementViewSet(
             return answers.named(asked["acknowledgement"], timezone.now())
         if isinstance(self.request.user, AuthenticatedServer):
             raise Forbidden(
-                "An agent names a delivery by its id.", where="acknowledgement", what_to_do="Send its id."
+                "An agent must send the delivery's id.",
+                where="acknowledgement",
+                what_to_do="Send `acknowledgement`.",
             )
         setting = LaunchSetting.objects.filter(key=asked["setting"]).first()
         if setting is None:

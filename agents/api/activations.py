@@ -19,10 +19,12 @@ from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
     server = serializers.CharField(source="server.name", read_only=True)
-    problem = serializers.CharField(read_only=True, help_text="All `problems`, and what blocks it, said.")
-    problems = serializers.ListField(child=serializers.JSONField(), help_text="Each `code` and `params`.")
+    problem = serializers.CharField(
+        read_only=True, help_text="All `problems` and the blocking message, as text."
+    )
+    problems = serializers.ListField(child=serializers.JSONField(), help_text="Each has `code` and `params`.")
     blocked = serializers.JSONField(
-        read_only=True, help_text="`key`, `attempt`, `retry_seconds` of the message that blocks it, or null."
+        read_only=True, help_text="`key`, `attempt`, `retry_seconds` of the blocking message, or null."
     )
 
     class Meta:
@@ -96,11 +98,13 @@ class ActivationSerializer(serializers.ModelSerializer[Activation]):
 
 
 class ActivationQuery(QuerySerializer):
-    """What the list may be narrowed to."""
+    """Filters of the list."""
 
     setting = serializers.CharField(required=False, max_length=61, help_text="Key of a setting.")
     state = serializers.ChoiceField(ActivationState.choices, required=False)
-    server = serializers.CharField(required=False, max_length=63, help_text="Name of a server that ran it.")
+    server = serializers.CharField(
+        required=False, max_length=63, help_text="Name of a server that ran the activation."
+    )
 
 
 class NewestActivations(KeysetPages):
@@ -119,7 +123,7 @@ class NewestActivations(KeysetPages):
 class ActivationViewSet(
     OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Activation]
 ):
-    """Newest first, in pages by key. With `server`: by its first run there."""
+    """Newest first, in pages by key. With `server`: ordered by the first run there."""
 
     queryset = Activation.objects.select_related("setting", "started_by").prefetch_related("runs__server")
     serializer_class = ActivationSerializer

@@ -40,7 +40,7 @@ class ServerTokenAuthentication(BaseAuthentication):
         if not secret:
             return None
         if not secret.startswith(SERVER_PREFIX):
-            raise AuthenticationFailed("This address is for KMAs: it takes a server's token (kma_…).")
+            raise AuthenticationFailed("This route requires a server token (kma_…).")
         token = find_server_token(secret, now=timezone.now())
         if token is None:
             log_refused_token(request, "server")
@@ -82,7 +82,11 @@ class AnyTokenScheme(OpenApiAuthenticationExtension):
     name = "personOrServerToken"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "ma_… of a person or kma_… of a server"}
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "User token (ma_…) or server token (kma_…)",
+        }
 
 
 class IsServer(BasePermission):
@@ -97,12 +101,12 @@ def server_of(request: Request) -> Server:
     IsServer."""
     principal: Any = request.user
     if not isinstance(principal, AuthenticatedServer):
-        raise AuthenticationFailed("A server's token is needed.")
+        raise AuthenticationFailed("A server token is required.")
     return principal.server
 
 
 def token_of(request: Request) -> ServerToken:
     """The server's token that the request brought, under the same conditions."""
     if not isinstance(request.auth, ServerToken):
-        raise AuthenticationFailed("A server's token is needed.")
+        raise AuthenticationFailed("A server token is required.")
     return request.auth

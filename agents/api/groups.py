@@ -54,7 +54,7 @@ FACTS = (
 
 
 class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
-    """`members`: keys of settings, in the order in which they run."""
+    """`members`: keys of settings, in the order of their runs."""
 
     members = serializers.ListField(
         child=serializers.CharField(max_length=61), required=False, max_length=200
@@ -64,7 +64,7 @@ class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
     disabled_reason_code = ReasonCode("disabled_reason")
     disabled_reason_params = ReasonParams("disabled_reason")
     disabled_by = serializers.SerializerMethodField()
-    activation = serializers.SerializerMethodField(help_text="The pass through the members that goes on.")
+    activation = serializers.SerializerMethodField(help_text="The group run in progress.")
 
     class Meta:
         model = ScheduledGroup
@@ -104,7 +104,7 @@ class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
 
 
 class PassSerializer(serializers.ModelSerializer[GroupActivation]):
-    """One pass through the members: `plan` as it was frozen, `step` the index of the member that runs."""
+    """A group run: `plan` as fixed at the start, `step` the index of the running member."""
 
     group = serializers.CharField(source="group.name", read_only=True)
     started_by = serializers.CharField(source="started_by.username", read_only=True, default=None)
@@ -130,7 +130,7 @@ class GroupViewSet(
     mixins.UpdateModelMixin,
     GenericViewSet[ScheduledGroup],
 ):
-    """A right is needed for every member: a group is switched and run as a whole."""
+    """Requires the permission for every member: a group is enabled and run as a whole."""
 
     queryset = (
         ScheduledGroup.objects.select_related("disabled_by", "schedule")
@@ -208,5 +208,5 @@ class GroupViewSet(
     @extend_schema(responses=WindowSerializer(many=True))
     @action(detail=True, methods=["get"])
     def windows(self, request: Request, name: str) -> Response:
-        """What was due and what became of it, newest first."""
+        """Scheduled times and their results, newest first."""
         return windows_answer(self, Window.objects.filter(schedule__group=self.get_object()))

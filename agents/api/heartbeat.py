@@ -16,7 +16,7 @@ from contract.messages import Heartbeat
 
 
 class HeartbeatView(APIView):
-    """Bearer token of the server (`kma_…`). Bodies: `Heartbeat` and `HeartbeatReply` of
+    """Requires the token of the server (`kma_…`). Bodies: `Heartbeat` and `HeartbeatReply` of
     contract/messages.py."""
 
     authentication_classes = [ServerTokenAuthentication]
@@ -38,7 +38,7 @@ class HeartbeatView(APIView):
                 str(error),
                 code="other_server",
                 where="server",
-                what_to_do="Give each KMA the token of its own server.",
+                what_to_do="Configure each KMA with the token of its own server.",
             ) from error
         hooks.stand_in(now)
         answer = wire.dump(reply)

@@ -33,12 +33,12 @@ WAITS_SECONDS = 20.0
 
 
 class ManifestTextSerializer(serializers.Serializer[Any]):
-    text = serializers.CharField(help_text="YAML, which can be applied.")
+    text = serializers.CharField(help_text="YAML that `apply` accepts.")
 
 
 class ManifestAskSerializer(BodySerializer):
-    """`dry_run`: only say what would change. `prune`: groups and settings of the pools that the file names,
-    and that it does not name itself, are removed."""
+    """`dry_run`: only return the changes. `prune`: delete groups and settings of the file's pools that the
+    file does not name."""
 
     text = serializers.CharField(max_length=LARGEST_BYTES, trim_whitespace=False)
     dry_run = serializers.BooleanField(required=False, default=False)
@@ -46,7 +46,7 @@ class ManifestAskSerializer(BodySerializer):
 
 
 class ManifestChangeSerializer(serializers.Serializer[Any]):
-    """`old` null: it is new; `new` null: it is removed."""
+    """`old` null: created. `new` null: deleted."""
 
     path = serializers.CharField()
     old = serializers.CharField(allow_null=True)
@@ -60,8 +60,8 @@ class ManifestProblemSerializer(serializers.Serializer[Any]):
 
 
 class ManifestOutcomeSerializer(serializers.Serializer[Any]):
-    """`refused`: what could not be enabled or removed, though the rest is stored; apply the file again then.
-    `withheld`: enabled settings that a list of allowed agents keeps from their servers."""
+    """`refused`: objects that could not be enabled or deleted; all other changes are stored. `withheld`:
+    enabled settings that are not sent to servers, because the pool does not allow their agent."""
 
     changes = ManifestChangeSerializer(many=True)
     refused = ManifestProblemSerializer(many=True)
@@ -98,7 +98,8 @@ class Manifests(Audited, APIView):
         responses=ManifestTextSerializer,
     )
     def get(self, request: Request) -> Response:
-        """Everything, or some settings with what they need. Whether something is enabled is no part of it."""
+        """All settings, or the named ones with their dependencies. Does not include whether a setting is
+        enabled."""
         keys = request.query_params.getlist("key")[:MOST_KEYS]
         try:
             return Response({"text": dump(document(keys))})
@@ -112,8 +113,8 @@ class Manifests(Audited, APIView):
         extensions=performing_by({APPLY: {}}),
     )
     def post(self, request: Request) -> Response:
-        """All of the file or nothing; what it does not name stays, unless `prune` is said. 400 with
-        `problems`, each with its place in the file, 403 where a right is missing."""
+        """Applies the whole file or nothing. Objects that it does not name stay, unless `prune` is set. 400
+        with `problems`, each with its position in the file; 403 if a permission is missing."""
         ask = ManifestAskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data

@@ -20,8 +20,8 @@ CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")
 
 
 class ScheduleSerializer(serializers.ModelSerializer[Schedule]):
-    """Either `crontab` with `time_zone`, or `every_seconds`. `next_due`: the next instants, whether or not
-    the owner is enabled; in lists left out (null)."""
+    """Either `crontab` with `time_zone`, or `every_seconds`. `next_due`: the next scheduled times, also of a
+    disabled owner; null in lists."""
 
     next_due = serializers.SerializerMethodField()
 
@@ -36,9 +36,7 @@ class ScheduleSerializer(serializers.ModelSerializer[Schedule]):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(CHOSEN))):
-            raise serializers.ValidationError(
-                {unknown[0]: f"There is no such field; there are: {sorted(CHOSEN)}."}
-            )
+            raise serializers.ValidationError({unknown[0]: f"Unknown field; known fields: {sorted(CHOSEN)}."})
         return super().to_internal_value(data)
 
 

@@ -55,7 +55,7 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
     )
     agents = OfferedAgentSerializer(source="offered_agents", many=True, read_only=True)
     problems = serializers.ListField(child=serializers.CharField(), read_only=True)
-    problem_codes = serializers.SerializerMethodField(help_text="Of each of `problems`.")
+    problem_codes = serializers.SerializerMethodField(help_text="One code for each of `problems`.")
 
     class Meta:
         model = Server
@@ -97,7 +97,7 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
 class ServerViewSet(
     OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Server]
 ):
-    """Servers are made with ./ma manage create_server, which prints their token."""
+    """Create servers with ./ma manage create_server, which prints the token."""
 
     queryset = (
         Server.objects.select_related("duty_by").prefetch_related("pools", "offered_agents").order_by("name")
@@ -129,7 +129,7 @@ class ServerTokenSerializer(serializers.ModelSerializer[ServerToken]):
 
 
 class ServerTokenViewSet(OperationsMixin, mixins.ListModelMixin, GenericViewSet[ServerToken]):
-    """The secrets are nowhere."""
+    """Secrets are never returned."""
 
     queryset = ServerToken.objects.select_related("server").order_by("pk")
     serializer_class = ServerTokenSerializer
@@ -147,7 +147,8 @@ class PoolSerializer(CheckedModelSerializer[Pool]):
         max_length=MOST_ALLOWED_AGENTS,
         allow_null=True,
         required=False,
-        help_text="Agents that its settings may run; null: every agent that its servers offer, []: none.",
+        help_text="Agents that settings of the pool may run. null: every agent that its servers offer; []: "
+        "none.",
     )
 
     class Meta:
@@ -163,7 +164,7 @@ class PoolViewSet(
     mixins.UpdateModelMixin,
     GenericViewSet[Pool],
 ):
-    """A narrower list of allowed agents stops enabled settings with other agents on their servers."""
+    """A shorter list of allowed agents stops enabled settings with other agents on the pool's servers."""
 
     queryset = Pool.objects.prefetch_related("servers").order_by("name")
     serializer_class = PoolSerializer
@@ -181,7 +182,7 @@ class PoolViewSet(
 
 
 class FoundLineSerializer(serializers.Serializer[Any]):
-    """`name` is the broker's; `field` that of the destination, empty where the value is always the MA's."""
+    """`name`: name on the broker. `field`: field of the destination; empty for a fixed value of the MA."""
 
     name = serializers.CharField()
     field = serializers.CharField()
@@ -191,8 +192,8 @@ class FoundLineSerializer(serializers.Serializer[Any]):
 
 
 class OnBrokerSerializer(serializers.Serializer[Any]):
-    """As the broker was seen to have it, once a minute; `differs_since` null: as wanted. `mark` is `seen` of
-    who writes the policy to the broker or adopts it: what differs in another way by then is refused."""
+    """The policy found on the broker, checked every minute. `differs_since` null: in sync. Send `mark` as
+    `seen` to apply or adopt the policy: if it has changed since then, the request is refused."""
 
     seen_at = serializers.DateTimeField()
     differs_since = serializers.DateTimeField(allow_null=True)
@@ -224,7 +225,7 @@ class DestinationSerializer(CheckedModelSerializer[Destination]):
 
     @extend_schema_field(OnBrokerSerializer(allow_null=True))
     def get_on_broker(self, destination: Destination) -> dict[str, Any] | None:
-        """Null where nothing was seen: no setting receives from it, or the broker was never asked."""
+        """Null if unknown: no setting subscribes to the destination, or the broker was never asked."""
         row = self.context["found_policies"].get(destination.name)
         if row is None:
             return None
@@ -242,7 +243,7 @@ class DestinationViewSet(
     mixins.UpdateModelMixin,
     GenericViewSet[Destination],
 ):
-    """Owns the redelivery policy: settings that share a destination share it."""
+    """Owns the redelivery policy, which all settings of the destination share."""
 
     queryset = Destination.objects.prefetch_related("settings").order_by("name")
     serializer_class = DestinationSerializer
@@ -262,8 +263,8 @@ class DestinationViewSet(
 
 
 class DestinationPolicyViewSet(OperationsMixin, GenericViewSet[Destination]):
-    """Where the broker has another policy than is wanted. Apart from `destinations/`, because the name of one
-    may end like the name of a verb."""
+    """Resolves differences between the policy on the broker and in the MA. Separate from `destinations/`,
+    because the name of a destination may end like a verb."""
 
     queryset = Destination.objects.prefetch_related("settings").order_by("name")
     serializer_class = DestinationSerializer
@@ -283,7 +284,7 @@ def found_policies() -> dict[str, Any]:
 class GrantSerializer(CheckedModelSerializer[PoolGrant]):
     pool = serializers.SlugRelatedField(slug_field="name", queryset=Pool.objects.all())
     group = serializers.SlugRelatedField(
-        slug_field="name", queryset=Group.objects.all(), help_text="A group of people, not of settings."
+        slug_field="name", queryset=Group.objects.all(), help_text="A user group, not a group of settings."
     )
 
     class Meta:
@@ -297,7 +298,7 @@ class GrantSerializer(CheckedModelSerializer[PoolGrant]):
 
 
 class GrantViewSet(RecordedRows, viewsets.ModelViewSet[PoolGrant]):
-    """An administrator's: whoever may write here can give every right away."""
+    """For administrators only: grants can give any permission."""
 
     queryset = PoolGrant.objects.select_related("pool", "group").order_by("pool__name", "group__name")
     serializer_class = GrantSerializer

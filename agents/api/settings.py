@@ -136,13 +136,15 @@ class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
         slug_field="name", queryset=Destination.objects.all(), required=False, allow_null=True
     )
     schedule = ScheduleSerializer(required=False, allow_null=True)
-    group = serializers.SerializerMethodField(help_text="The scheduled group it is a member of.")
+    group = serializers.SerializerMethodField(help_text="The scheduled group that the setting belongs to.")
     # No CharField with a default: an answer to PATCH would leave it out where it is empty.
     disabled_by = serializers.SerializerMethodField()
     disabled_reason = ReasonText()
     disabled_reason_code = ReasonCode("disabled_reason")
     disabled_reason_params = ReasonParams("disabled_reason")
-    activation = serializers.SerializerMethodField(help_text="The open activation of an enabled setting.")
+    activation = serializers.SerializerMethodField(
+        help_text="The open activation of the setting, if enabled."
+    )
     stopped_on = ServerStopSerializer(source="server_stops", many=True, read_only=True)
 
     class Meta:
@@ -207,7 +209,8 @@ class SettingViewSet(
     mixins.UpdateModelMixin,
     GenericViewSet[LaunchSetting],
 ):
-    """Saving one stores the wish; a worker then makes address, queues and policy on the broker."""
+    """Saving a setting stores the request; a worker then creates its address, queues and policy on the
+    broker."""
 
     queryset = settings_with_relations()
     serializer_class = SettingSerializer
@@ -238,7 +241,7 @@ class SettingViewSet(
         return setting
 
     def create(self, request: Request, *args: Any, **options: Any) -> Response:
-        """What is wrong with the fields is told only to those who may create one somewhere."""
+        """Only users who may create a setting somewhere get details of invalid fields."""
         check_anywhere(request.user, "add")
         return super().create(request, *args, **options)
 
@@ -278,7 +281,7 @@ class SettingViewSet(
     @extend_schema(responses=WindowSerializer(many=True))
     @action(detail=True, methods=["get"])
     def windows(self, request: Request, key: str) -> Response:
-        """What was due and what became of it, newest first."""
+        """Scheduled times and their results, newest first."""
         return windows_answer(self, Window.objects.filter(schedule__setting=self.get_object()))
 
 

@@ -17,7 +17,8 @@ MOST_ROWS = 200
 
 
 class InterruptionSerializer(serializers.ModelSerializer[Interruption]):
-    """`effective`: it was of the newest epoch on its server when it came. `evidence`: ids of protocols."""
+    """`effective`: the interruption belonged to the newest epoch of its server. `evidence`: ids of
+    protocols."""
 
     server = serializers.CharField(source="server.name", read_only=True)
     activation = serializers.UUIDField(source="activation_uuid", read_only=True)
@@ -78,7 +79,7 @@ class TripSerializer(serializers.ModelSerializer[BreakerTrip]):
 
 
 class WholeTripSerializer(TripSerializer):
-    """With at most 200 interruptions and notices, newest first."""
+    """Includes up to 200 interruptions and notices, newest first."""
 
     interruptions = serializers.SerializerMethodField()
     notices = serializers.SerializerMethodField()
@@ -98,7 +99,7 @@ class WholeTripSerializer(TripSerializer):
 
 
 class TripQuery(QuerySerializer):
-    """What the list may be narrowed to."""
+    """Filters of the list."""
 
     setting = serializers.CharField(
         source="setting__key", required=False, max_length=61, help_text="Key of a setting."
@@ -107,7 +108,7 @@ class TripQuery(QuerySerializer):
         required=False,
         allow_null=True,
         default=None,
-        help_text="Whether its setting is still off through it.",
+        help_text="true: the setting is still disabled by this trip.",
     )
 
 
@@ -115,7 +116,7 @@ class TripQuery(QuerySerializer):
     list=extend_schema(parameters=[TripQuery]), retrieve=extend_schema(responses=WholeTripSerializer)
 )
 class TripViewSet(ByKey, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[BreakerTrip]):
-    """Newest first, in pages by key. It ends when a person enables the setting."""
+    """Newest first, in pages by key. A trip ends when an operator enables the setting."""
 
     queryset = BreakerTrip.objects.select_related("setting", "group", "ended_by")
     lookup_value_converter = "int"

@@ -49,7 +49,7 @@ def accept_interruption(
         return False
     setting = LaunchSetting.objects.filter(key=content.run.setting).first()
     if setting is None:
-        log.info("interruption of a setting that is gone", setting=content.run.setting, server=server.name)
+        log.info("interruption of a deleted setting ignored", setting=content.run.setting, server=server.name)
         return False
     runs = Run.objects.filter(activation=content.run.activation, activation__setting=setting, server=server)
     run = runs.select_related("activation__setting", "server").filter(epoch=content.run.epoch).first()

@@ -120,7 +120,8 @@ DESTINATIONS = _Destinations(
 
 
 class _OfPolicy(Operation[Destination]):
-    """Who confirms it confirms what the page has shown (`seen`). `asks`, `done`: with the name."""
+    """`seen` is the policy that the page has shown: only this one is confirmed. `asks`, `done`: with the
+    name."""
 
     on = DESTINATIONS
     permission = ModelPermission("agents.change_destination", _("Can change destination"))
@@ -136,7 +137,7 @@ class _OfPolicy(Operation[Destination]):
 
 
 class ApplyPolicy(_OfPolicy):
-    """The broker gets every value that is wanted."""
+    """Writes the policy of the destination to the broker."""
 
     code, label = "destination.apply", _("Write to the broker")
     asks, done = _("Write the policy of %(name)s to the broker?"), _("Written to the broker: %(name)s")
@@ -154,7 +155,7 @@ class ApplyPolicy(_OfPolicy):
 
 
 class AdoptPolicy(_OfPolicy):
-    """The fields of this destination get what the broker has."""
+    """Takes the policy on the broker over into the destination."""
 
     code, label, icon, quiet = "destination.adopt", _("Adopt"), "down", True
     asks = _("Adopt the broker policy for %(name)s?")

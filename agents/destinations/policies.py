@@ -54,7 +54,7 @@ def watch_policies(now: datetime) -> int:
         try:
             return sum(read_broker_side(step, now) for step in wanted)
         except BrokerError as error:
-            log.info("policies not looked at", reason=str(error))
+            log.info("policies not checked", reason=str(error))
             return 0
 
 
@@ -69,7 +69,7 @@ def read_broker_side(step: Policy, now: datetime) -> bool:
         found=kept, differing=differing, seen_at=now, differs_since=since
     )
     if differing and (made or row.differs_since is None):
-        log.warning("the broker has other address settings", address=step.address, differing=differing)
+        log.warning("address settings on the broker differ", address=step.address, differing=differing)
     return bool(differing)
 
 

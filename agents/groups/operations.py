@@ -32,7 +32,7 @@ GROUPS = Resource(
 
 
 class EnableGroup(Operation[ScheduledGroup]):
-    """All members or none. 409 with the reason if refused."""
+    """Enables all members or none. 409 with the reason if refused."""
 
     code, label, icon = "group.enable", _("Enable"), "play"
     on, permission = GROUPS, GroupRight("enable")
@@ -57,7 +57,7 @@ class EnableGroup(Operation[ScheduledGroup]):
 
 
 class DisableGroup(Operation[ScheduledGroup]):
-    """Stops the member that runs; nothing after it starts."""
+    """Stops the running member; the following members do not start."""
 
     code, label, icon, tone = "group.disable", _("Disable"), "off", "danger"
     on, permission, inputs = GROUPS, GroupRight("disable"), {"reason": REASON}
@@ -80,7 +80,7 @@ class DisableGroup(Operation[ScheduledGroup]):
 
 
 class RunGroup(Operation[ScheduledGroup]):
-    """One pass through the members now. 409 if refused."""
+    """Starts a group run now. 409 if refused."""
 
     code, label = "group.run", _("Run now")
     on, permission = GROUPS, GroupRight("run")
@@ -100,7 +100,7 @@ class RunGroup(Operation[ScheduledGroup]):
 
 
 class StopGroup(Operation[ScheduledGroup]):
-    """Stops the member that runs, and with it the pass; the group stays enabled. 409 where none runs."""
+    """Stops the running member and the group run; the group stays enabled. 409 if no run is in progress."""
 
     code, label, icon, tone = "group.stop", _("Stop"), "pause", "danger"
     on, permission, inputs = GROUPS, GroupRight("stop"), {"reason": REASON}
@@ -119,7 +119,7 @@ class StopGroup(Operation[ScheduledGroup]):
 
 
 class MoveMember(Operation[ScheduledGroup]):
-    """One place up or down; a pass that runs keeps the order it began with."""
+    """Moves a member one position up or down. A group run in progress keeps its order."""
 
     code, label, immediate = "group.move", _("Reorder members"), True
     on, permission = GROUPS, GroupRight("edit")
@@ -147,7 +147,8 @@ class MoveMember(Operation[ScheduledGroup]):
 
 
 class DeleteGroup(Operation[ScheduledGroup]):
-    """Its members stay, disabled. 409 while it is enabled or a pass goes on."""
+    """Deletes the group; its members stay, disabled. 409 while the group is enabled or a run is in
+    progress."""
 
     code, label, icon, tone = "group.delete", _("Delete the group"), "trash", "danger"
     on, permission = GROUPS, GroupRight("edit")

@@ -31,7 +31,7 @@ class WrongServer(Exception):
 def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> HeartbeatReply:
     """Cheap when nothing changed: one update of the server's row. Raises WrongServer, UnsupportedVersion."""
     if heartbeat.server != server.name:
-        raise WrongServer(f"The token is of server {server.name}, the heartbeat of {heartbeat.server}.")
+        raise WrongServer(f"The token belongs to server {server.name}, the heartbeat to {heartbeat.server}.")
     check_version(heartbeat.version)
     appeared = server.state(now) is not ServerState.ALIVE
     with transaction.atomic():

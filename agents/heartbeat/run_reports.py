@@ -49,10 +49,10 @@ def accept_claims(server: Server, reports: Sequence[RunReport], now: datetime) -
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
-        log.warning("claims are stored one by one", server=server.name, reason=repr(error))
+        log.warning("run reports stored one by one", server=server.name, reason=repr(error))
         # Read anew: what was noted in these rows is taken back.
         for run, report in _news(server, reports):
-            with isolated("claims of a run", activation=run.activation_id, run=run.pk), transaction.atomic():
+            with isolated("report of a run", activation=run.activation_id, run=run.pk), transaction.atomic():
                 _accept(run, report, now)
 
 
@@ -63,7 +63,7 @@ def _news(server: Server, reports: Sequence[RunReport]) -> list[tuple[Run, RunRe
     known = [(run, report) for report in reports if (run := runs.get(report.activation)) is not None]
     news = []
     for run, report in sorted(known, key=lambda pair: pair[0].pk):
-        with isolated("claims of a run", activation=run.activation_id, run=run.pk):
+        with isolated("report of a run", activation=run.activation_id, run=run.pk):
             if run.epoch == report.epoch and run.state != RunPhase.LOST and _is_news(run, report):
                 news.append((run, report))
     return news

@@ -229,7 +229,7 @@ class _Work:
 
     def _check_enabled_alone(self, entry: Entry) -> None:
         if "enabled" in entry.given and GroupMember.objects.filter(setting__key=entry.name).exists():
-            text = "it belongs to a group: say `enabled` at the group, its members follow"
+            text = "the setting belongs to a group: set `enabled` on the group instead"
             self.problems.append(ManifestProblem(f"{entry.path}/enabled", text))
 
     def _drop_schedule(self, entry: Entry) -> None:
@@ -318,7 +318,7 @@ def _provide(settings: Sequence[LaunchSetting], until: float) -> None:
             .values_list("provision_problem", flat=True)
             .first()
         ):
-            raise Refused("not_provisioned", f"The broker is away: {problem}.", "")
+            raise Refused("not_provisioned", f"The broker is unavailable: {problem}.", "")
         time.sleep(0.2)
 
 

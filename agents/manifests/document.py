@@ -83,11 +83,9 @@ class _Loader(yaml.SafeLoader):
         for key_node, _value in node.value:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a text", problem_mark=key_node.start_mark)
+                raise yaml.MarkedYAMLError(problem="a key must be a string", problem_mark=key_node.start_mark)
             if key in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r} is there twice", problem_mark=key_node.start_mark
-                )
+                raise yaml.MarkedYAMLError(problem=f"duplicate key {key!r}", problem_mark=key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 
@@ -101,12 +99,12 @@ def load(text: bytes) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise Rejected([ManifestProblem(place, error.problem or "this is no YAML")]) from error
+        raise Rejected([ManifestProblem(place, error.problem or "not valid YAML")]) from error
     except (yaml.YAMLError, ValueError) as error:
         # ValueError: a date or a number that looks like one and is none.
         raise Rejected([ManifestProblem("", str(error).splitlines()[0])]) from error
     except RecursionError as error:
-        raise Rejected([ManifestProblem("", "it is nested too deep")]) from error
+        raise Rejected([ManifestProblem("", "nested too deeply")]) from error
 
 
 def dump(document: dict[str, Any]) -> str:
@@ -132,44 +130,44 @@ def plain_fields(model: Row) -> "dict[str, models.Field[Any, Any]]":
 def type_problem(field: "models.Field[Any, Any]", value: Any) -> str:
     """Empty where the type fits; whether the value does is the model's to say."""
     if value is None:
-        return "" if field.null else "a value is needed"
+        return "" if field.null else "a value is required"
     if isinstance(field, models.JSONField):
         # The model's own check passes over everything that is empty. One that may be null is a list else.
         needed = dict if isinstance(field.get_default(), dict) else list
         if not isinstance(value, needed):
-            return "a mapping is needed" if needed is dict else "a list is needed"
+            return "must be a mapping" if needed is dict else "must be a list"
         return json_problem(value)
     if isinstance(field, models.BooleanField):
-        return "" if isinstance(value, bool) else "true or false is needed"
+        return "" if isinstance(value, bool) else "must be true or false"
     if isinstance(field, models.FloatField):
-        return "" if _is_number(value) else "a number is needed"
+        return "" if _is_number(value) else "must be a number"
     if isinstance(field, models.IntegerField):
-        return "" if isinstance(value, int) and not isinstance(value, bool) else "a whole number is needed"
+        return "" if isinstance(value, int) and not isinstance(value, bool) else "must be a whole number"
     return text_problem(value)
 
 
 def text_problem(value: Any) -> str:
     if not isinstance(value, str):
-        return f"a text is needed; write it in quotes: '{value}'" if _is_scalar(value) else "a text is needed"
-    return "" if storable(value) == value else "it contains NUL or a broken character"
+        return f"must be a string: quote it as '{value}'" if _is_scalar(value) else "must be a string"
+    return "" if storable(value) == value else "contains NUL or an invalid character"
 
 
 def json_problem(value: Any) -> str:
     """YAML knows dates, sets and binary; JSON does not."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
-            return "the keys must be texts"
+            return "keys must be strings"
         return next((problem for each in value.values() if (problem := json_problem(each))), "")
     if isinstance(value, list):
         return next((problem for each in value if (problem := json_problem(each))), "")
     if value is None or isinstance(value, bool | str) or _is_number(value):
         return ""
-    return f"{value!r} is nothing that JSON knows; write it in quotes"
+    return f"{value!r} is not a JSON value: write it in quotes"
 
 
 def names_problem(value: Any) -> str:
     if not isinstance(value, list):
-        return "a list of names is needed"
+        return "must be a list of names"
     return next((problem for each in value if (problem := text_problem(each))), "")
 
 
@@ -177,7 +175,7 @@ def unknown_fields(path: str, given: Mapping[Any, Any], known: set[str]) -> list
     return [
         ManifestProblem(
             f"{path}/{name}" if path else str(name),
-            f"there is no such field; there are: {', '.join(sorted(known))}",
+            f"unknown field; known fields: {', '.join(sorted(known))}",
         )
         for name in given
         if name not in known
@@ -237,10 +235,10 @@ class Document:
 def document_of(data: Any) -> Document:
     """Raises Rejected with every problem of shape."""
     if not isinstance(data, dict):
-        raise Rejected([ManifestProblem("", f"a mapping is needed with any of: {', '.join(MODELS)}")])
+        raise Rejected([ManifestProblem("", f"must be a mapping with any of: {', '.join(MODELS)}")])
     problems = unknown_fields("", data, {"version", *MODELS})
     if data.get("version", VERSION) != VERSION:
-        problems.append(ManifestProblem("version", f"only version {VERSION} is known"))
+        problems.append(ManifestProblem("version", f"only version {VERSION} is supported"))
     entries = {section: _section(section, data.get(section), problems) for section in MODELS}
     if problems:
         raise Rejected(problems)
@@ -251,7 +249,7 @@ def _section(section: str, data: Any, problems: list[ManifestProblem]) -> list[E
     if data is None:
         return []
     if not isinstance(data, dict):
-        problems.append(ManifestProblem(section, "a mapping from names to fields is needed"))
+        problems.append(ManifestProblem(section, "must be a mapping of names to fields"))
         return []
     found = []
     for name, given in data.items():
@@ -259,7 +257,7 @@ def _section(section: str, data: Any, problems: list[ManifestProblem]) -> list[E
         if problem := text_problem(name):
             problems.append(ManifestProblem(path, problem))
         elif not isinstance(given, dict | None):
-            problems.append(ManifestProblem(path, "a mapping of fields is needed"))
+            problems.append(ManifestProblem(path, "must be a mapping of fields"))
         else:
             found.append(Entry(section, name, given or {}))
             problems += _entry_problems(found[-1])
@@ -287,7 +285,7 @@ def _schedule_problems(path: str, value: Any) -> list[ManifestProblem]:
     if value is None:
         return []
     if not isinstance(value, dict):
-        return [ManifestProblem(path, "a mapping of fields is needed, or null for none")]
+        return [ManifestProblem(path, "must be a mapping of fields, or null")]
     plain = plain_fields(Schedule)
     found = {name: type_problem(plain[name], value[name]) for name in value if name in plain}
     wrong = [ManifestProblem(f"{path}/{name}", problem) for name, problem in found.items() if problem]
@@ -299,7 +297,7 @@ def _nothing_or_text(value: Any) -> str:
 
 
 def _truth(value: Any) -> str:
-    return "" if isinstance(value, bool) else "true or false is needed"
+    return "" if isinstance(value, bool) else "must be true or false"
 
 
 _BESIDE_TYPES: dict[str, Callable[[Any], str]] = {

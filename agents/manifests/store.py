@@ -59,12 +59,12 @@ def store_setting(entry: Entry, by: Any, begin: Begin) -> list[Change]:
     setting = stored or LaunchSetting(key=entry.name)
     old = None
     if stored is not None and stored.wanted_hash == REMOVING:
-        raise ValidationError("It is being removed: apply the file again when it is gone.")
+        raise ValidationError("The setting is being removed: apply the file again after the removal.")
     if stored is not None:
         destination = stored.destination.name if stored.destination else None
         old = {**plain_values(stored), "pool": stored.pool.name, "destination": destination}
     elif "pool" not in entry.given:
-        raise ValidationError({"pool": "A pool is needed."})
+        raise ValidationError({"pool": "A pool is required."})
     new = {name: value for name, value in entry.given.items() if name not in ("schedule", "enabled")}
     changes = between(entry.path, old, new)
     if changes:

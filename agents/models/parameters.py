@@ -123,7 +123,7 @@ class ReadableJSONField(models.JSONField):
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         if isinstance(value, UnreadableJson):
             raise ValueError(
-                f"{self.name} could not be read, so it cannot be written back: name the fields to save"
+                f"{self.name} is unreadable and cannot be saved again: pass update_fields without it"
             )
         return super().get_db_prep_value(value, connection, prepared)
 

@@ -83,7 +83,7 @@ def provision_all() -> None:
                 _provision(LaunchSetting.objects.all())
                 return
         time.sleep(0.5)
-    raise BrokerTimeout("another process has been provisioning for a minute")
+    raise BrokerTimeout("another process has held the provisioning lock for a minute")
 
 
 def topology_differences(setting: LaunchSetting | None = None) -> list[Difference]:
@@ -106,7 +106,9 @@ def _provision(rows: QuerySet[LaunchSetting]) -> None:
                 LaunchSetting.objects.filter(pk=setting.pk).exclude(
                     provision_state=ProvisionState.READY
                 ).update(provision_problem=str(error)[:LONGEST_PROBLEM])
-                log.warning("broker away, provisioning waits", setting=setting.key, reason=str(error))
+                log.warning(
+                    "broker unavailable, provisioning postponed", setting=setting.key, reason=str(error)
+                )
                 return
             except BrokerError as error:
                 _failed(setting, str(error))

@@ -141,7 +141,7 @@ def message_count(queue: str) -> int | None:
     except BrokerUnavailable:
         note_away(timezone.now())
     except BrokerError as error:
-        log.info("no count of a queue", queue=queue, reason=str(error))
+        log.info("queue count unavailable", queue=queue, reason=str(error))
     return None
 
 
@@ -189,9 +189,9 @@ def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> bool:
         found = with_timeout(lambda: figures_of_all(settings, now))
     except BrokerUnavailable as error:
         note_away(now)
-        log.info("broker does not answer a page", reason=str(error))
+        log.info("broker did not answer in time for a page", reason=str(error))
     except BrokerError as error:
-        log.info("broker does not list its queues", reason=str(error))
+        log.info("broker refused to list its queues", reason=str(error))
     else:
         with _lock:
             _known.update({key: _fresh(figures) for key, figures in found.items()})
@@ -207,9 +207,9 @@ def _ask(setting: LaunchSetting, now: datetime) -> None:
         found = with_timeout(lambda: queue_figures(setting, now))
     except BrokerUnavailable as error:
         note_away(now)
-        log.info("broker does not answer a page", reason=str(error))
+        log.info("broker did not answer in time for a page", reason=str(error))
     except BrokerError as error:
-        log.info("no counts of a setting", setting=setting.key, reason=str(error))
+        log.info("counts of a setting unavailable", setting=setting.key, reason=str(error))
         missing = _is_missing(setting)
         with _lock:
             known = _known.get(setting.key, Figures())

@@ -78,7 +78,7 @@ def watch_subscriptions(now: datetime) -> int:
         try:
             found = figures_of_all(management())
         except BrokerError as error:
-            log.info("subscriptions not looked at", reason=str(error))
+            log.info("subscriptions not checked", reason=str(error))
             return 0
         known = {row.setting_id: row for row in SubscriptionState.objects.all()}
         rows = [

@@ -99,7 +99,7 @@ def _tend(schedule: Schedule, now: datetime) -> bool:
     except Exception:
         # One that cannot be decided must not keep all others from being started. It is tried again with the
         # next look.
-        log.exception("schedule not decided", schedule=schedule.pk)
+        log.exception("schedule not evaluated", schedule=schedule.pk)
         return False
 
 
@@ -159,7 +159,7 @@ def _skip(schedule: Schedule, skip: Skip, now: datetime) -> None:
 def _owner(schedule: Schedule) -> Owner:
     owner = schedule.setting or schedule.group
     if owner is None:
-        raise ValueError(f"schedule {schedule.pk} belongs to nothing")
+        raise ValueError(f"schedule {schedule.pk} has no owner")
     return owner
 
 

@@ -119,7 +119,7 @@ class _ChangesDuty(Operation[Server]):
 
 
 class Cordon(_ChangesDuty):
-    """Nothing new begins there; what runs there stays."""
+    """Starts no new runs on the server; existing runs stay."""
 
     code, label, icon, quiet = "server.cordon", _("Cordon"), "pause", True
     duty, inputs = Duty.CORDONED, {"reason": REASON, "until": Until()}
@@ -128,8 +128,8 @@ class Cordon(_ChangesDuty):
 
 
 class Drain(_ChangesDuty):
-    """Nothing new begins there; runs of ANY move away where another server is able, those of MANY end in
-    order."""
+    """Starts no new runs on the server. Runs with placement ANY move to another suitable server; runs with
+    MANY end in order."""
 
     code, label, icon, quiet = "server.drain", _("Drain"), "down", True
     duty, inputs = Duty.DRAINING, {"reason": REASON, "until": Until()}
@@ -153,7 +153,7 @@ class Uncordon(_ChangesDuty):
 
 
 class RemoveServer(Operation[Server]):
-    """Removes a server for good: it was switched off for ever, or has another name now."""
+    """Removes a server permanently, for example after it was decommissioned or renamed."""
 
     code, label, icon, tone = "server.remove", _("Remove server"), "trash", "danger"
     on, permission = SERVERS, ModelPermission("agents.delete_server", _("Can delete server"))
@@ -199,7 +199,7 @@ class RemoveServer(Operation[Server]):
 
 
 class RevokeServerToken(RevokesToken):
-    """The KMA that sends it is refused."""
+    """Revokes the token: requests of a KMA that uses it are refused."""
 
     code = "server_token.revoke"
     on = Resource(

@@ -185,9 +185,9 @@ def _end(pk: int, now: datetime) -> bool:
                 return False
             enable_setting(setting, None, now, why=TIME_OVER())
     except Refused as refused:
-        log.info("pause over, not enabled", setting=pk, reason=refused.reason)
+        log.info("pause ended, setting not enabled", setting=pk, reason=refused.reason)
         return False
-    log.info("pause over", setting=setting.key)
+    log.info("pause ended, setting enabled", setting=setting.key)
     return True
 
 

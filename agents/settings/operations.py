@@ -39,8 +39,8 @@ SETTINGS = Resource(
 
 
 class EnableSetting(Operation[LaunchSetting]):
-    """Starts an activation; answers the open one when it is enabled already, and 204 where there is none: one
-    that is started by its schedule begins later. 409 with the reason if refused."""
+    """Starts an activation and returns it; returns the open one if the setting is enabled already. 204
+    without an activation: a scheduled setting starts later. 409 with the reason if refused."""
 
     code, label, icon = "setting.enable", _("Enable"), "play"
     on, permission = SETTINGS, SettingRight("enable")
@@ -83,8 +83,8 @@ class EnableSetting(Operation[LaunchSetting]):
 
 
 class DisableSetting(Operation[LaunchSetting]):
-    """Stops it on every server, with its group if it is in one; its subscription keeps gathering. Nothing
-    happens when it is off already."""
+    """Stops the setting on every server, together with its group; its subscription keeps receiving messages.
+    No effect if it is disabled already."""
 
     code, label, icon, tone = "setting.disable", _("Disable"), "off", "danger"
     on, permission = SETTINGS, SettingRight("disable")
@@ -127,7 +127,7 @@ class DisableSetting(Operation[LaunchSetting]):
 
 
 class RunSetting(Operation[LaunchSetting]):
-    """Starts what is otherwise started by its schedule, or a standalone agent that ended. 409 if refused."""
+    """Starts a scheduled setting now, or a standalone agent that has ended. 409 if refused."""
 
     code, label = "setting.run", _("Run now")
     on, permission = SETTINGS, SettingRight("run")
@@ -151,7 +151,7 @@ class RunSetting(Operation[LaunchSetting]):
 
 
 class StopSetting(Operation[LaunchSetting]):
-    """Stops the activation that goes on; the setting stays enabled. 409 where nothing goes on, or only
+    """Stops the current activation; the setting stays enabled. 409 if nothing is running, or if only
     disabling stops it."""
 
     code, label, icon, tone, quiet = "setting.stop", _("Stop"), "pause", "danger", True
@@ -179,7 +179,7 @@ class StopSetting(Operation[LaunchSetting]):
 
 
 class RetryMessage(Operation[LaunchSetting]):
-    """Another attempt at once of the message that blocks an ordered subscription. 409 if refused."""
+    """Retries the blocking message of an ordered subscription at once. 409 if refused."""
 
     code, label, quiet = "setting.retry", _("Retry now"), True
     on, permission = SETTINGS, SettingRight("run")
@@ -206,7 +206,8 @@ class RetryMessage(Operation[LaunchSetting]):
 
 
 class ResumeRun(Operation[LaunchSetting]):
-    """A new run on the server whose run tripped alone: its counts begin anew. 409 if refused."""
+    """Starts a new run on the one server where it was interrupted; its counts restart at 0. 409 if
+    refused."""
 
     code, label, place = "setting.resume", _("Resume on this server"), "<str:server>/"
     on, permission = SETTINGS, SettingRight("enable")
@@ -233,8 +234,8 @@ class ResumeRun(Operation[LaunchSetting]):
 
 
 class StopOnServer(Operation[LaunchSetting]):
-    """Stops it on one server until somebody starts it there again; other servers go on. 409 where no other
-    server of its pool may run it: disable it instead. Nothing happens where it is stopped already."""
+    """Stops the setting on one server until it is started there again; other servers continue. 409 if no
+    other server of its pool can run it: disable the setting instead. No effect if it is stopped already."""
 
     code, label, icon, tone, quiet = "setting.stop_on", _("Stop on this server"), "pause", "danger", True
     on, permission, place = SETTINGS, SettingRight("stop"), "<str:server>/"
@@ -253,8 +254,8 @@ class StopOnServer(Operation[LaunchSetting]):
 
 
 class StartOnServer(Operation[LaunchSetting]):
-    """Ends a stop on one server: while the setting runs, it may start there at once. Nothing happens where
-    it is not stopped."""
+    """Ends a stop on one server: an enabled setting can start there at once. No effect if it is not
+    stopped."""
 
     code, label, icon = "setting.start_on", _("Start on this server"), "play"
     on, permission, place = SETTINGS, SettingRight("stop"), "<str:server>/"
@@ -272,9 +273,9 @@ class StartOnServer(Operation[LaunchSetting]):
 
 
 class RemoveSetting(Operation[LaunchSetting]):
-    """Removes its empty queues, then itself; protocols and letters stay with the key. 409 while it is
-    enabled, has not ended, is in a group, or a queue of it holds messages. 202: decided, and done within
-    seconds."""
+    """Removes the empty queues of the setting, then the setting; protocols and dead letters keep the key. 409
+    while it is enabled, still ends, is in a group, or one of its queues holds messages. 202: accepted, done
+    within seconds."""
 
     code, label, icon, tone = "setting.remove", _("Remove setting"), "trash", "danger"
     on, permission = SETTINGS, SettingRight("delete")

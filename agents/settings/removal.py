@@ -234,7 +234,7 @@ def _decide(setting: LaunchSetting, by: Any, now: datetime, record: Record) -> N
     LaunchSetting.objects.filter(pk=setting.pk).update(wanted_hash=REMOVING, **values)
     note(setting, "setting", "disabled", "removing", now=now, by=by)
     record()
-    log.info("setting to be removed", setting=setting.key, by=str(by or ""))
+    log.info("setting removal requested", setting=setting.key, by=str(by or ""))
 
 
 def _carry_out(setting_id: int, now: datetime, until: float) -> bool:
@@ -252,11 +252,11 @@ def _carry_out(setting_id: int, now: datetime, until: float) -> bool:
         return _let_all_go(setting, until) and _remove_row(setting, now)
     except IntegrityError as error:
         # A record of it came at that instant: the step was rolled back.
-        log.warning("removal goes on later", setting=setting.key, reason=str(error))
+        log.warning("removal continues later", setting=setting.key, reason=str(error))
         return False
     except BrokerUnavailable as error:
         # It stays decided: the broker was there a moment ago, and half of it may be done.
-        log.warning("broker away, removal waits", setting=setting.key, reason=str(error))
+        log.warning("broker unavailable, removal postponed", setting=setting.key, reason=str(error))
         return False
     except (Refused, BrokerError) as error:
         refused = error if isinstance(error, Refused) else _broker_refusal(error)

@@ -73,12 +73,14 @@ def require_own_broker(management: Management) -> None:
         case Ownership.OTHER:
             raise ForeignBroker(_refusal(f"belongs to the site {owner}", site))
         case Ownership.UNKNOWN:
-            why = f"has queues of settings that this site does not know ({_some(broker_keys)})"
+            why = f"has queues of settings unknown to this site ({_some(broker_keys)})"
             raise ForeignBroker(_refusal(why, site))
         case Ownership.FREE:
             winner = site_claim.claim(management, site)
             if winner != site:
-                raise ForeignBroker(_refusal(f"belongs to the site {winner}, which was faster", site))
+                raise ForeignBroker(
+                    _refusal(f"belongs to the site {winner}, which claimed it at the same time", site)
+                )
             log.info("broker claimed", site=str(site), broker=settings.MA_BROKER_STOMP.url)
 
 
@@ -92,7 +94,7 @@ def note_owner(management: Management, now: datetime) -> bool:
         note_state(OWNER, ComponentCondition.OK, now)
         return owner is not None
     note_state(OWNER, ComponentCondition.DOWN, now, {"owner": str(owner)})
-    raise ForeignBroker(_refusal(f"belongs to the site {owner}, which has taken it over", site))
+    raise ForeignBroker(_refusal(f"belongs to the site {owner}, which took it over", site))
 
 
 class OwnerWatch:
@@ -116,7 +118,7 @@ def _refusal(why: str, site: UUID) -> str:
     return (
         f"The broker at {settings.MA_BROKER_STOMP.url} {why}. This site is {site}, its database {place}. "
         "Nothing was changed.\nStart with the database that belongs to this broker (MA_DATABASE_URL). "
-        "To let this site take the broker over on purpose: ./ma up --adopt-broker"
+        "To take the broker over for this site: ./ma up --adopt-broker"
     )
 
 

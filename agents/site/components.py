@@ -90,7 +90,7 @@ def _measure_one(name: str, ask: Callable[[], None], now: datetime) -> None:
     try:
         ask()
     except (BrokerError, OSError) as error:
-        log.info("component is away", component=name, reason=str(error))
+        log.info("component does not answer", component=name, reason=str(error))
         note_state(name, ComponentCondition.DOWN, now, {"reason": str(error)[:LONGEST_REASON]})
     else:
         note_state(name, ComponentCondition.OK, now)

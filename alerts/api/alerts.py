@@ -29,8 +29,7 @@ class TransitionSerializer(serializers.ModelSerializer[AlertTransition]):
 
 
 class AlertSerializer(serializers.ModelSerializer[Alert]):
-    """`says` and `what_to_do` in the language of the request; `about` is the path of the page of what it is
-    about."""
+    """`says` and `what_to_do` are in the language of the request. `about`: path of the subject's page."""
 
     severity = serializers.SerializerMethodField()
     setting = serializers.CharField(source="setting.key", read_only=True, default=None)
@@ -80,7 +79,7 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
 
 
 class WholeAlertSerializer(AlertSerializer):
-    """With at most 200 transitions, newest first."""
+    """Includes up to 200 transitions, newest first."""
 
     transitions = serializers.SerializerMethodField()
 
@@ -95,19 +94,22 @@ class WholeAlertSerializer(AlertSerializer):
 
 
 class AlertQuery(QuerySerializer):
-    """What the list may be narrowed to."""
+    """Filters of the list."""
 
     open = serializers.BooleanField(
-        required=False, allow_null=True, default=None, help_text="Whether it is open, snoozed ones included."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="true: only open alerts, snoozed ones included; false: only closed ones.",
     )
-    kind = serializers.CharField(required=False, max_length=40, default="", help_text="One of the kinds.")
+    kind = serializers.CharField(required=False, max_length=40, default="", help_text="Alert kind.")
     pool = serializers.CharField(required=False, max_length=60, default="", help_text="Name of a pool.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
         names = sorted(kind.name for kind in every_kind())
         if attrs["kind"] and attrs["kind"] not in names:
-            raise serializers.ValidationError({"kind": f"There is no such kind; there are: {names}."})
+            raise serializers.ValidationError({"kind": f"Unknown kind; known kinds: {names}."})
         return attrs
 
 

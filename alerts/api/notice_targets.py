@@ -57,7 +57,7 @@ def rows_of_trip(context: Mapping[str, Any], trip: BreakerTrip) -> list[Any]:
 
 
 class TargetSerializer(CheckedModelSerializer[NoticeTarget]):
-    """Exactly one of `setting` and `pool`."""
+    """Requires either `setting` or `pool`."""
 
     setting = serializers.SlugRelatedField(
         slug_field="key", queryset=LaunchSetting.objects.all(), required=False, allow_null=True, default=None
@@ -78,7 +78,7 @@ class TargetSerializer(CheckedModelSerializer[NoticeTarget]):
 
 
 class SecretSerializer(TargetSerializer):
-    """`secret` signs what a webhook gets. It is in this answer and in no other; empty for e-mail."""
+    """`secret` signs the requests to a webhook. Only this response contains it; empty for e-mail."""
 
     secret = serializers.CharField(read_only=True)
 
@@ -96,8 +96,8 @@ class TargetViewSet(
     mixins.DestroyModelMixin,
     GenericViewSet[NoticeTarget],
 ):
-    """Made and removed by who may edit the setting, or the settings of the pool. To change one, make
-    another."""
+    """Users who may edit the setting, or the settings of the pool, create and delete targets. To change one,
+    create another."""
 
     queryset = NoticeTarget.objects.select_related("setting__pool", "pool").order_by("pk")
     serializer_class = TargetSerializer
@@ -112,7 +112,7 @@ class TargetViewSet(
     @extend_schema(request=TargetSerializer, responses={201: SecretSerializer})
     @transaction.atomic
     def create(self, request: Request) -> Response:
-        """The answer holds the secret of a webhook, this once."""
+        """The response contains the secret of a webhook, only this once."""
         given = TargetSerializer(data=request.data, context=self.get_serializer_context())
         given.is_valid(raise_exception=True)
         target = NoticeTarget(**given.validated_data)

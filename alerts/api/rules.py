@@ -26,7 +26,7 @@ class ThresholdsSerializer(serializers.Serializer[Any]):
     close_after_seconds = serializers.FloatField()
     reminder_seconds = serializers.ListField(
         child=serializers.FloatField(),
-        help_text="When it is repeated, the last one again and again; none: it is notified once.",
+        help_text="Seconds until each reminder; the last interval repeats. Empty: notified once.",
     )
 
 
@@ -36,8 +36,8 @@ class PoolThresholdsSerializer(serializers.Serializer[Any]):
 
 
 class AlertRuleSerializer(serializers.Serializer[Any]):
-    """`in_force`: of the site; null: nobody watches it there. `pools`: those with a rule of their own, at
-    most 500. An alert that concerns several pools opens by the lowest `upper` of them."""
+    """`in_force`: thresholds of the site; null: not watched. `pools`: up to 500 pools with thresholds of
+    their own. An alert of several pools opens at their lowest `upper`."""
 
     kind = serializers.CharField()
     name = serializers.CharField()
@@ -49,7 +49,7 @@ class AlertRuleSerializer(serializers.Serializer[Any]):
 
 
 class AlertRules(APIView):
-    """Every kind by its name, those too that no rule changes."""
+    """All alert kinds by name, including those that no rule changes."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": ("alerts.view_alertrule",)}
 

@@ -94,7 +94,7 @@ def post(url: str, secret: str, content: Mapping[str, Any], now: datetime) -> No
     except (requests.RequestException, OSError, ValueError) as error:
         raise Undelivered(_told(error, url)[:500]) from error
     if 300 <= status < 400:
-        raise Undelivered(f"answered {status}: redirects are not followed, name the final address")
+        raise Undelivered(f"answered {status}: redirects are not followed: enter the final address")
     if not 200 <= status < 300:
         raise Undelivered(f"answered {status}")
 
@@ -106,7 +106,7 @@ TRIP, TEST = "trip", "test"
 def deliver(notice: Notice, now: datetime) -> None:
     """Once. Raises Undelivered."""
     if notice.target is None:
-        raise Undelivered("its target was removed")
+        raise Undelivered("the target was deleted")
     if notice.channel == Channel.WEBHOOK:
         post(notice.address, notice.target.secret, webhook_of(notice), now)
         return

@@ -51,7 +51,7 @@ class _OfTarget(Operation[NoticeTarget]):
 
 
 class SendTest(_OfTarget):
-    """Sends one now and answers how it went; `problem` says what was wrong."""
+    """Sends a test notification now and returns the result; `problem` holds the error."""
 
     code, label = "notice_target.test", _("Send test notification")
 
@@ -64,7 +64,7 @@ class SendTest(_OfTarget):
 
 
 class RenewSecret(_OfTarget):
-    """A new secret, shown this once; the one before signs nothing any more."""
+    """Creates a new secret, shown only once; the previous secret is no longer used."""
 
     code, label = "notice_target.renew_secret", _("Renew secret")
 
@@ -89,7 +89,7 @@ class RenewSecret(_OfTarget):
 
 
 class DeleteTarget(_OfTarget):
-    """Nobody is told there any more."""
+    """Deletes the target: it gets no more notifications."""
 
     code, label = "notice_target.delete", _("Delete recipient")
 

@@ -163,47 +163,47 @@ def test_what_cannot_be_enabled_is_stored_and_said(house: Pool) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({"settings": {"orders": {"breaker_n": 3}}}, "settings/orders/breaker_n: there is no such field"),
-        ({"settings": {"orders": {"breaker_m": "12"}}}, "settings/orders/breaker_m: a whole number"),
-        ({"settings": {"orders": {"breaker_m": True}}}, "settings/orders/breaker_m: a whole number"),
+        ({"settings": {"orders": {"breaker_n": 3}}}, "settings/orders/breaker_n: unknown field"),
+        ({"settings": {"orders": {"breaker_m": "12"}}}, "settings/orders/breaker_m: must be a whole number"),
+        ({"settings": {"orders": {"breaker_m": True}}}, "settings/orders/breaker_m: must be a whole number"),
         ({"settings": {"orders": {"breaker_m": 0}}}, "settings/orders/breaker_m: "),
         ({"settings": {"orders": {"grace_seconds": float("nan")}}},
-        "settings/orders/grace_seconds: a number"),
-        ({"settings": {"orders": {"isolate": "yes"}}}, "settings/orders/isolate: true or false"),
+        "settings/orders/grace_seconds: must be a number"),
+        ({"settings": {"orders": {"isolate": "yes"}}}, "settings/orders/isolate: must be true or false"),
         ({"settings": {"orders": {"agent": 5}}},
-        "settings/orders/agent: a text is needed; write it in quotes: '5'"),
-        ({"settings": {"orders": {"description": "a\0b"}}}, "settings/orders/description: it contains NUL"),
+        "settings/orders/agent: must be a string: quote it as '5'"),
+        ({"settings": {"orders": {"description": "a\0b"}}}, "settings/orders/description: contains NUL"),
         ({"settings": {"orders": {"parameters": []}}}, "settings/orders/parameters: "),
         ({"settings": {"orders": {"parameters": {1: 2}}}},
-        "settings/orders/parameters: the keys must be texts"),
+        "settings/orders/parameters: keys must be strings"),
         ({"settings": {"orders": {"pool": "nowhere"}}}, "settings/orders/pool: There is no pool nowhere."),
         ({"settings": {"orders": {"destination": "no.where"}}},
         "settings/orders/destination: There is no destination"),
         ({"settings": {"orders": {"spread": "SOME"}}}, "settings/orders/spread: "),
-        ({"settings": {"fresh": {"agent": "a"}}}, "settings/fresh/pool: A pool is needed."),
+        ({"settings": {"fresh": {"agent": "a"}}}, "settings/fresh/pool: A pool is required."),
         ({"settings": {"A!": {"agent": "a", "pool": "demo", "destination": "demo.orders"}}},
         "settings/A!/key: "),
         ({"settings": {"sweep": {"destination": "demo.orders"}}}, "settings/sweep/destination: "),
         (nightly({"crontab": "* * 31 2 *"}), "settings/nightly/schedule/crontab: "),
         (nightly({"crontab": f"{'9' * 5000} * * * *"}), "settings/nightly/schedule/crontab: "),
         (nightly({"time_zone": "X/Y", "crontab": "0 0 * * *"}), "settings/nightly/schedule/time_zone: "),
-        (nightly({"cron": "x"}), "settings/nightly/schedule/cron: there is no such field"),
-        (nightly("daily"), "settings/nightly/schedule: a mapping"),
+        (nightly({"cron": "x"}), "settings/nightly/schedule/cron: unknown field"),
+        (nightly("daily"), "settings/nightly/schedule: must be a mapping"),
         ({"settings": {"orders": {"schedule": {"every_seconds": 60}}}},
         "settings/orders/schedule: A continuous setting cannot have"),
-        ({"settings": {"one": {"enabled": True}}}, "settings/one/enabled: it belongs to a group"),
-        ({"settings": ["orders"]}, "settings: a mapping"),
-        ({"settings": {7: {}}}, "settings/7: a text is needed"),
+        ({"settings": {"one": {"enabled": True}}}, "settings/one/enabled: the setting belongs to a group"),
+        ({"settings": ["orders"]}, "settings: must be a mapping"),
+        ({"settings": {7: {}}}, "settings/7: must be a string"),
         ({"groups": {"night": {"members": ["one", "one"]}}}, "groups/night/members: "),
         ({"groups": {"night": {"members": ["one", "night"]}}}, "groups/night/members: “night” is a group"),
         ({"groups": {"night": {"members": ["one", "orders"]}}}, "groups/night/members: "),
-        ({"groups": {"night": {"members": "one"}}}, "groups/night/members: a list of names"),
+        ({"groups": {"night": {"members": "one"}}}, "groups/night/members: must be a list of names"),
         ({"pools": {"demo": {"servers": ["srv-9"]}}}, "pools/demo/servers: There is no server srv-9"),
         ({"destinations": {"demo.orders": {"max_attempts": 0}}}, "destinations/demo.orders/max_attempts: "),
-        ({"servers": {}}, "servers: there is no such field"),
+        ({"servers": {}}, "servers: unknown field"),
         ({"version": 2}, "version: only version 1"),
-        ([], "a mapping is needed"),
-        (None, "a mapping is needed"),
+        ([], "must be a mapping"),
+        (None, "must be a mapping"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_path_and_nothing_is_stored(house: Pool, data: Any, said: str) -> None:
@@ -229,7 +229,7 @@ def test_members_of_an_enabled_group_are_not_changed(house: Pool) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"settings: {a: {}, a: {}}", "line 1, column 19: the key 'a' is there twice"),
+        (b"settings: {a: {}, a: {}}", "line 1, column 19: duplicate key 'a'"),
         (b"a: &x [1]\nb: *x", "line 2, column 4: aliases are not allowed"),
         (b"a: !!python/object/apply:os.system ['true']", "line 1"),
         (b"a: [", "line 1"),
@@ -237,7 +237,7 @@ def test_members_of_an_enabled_group_are_not_changed(house: Pool) -> None:
         (b"a: 2026-02-31", "day is out of range"),
         (b"[a]: 1", "there is"),
         (b"\xff\xfe\x00", ""),
-        (b"[" * 100_000, "it is nested too deep"),
+        (b"[" * 100_000, "nested too deeply"),
         (b"#" * (4 * 1024 * 1024 + 1), "the file is larger"),
     ],
 )
@@ -259,7 +259,9 @@ def test_the_commands_speak_of_the_file(house: Pool, tmp_path: Path) -> None:
     assert out.getvalue().endswith("1 change to make; nothing was stored.\n")
     assert said("apply", file).endswith("1 change made.\n")
     file.write_text("settings:\n  orders: {breaker_m: x}\n")
-    with pytest.raises(CommandError, match=r"settings\.yaml: settings/orders/breaker_m: a whole number"):
+    with pytest.raises(
+        CommandError, match=r"settings\.yaml: settings/orders/breaker_m: must be a whole number"
+    ):
         said("apply", file)
     with pytest.raises(CommandError, match="cannot be read"):
         said("apply", tmp_path / "none.yaml")

@@ -177,7 +177,7 @@ def test_a_target_that_was_removed_is_not_told(setting: LaunchSetting, hook: Hoo
 
     send_due(NOW)
 
-    assert (hook.heard, Notice.objects.get().problem) == ([], "its target was removed")
+    assert (hook.heard, Notice.objects.get().problem) == ([], "the target was deleted")
 
 
 def test_an_email_says_what_was_switched_off_and_where_to_look(

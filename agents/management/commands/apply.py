@@ -17,20 +17,19 @@ CHANGES = 2
 
 class Command(BaseCommand):
     help = (
-        "Makes what the file says, all of it or nothing; what it does not name stays as it is. Applying it "
-        "twice "
-        "changes nothing."
+        "Applies a YAML file to the site, completely or not at all. Objects and fields that the file does "
+        "not name stay unchanged. Applying it twice changes nothing."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", help="YAML as `export` prints it; - reads from standard input")
+        parser.add_argument("file", help="YAML file as printed by `export`; - reads standard input")
         parser.add_argument(
-            "--dry-run", action="store_true", help="only say what would change; exit status 2 where it would"
+            "--dry-run", action="store_true", help="only show changes; exit code 2 if there are any"
         )
         parser.add_argument(
-            "--prune", action="store_true", help="remove what the pools of the file have besides"
+            "--prune", action="store_true", help="delete objects of these pools that the file does not name"
         )
-        parser.add_argument("--by", metavar="USER", help="who does it, for the history")
+        parser.add_argument("--by", metavar="USER", help="user name for the history")
 
     def handle(self, *args: Any, **options: Any) -> None:
         by = _person(options["by"]) if options["by"] else None
@@ -44,8 +43,8 @@ class Command(BaseCommand):
         self._tell(outcome, options["dry_run"])
         if outcome.refused:
             lines = [f"{_called(options['file'])}: {problem}" for problem in outcome.refused]
-            stored = "Refused:" if how.dry_run else "Stored, but this was refused:"
-            raise CommandError("\n".join([stored, *lines, "Apply the file again then."]))
+            stored = "Refused:" if how.dry_run else "Stored, except for what was refused:"
+            raise CommandError("\n".join([stored, *lines, "Correct the cause, then apply the file again."]))
         if how.dry_run and outcome.changes:
             sys.exit(CHANGES)
 
@@ -55,7 +54,7 @@ class Command(BaseCommand):
         if outcome.withheld:
             will = "would not be" if dry_run else "is not"
             self.stdout.write(
-                f"{', '.join(outcome.withheld)}: {will} sent to servers, the pool does not allow the agent."
+                f"{', '.join(outcome.withheld)}: {will} sent to servers: the pool does not allow the agent."
             )
         count = len(outcome.changes)
         if not count:

@@ -16,17 +16,15 @@ from console.models import SERVER_PREFIX, new_secret
 
 
 class Command(BaseCommand):
-    help = (
-        "Creates a server if there is none of this name, and issues a token. The one before it stays valid."
-    )
+    help = "Creates a server unless it exists, and issues a token. The previous token stays valid."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
         parser.add_argument(
-            "--token-file", type=Path, help="write the token here, mode 600, instead of printing it"
+            "--token-file", type=Path, help="write the token to this file (mode 600) instead of printing it"
         )
         parser.add_argument(
-            "--keep", action="store_true", help="do nothing where there are the file and the server"
+            "--keep", action="store_true", help="do nothing if both the file and the server exist"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -73,7 +71,7 @@ def _printed(server: Server, before: int) -> str:
     tokens = f"{after} valid token" + ("s" if after > 1 else "")
     revoked = before + 1 - after
     lost = {0: "", 1: "; the oldest was revoked"}.get(revoked, f"; the {revoked} oldest were revoked")
-    return f"The server {server.name} existed. It now has {tokens}{lost}."
+    return f"The server {server.name} already existed. It now has {tokens}{lost}."
 
 
 def _server(name: str) -> tuple[Server, bool]:

@@ -10,11 +10,13 @@ from agents.manifests.export import UnknownSettings, document
 
 
 class Command(BaseCommand):
-    help = "Prints pools, destinations, settings with their schedules, and groups as YAML that `apply` takes."
+    help = "Prints pools, destinations, settings with their schedules, and groups as YAML for `apply`."
 
     def add_arguments(self, parser: CommandParser) -> None:
         # No option --settings: every command of Django has one, for its module.
-        parser.add_argument("keys", nargs="*", metavar="KEY", help="only these settings and what they need")
+        parser.add_argument(
+            "keys", nargs="*", metavar="KEY", help="only these settings and their dependencies"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

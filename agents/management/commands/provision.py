@@ -10,20 +10,20 @@ from broker.port import BrokerError
 
 
 class Command(BaseCommand):
-    help = (
-        "Makes addresses, queues and policies on the broker, for every setting. May be repeated at any time."
-    )
+    help = "Creates addresses, queues and policies on the broker for every setting. Safe to repeat."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--keep-going", action="store_true", help="settings that are not ready are named, and no failure"
+            "--keep-going",
+            action="store_true",
+            help="list settings that are not ready, without an error exit code",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             provision_all()
         except BrokerError as error:
-            raise CommandError(f"The broker did not do it: {error}") from error
+            raise CommandError(f"The broker refused: {error}") from error
         failed = 0
         for setting in LaunchSetting.objects.all():
             self.stdout.write(

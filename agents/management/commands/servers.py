@@ -10,7 +10,7 @@ from console.operations.command import OperationsCommand
 
 
 class Command(OperationsCommand):
-    help = "Lists servers, or cordons, drains or uncordons one. Exit code 1 where it is refused."
+    help = "Lists servers, or cordons, drains or uncordons one. Exit code 1 if refused."
     operations = (Cordon, Drain, Uncordon)
 
     def as_json(self, server: Server) -> dict[str, Any]:

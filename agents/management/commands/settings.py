@@ -18,8 +18,8 @@ from console.operations.operation import Done
 
 class Command(OperationsCommand):
     help = (
-        "Lists launch settings, or enables, disables, runs or stops one, everywhere or on one server. "
-        "Exit code 1 where it is refused."
+        "Lists launch settings, or enables, disables, runs or stops one, everywhere or on one server. Exit "
+        "code 1 if refused."
     )
     operations = (EnableSetting, DisableSetting, RunSetting, StopSetting, StopOnServer, StartOnServer)
 
