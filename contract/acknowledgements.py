@@ -49,7 +49,7 @@ def parse_action(text: str) -> Action:
     action = _ACTIONS.get(text.lower()) if isinstance(text, str) and text.isascii() else None
     if action is None:
         shown = text[:60] if isinstance(text, str) else type(text).__name__
-        raise ValueError(f"{shown!r} is no action: COMMIT (JBXCommit) or ROLLBACK (JBXRollback)")
+        raise ValueError(f"{shown!r} is not an action: COMMIT (JBXCommit) or ROLLBACK (JBXRollback)")
     return action
 
 
@@ -95,7 +95,7 @@ def read_id(text: str) -> IdParts:
     except ValueError:
         whole = False
     if not whole:
-        raise ValueError("this is no acknowledgement id")
+        raise ValueError("not an acknowledgement id")
     return found
 
 

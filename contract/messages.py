@@ -41,7 +41,7 @@ def check_version(version: int) -> None:
     """Raises UnsupportedVersion for what this side does not understand."""
     if not OLDEST_VERSION <= version <= VERSION:
         raise UnsupportedVersion(
-            "version", f"this MA speaks versions {OLDEST_VERSION} to {VERSION}, not {version}"
+            "version", f"this MA supports versions {OLDEST_VERSION} to {VERSION}, not {version}"
         )
 
 

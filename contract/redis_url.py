@@ -30,24 +30,22 @@ def parse(text: str) -> RedisAddress:
         parts = urlsplit(text)
         port_is_wrong = parts.port == 0
     except ValueError:
-        raise ValueError("is no URL of redis, rediss or unix") from None
+        raise ValueError("is not a redis, rediss or unix URL") from None
     if parts.scheme == "unix":
         return RedisAddress(text, {})
     if parts.scheme not in ("redis", "rediss") or not parts.hostname or port_is_wrong:
-        raise ValueError("is no URL of redis, rediss or unix: redis://:password@host:port/0")
+        raise ValueError("is not a redis, rediss or unix URL: redis://:password@host:port/0")
     bare = urlunsplit(parts._replace(query="", fragment=""))
     given = parse_qsl(parts.query, keep_blank_values=True)
     if parts.scheme == "redis":
         if given:
-            raise ValueError(f"takes no parameters ({_names(given)}): TLS begins with rediss://")
+            raise ValueError(f"takes no parameters ({_names(given)}): for TLS use rediss://")
         return RedisAddress(bare, {})
     if unknown := [(name, value) for name, value in given if name not in FILES]:
-        raise ValueError(
-            f"has parameters that are not known: {_names(unknown)}; known are {', '.join(FILES)}"
-        )
+        raise ValueError(f"has unknown parameters: {_names(unknown)}; known: {', '.join(FILES)}")
     files = dict(given)
     if len(files) < len(given):
-        raise ValueError("has a parameter twice")
+        raise ValueError("has a duplicate parameter")
     for name, path in files.items():
         check_file(name, path)
     if "ssl_keyfile" in files and "ssl_certfile" not in files:

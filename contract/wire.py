@@ -229,7 +229,7 @@ def _conversion(hint: Any) -> Callable[[Any], Any]:
 def _instant(data: Any) -> datetime:
     instant = datetime.fromisoformat(_exactly(str, data))
     if instant.tzinfo is None:
-        raise ValueError("an instant needs its offset")
+        raise ValueError("a timestamp needs a UTC offset")
     return instant.astimezone(UTC)
 
 

@@ -30,7 +30,7 @@ def decode(encoded: bytes) -> Message:
     try:
         return _decoded(encoded)
     except Malformed as error:
-        raise MessageUndecodable(f"no AMQP message: {error}") from error
+        raise MessageUndecodable(f"not an AMQP message: {error}") from error
 
 
 def _decoded(encoded: bytes) -> Message:
@@ -77,7 +77,7 @@ def _body(parts: list[tuple[int, Typed]]) -> tuple[BodyKind, Typed]:
         return BodyKind.VALUE, NULL
     code = parts[0][0]
     if any(other != code for other, _ in parts) or (code == VALUE and len(parts) > 1):
-        raise Malformed("body sections that do not go together")
+        raise Malformed("incompatible body sections")
     if code == DATA:
         return BodyKind.DATA, Typed("binary", b"".join(_content(part, "binary") for _, part in parts))
     if code == SEQUENCE:
@@ -234,9 +234,9 @@ def encode_outgoing(message: Message) -> bytes:
     """What goes to the wire. The delivery count is the broker's note, and why a Core message could not be
     converted is ours: a copy of a dead letter begins anew.
 
-    Raises ValueError for what AMQP cannot carry, and for a text outside of the body that is not good Unicode:
-    the broker takes such a message, but no filter of its queues can read it, so its dead letter would reach
-    the feed only.
+    Raises ValueError for what AMQP cannot carry, and for a text outside of the body that is not valid
+    Unicode: the broker takes such a message, but no filter of its queues can read it, so its dead letter
+    would reach the feed only.
     """
     for name, item in (*message.properties.items(), *message.annotations.items()):
         _check_text(name, f"the name {name!r:.80}")
@@ -268,7 +268,7 @@ def _check_text(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{what} is not good Unicode: {error.reason}") from error
+        raise ValueError(f"{what} is not valid Unicode: {error.reason}") from error
 
 
 def _check_item(item: Typed, what: str) -> None:

@@ -120,7 +120,7 @@ class AmqpConnection:
             for _ in self.step(max(0.0, deadline - time.monotonic())):
                 pass
             if time.monotonic() >= deadline:
-                raise BrokerTimeout(f"{host}:{port} took the connection but does not answer")
+                raise BrokerTimeout(f"{host}:{port} accepted the connection but does not answer")
 
     def _bind(self, host: str) -> None:
         self._connection.collect(self._collector)
@@ -300,7 +300,7 @@ class AmqpConnection:
             except BlockingIOError:
                 left = deadline - time.monotonic()
                 if left <= 0.0:
-                    raise BrokerTimeout("the broker takes nothing") from None
+                    raise BrokerTimeout("the broker accepts no data") from None
                 select.select([], [self._socket], [], left)
             except OSError as error:
                 raise BrokerUnavailable(f"connection lost: {error}") from error

@@ -140,8 +140,8 @@ class AmqpConsumer:
                 permanent = isinstance(error, (AccessRefused, AddressUnknown))
                 pause = LONGEST_PAUSE if permanent else min(pause * 2, LONGEST_PAUSE)
             except Exception:
-                log.exception("consumer of %s failed; it connects anew", self.source)
-                self._tell_lost(BrokerError("the consumer failed; see the log"))
+                log.exception("consumer of %s failed; reconnecting", self.source)
+                self._tell_lost(BrokerError("the consumer failed: see the log"))
                 pause = LONGEST_PAUSE
             self._stopping.wait(pause * random.uniform(0.5, 1.0))
 

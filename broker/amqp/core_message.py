@@ -252,7 +252,7 @@ def _id(text: str) -> Typed:
 def _ulong(text: str) -> int:
     number = int(text)
     if not 0 <= number < 2**64:
-        raise ValueError(f"{text} is no ulong")
+        raise ValueError(f"{text} is not a ulong")
     return number
 
 

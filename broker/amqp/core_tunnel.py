@@ -92,10 +92,10 @@ def _sections(encoded: bytes) -> list[bytes]:
     sections, at = [], 0
     while at < len(encoded):
         if encoded[at : at + 4] != DATA:
-            raise MalformedCoreMessage("a section that is no data")
+            raise MalformedCoreMessage("a section that is not data")
         end = at + 8 + int.from_bytes(encoded[at + 4 : at + 8])
         if end > len(encoded):
-            raise MalformedCoreMessage("a section is cut")
+            raise MalformedCoreMessage("a section is truncated")
         sections.append(encoded[at + 8 : end])
         at = end
     return sections
@@ -119,7 +119,7 @@ class Reader:
     def take(self, size: int) -> bytes:
         end = self.at + size
         if size < 0 or end > len(self.data):
-            raise MalformedCoreMessage("it is cut")
+            raise MalformedCoreMessage("the message is truncated")
         taken = self.data[self.at : end]
         self.at = end
         return taken
@@ -129,7 +129,7 @@ class Reader:
         size, unpack = _FORMS[form]
         end = self.at + size
         if end > len(self.data):
-            raise MalformedCoreMessage("it is cut")
+            raise MalformedCoreMessage("the message is truncated")
         (value,) = unpack(self.data, self.at)
         self.at = end
         return value
@@ -177,7 +177,7 @@ class Reader:
             start = self.at + 4
             self.at = end = start + _INT(data, self.at)[0]
             if not start <= end < len(data):
-                raise MalformedCoreMessage("it is cut")
+                raise MalformedCoreMessage("the message is truncated")
             name = _known_name(data[start:end]) if end - start <= _KNOWN_NAME else _text(data[start:end])
             kind = data[end]
             self.at = at = end + 1
@@ -191,7 +191,7 @@ class Reader:
 
     def end(self) -> None:
         if self.at != len(self.data):
-            raise MalformedCoreMessage("there is more than it says")
+            raise MalformedCoreMessage("the message is longer than declared")
 
 
 def _text(data: bytes) -> str:

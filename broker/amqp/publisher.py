@@ -41,12 +41,14 @@ def problem_of(delivery: Delivery) -> BrokerError | None:
         return None
     if state == TRANSACTIONAL:
         return (
-            None if _accepted_within(delivery.remote) else BrokerUnavailable("not taken into the transaction")
+            None
+            if _accepted_within(delivery.remote)
+            else BrokerUnavailable("not accepted into the transaction")
         )
     if state == Delivery.REJECTED:
         error = refusal(delivery.remote.condition, "the broker rejected the message")
         return AccessRefused(str(error)) if "permission=" in str(error) else error
-    return BrokerUnavailable(f"the broker did not take the message: state {int(state)}")
+    return BrokerUnavailable(f"the broker did not accept the message: state {int(state)}")
 
 
 def _accepted_within(remote: Disposition) -> bool:
@@ -148,7 +150,9 @@ class AmqpPublisher:
             elif kind in LINK_ENDS and context in self._senders.values():
                 raise refusal(context.remote_condition, "the broker closed the link")
         if time.monotonic() >= deadline:
-            raise BrokerTimeout(f"no answer to a message within {self._timeout:g} s; it may have been taken")
+            raise BrokerTimeout(
+                f"no answer to a message within {self._timeout:g} s; it may have been accepted"
+            )
         return deadline
 
     def _take(self, delivery: Delivery, outstanding: set[Delivery]) -> None:

@@ -54,7 +54,7 @@ def decode_natural(encoded: bytes) -> NaturalMessage:
     try:
         return _decoded(encoded)
     except Malformed as error:
-        raise MessageUndecodable(f"no AMQP message: {error}") from error
+        raise MessageUndecodable(f"not an AMQP message: {error}") from error
 
 
 def _decoded(encoded: bytes) -> NaturalMessage:
@@ -103,7 +103,7 @@ def _more_body(encoded: bytes, start: int, code: int, before: int, body: Any) ->
             raise Malformed("a body section of another type")
         return more
     if code != before or code == VALUE or not isinstance(more, _EXPECTED[code]):
-        raise Malformed("body sections that do not go together")
+        raise Malformed("incompatible body sections")
     return body + more
 
 
@@ -119,7 +119,7 @@ def _id(value: Any) -> str:
 def _list(data: bytes, at: int) -> list[Any]:
     value, _ = _read(data, at, 0)
     if not isinstance(value, list):
-        raise Malformed("a section is no list")
+        raise Malformed("a section is not a list")
     return value
 
 
@@ -128,7 +128,7 @@ def _names(data: bytes, at: int) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Malformed("a section is no map")
+        raise Malformed("a section is not a map")
     return (
         value
         if all(isinstance(name, str) for name in value)
@@ -181,7 +181,7 @@ def _compound(data: bytes, at: int, code: int, depth: int) -> tuple[Any, int]:
     for _ in range(int.from_bytes(data[start:at], "big")):
         part, at = _read(data, at, depth)
         if at > end:
-            raise Malformed("a value is longer than it says")
+            raise Malformed("a value is longer than declared")
         parts.append(part)
     if code in (0xC0, 0xD0):
         return parts, end

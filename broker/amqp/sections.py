@@ -89,7 +89,7 @@ def read_named_values(
                 _look(encoded, start, end, properties, found)
                 break  # the body follows
     except Malformed as error:
-        raise MessageUndecodable(f"no AMQP message: {error}") from error
+        raise MessageUndecodable(f"not an AMQP message: {error}") from error
     return found
 
 

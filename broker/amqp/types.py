@@ -176,7 +176,7 @@ def _read_compound(kind: str, width: int, data: bytes, at: int, depth: int) -> t
     for _ in range(count):
         part, at = read(data, at, depth)
         if at > end:
-            raise Malformed(f"{kind} is longer than it says")
+            raise Malformed(f"{kind} is longer than declared")
         parts.append(part)
     if kind == "list":
         return Typed(kind, tuple(parts)), end
@@ -208,7 +208,7 @@ def _read_array(width: int, data: bytes, at: int, depth: int) -> tuple[Typed, in
     for _ in range(count):
         element, at = _read_content(code, data, at, depth)
         if at > end:
-            raise Malformed("array is longer than it says")
+            raise Malformed("array is longer than declared")
         elements.append(element if descriptor is None else Typed("described", (descriptor, element)))
     return Typed("array", tuple(elements)), end
 

@@ -31,7 +31,7 @@ def owner(management: Management) -> UUID | None:
         return None
     found = _id_in(row)
     if found is None:
-        raise ManagementFailed(f"the filter of the queue {MARK} is no id of a site: {row['filter']!r}")
+        raise ManagementFailed(f"the filter of the queue {MARK} is not a site id: {row['filter']!r}")
     return found
 
 
@@ -60,7 +60,7 @@ def claim(management: Management, site: UUID) -> UUID:
         refusal = str(error)
     found = owner(management)
     if found is None:
-        raise ManagementFailed(refusal or f"the queue {MARK} was made and is not there")
+        raise ManagementFailed(refusal or f"the queue {MARK} was created but does not exist")
     return found
 
 
@@ -74,7 +74,7 @@ def replace_owner(management: Management, site: UUID) -> UUID | None:
         management.call("broker", "destroyQueue", MARK)
     found = claim(management, site)
     if found != site:
-        raise ManagementFailed(f"the site {found} has claimed the broker at the same time")
+        raise ManagementFailed(f"the site {found} claimed the broker at the same time")
     return before
 
 

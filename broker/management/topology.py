@@ -28,7 +28,7 @@ class Difference:
     found: str
 
     def __str__(self) -> str:
-        return f"{self.what}: wanted {self.wanted}, found {self.found or 'nothing'}"
+        return f"{self.what}: expected {self.wanted}, found {self.found or 'nothing'}"
 
 
 # -- wanted against found ------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def remove_setting(management: Management, key: str, *, subscription: bool = Tru
     """
     feed = find(management, "listQueues", dead_letter_queue(FEED))
     if feed is not None and (letters := _held(management, feed)):
-        raise ManagementFailed(f"queue {feed['name']} still holds {letters} letters to be indexed")
+        raise ManagementFailed(f"queue {feed['name']} still holds {letters} messages to be indexed")
     ours = [*([key] if subscription else []), ahead_queue(key), dead_letter_queue(key), hold_queue(key)]
     for queue in ours:
         found = find(management, "listQueues", queue)
@@ -183,7 +183,7 @@ def remove_setting(management: Management, key: str, *, subscription: bool = Tru
             continue
         held, consumers = _held(management, found), found["consumerCount"]
         if held or consumers != "0":
-            raise ManagementFailed(f"queue {queue} holds {held} messages and feeds {consumers} consumers")
+            raise ManagementFailed(f"queue {queue} holds {held} messages and has {consumers} consumers")
     for queue in ours:
         _destroy(management, queue)
 

@@ -286,7 +286,7 @@ def _value(frame: Any) -> Any:
     try:
         value = json.loads(frame.body) if frame.body else None
     except ValueError as error:
-        raise ManagementFailed(f"the broker's reply is no JSON: {frame.body[:200]}") from error
+        raise ManagementFailed(f"the broker's reply is not JSON: {frame.body[:200]}") from error
     if isinstance(value, list):
         value = value[0] if value else None
     if frame.headers.get("_AMQ_OperationSucceeded") != "true":

@@ -39,7 +39,7 @@ def _check(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{what} is not good Unicode: {error.reason}") from error
+        raise ValueError(f"{what} is not valid Unicode: {error.reason}") from error
 
 
 def _escaped(name: str) -> str:

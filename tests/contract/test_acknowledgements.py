@@ -68,14 +68,14 @@ def test_an_id_that_was_changed_anywhere_is_none_or_is_not_proved(data: st.DataO
     try:
         assert not verify(SECRET, changed)
     except ValueError as refused:
-        assert "no acknowledgement id" in str(refused)
+        assert "not an acknowledgement id" in str(refused)
 
 
 @pytest.mark.parametrize(
     "text", ["", ".", "....", "a.b.c.d.e", "x" * 300, None, make_id(SECRET, "s", RUN, 1, NONCE) + "."]
 )
 def test_what_is_no_id_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no acknowledgement id"):
+    with pytest.raises(ValueError, match="not an acknowledgement id"):
         read_id(text)
 
 
@@ -121,7 +121,7 @@ SERVER, ACTIVATION, EPOCH, NONCE_TEXT, MAC = MADE.split(".")
 )
 def test_an_id_has_one_spelling(part: str, other: str) -> None:
     parts = [other if each == part else each for each in MADE.split(".")]
-    with pytest.raises(ValueError, match="no acknowledgement id"):
+    with pytest.raises(ValueError, match="not an acknowledgement id"):
         read_id(".".join(parts))
 
 
@@ -134,7 +134,7 @@ def test_the_longest_name_of_a_server_fits() -> None:
     assert len(make_id(SECRET, "s" * 63, RUN, 2**63 - 1, NONCE)) <= 255
     longest = make_id(SECRET, "s" * 114, RUN, 10, NONCE)
     assert len(longest) == 255 and read_id(longest).epoch == 10
-    with pytest.raises(ValueError, match="no acknowledgement id"):
+    with pytest.raises(ValueError, match="not an acknowledgement id"):
         read_id(longest.replace(".10.", ".100."))
     with pytest.raises(ValueError, match="too long"):
         make_id(SECRET, "s" * 114, RUN, 100, NONCE)

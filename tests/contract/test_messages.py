@@ -16,7 +16,9 @@ def test_a_side_understands_its_own_version_and_the_one_before(version: int) -> 
 
 @pytest.mark.parametrize("version", [-3, 0, 2, 5])
 def test_another_version_is_refused_by_name(version: int) -> None:
-    with pytest.raises(UnsupportedVersion, match=f"^version: this MA speaks versions 3 to 4, not {version}$"):
+    with pytest.raises(
+        UnsupportedVersion, match=f"^version: this MA supports versions 3 to 4, not {version}$"
+    ):
         check_version(version)
 
 

@@ -141,7 +141,7 @@ def test_a_long_text_keeps_its_head_and_its_tail(text: str, limit: int) -> None:
     kept = head_and_tail(text, limit)
 
     head, tail, left_out = limit // 3, limit - limit // 3, len(text) - limit
-    whole = f"{text[:head]}\n… {left_out} characters left out …\n{text[-tail:]}"
+    whole = f"{text[:head]}\n… {left_out} characters omitted …\n{text[-tail:]}"
     assert kept == (text if left_out <= 0 else whole)
 
 

@@ -185,7 +185,7 @@ def test_a_value_is_read_as_the_type_that_its_field_has() -> None:
         ({"parts": [{"size": 1}, {"size": 2}, {"size": 3, "note": 4}]}, "parts[2].note",
         "must be str: got int"),
         ({"at": 7}, "at", "must be datetime: got int"),
-        ({"at": "2026-01-01T00:00:00"}, "at", "must be datetime: an instant needs its offset"),
+        ({"at": "2026-01-01T00:00:00"}, "at", "must be datetime: a timestamp needs a UTC offset"),
         ({"ratio": True}, "ratio", "must be float: got bool"),
         ({"ratio": "1"}, "ratio", "must be float: got str"),
         ({"on": 1}, "on", "must be bool: got int"),

@@ -66,7 +66,7 @@ def test_a_mark_that_nobody_can_read_is_no_free_broker() -> None:
     management.call(
         "broker", "updateQueue", '{"name": "MA.site", "address": "MA.site", "filter-string": "1 = 0"}'
     )
-    with pytest.raises(ManagementFailed, match="no id of a site"):
+    with pytest.raises(ManagementFailed, match="not a site id"):
         site_claim.owner(management)
     assert site_claim.owner_or_unreadable(management) == "1 = 0"
     assert site_claim.replace_owner(management, OTHER) is None

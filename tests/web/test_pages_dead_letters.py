@@ -102,7 +102,9 @@ def test_every_way_to_look_at_a_body_is_an_address_of_its_own(world: World) -> N
 
 
 def test_a_letter_that_is_no_message_is_shown_as_bytes(world: World) -> None:
-    letter = make_letter(world, KEY, "x", encoded=b"\x00\x53no message", problem="no AMQP message: too short")
+    letter = make_letter(
+        world, KEY, "x", encoded=b"\x00\x53no message", problem="not an AMQP message: too short"
+    )
     page = looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/")
 
     assert "no AMQP message" in page.text and "00 53 6e 6f" in page.text
