@@ -49,7 +49,7 @@ def with_timeout(call: Callable[[], T]) -> T:
     """The answer of `call`, or BrokerTimeout. A call that takes longer goes on alone, and the next ones wait
     for it."""
     if not _turn.acquire(timeout=WAIT_SECONDS):
-        raise BrokerTimeout("the broker has not answered the question before")
+        raise BrokerTimeout("the broker has not answered the previous request")
     answer: Future[T] = Future()
     threading.Thread(target=_carry_out, args=(call, answer), name="broker-question", daemon=True).start()
     try:

@@ -105,7 +105,7 @@ class Stream:
             size += len(text)
             if size >= JOINED:
                 if time.monotonic() > end:
-                    raise TimeoutError("an export took too long: it is not whole")
+                    raise TimeoutError("the export took too long: the file is incomplete")
                 yield "".join(held).encode()
                 held, size = [], 0
         yield "".join(held).encode()

@@ -216,7 +216,7 @@ class PairsField(forms.Field):
 
 
 class PairsFilter(django_filters.Filter):
-    field_class, about = PairsField, "`name=value`; again for more."
+    field_class, about = PairsField, "`name=value`; repeatable."
 
 
 # -- filters -------------------------------------------------------------------------------------------------

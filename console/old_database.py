@@ -12,13 +12,13 @@ from urllib.parse import quote, unquote, urlsplit
 # A migration of every version before 0.9.0, and of none since.
 ASKED = "SELECT 1 FROM django_migrations WHERE app = 'agents' AND name = '0002_launch_control'"
 TEXT = """{where} was made by a version before 0.9.0. This version cannot use it; nothing was changed.
-Settings, waiting messages and dead letters come over, the history of failures does not.
-docs/how-to/upgrade.md says all of it; in short:
-1. With the program of before, while it runs: wait until no KMA has anything left to report, then
+Settings, waiting messages and dead letters can be kept, the history of failures cannot.
+Details: docs/how-to/upgrade.md. In short:
+1. With the old version, while it runs: wait until no KMA has anything left to report, then
    ./ma manage export > settings.yaml, then ./ma down
-2. Keep this database as it is, and begin with an empty one: {how}
+2. Keep this database unchanged and start with an empty one: {how}
 3. With this version: ./ma up --no-demo --adopt-broker{more}, then ./ma manage apply settings.yaml.
-   Dead letters are found anew at the broker; accounts of people are brought in, or made again."""
+   Dead letters are indexed again from the broker; import the user accounts or create them again."""
 
 
 def refusal(environ: Mapping[str, str]) -> str:
@@ -28,11 +28,11 @@ def refusal(environ: Mapping[str, str]) -> str:
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         file = "/" + unquote(parts.path).lstrip("/")
-        how = f"move {Path(file).name}, with -wal and -shm where they are there, out of {Path(file).parent}"
+        how = f"move {Path(file).name}, with -wal and -shm if they exist, out of {Path(file).parent}"
         return TEXT.format(where=file, how=how, more="") if _in_sqlite(file) else ""
     if parts.scheme in ("postgresql", "postgres") and _in_postgresql(url):
         where = f"The database {unquote(parts.path.lstrip('/'))} on {parts.hostname}"
-        return TEXT.format(where=where, how="name it in MA_DATABASE_URL", more=" --changed")
+        return TEXT.format(where=where, how="set it in MA_DATABASE_URL", more=" --changed")
     return ""
 
 

@@ -21,10 +21,10 @@ class AuditChanged(Exception):
 
 class _OnlyAdded(models.QuerySet["AuditEntry"]):
     def update(self, **kwargs: Any) -> NoReturn:
-        raise AuditChanged("the audit is only ever added to")
+        raise AuditChanged("audit entries cannot be changed or deleted")
 
     def delete(self) -> NoReturn:
-        raise AuditChanged("the audit is only ever added to")
+        raise AuditChanged("audit entries cannot be changed or deleted")
 
 
 class AuditEntry(models.Model):
@@ -72,8 +72,8 @@ class AuditEntry(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Raises AuditChanged for a row that is stored."""
         if not self._state.adding:
-            raise AuditChanged("the audit is only ever added to")
+            raise AuditChanged("audit entries cannot be changed or deleted")
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise AuditChanged("the audit is only ever added to")
+        raise AuditChanged("audit entries cannot be changed or deleted")

@@ -22,7 +22,7 @@ LOOKS_BESIDE_FILES = ("HEAD", "OPTIONS")
 # What others may see is not there for this person.
 NOT_THERE = 404
 # Why, where somebody acted on that.
-HIDDEN = "not there, or not for this person"
+HIDDEN = "not found, or not visible to this user"
 
 
 def audited(action: str, looks: Sequence[str] = LOOKS) -> Callable[[View], View]:

@@ -171,19 +171,19 @@ class AuditSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         return [
-            OpenApiParameter("person", str, description="Exactly this user name."),
+            OpenApiParameter("person", str, description="Exact user name."),
             OpenApiParameter(
                 "action",
                 str,
                 enum=list(ACTIONS),
-                description="Of several codes with one meaning the first finds all.",
+                description="Where several codes mean the same, the first one finds all of them.",
             ),
-            OpenApiParameter("setting", str, description="The key of a launch setting."),
+            OpenApiParameter("setting", str, description="Key of a launch setting."),
             OpenApiParameter("result", str, enum=["done", "refused", "failed"]),
             OpenApiParameter(
-                "operation", OpenApiTypes.UUID, description="All of one replay, or of another job."
+                "operation", OpenApiTypes.UUID, description="Id of a replay or of another job."
             ),
-            OpenApiParameter("letter", int, description="Of this letter, and of the replays that it was in."),
+            OpenApiParameter("letter", int, description="Number of a dead letter: its entries and those of its replays."),
             OpenApiParameter("target", str),
             OpenApiParameter("since", OpenApiTypes.DATETIME, description="Inclusive."),
             OpenApiParameter("until", OpenApiTypes.DATETIME, description="Exclusive."),
@@ -192,7 +192,7 @@ class AuditSchema(AutoSchema):
 
 
 class Audit(ByKey, generics.ListAPIView[AuditEntry]):
-    """The letters of an entry with an `operation` are those of that replay."""
+    """Lists audit entries. The messages of an entry with an `operation` are those of that replay."""
 
     queryset = AuditEntry.objects.all()
     serializer_class = AuditSerializer

@@ -54,9 +54,9 @@ def durability_problems() -> Iterator[tuple[str, str]]:
             )
     elif missing := [name for name in LASTING if _asked(f"SHOW {name}") == "off"]:
         yield (
-            f"PostgreSQL may lose what it has confirmed when its machine fails: {', '.join(missing)} is off",
-            "Switch it on in postgresql.conf (or for the role) and reload: KMAs soon delete what is said to "
-            "be stored.",
+            f"PostgreSQL may lose committed data when its machine fails: {', '.join(missing)} is off",
+            "Enable it in postgresql.conf (or for the role) and reload: KMAs soon delete what the MA has "
+            "confirmed.",
         )
 
 

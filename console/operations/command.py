@@ -31,12 +31,14 @@ class OperationsCommand(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         on = self.operations[0].on
-        listed = actions.add_parser("list", help=f"every {on.name} with its state")
+        listed = actions.add_parser("list", help=f"list every {on.name} with its state")
         listed.add_argument("--json", action="store_true")
         for operation in self.operations:
             one = actions.add_parser(operation.verb(), help=str(operation.label))
             one.add_argument("key", metavar=on.key.upper())
-            one.add_argument("--as", dest="person", metavar="USER", help="with the rights of this person")
+            one.add_argument(
+                "--as", dest="person", metavar="USER", help="act with the permissions of this user"
+            )
             one.add_argument("--json", action="store_true")
             for name, each in operation.inputs.items():
                 each.add_argument(one, name)

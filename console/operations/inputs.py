@@ -207,7 +207,7 @@ class Instant(Input):
         return serializers.DateTimeField(required=False, default=None, allow_null=True)
 
     def add_argument(self, parser: ArgumentParser, name: str) -> None:
-        parser.add_argument(f"--{name}", metavar="INSTANT", help="2026-03-01T06:00:00+00:00")
+        parser.add_argument(f"--{name}", metavar="TIME", help="for example 2026-03-01T06:00:00+00:00")
 
     def from_command(self, value: Any) -> datetime | None:
         if not value:
@@ -218,7 +218,9 @@ class Instant(Input):
                 return instant.astimezone(UTC)
         except (ValueError, OverflowError):  # no such day
             pass
-        raise CommandError(f"{value} is no instant with its offset: 2026-03-01T06:00:00+00:00")
+        raise CommandError(
+            f"{value} is not a timestamp with a UTC offset, for example 2026-03-01T06:00:00+00:00"
+        )
 
     def for_audit(self, value: datetime | None) -> str | None:
         return value.isoformat() if value else None
@@ -243,8 +245,8 @@ class Until(Instant):
         return serializers.DateTimeField(required=False, default=None, allow_null=True)
 
     def add_argument(self, parser: ArgumentParser, name: str) -> None:
-        help_text = "it ends by itself then: 2026-03-01T06:00:00+00:00"
-        parser.add_argument(f"--{name}", metavar="INSTANT", help=help_text, required=self.required)
+        help_text = "ends automatically at this time, for example 2026-03-01T06:00:00+00:00"
+        parser.add_argument(f"--{name}", metavar="TIME", help=help_text, required=self.required)
 
     def from_form(self, value: Any, now: datetime) -> datetime | None:
         span, at = value if self.required else (value, None)

@@ -23,49 +23,49 @@ HINTS = {
     ),
     "authentication_failed": "Use a valid token: ./ma manage create_api_token USER, for a KMA create_server.",
     "permission_denied": "Ask an administrator for this permission.",
-    "not_found": "Look at the list of this resource, or at /api/v1/docs/.",
-    "method_not_allowed": "See /api/v1/docs/ for what this address takes.",
-    "throttled": "Wait, then ask less often.",
+    "not_found": "Check the list of this resource, or see /api/v1/docs/.",
+    "method_not_allowed": "See /api/v1/docs/ for the methods of this route.",
+    "throttled": "Wait, then send requests less often.",
     "unsupported_media_type": "Send Content-Type: application/json.",
     "invalid": "Correct the field and send it again.",
     "parse_error": "Send a JSON object in UTF-8.",
     # Refusals of services, by their code, where the refusal itself says no more.
-    "bad_filter": "Correct the filter; GET the list with it to see what it finds.",
-    "bad_options": "Correct the options, see /api/v1/docs/.",
-    "bad_pointer": "Write a JSON pointer to a place in the body, like /order/lines/0/sum.",
-    "empty": "Send a text.",
+    "bad_filter": "Correct the filter; GET the list with it to see its results.",
+    "bad_options": "Correct the options: see /api/v1/docs/.",
+    "bad_pointer": "Send a JSON pointer to a value in the body, for example /order/lines/0/sum.",
+    "empty": "Send a non-empty text.",
     "broker_away": "Nothing was changed; try again later.",
-    "ended": "Nothing is to be done: read it again to see how it ended.",
-    "exists": "Nothing is to be done: it is there already.",
+    "ended": "No action is needed: read it again to see the result.",
+    "exists": "No action is needed: it exists already.",
     "no_destination": "Choose a setting of a message agent.",
     "no_json": "Choose messages whose body is JSON, or set properties only.",
     "no_name": "Send a name.",
     "no_person": "Name a user who may see these dead letters.",
     "no_reason": "Send a reason.",
     "reason_needed": "Send a reason.",
-    "nothing": "Read the list again: they were handled or moved meanwhile.",
-    "nothing_named": "Name what it is about.",
-    "nothing_to_give_back": "Read the list again, and choose messages that are dead.",
-    "nobody": "Ask for the job again, as a person who exists.",
-    "no_target": "Name the setting that is to get the messages.",
+    "nothing": "Read the list again: the messages were processed or moved in the meantime.",
+    "nothing_named": "Send the subject: a setting or a trip.",
+    "nothing_to_give_back": "Read the list again and choose messages in the state dead.",
+    "nobody": "Request the job again as an existing user.",
+    "no_target": "Send the setting that receives the messages.",
     "open": "Wait until it ends, or cancel it.",
     "other_state": "Read the job again: its state says what is possible.",
-    "outstanding": "Wait for the outcome of the replay that has them.",
-    "over": "Nothing is to be done: read it again to see how it ended.",
-    "own_request": "Let another person with the permission decide.",
-    "pointer_missing": "Write a pointer to a place that the body has.",
+    "outstanding": "Wait for the outcome of the replay that contains them.",
+    "over": "No action is needed: read it again to see the result.",
+    "own_request": "Ask another user with the permission to decide.",
+    "pointer_missing": "Send a pointer to a value that exists in the body.",
     "same": "No action is needed.",
     "selection": "Choose fewer messages, or at least one.",
-    "too_many": "Choose fewer at a time, for example by a shorter time span.",
+    "too_many": "Choose fewer messages, for example with a shorter time span.",
     "truncated": "Fetch the whole message first, or choose others.",
-    "unchanged": "Nothing is to be done: change something, or leave it.",
-    "unreadable": "Send the changes as /api/v1/docs/ describes them.",
+    "unchanged": "No action is needed: nothing differs. Change something, or cancel.",
+    "unreadable": "Send the changes in the format of /api/v1/docs/.",
 }
 # For whatever has no hint of its own: an answer without advice leaves people with the problem.
 GENERAL_HINTS = {
-    status.HTTP_400_BAD_REQUEST: "Correct what is named and send it again; /api/v1/docs/ describes it.",
+    status.HTTP_400_BAD_REQUEST: "Correct the request and send it again; see /api/v1/docs/.",
     status.HTTP_403_FORBIDDEN: HINTS["permission_denied"],
-    status.HTTP_409_CONFLICT: "Read its present state again, then decide anew.",
+    status.HTTP_409_CONFLICT: "Read the current state, then decide again.",
 }
 
 # Names of no field, of DRF's serializers and of Django's forms.
@@ -131,10 +131,10 @@ def answer(error: Exception, context: dict[str, Any]) -> Response:
     if isinstance(error, ContractError):
         return _contract_error(error)
     if isinstance(error, RequestDataTooBig):
-        return _response(413, body("too_large", str(error), "body", "Send less at once."))
+        return _response(413, body("too_large", str(error), "body", "Send less data per request."))
     if isinstance(error, (DatabaseError, InterfaceError)):
         return _internal(
-            error, context, 503, "database_away", "The database did not do its work.", "Try again later."
+            error, context, 503, "database_away", "The database is unavailable.", "Try again later."
         )
     if isinstance(error, Http404):
         error = exceptions.NotFound()
@@ -147,8 +147,8 @@ def answer(error: Exception, context: dict[str, Any]) -> Response:
         context,
         500,
         "internal",
-        "Something went wrong in the MA.",
-        "Look for the id in the log of the web process.",
+        "Internal error of the MA.",
+        "Search the log of the web process for the id.",
     )
 
 
@@ -158,7 +158,7 @@ def _contract_error(error: ContractError) -> Response:
             400, body("unsupported_version", str(error), error.path, "Upgrade the older of MA and KMA.")
         )
     return _response(
-        400, body("not_as_agreed", str(error), error.path or "body", "Send what the schema describes.")
+        400, body("not_as_agreed", str(error), error.path or "body", "Send a body that matches the schema.")
     )
 
 
@@ -217,8 +217,6 @@ def _response(code: int, data: dict[str, Any]) -> Response:
 def unknown_address(request: HttpRequest, path: str = "") -> JsonResponse:
     """Answers what is under /api/ and no route with JSON, not with the login page of the admin."""
     return JsonResponse(
-        body(
-            "not_found", "There is no such address.", request.path, "See /api/v1/docs/; every path ends in /."
-        ),
+        body("not_found", "Route not found.", request.path, "See /api/v1/docs/; every path ends in /."),
         status=404,
     )

@@ -23,7 +23,7 @@ class BodyTooLarge(ApiProblem):
         super().__init__(
             f"The body is larger than {limit} bytes.",
             where="body",
-            what_to_do="Send less at once.",
+            what_to_do="Send less data per request.",
             limit=limit,
         )
 
@@ -55,7 +55,7 @@ class BoundedJsonParser(BaseParser):
             raw = _unpacked(raw, limit)
         elif encoding.lower() not in ("", "identity"):
             raise ApiProblem(
-                f"Content-Encoding {encoding} is not understood.",
+                f"Content-Encoding {encoding} is not supported.",
                 where="Content-Encoding",
                 what_to_do="Use gzip.",
             )
@@ -79,12 +79,12 @@ def bounded_json(value: Any, most: int = DEEPEST) -> Any:
     """The value itself. Raises NotJson where it nests deeper than anything that readers by recursion can
     take."""
     if deeper_than(value, most):
-        raise NotJson(f"it nests deeper than {most} levels")
+        raise NotJson(f"nested deeper than {most} levels")
     return value
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _read(stream: IO[Any], limit: int) -> bytes:
@@ -110,9 +110,9 @@ def _unpacked(raw: bytes, limit: int) -> bytes:
     try:
         unpacked = unpacker.decompress(raw, limit + 1)
     except zlib.error as error:
-        raise NotJson(f"it is not gzip ({error})") from error
+        raise NotJson(f"not valid gzip ({error})") from error
     if len(unpacked) > limit:
         raise BodyTooLarge(limit)
     if not unpacker.eof:
-        raise NotJson("its gzip ends too early")
+        raise NotJson("the gzip data is incomplete")
     return unpacked

@@ -19,8 +19,7 @@ M = TypeVar("M", bound=Model)
 
 
 class BodySerializer(serializers.Serializer[Any]):
-    """The body of an action, which may be left out. A name that it does not know is an error: a misspelt
-    reason is not lost, and a misspelt `until` switches nothing off for ever."""
+    """The optional body of an action. Unknown names are errors, so that a misspelt field is never ignored."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping) and (unknown := sorted(set(data) - set(self.fields))):
@@ -29,20 +28,20 @@ class BodySerializer(serializers.Serializer[Any]):
 
 
 class QuerySerializer(serializers.Serializer[Any]):
-    """What a list in pages by key may be narrowed to. A name that it does not know is an error: a misspelt
-    filter would find everything."""
+    """Filters of a list in pages by key. Unknown names are errors, so that a misspelt filter never matches
+    everything."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         known = {*self.fields, KeysetPages.cursor_query_param, KeysetPages.page_size_query_param, "format"}
         if unknown := sorted(set(self.initial_data) - known):
             raise serializers.ValidationError(
-                {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
+                {unknown[0]: f"Unknown filter; known filters: {sorted(self.fields)}."}
             )
         return attrs
 
 
 class NoBody(BodySerializer):
-    """Of an action that takes none: nothing, or an empty object."""
+    """No body, or an empty object."""
 
 
 def check_no_body(request: Request) -> None:
@@ -86,16 +85,12 @@ class CheckedModelSerializer(serializers.ModelSerializer[M]):
         if unknown := sorted(given - set(self.fields)):
             raise serializers.ValidationError({unknown[0]: _no_such(writable)})
         if fixed := sorted(given - writable):
-            raise serializers.ValidationError({fixed[0]: "This field is a fact of the MA and cannot be set."})
+            raise serializers.ValidationError({fixed[0]: "This field is read-only."})
 
 
 def _no_such(fields: Iterable[str]) -> str:
     names = sorted(fields)
-    return (
-        f"There is no such field; there are: {names}."
-        if names
-        else "There is no such field; nothing is taken here."
-    )
+    return f"Unknown field; known fields: {names}." if names else "Unknown field: this request has no fields."
 
 
 def _is_many(model: type[Model], name: str) -> bool:

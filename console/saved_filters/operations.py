@@ -120,7 +120,7 @@ class _OfFilter(Operation[SavedFilter]):
 
 
 class SaveFilter(_OfFilter):
-    """A name is used once by each person. The object says of which list, and whose, it becomes."""
+    """Saves a filter; names are unique per user. The given object has its list and its owner."""
 
     code, label, makes = "saved_filter.save", gettext_lazy("Save"), True
     inputs = {
@@ -148,7 +148,7 @@ class SaveFilter(_OfFilter):
 
 
 class ChangeFilter(_OfFilter):
-    """Only its owner changes it."""
+    """Changes a filter of its owner."""
 
     code, label = "saved_filter.change", pgettext_lazy("what people do", "Change")
     inputs = {
@@ -184,7 +184,7 @@ class ChangeFilter(_OfFilter):
 
 
 class DeleteFilter(_OfFilter):
-    """Only its owner deletes it."""
+    """Deletes a filter of its owner."""
 
     code, label = "saved_filter.delete", gettext_lazy("Delete filter")
 

@@ -139,13 +139,13 @@ class SavedFilterSerializer(serializers.ModelSerializer[SavedFilter]):
 class SavedFilterAskSerializer(BodySerializer):
     name = serializers.CharField(max_length=LONGEST_NAME)
     query = serializers.CharField(
-        max_length=LONGEST_QUERY, help_text="As in the address of the list: `exception=KeyError&span=1d`."
+        max_length=LONGEST_QUERY, help_text="Query string of the list: `exception=KeyError&span=1d`."
     )
     shared = serializers.BooleanField(required=False, default=False)
 
 
 class SavedFilterChangeSerializer(BodySerializer):
-    """What is left out stays."""
+    """Omitted fields stay unchanged."""
 
     name = serializers.CharField(max_length=LONGEST_NAME, required=False)
     query = serializers.CharField(max_length=LONGEST_QUERY, required=False)
@@ -168,7 +168,7 @@ class SavedFilterList(Audited, generics.ListAPIView[SavedFilter]):
         extensions=performing(SaveFilter),
     )
     def post(self, request: Request) -> Response:
-        """A name is used once by each person."""
+        """Filter names are unique per user."""
         owner: Any = request.user
         saved = SavedFilter(list=self.filters.word, owner=owner)
         made = _done(SaveFilter, saved, request, SavedFilterAskSerializer)
@@ -192,13 +192,13 @@ class OneSavedFilter(Audited, APIView):
         extensions=performing(ChangeFilter),
     )
     def patch(self, request: Request, pk: int) -> Response:
-        """Only its owner changes it."""
+        """Only the owner can change a filter."""
         made = _done(ChangeFilter, self._one(pk), request, SavedFilterChangeSerializer)
         return Response(SavedFilterSerializer(made).data)
 
     @extend_schema(request=None, responses={204: None}, extensions=performing(DeleteFilter))
     def delete(self, request: Request, pk: int) -> Response:
-        """Only its owner deletes it."""
+        """Only the owner can delete a filter."""
         with as_problems(""):
             perform(DeleteFilter, self._one(pk), request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)

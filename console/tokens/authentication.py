@@ -42,7 +42,7 @@ class PersonTokenAuthentication(BaseAuthentication):
         if not secret:
             return None
         if secret.startswith(SERVER_PREFIX):
-            raise AuthenticationFailed("This is a server's token; people and scripts use theirs (ma_…).")
+            raise AuthenticationFailed("This is a server token; users and scripts need an API token (ma_…).")
         token = ApiToken.find(secret, now=timezone.now())
         if token is None:
             log_refused_token(request, "person")

@@ -40,7 +40,7 @@ class RevokesToken(Operation[Any]):
 
 
 class RevokeToken(RevokesToken):
-    """Who sends it is not known any more."""
+    """Revokes the token: requests with it are refused."""
 
     code = "token.revoke"
     on = Resource(

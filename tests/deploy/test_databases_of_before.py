@@ -48,7 +48,7 @@ def test_one_in_sqlite_is_told_with_its_place(tmp_path: Path) -> None:
     file = sqlite(tmp_path)
     told = old_database.refusal({"MA_DATABASE_URL": f"sqlite://{file}".replace(" % ", "%20%25%20")})
     assert told.startswith(f"{file} was made by a version before 0.9.0")
-    assert f"move db.sqlite3, with -wal and -shm where they are there, out of {file.parent}" in told
+    assert f"move db.sqlite3, with -wal and -shm if they exist, out of {file.parent}" in told
     assert [*file.parent.iterdir()] == [file], "nothing is made beside it"
 
 

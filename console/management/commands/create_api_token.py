@@ -13,12 +13,13 @@ from console.models import ApiToken
 
 class Command(BaseCommand):
     help = (
-        "Prints a new API token of a user, once. It acts with the user's permissions; revoke it in the admin."
+        "Creates an API token for a user and prints it once. It has the user's permissions; revoke it in the "
+        "admin."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")
-        parser.add_argument("--name", default="", help="what it is for")
+        parser.add_argument("--name", default="", help="purpose of the token")
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
