@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PermissionError as error:
         what = f"{error.filename or 'a file'}: {error.strerror}"
         print(
-            f"ma: {what}. Run ma as the user who owns the data folder, or name another in MA_DATA.",
+            f"ma: {what}. Run ma as the owner of the data folder, or set MA_DATA to another folder.",
             file=sys.stderr,
         )
         return 1
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _report_full_disk(error)
         if error.errno in (errno.EIO, errno.EROFS):
-            print(f"ma: the disk fails: {error}. Look into the system's log (dmesg).", file=sys.stderr)
+            print(f"ma: disk error: {error}. Check the system log (dmesg).", file=sys.stderr)
             return 1
         raise
     except KeyboardInterrupt:
@@ -102,40 +102,45 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ma",
         description="Starts, stops and checks this installation.",
-        epilog="Ports, data folder and server names come from the environment: docs/how-to/operations.md. "
-        "Another site, or this one over REST: --url, or MA_URL: docs/how-to/remote.md.",
+        epilog="Ports, data folder and server names come from the environment: docs/how-to/operations.md. To "
+        "use a site over REST, pass --url or set MA_URL: docs/how-to/remote.md.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    starting = commands.add_parser("up", help="install what is missing and start everything")
+    starting = commands.add_parser("up", help="install missing packages and start everything")
     starting.add_argument("--detach", action="store_true", help="return once everything is ready")
     starting.add_argument(
-        "--no-demo", dest="demo", action="store_false", help="without demo settings and orders"
+        "--no-demo", dest="demo", action="store_false", help="start without demo settings and orders"
     )
     _add_choice(starting)
     starting.add_argument(
-        "--adopt-broker", action="store_true", help="take the broker over from another site, on purpose"
+        "--adopt-broker", action="store_true", help="take the broker over from another site"
     )
     commands.add_parser("down", help="stop everything")
-    commands.add_parser("status", help="state of each process").add_argument("--json", action="store_true")
-    reading = commands.add_parser("logs", help="the log of a process; without a name: which there are")
+    commands.add_parser("status", help="show the state of each process").add_argument(
+        "--json", action="store_true"
+    )
+    reading = commands.add_parser("logs", help="show the log of a process; without a name, list all logs")
     reading.add_argument("name", nargs="?")
     reading.add_argument("-f", "--follow", action="store_true")
     reading.add_argument("-n", "--lines", type=int, default=100)
-    commands.add_parser("env", help="what a script needs to connect").add_argument(
+    commands.add_parser("env", help="print the connection variables for scripts").add_argument(
         "--json", action="store_true"
     )
     commands.add_parser("demo", help="publish demo orders").add_argument("--stop", action="store_true")
     # Only for the list of commands: they are dispatched before.
-    commands.add_parser("doctor", help="check everything and say what to do")
-    commands.add_parser("reindex", help="build the index of words of dead letters again")
+    commands.add_parser("doctor", help="check the installation and recommend actions")
+    commands.add_parser("reindex", help="rebuild the full-text index of dead letters")
     commands.add_parser(
-        "manage", help="manage.py with this installation's environment: ./ma manage COMMAND …"
+        "manage", help="run a manage.py command in this installation's environment: ./ma manage COMMAND …"
     )
     commands.add_parser(
         "test",
-        help="install what tests need and run them: ./ma test [--changed] [--night] [--long] [ARGUMENTS]",
+        help="install test requirements and run the tests: ./ma test [--changed] [--night] [--long] "
+        "[ARGUMENTS]",
     )
-    commands.add_parser("bench", help="measure the product beside a bare reference: ./ma bench NAME [--json]")
+    commands.add_parser(
+        "bench", help="benchmark the product against a bare reference: ./ma bench NAME [--json]"
+    )
     commands.add_parser("docs", help="build the documentation site: ./ma docs [FOLDER]")
     return parser
 
@@ -146,11 +151,11 @@ def _add_choice(starting: argparse.ArgumentParser) -> None:
     options = (
         (
             Choice.REMEMBERED,
-            "go on with database, ports and archive of the last start, whatever this shell sets",
+            "use the database, ports and archive of the last start and ignore this shell's values",
         ),
         (
             Choice.CHANGED,
-            "start with this shell's database, ports and archive although the last start had others",
+            "use this shell's database, ports and archive instead of those of the last start",
         ),
     )
     for choice, text in options:

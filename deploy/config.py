@@ -131,7 +131,7 @@ def read(environ: Mapping[str, str]) -> Config:
 def _port(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
-        raise DeployError(f"{name}={text!r} is not a port: give a number from 1 to 65535")
+        raise DeployError(f"{name}={text!r} is not a port: use a number from 1 to 65535")
     return int(text)
 
 
@@ -139,7 +139,7 @@ def _refuse_shared_ports(ports: Mapping[str, int]) -> None:
     seen: dict[int, str] = {}
     for name, port in ports.items():
         if port in seen:
-            raise DeployError(f"{seen[port]} and {name} are both {port}: give each its own port")
+            raise DeployError(f"{seen[port]} and {name} are both {port}: choose different ports")
         seen[port] = name
 
 
@@ -147,7 +147,7 @@ def _refuse_unknown_pipeline(text: str) -> None:
     """The other codes of the site are said by `ma` itself, never by a person."""
     if text not in ("", "off"):
         raise DeployError(
-            f"MA_PIPELINE={text!r}: off, or not set (then it is on where the machine is large enough)"
+            f"MA_PIPELINE={text!r}: use off, or unset it (then it is on if the machine is large enough)"
         )
 
 
@@ -168,7 +168,7 @@ def _servers(text: str) -> tuple[str, ...]:
     for name in names:
         if not SERVER_NAME.fullmatch(name):
             raise DeployError(
-                f"MA_SERVERS: {name!r} is not a server name: small letters, digits and -, at most 61"
+                f"MA_SERVERS: {name!r} is not a server name: use lower-case letters, digits and -, at most 61"
             )
     if not names or len(set(names)) < len(names):
         raise DeployError(f"MA_SERVERS={text!r} must name at least one server, each once")

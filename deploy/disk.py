@@ -43,9 +43,9 @@ def problem(free: int, total: int, free_files: int) -> str:
     if free < LEAST_FREE_MB * MB:
         return f"full: {free // MB} MB free of {total // MB} MB"
     if not free_files:
-        return "full: no file more can be made on it (df -i)"
+        return "full: no free inodes (df -i)"
     if 100 * (total - free) > MOST_USED_PERCENT * total:
-        return f"nearly full: {free // MB} MB free of {total // MB} MB; the broker takes no messages"
+        return f"nearly full: {free // MB} MB free of {total // MB} MB; the broker accepts no messages"
     return ""
 
 
@@ -65,16 +65,15 @@ def lines(layout: Layout, systems: Iterable[FileSystem]) -> list[str]:
     full = [each for each in systems if each.problem]
     if not full:
         return []
-    told = [f"disk: {each.mounted_at} is {each.problem}; it holds {', '.join(each.holds)}" for each in full]
+    told = [f"disk: {each.mounted_at} is {each.problem}; it stores {', '.join(each.holds)}" for each in full]
     data = shlex.quote(str(layout.data))
     return [
         *told,
-        f"  what takes the room:  du -xsh {data}/* | sort -h",
+        f"  find large files:     du -xsh {data}/* | sort -h",
         f"  may be deleted:       rm -f {data}/log/*.log.[0-9]*    (old logs)",
-        f"  never delete:         {data}/kma (spools: failures that are not reported yet), {data}/broker "
-        f"(journal:",
+        f"  never delete:         {data}/kma (spools: failures not reported yet), {data}/broker (journal:",
         f"                        messages), {data}/db.sqlite3* (database), {data}/archive, {data}/secrets",
-        "  then:                 ./ma doctor; what does not run by itself again: ./ma down, ./ma up",
+        "  then:                 ./ma doctor; if processes do not restart: ./ma down, ./ma up",
     ]
 
 

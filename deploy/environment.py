@@ -38,7 +38,7 @@ def parse_procfile(text: str) -> tuple[Process, ...]:
             continue
         match = LINE.fullmatch(line.strip())
         if match is None or match["name"] in found:
-            raise DeployError(f"Procfile, line {number}: not a `name: command` of its own: {line!r}")
+            raise DeployError(f"Procfile, line {number}: not a unique `name: command`: {line!r}")
         found[match["name"]] = Process(match["name"], match["command"])
     return tuple(found.values())
 

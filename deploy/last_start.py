@@ -83,10 +83,10 @@ def config_for_start(environ: Mapping[str, str], choice: Choice) -> Config:
         own = {name: value for name, value in environ.items() if name not in IDENTITY}
         return configuration.read(_merged(known, own))
     raise DeployError(
-        f"{now.data} was started with another environment:\n"
+        f"{now.data} was last started with another environment:\n"
         + "\n".join(map(str, found))
         + "\nNothing was started. With the environment of the last start: ./ma up --remembered"
-        "\nWith this one, on purpose: ./ma up --changed (docs/how-to/operations.md)"
+        "\nWith this environment: ./ma up --changed (docs/how-to/operations.md)"
     )
 
 

@@ -81,5 +81,5 @@ class Layout:
         except OSError as error:
             why = error.strerror or error
             raise DeployError(
-                f"MA_DATA: {error.filename} cannot be made or used as a folder: {why}"
+                f"MA_DATA: {error.filename} cannot be created or used as a folder: {why}"
             ) from error

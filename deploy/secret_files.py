@@ -39,10 +39,10 @@ def read_secret(path: Path) -> str:
         return path.read_text(encoding="utf-8").strip()
     except PermissionError:
         raise DeployError(
-            f"{path} can only be read by its owner: run ma as the user who started it first"
+            f"{path} is readable only by its owner: run ma as the user who started it first"
         ) from None
     except (FileNotFoundError, NotADirectoryError):
-        raise DeployError(f"{path} is missing: ./ma up makes it") from None
+        raise DeployError(f"{path} is missing: ./ma up creates it") from None
 
 
 def ensure_secret(path: Path) -> str:
@@ -71,7 +71,7 @@ def refuse_unreadable(config: Config) -> None:
             wrong = getattr(error, "strerror", None) or str(error)
         if wrong:
             raise DeployError(
-                f"{name}={path} cannot be used: {wrong}. Name one that this user can read, or unset it."
+                f"{name}={path} cannot be used: {wrong}. Set a file that this user can read, or unset it."
             )
 
 

@@ -40,9 +40,7 @@ def status(config: Config, *, as_json: bool) -> int:
         say(f"health: {summary(health)}")
     elif left:
         names = ", ".join(f"{earlier_starts.process_name(pid)} {pid}" for pid in left)
-        say(
-            f"the process runner was killed; these are left of it: {names}\n./ma down ends them, then ./ma up"
-        )
+        say(f"the process runner was killed; still running: {names}\nStop them with ./ma down, then ./ma up")
     else:
         say("nothing is running: ./ma up")
     if not as_json:
@@ -76,7 +74,7 @@ def _word(part: Any) -> str:
 
 
 def _heard(age: Any) -> str:
-    return f"heard {duration(age)} ago" if isinstance(age, int | float) else "never heard"
+    return f"heartbeat {duration(age)} ago" if isinstance(age, int | float) else "no heartbeat yet"
 
 
 def _row(state: ProcessState) -> tuple[str, str, str, str]:
@@ -103,7 +101,7 @@ def logs(config: Config, *, name: str | None, follow: bool, lines: int) -> int:
         print("\n".join(known))
         return 0
     if name not in known:
-        raise DeployError(f"there is no log {name!r}; there are: {', '.join(known) or 'none yet'}")
+        raise DeployError(f"no log {name!r}; existing logs: {', '.join(known) or 'none yet'}")
     try:
         _show(layout.log(name), follow=follow, lines=lines)
     except KeyboardInterrupt:

@@ -141,11 +141,11 @@ def test(config: Config, arguments: Sequence[str]) -> int:
     if len(results) > 1:
         for result in results:
             if result.failures:
-                say(f"\n== failed of {result.stage.name}\n" + "\n".join(result.failures))
+                say(f"\n== failures of {result.stage.name}\n" + "\n".join(result.failures))
         heading = ("", "", "wall", "processors", "")
-        before = ("installation", "", duration(installed - started), "", "of what was missing")
+        before = ("installation", "", duration(installed - started), "", "missing packages")
         spent = sum(result.processors for result in results)
-        after = ("all after it", "", duration(time.monotonic() - installed), duration(spent), "")
+        after = ("everything else", "", duration(time.monotonic() - installed), duration(spent), "")
         say("\n" + table([heading, before, *(result.row for result in results), after]))
         say(_branches())
     return 0 if all(result.code == 0 for result in results) else 1
@@ -155,10 +155,10 @@ def _branches() -> str:
     """As the last night measured them."""
     place = Path(os.environ.get("MA_TEST_CACHE") or REPOSITORY / "var" / "test") / "coverage.txt"
     if not place.exists():
-        return "branches: ./ma test --night measures what tests execute of them"
+        return "branches: ./ma test --night measures their coverage"
     shares = ", ".join(f"{line} %" for line in place.read_text().splitlines())
     day = time.strftime("%F", time.localtime(place.stat().st_mtime))
-    return f"branches that pure and db tests execute, {day}: {shares}"
+    return f"branch coverage of pure and db tests, {day}: {shares}"
 
 
 def _install(layout: Layout) -> None:

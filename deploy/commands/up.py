@@ -35,7 +35,7 @@ def install_all(layout: Layout, say: Say) -> None:
         system_packages.needs_of_start(broker=not unpacked, virtual_environment=wanting), log, say
     )
     if wanting:
-        say("installing the Python packages into .venv (once, some minutes)")
+        say("installing Python packages into .venv (first start only, some minutes)")
         python_packages.install(lines, "start", log)
     if not unpacked:
         say(f"unpacking Apache Artemis {artemis_download.VERSION}")
@@ -77,12 +77,12 @@ def up(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False) 
             last_words = _start(config, layout, demo=demo, adopt_broker=adopt_broker)
         started = True
         if not detach:
-            say("Ctrl-C stops everything; processes that end are started again (./ma status)")
+            say("Ctrl-C stops everything; ended processes are restarted automatically (./ma status)")
         say(last_words)
         if not detach:
             _stay(layout)
     except KeyboardInterrupt:
-        say("stopping" if started else "interrupted: stopping what has started")
+        say("stopping" if started else "interrupted: stopping the started processes")
         order.stop_everything(layout, say)
         return 0 if started else 130
     return 0
@@ -98,7 +98,7 @@ def _runs_already(config: Config, layout: Layout) -> bool:
     if not never_began:
         say(f"already running: {config.address} (./ma status, ./ma down)")
         return True
-    say(f"an earlier start ended before it came to {', '.join(never_began)}: starting anew")
+    say(f"the last start ended before it started {', '.join(never_began)}: restarting everything")
     order.stop_everything(layout, say)
     return False
 
@@ -106,7 +106,7 @@ def _runs_already(config: Config, layout: Layout) -> bool:
 def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
     if earlier_starts.find(layout):
         raise DeployError(
-            "processes of an earlier start still run although their runner was killed: ./ma down ends them"
+            "processes of an earlier start are still running, their runner was killed: ./ma down stops them"
         )
     ports.refuse_taken(ports.wanted_by(config))
 
@@ -128,7 +128,7 @@ def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) ->
         raise
     except DeployError as problem:
         raise DeployError(
-            f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down"
+            f"{problem}\nThe started processes keep running: ./ma status, ./ma logs NAME, ./ma down"
         ) from None
     say(offered_agents(config, demo=demo))
     if python_packages.install_in_background(layout):
@@ -143,7 +143,7 @@ def _stay(layout: Layout) -> None:
     runner = Runner(layout)
     while runner.alive():
         time.sleep(WATCH_SECONDS)
-    say("stopped from elsewhere")
+    say("stopped by another command")
 
 
 def _end_on_signals() -> None:
@@ -174,7 +174,7 @@ def demo(config: Config, *, stop: bool) -> int:
         raise DeployError("nothing is running: ./ma up")
     if stop:
         runner.stop("demo")
-        say("demo stopped: no more orders; its agents are offered until ./ma down, ./ma up --no-demo")
+        say("demo stopped: no more orders; its agents stay available until ./ma down, ./ma up --no-demo")
         return 0
     starting = Start(config, layout, processes(config), say)
     starting.offer_demo_agents()

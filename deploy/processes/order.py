@@ -49,16 +49,18 @@ def closing_block(config: Config, administrator: Account | None) -> str:
 def _lines(config: Config, administrator: Account | None) -> list[tuple[str, str]]:
     lines = [("address", config.address)]
     if administrator is None:
-        lines.append(("user", "yours; ./ma manage createsuperuser makes an administrator"))
-        following = "write an agent (docs/tutorials/first-agent.md) and name its module in KMA_AGENTS"
+        lines.append(("user", "your own; ./ma manage createsuperuser creates an administrator"))
+        following = "write an agent (docs/tutorials/first-agent.md) and add its module to KMA_AGENTS"
     else:
         lines.append(("user", administrator.user))
         change = f"./ma manage changepassword {administrator.user}"
         if administrator.password:
-            lines.append(("password", f"{administrator.password}  (made here; change it: {change})"))
+            lines.append(("password", f"{administrator.password}  (generated; change it: {change})"))
         else:
-            lines.append(("password", f"the one that you chose; forgotten: {change}"))
-        following = "wait 2 minutes, then open Dead letters: the demo fails on purpose; read why, replay"
+            lines.append(("password", f"as you set it; to reset it: {change}"))
+        following = (
+            "wait 2 minutes, then open Dead letters: demo orders fail intentionally; see why and replay"
+        )
     lines.append(("next", following))
     lines.append(("check", "./ma doctor; ./ma status; ./ma logs NAME; ./ma down stops everything"))
     lines.append(("docs", "docs/index.md; docs/tutorials/operator.md; docs/how-to/operations.md"))
@@ -152,14 +154,11 @@ def offered_agents(config: Config, *, demo: bool) -> str:
     """The line that says what the KMAs of this machine offer."""
     agents = f"agents of {', '.join(config.servers)}"
     if named := config.handed_on.get("KMA_AGENTS"):
-        return f"{agents}: those of {named}"
+        return f"{agents}: modules {named}"
     if demo:
-        return (
-            f"{agents}: the samples of the demo, which do what a message or a parameter says "
-            f"(without: --no-demo)"
-        )
+        return f"{agents}: demo samples, controlled by messages and parameters (without them: --no-demo)"
     return (
-        f"{agents}: none. Name your modules in KMA_AGENTS, then ./ma down, ./ma up --no-demo "
+        f"{agents}: none. List your modules in KMA_AGENTS, then ./ma down, ./ma up --no-demo "
         "(docs/how-to/agents.md)"
     )
 
@@ -188,7 +187,7 @@ def stop_everything(layout: Layout, say: Say) -> bool:
         runner.end()
     left = earlier_starts.end(layout)
     if left and not ran:
-        say(f"{left} processes were left behind by a runner that was killed: ended")
+        say(f"stopped {left} processes left by a killed runner")
     return ran or left > 0
 
 

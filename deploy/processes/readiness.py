@@ -133,4 +133,4 @@ def _last_lines(process: Process, layout: Layout) -> str:
     log = layout.log(process.name)
     lines = log.read_text("utf-8", errors="replace").splitlines()[-5:] if log.exists() else []
     shown = "".join(f"\n  | {line}" for line in lines)
-    return f"; its log (./ma logs {process.name}) ends with:{shown}" if lines else ""
+    return f"; last lines of the log (./ma logs {process.name}):{shown}" if lines else ""

@@ -57,13 +57,15 @@ def main(given: Sequence[str], environ: Mapping[str, str], local: Iterable[str])
 
 
 def _options() -> Parser:
-    about = "Does with a site over REST what its pages do. The environment may name it: MA_URL, MA_TOKEN."
+    about = "Runs the operations of a site's pages over REST. Defaults: MA_URL, MA_TOKEN."
     parser = Parser(prog="ma", description=about, epilog="docs/how-to/remote.md", allow_abbrev=False)
     parser.add_argument("--url", help="https://HOST[:PORT] of the site")
-    parser.add_argument("--token", help="seen by everybody on this machine: rather set MA_TOKEN")
-    parser.add_argument("--ca", metavar="FILE", default="", help="certificates of the authority to trust")
+    parser.add_argument("--token", help="visible to every user of this machine: prefer MA_TOKEN")
+    parser.add_argument("--ca", metavar="FILE", default="", help="PEM certificates of the trusted authority")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=60.0)
-    parser.add_argument("--allow-plain-http", action="store_true", help="to another host, unencrypted")
+    parser.add_argument(
+        "--allow-plain-http", action="store_true", help="allow http:// to another host (unencrypted)"
+    )
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="NOUN VERB …")
     return parser
 
@@ -93,8 +95,8 @@ def _run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
     commands = described(site, noun) if noun else []
     if not commands:
         nouns = ", ".join(sorted({*SPECIAL, *(each["noun"] for each in described(site))}))
-        what = f"There is no {noun!r} at {site.base}." if noun else "Which noun?"
-        raise RemoteError(Exit.USAGE, what, f"There are: {nouns}.")
+        what = f"Unknown noun {noun!r} at {site.base}." if noun else "No noun given."
+        raise RemoteError(Exit.USAGE, what, f"Known nouns: {nouns}.")
     options = parser_of(noun, commands).parse_args(rest)
     return _carry_out(site, options.command, options)
 
@@ -132,15 +134,13 @@ def _list(site: Site, asked: Asked, options: argparse.Namespace) -> int:
     if rows:
         print(output.rows_as_table(rows, columns))
     if isinstance(answer, dict) and answer.get("next"):
-        print("There are more: --all-pages.", file=sys.stderr)
+        print("More results: --all-pages.", file=sys.stderr)
     return Exit.DONE
 
 
 def _save(site: Site, asked: Asked, out: str | None) -> int:
     if out is None and output.is_terminal(sys.stdout):
-        raise RemoteError(
-            Exit.USAGE, "A file is not written to a terminal.", "Say --out FILE, or use a pipe."
-        )
+        raise RemoteError(Exit.USAGE, "Files are not written to a terminal.", "Use --out FILE or a pipe.")
     if out is None:
         site.saved(asked.path, asked.query, sys.stdout.buffer)
         return Exit.DONE
@@ -161,10 +161,14 @@ def _save(site: Site, asked: Asked, out: str | None) -> int:
 
 def _apply(site: Site, words: Sequence[str], *, plan: bool = False) -> int:
     parser = Parser(prog=f"ma {'plan' if plan else 'apply'}", allow_abbrev=False)
-    parser.add_argument("file", metavar="FILE", help="YAML as `export` prints it; - is standard input")
-    parser.add_argument("--prune", action="store_true", help="remove what the pools of the file have besides")
+    parser.add_argument(
+        "file", metavar="FILE", help="YAML file as printed by `export`; - reads standard input"
+    )
+    parser.add_argument(
+        "--prune", action="store_true", help="delete objects of these pools that the file does not name"
+    )
     if not plan:
-        parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+        parser.add_argument("--dry-run", action="store_true", help="only show changes")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(words)
     dry_run = plan or chosen.dry_run
@@ -191,7 +195,7 @@ def _text(name: str, raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise RemoteError(Exit.USAGE, f"{name} is no text in UTF-8: {error.reason}.") from None
+        raise RemoteError(Exit.USAGE, f"{name} is not UTF-8 text: {error.reason}.") from None
 
 
 def _named(file: str, problem: Mapping[str, str]) -> str:
@@ -205,7 +209,7 @@ def _say_changes(answer: Mapping[str, Any], dry_run: bool) -> None:
     if answer["withheld"]:
         will = "would not be" if dry_run else "is not"
         names = output.printable(", ".join(answer["withheld"]))
-        print(f"{names}: {will} sent to servers, the pool does not allow the agent.")
+        print(f"{names}: {will} sent to servers: the pool does not allow the agent.")
     count = len(answer["changes"])
     changes = f"{count} change{'s' * (count != 1)}"
     if not count:
@@ -216,7 +220,7 @@ def _say_changes(answer: Mapping[str, Any], dry_run: bool) -> None:
 
 def _export(site: Site, words: Sequence[str]) -> int:
     parser = Parser(prog="ma export", allow_abbrev=False)
-    parser.add_argument("keys", nargs="*", metavar="KEY", help="only these settings and what they need")
+    parser.add_argument("keys", nargs="*", metavar="KEY", help="only these settings and their dependencies")
     chosen = parser.parse_args(words)
     print(site.asked("GET", MANIFESTS, [("key", chosen.keys)])["text"], end="")
     return Exit.DONE

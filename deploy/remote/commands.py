@@ -33,11 +33,11 @@ def described(site: Site, noun: str = "") -> list[Described]:
         answer = site.asked("GET", "/api/v1/commands/", {"noun": noun} if noun else ())
     except RemoteError as problem:
         if problem.answer is not None and problem.answer.get("error") == "not_found":
-            what = "The site is of a version that knows no remote commands."
-            raise RemoteError(Exit.REFUSED, what, "Upgrade it.") from None
+            what = "This version of the site has no remote commands."
+            raise RemoteError(Exit.REFUSED, what, "Upgrade the site.") from None
         raise
     if answer["version"] != VERSION:
-        what = f"The site speaks version {answer['version']} of remote commands, this command {VERSION}."
+        what = f"The site uses version {answer['version']} of remote commands, this program {VERSION}."
         raise RemoteError(Exit.REFUSED, what, "Use the ./ma of that version.")
     return [each for each in answer["commands"] if noun in ("", each["noun"])]
 
@@ -59,15 +59,17 @@ def add_options(parser: argparse.ArgumentParser, command: Described) -> None:
             parser.add_argument(f"path:{each['name']}", metavar=each["name"].upper())
         else:
             _add_option(parser, each)
-    parser.add_argument(JSON, dest="json", action="store_true", help="the answer as it comes")
+    parser.add_argument(JSON, dest="json", action="store_true", help="print the response as JSON")
     if any(each["place"] == "body" for each in command["inputs"]):
-        about = "what is sent, as JSON (- is standard input); the options are put over it"
+        about = "request body as JSON (- reads standard input); options override its fields"
         parser.add_argument(INPUT, dest="input", metavar="FILE", help=about)
     if command["answer"] == "file":
-        parser.add_argument(OUT, dest="out", metavar="FILE", help="where it is written (standard output)")
+        parser.add_argument(OUT, dest="out", metavar="FILE", help="output file (default: standard output)")
     if command["answer"] == "list":
-        parser.add_argument(COLUMNS, dest="columns", metavar="A,B", help="only these, in this order")
-        parser.add_argument(ALL_PAGES, dest="all_pages", action="store_true", help="not the first one alone")
+        parser.add_argument(
+            COLUMNS, dest="columns", metavar="A,B", help="show only these columns, in this order"
+        )
+        parser.add_argument(ALL_PAGES, dest="all_pages", action="store_true", help="fetch all pages")
 
 
 def _add_option(parser: argparse.ArgumentParser, each: Described) -> None:
@@ -89,7 +91,7 @@ def _from_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"this is no JSON: {text[:40]}") from error
+        raise argparse.ArgumentTypeError(f"not valid JSON: {text[:40]}") from error
 
 
 # -- what is asked then --------------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ def _input(name: str, standard_input: BinaryIO) -> dict[str, Any]:
     try:
         given = json.loads(read_file(name, LARGEST_INPUT, standard_input))
     except ValueError as error:
-        raise RemoteError(Exit.USAGE, f"{name} is no JSON: {error}.") from None
+        raise RemoteError(Exit.USAGE, f"{name} is not valid JSON: {error}.") from None
     if not isinstance(given, dict):
-        raise RemoteError(Exit.USAGE, f"{name} is no JSON object.")
+        raise RemoteError(Exit.USAGE, f"{name} is not a JSON object.")
     return given

@@ -98,7 +98,9 @@ class Site:
         if 300 <= error.code < 400:
             leads = urlsplit(error.headers.get("Location", ""))
             where = f"{leads.scheme}://{leads.netloc}" if leads.netloc else "elsewhere"
-            return RemoteError(Exit.REFUSED, f"{self.base} leads to {where}.", "Give that address as --url.")
+            return RemoteError(
+                Exit.REFUSED, f"{self.base} redirects to {where}.", "Use that address as --url."
+            )
         raw = error.read(MOST_BYTES)
         try:
             said = json.loads(raw)
@@ -113,7 +115,9 @@ class Site:
         with self._heard():
             raw = answer.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
-            raise RemoteError(Exit.REFUSED, f"The answer is larger than {MOST_BYTES} bytes.", "Ask for less.")
+            raise RemoteError(
+                Exit.REFUSED, f"The answer is larger than {MOST_BYTES} bytes.", "Narrow the request."
+            )
         return raw
 
     @contextmanager
@@ -129,19 +133,17 @@ class Site:
             if isinstance(reason, ssl.SSLCertVerificationError):
                 raise self._untrusted(reason) from None
             what = f"{self.base} does not answer: {reason or type(error).__name__}."
-            raise RemoteError(Exit.AWAY, what, "Look at the address; try again later.") from None
+            raise RemoteError(Exit.AWAY, what, "Check the address, or try again later.") from None
 
     def _untrusted(self, error: ssl.SSLCertVerificationError) -> RemoteError:
         what = f"The certificate of {self.base} is not trusted: {error.verify_message}."
-        return RemoteError(Exit.AWAY, what, "Name the file of the authority that signed it: --ca FILE.")
+        return RemoteError(Exit.AWAY, what, "Pass the certificate of its authority: --ca FILE.")
 
 
 def _no_answer_of_ours(base: str, status: int, raw: bytes) -> RemoteError:
     said = " ".join(raw[:SAID].decode("utf-8", "replace").split())
     code = Exit.AWAY if status >= 500 else Exit.REFUSED
-    return RemoteError(
-        code, f"{base} answers {status}, and not as an MA does: {said}", "Look at the address."
-    )
+    return RemoteError(code, f"{base} answered {status}, but not as an MA: {said}", "Check the address.")
 
 
 def site_at(url: str, token: str, *, ca: str = "", plain: bool = False, timeout: float = 60.0) -> Site:
@@ -149,14 +151,14 @@ def site_at(url: str, token: str, *, ca: str = "", plain: bool = False, timeout:
     parts = _checked(url)
     loopback = _is_loopback(parts.hostname or "")
     if parts.scheme == "http" and not (loopback or plain):
-        what = f"{parts.netloc} is another host, and http:// would send it the token in the clear."
-        raise RemoteError(Exit.USAGE, what, "Use https://, or say --allow-plain-http.")
+        what = f"{parts.netloc} is another host, and http:// would send the token unencrypted."
+        raise RemoteError(Exit.USAGE, what, "Use https:// or --allow-plain-http.")
     if not (token.isascii() and token.isprintable() and " " not in token):
-        raise RemoteError(Exit.USAGE, "The token holds what no token holds.", "Copy it anew, in one line.")
+        raise RemoteError(Exit.USAGE, "The token contains invalid characters.", "Copy it again, as one line.")
     try:
         context = ssl.create_default_context(cafile=ca or None)
     except (OSError, ssl.SSLError) as error:
-        raise RemoteError(Exit.USAGE, f"--ca {ca}: {error}.", "Name a file of PEM certificates.") from None
+        raise RemoteError(Exit.USAGE, f"--ca {ca}: {error}.", "Pass a file of PEM certificates.") from None
     handlers: list[Any] = [_NoRedirect(), HTTPSHandler(context=context)]
     opener = build_opener(*handlers, *([ProxyHandler({})] if loopback else []))
     return Site(f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", token, opener, timeout)
@@ -171,7 +173,7 @@ def _checked(url: str) -> SplitResult:
         good = False
     if not good or parts.query or parts.fragment or "@" in parts.netloc:
         raise RemoteError(
-            Exit.USAGE, "The address of the site is no https://HOST[:PORT].", "See --url, MA_URL."
+            Exit.USAGE, "The address of the site is not https://HOST[:PORT].", "Set --url or MA_URL."
         )
     return parts
 

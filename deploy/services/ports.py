@@ -52,7 +52,8 @@ def _problem(wanted: Wanted) -> str | None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             return (
-                f"Port {wanted.port} ({wanted.purpose}) is in use: end what uses it or set {wanted.variable}"
+                f"Port {wanted.port} ({wanted.purpose}) is in use: stop the process that uses it, or set "
+                f"{wanted.variable}"
             )
         return f"Cannot listen on {wanted.host}:{wanted.port} ({wanted.purpose}): {error.strerror or error}"
     return None
@@ -95,7 +96,7 @@ def _ours() -> Iterator[int]:
             os.close(lock)
             continue
         return itertools.cycle(range(first, first + BLOCK))
-    raise DeployError(f"All ports from {FIRST_PORT} on are kept by other tests: end some of them")
+    raise DeployError(f"All ports from {FIRST_PORT} on are reserved by other tests: stop some of them")
 
 
 def _first_of_the_kernel() -> int:

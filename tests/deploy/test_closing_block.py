@@ -21,7 +21,7 @@ def test_it_says_where_as_whom_and_what_next() -> None:
 
 def test_a_password_that_was_changed_is_not_shown() -> None:
     shown = closing_block(CONFIG, account_in(""))
-    assert "the one that you chose" in shown and "./ma manage changepassword admin" in shown
+    assert "as you set it" in shown and "./ma manage changepassword admin" in shown
 
 
 def test_without_a_demo_nobody_here_knows_an_administrator() -> None:
@@ -30,6 +30,6 @@ def test_without_a_demo_nobody_here_knows_an_administrator() -> None:
 
 
 def test_the_password_is_read_from_what_the_site_printed_and_stays_out_of_a_repr() -> None:
-    account = account_in("orders: ready\nadministrator: admin  password: s3-cret_  (shown only now)")
+    account = account_in("orders: ready\nadministrator: admin  password: s3-cret_  (shown only once)")
     assert (account.user, account.password) == ("admin", "s3-cret_")
     assert "s3-cret_" not in repr(account)

@@ -64,7 +64,7 @@ def test_env_prints_json_or_what_a_shell_can_evaluate(config: Config) -> None:
 def test_env_before_the_first_start_says_what_to_do(tmp_path: Path) -> None:
     done = ma(configuration.read({"MA_DATA": str(tmp_path / "none")}), "env", "--json")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith("is missing: ./ma up makes it\n")
+    assert done.stderr.endswith("is missing: ./ma up creates it\n")
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -86,7 +86,7 @@ def test_logs_without_a_name_lists_them(config: Config) -> None:
 
 def test_an_unknown_log_is_one_line_with_those_there_are(config: Config) -> None:
     Layout(config.data).log("web").touch()
-    with pytest.raises(DeployError, match="there is no log '../secrets/django_key'; there are: web"):
+    with pytest.raises(DeployError, match="no log '../secrets/django_key'; existing logs: web"):
         status.logs(config, name="../secrets/django_key", follow=False, lines=1)
 
 
@@ -131,8 +131,8 @@ def test_status_names_what_a_killed_runner_left_behind(config: Config) -> None:
             left.kill()
     assert done.returncode == 1
     assert done.stdout == (
-        f"the process runner was killed; these are left of it: sleep {left.pid}\n./ma down ends them, then "
-        f"./ma up\n"
+        f"the process runner was killed; still running: sleep {left.pid}\n"
+        "Stop them with ./ma down, then ./ma up\n"
     )
     assert document["left_behind"] == [{"name": "sleep", "pid": left.pid}]
 
@@ -144,7 +144,7 @@ def test_the_health_line_names_parts_and_servers() -> None:
         "servers": {"srv-1": 1.4, "srv-2": None},
     }
     assert (
-        summary(document) == "degraded · database ok · redis down · srv-1 heard 1 s ago · srv-2 never heard"
+        summary(document) == "degraded · database ok · redis down · srv-1 heartbeat 1 s ago · srv-2 no heartbeat yet"
     )
     assert summary(None) == "the site does not answer"
 

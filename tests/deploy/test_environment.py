@@ -71,7 +71,7 @@ def test_the_start_says_what_the_servers_offer() -> None:
         return order.offered_agents(configuration.read({"MA_DATA": str(DATA)} | environ), demo=demo)
 
     assert "srv-1, srv-2: none." in said(demo=False) and "KMA_AGENTS" in said(demo=False)
-    assert "samples of the demo" in said(demo=True) and "--no-demo" in said(demo=True)
+    assert "demo samples" in said(demo=True) and "--no-demo" in said(demo=True)
     assert "shop_agents" in said(demo=False, KMA_AGENTS="shop_agents")
 
 

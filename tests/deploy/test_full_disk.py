@@ -70,7 +70,7 @@ def test_doctor_says_which_folder_and_what_may_be_deleted(tmp_path: Path) -> Non
     ("free", "total", "files", "says"),
     [
         (99 * MB, 10_000 * MB, 5, "full: 99 MB free of 10000 MB"),
-        (5_000 * MB, 10_000 * MB, 0, "full: no file more"),
+        (5_000 * MB, 10_000 * MB, 0, "full: no free inodes"),
         (499 * MB, 10_000 * MB, 5, "nearly full: 499 MB"),
         (500 * MB, 10_000 * MB, 5, ""),
         (0, 0, 0, ""),

@@ -134,4 +134,4 @@ def test_a_command_says_that_the_disk_fails(
     monkeypatch.setattr(cli, "_command", fails)
     assert cli.main(["status"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("ma: the disk fails: ") and "/data/run/up.lock" in said and "Traceback" not in said
+    assert said.startswith("ma: disk error: ") and "/data/run/up.lock" in said and "Traceback" not in said

@@ -25,7 +25,7 @@ def test_a_port_in_use_is_one_line_with_the_port_and_its_variable(taken: int) ->
     with pytest.raises(DeployError) as caught:
         refuse_taken((Wanted("127.0.0.1", taken, "MA_AMQP_PORT", "the broker, AMQP"),))
     assert str(caught.value) == (
-        f"Port {taken} (the broker, AMQP) is in use: end what uses it or set MA_AMQP_PORT"
+        f"Port {taken} (the broker, AMQP) is in use: stop the process that uses it, or set MA_AMQP_PORT"
     )
 
 
@@ -83,7 +83,10 @@ def test_up_shows_the_line_and_no_traceback(taken: int, tmp_path_factory: pytest
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == f"ma: Port {taken} (Redis) is in use: end what uses it or set MA_REDIS_PORT\n"
+    assert (
+        done.stderr
+        == f"ma: Port {taken} (Redis) is in use: stop the process that uses it, or set MA_REDIS_PORT\n"
+    )
     assert done.stdout == ""
     assert not data.exists()
 

@@ -244,11 +244,15 @@ def test_tls_is_verified_by_the_authority_that_is_named(
         (as_json({"detail": "No right.", "where": "settings/x"}, 403), Exit.REFUSED, "(settings/x)"),
         (as_json({"detail": "Too often."}, 429), Exit.AWAY, "Too often."),
         (as_json({"detail": "The broker is away."}, 503), Exit.AWAY, "broker"),
-        ((502, {}, b"<html>bad\x1b[31m gateway"), Exit.AWAY, "502, and not as an MA does: <html>bad"),
+        ((502, {}, b"<html>bad\x1b[31m gateway"), Exit.AWAY, "502, but not as an MA: <html>bad"),
         ((404, {}, b"not here"), Exit.REFUSED, "404"),
         ((200, {}, b"no json"), Exit.REFUSED, "no json"),
         (as_json({"version": 2, "commands": []}), Exit.REFUSED, "version 2"),
-        (as_json({"error": "not_found", "detail": "No such address."}, 404), Exit.REFUSED, "Upgrade it."),
+        (
+            as_json({"error": "not_found", "detail": "No such address."}, 404),
+            Exit.REFUSED,
+            "Upgrade the site.",
+        ),
     ],
     ids=str,
 )

@@ -67,5 +67,5 @@ def test_another_redis_port_keeps_the_password(tmp_path: Path) -> None:
 
 
 def test_a_missing_secret_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(DeployError, match="is missing: ./ma up makes it"):
+    with pytest.raises(DeployError, match="is missing: ./ma up creates it"):
         secret_files.read_secret(tmp_path / "none")

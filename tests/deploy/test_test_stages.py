@@ -79,7 +79,7 @@ def test_what_failed_is_repeated_at_the_end(
     monkeypatch.setattr(artemis_download, "fetch", lambda log: None)
 
     assert commands.test(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
-    end = capsys.readouterr().out.partition("== failed of first\n")[2]
+    end = capsys.readouterr().out.partition("== failures of first\n")[2]
     assert "AssertionError: assert 'this' == 'that'" in end and "test_of_two.py::test_bad" in end
     assert "second" in end, "the table stands below"
 
