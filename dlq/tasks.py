@@ -61,4 +61,4 @@ def purge_trash() -> None:
             time.sleep(min(1.0, ended - began))
             began = time.monotonic()
     except BrokerError as error:
-        log.info("the bin waits for the broker", reason=str(error))
+        log.info("trash expiry postponed: broker unavailable", reason=str(error))

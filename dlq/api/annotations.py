@@ -40,7 +40,7 @@ WHO = ("id", *ABOUT, "by_name", "at")
 
 
 class RemarkQuery(serializers.Serializer[Any]):
-    """What a list may be narrowed to. `open`: only what has not ended (true), or only what has (false)."""
+    """Filters of the list. `open`: true: only open entries; false: only ended entries."""
 
     setting = serializers.CharField(source="setting_key", required=False)
     fingerprint = serializers.CharField(required=False)
@@ -58,7 +58,7 @@ def _have_letters(key: str) -> bool:
 
 
 class AboutSerializer(serializers.Serializer[Any]):
-    """`setting`, and of it one `fingerprint` or one `message_key`; without either all of the setting."""
+    """`setting`, optionally with one `fingerprint` or one `message_key`. Without them: the whole setting."""
 
     setting = serializers.CharField(max_length=300)
     fingerprint = serializers.CharField(max_length=64, required=False, default="")
@@ -67,7 +67,7 @@ class AboutSerializer(serializers.Serializer[Any]):
     def validate_setting(self, key: str) -> str:
         known = LaunchSetting.objects.filter(key=key).exists() or _have_letters(key)
         if not known:
-            raise serializers.ValidationError("There is no such setting, and no dead letter of one.")
+            raise serializers.ValidationError("Unknown setting: no setting and no dead letter has this key.")
         return key
 
     def columns(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class NoteAsk(AboutSerializer):
 
 
 class FaultAsk(AboutSerializer):
-    """`until` null: until somebody ends it."""
+    """`until` null: no end date."""
 
     ticket = serializers.CharField(max_length=LONGEST_TICKET, required=False, default="", allow_blank=True)
     text = serializers.CharField(max_length=LONGEST, required=False, default="", allow_blank=True)
@@ -94,7 +94,7 @@ class FaultAsk(AboutSerializer):
 
 
 class TakingAsk(AboutSerializer):
-    """`trip` alone, or what `setting`, `fingerprint` and `message_key` name."""
+    """Either `trip`, or `setting` with an optional `fingerprint` or `message_key`."""
 
     setting = serializers.CharField(max_length=300, required=False, default="")
     trip = serializers.IntegerField(
@@ -107,7 +107,7 @@ class TakingAsk(AboutSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if (attrs["trip"] is None) == (not attrs["setting"]):
-            raise serializers.ValidationError({"setting": "Name a setting or a trip, one of the two."})
+            raise serializers.ValidationError({"setting": "Send either a setting or a trip."})
         return attrs
 
     def columns(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class Masked:
 
 
 class LetterPageSerializer(serializers.Serializer[Any]):
-    """`count` dead letters match, or (`more`) at least so many, of which there may be `about` as many."""
+    """`count` dead letters match. With `more` it is a lower bound and `about` an estimate."""
 
     next = serializers.URLField(allow_null=True)
     count = serializers.IntegerField()
@@ -115,17 +115,14 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
         operation_id="dead_letters_list",
         parameters=parameters_of(
             LetterFilter,
-            OpenApiParameter("before", int, description="Letters below this number; `next` says it."),
+            OpenApiParameter("before", int, description="Only numbers below this one, as in `next`."),
             largest_page=LARGEST_PAGE,
         ),
         responses=LetterPageSerializer,
-        description="Newest first. All filters hold together; `state` is `dead` unless said "
-        "otherwise, `every` is all "
-        "of them; `since` is inclusive, `until` exclusive. With one `setting` or `queue` the answer also "
-        "says "
-        "`indexed`, how many dead letters of it the index knows (up to 10,000: `indexed_more`), and "
-        "`broker_count`, "
-        "how many the broker counts now (null with `broker_problem` when it is away).",
+        description="Newest first. Filters are combined with AND. `state` defaults to `dead`; `every` means "
+        "all states. `since` is inclusive, `until` exclusive. With one `setting` or `queue` the response has "
+        "`indexed`, the number of its dead letters in the index (up to 10,000: `indexed_more`), and "
+        "`broker_count`, the current count of the broker (null with `broker_problem` if unavailable).",
     )
     def get(self, request: Request) -> Response:
         filters, _rows = found(request.query_params, request.user)
@@ -188,15 +185,13 @@ class ArrivalSerializer(serializers.ModelSerializer[ReplayItem]):
 
 class WholeLetterSerializer(LetterSerializer):
     body = serializers.SerializerMethodField(
-        help_text="`text`, or `base64` for bytes that are no text, or `typed` for maps, lists and "
-        "single values, or "
-        "`masked` for what may hold masked fields and cannot be taken apart, or `deleted` (`at`, `why`) for "
-        "what "
-        "retention deleted. Masked fields of JSON are not told."
+        help_text="One of: `text`; `base64` for binary bodies; `typed` for maps, lists and single values; "
+        "`masked` for bodies that may hold masked fields but cannot be parsed; `deleted` (`at`, `why`) after "
+        "retention. Masked fields of JSON are hidden."
     )
     case = serializers.SerializerMethodField(
-        help_text="`protocols`, `chapters` (deaths), `replays` and `reports` of the same message, "
-        "newest first; `redirected`: from which `setting` to which `target` it came or went."
+        help_text="`protocols`, `chapters` (each time in a dead-letter queue), `replays` and `reports` of "
+        "the same message, newest first. `redirected`: the `setting` and the `target` of a redirect."
     )
     properties = serializers.JSONField(read_only=True)
     annotations = serializers.JSONField(read_only=True)

@@ -37,7 +37,7 @@ BODY_LIMIT = 2 * LARGEST_BODY
 
 
 class PropertySerializer(serializers.Serializer[Any]):
-    """`value` is a text as people write it, or a JSON number, boolean or null; bytes are hexadecimal."""
+    """`value`: text, or a JSON number, boolean or null. Bytes are hexadecimal."""
 
     name = serializers.CharField(max_length=300, trim_whitespace=False)
     type = serializers.ChoiceField(TYPES, default="string")
@@ -65,7 +65,7 @@ class EditWarningSerializer(serializers.Serializer[Any]):
 
 
 class DryRunSerializer(serializers.Serializer[Any]):
-    """`changes` are a list of `{"what", "before", "after"}`, of a body with `lines`, a unified diff."""
+    """`changes`: list of `{"what", "before", "after"}`; for a body with `lines`, a unified diff."""
 
     changes = serializers.JSONField()
     going = serializers.IntegerField()
@@ -83,7 +83,7 @@ class EditLetter(Audited, APIView):
         responses={200: OpenApiResponse(DryRunSerializer, description="dry_run"), 201: ReplaySerializer},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Answers the planned job, or what would change (`dry_run`)."""
+        """Returns the planned job, or with `dry_run` the changes."""
         letter = get_object_or_404(letters_for(request.user), pk=pk)
         ask = EditSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
@@ -126,7 +126,7 @@ RULE_LIMIT = 2 * 1024 * 1024
 class RuleSerializer(AskSerializer):
     """`rule` is a list of operations: `{"op": "set_property", "name", "type", "value"}`, `{"op":
     "remove_property", "name"}`, `{"op": "set_json", "pointer", "value"}`, `{"op": "remove_json", "pointer"}`.
-    With `dry_run` nothing is stored: the answer tells what the rule does to some of the dead letters."""
+    With `dry_run` nothing is stored: the response shows the changes to some of the dead letters."""
 
     action = None  # type: ignore[assignment]  # DRF: takes an inherited field away
     target = None  # type: ignore[assignment]  # the same
@@ -143,25 +143,27 @@ class LeftOutSerializer(serializers.Serializer[Any]):
     code = serializers.CharField()
     reason = serializers.CharField()
     count = serializers.IntegerField()
-    letters = serializers.ListField(child=serializers.IntegerField(), help_text="Some of them.")
+    letters = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Examples: numbers of dead letters."
+    )
 
 
 class TriedSerializer(serializers.Serializer[Any]):
     letter = serializers.IntegerField()
-    changes = serializers.JSONField(help_text='A list of {"what", "before", "after"}.')
+    changes = serializers.JSONField(help_text='List of {"what", "before", "after"}.')
 
 
 class TrialSerializer(serializers.Serializer[Any]):
-    seen = serializers.IntegerField(help_text="The newest letters, on which the rule was tried.")
+    seen = serializers.IntegerField(help_text="Number of the newest dead letters that the trial covered.")
     fits = serializers.IntegerField()
-    more = serializers.BooleanField(help_text="There are letters on which it was not tried.")
+    more = serializers.BooleanField(help_text="true: the trial did not cover all dead letters.")
     letters = TriedSerializer(many=True)
     left_out = LeftOutSerializer(many=True)
     preflight = FlightSerializer()
 
 
 class EditLetters(Audited, APIView):
-    """Needs the right to edit dead letters of the setting."""
+    """Requires the permission to edit dead letters of the setting."""
 
     body_limit = RULE_LIMIT
     audit_action = CODES[Action.EDIT]
@@ -173,8 +175,8 @@ class EditLetters(Audited, APIView):
         responses={200: OpenApiResponse(TrialSerializer, description="dry_run"), 201: ReplaySerializer},
     )
     def post(self, request: Request) -> Response:
-        """Answers the planned job, or what the rule would change (`dry_run`). A dead letter that the rule
-        does not fit as a whole is left out and stays."""
+        """Returns the planned job, or with `dry_run` the changes of the rule. Messages that the rule does not
+        fit are skipped and stay."""
         ask = RuleSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data

@@ -30,18 +30,18 @@ from dlq.subscriptions.operations import settings_seen
 
 
 class ExportQuery(serializers.Serializer[Any]):
-    """Beside these the filter of the list of dead letters: `setting`, `queue`, `state`, `exception`, …"""
+    """Also accepts the filters of the list of dead letters: `setting`, `queue`, `state`, `exception`, …"""
 
     file = serializers.ChoiceField(FORMATS, default="csv")
     bodies = serializers.BooleanField(
-        default=False, help_text="Whole letters; JSON lines of them can be imported again."
+        default=False, help_text="Include whole messages; such JSON lines can be imported."
     )
 
 
 class ExportLetters(Audited, APIView):
-    """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 dead letters (10,000 whole
-    ones): then narrow the filter, or use `./ma manage dlq export`. What breaks off is not ended as HTTP wants
-    it."""
+    """Streams dead letters, newest first, masked by the user's permissions. 409 `too_many` above 100,000 dead
+    letters (10,000 with bodies): narrow the filter, or use `./ma manage dlq export`. An interrupted export
+    does not end as a complete HTTP response."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": ()}
     audit_action, looks = EXPORT, LOOKS_BESIDE_FILES
@@ -67,7 +67,7 @@ class ExportLetters(Audited, APIView):
 
 
 class ImportSerializer(serializers.Serializer[Any]):
-    """`lines`: a text of JSON lines, each of an export of whole dead letters or `{"body": {"text": "…"}}`.
+    """`lines`: JSON lines, each from an export of whole dead letters or `{"body": {"text": "…"}}`.
     Nothing is sent unless `dry_run` is false."""
 
     setting = serializers.CharField(max_length=61)
@@ -76,7 +76,7 @@ class ImportSerializer(serializers.Serializer[Any]):
     again = serializers.BooleanField(
         required=False,
         default=False,
-        help_text="The same lines were imported before, and shall be once more.",
+        help_text="Import the same lines again, although they were imported before.",
     )
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
 
@@ -85,13 +85,13 @@ class ImportedSerializer(serializers.Serializer[Any]):
     messages = serializers.IntegerField()
     bytes = serializers.IntegerField()
     sent = serializers.BooleanField()
-    operation = serializers.UUIDField(help_text="Of its entries in the audit.")
+    operation = serializers.UUIDField(help_text="Id of the operation in the audit log.")
     imported_before = serializers.BooleanField()
 
 
 class Imports(Audited, APIView):
-    """Needs the right to import to the setting. At most 1,000 messages. After an error or a kill the same
-    question may be asked again: nothing is sent twice."""
+    """Requires the permission to import to the setting. At most 1,000 messages. After an error the same
+    request can be repeated: nothing is sent twice."""
 
     # JSON in JSON: every quote of a line is two characters.
     body_limit = 2 * LARGEST
@@ -102,8 +102,8 @@ class Imports(Audited, APIView):
         request=ImportSerializer, responses={200: ImportedSerializer}, extensions=performing(ImportMessages)
     )
     def post(self, request: Request) -> Response:
-        """What would be sent (`dry_run`), or what was. 400 with `problems` where one line is no message: then
-        nothing is sent."""
+        """Returns the messages that would be sent (`dry_run`) or were sent. 400 with `problems` if a line is
+        invalid: nothing is sent."""
         ask = ImportSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data

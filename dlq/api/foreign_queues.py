@@ -18,7 +18,7 @@ from dlq.search.visibility import SEE_ALL
 
 
 class ForeignSerializer(serializers.ModelSerializer[LetterQueue]):
-    """`broker` and `index` count its dead letters there and here, both of the moment `counted_at`; null: not
+    """`broker` and `index`: dead letters on the broker and in the index at `counted_at`; null: not counted
     yet."""
 
     problem = ReasonText()

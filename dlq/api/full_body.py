@@ -24,7 +24,7 @@ from dlq.pages.dead_letters.full_body import body_file
 
 
 class CostSerializer(serializers.Serializer[Any]):
-    """At most, by the newest dead letters of the queue."""
+    """Upper bounds, estimated from the newest dead letters of the queue."""
 
     letters = serializers.IntegerField()
     bytes = serializers.IntegerField()
@@ -55,8 +55,8 @@ class FetchSerializer(serializers.ModelSerializer[WholeFetch]):
 
 
 class WholeSerializer(serializers.Serializer[Any]):
-    """`fetch` is the last one, null: never. `cost` of asking now; null: the broker does not tell, or it is
-    done or going on."""
+    """`fetch`: the last fetch; null: none. `cost`: cost of a fetch now; null: unknown, or a fetch is done or
+    in progress."""
 
     truncated = serializers.BooleanField()
     fetch = FetchSerializer(allow_null=True)

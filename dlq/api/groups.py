@@ -18,13 +18,13 @@ from dlq.groups.rules import KINDS, narrowed
 from dlq.search.visibility import dead_queues_for
 
 MOST = 200
-OF_FAULTS = "By a kind other than `fingerprint` only what is said of whole settings."
+OF_FAULTS = "Grouped by anything but `fingerprint`, only entries for a whole setting count."
 
 
 class GroupsQuery(serializers.Serializer[Any]):
     by = serializers.ChoiceField(list(KINDS), default="fingerprint")
-    setting = serializers.CharField(required=False, help_text="Without it: every setting that you may see.")
-    destination = serializers.CharField(required=False, help_text="Of the settings of this destination.")
+    setting = serializers.CharField(required=False, help_text="Default: every setting that you may see.")
+    destination = serializers.CharField(required=False, help_text="Only settings of this destination.")
     queue = serializers.CharField(required=False)
     limit = serializers.IntegerField(required=False, default=50, min_value=1, max_value=MOST)
 
@@ -32,7 +32,7 @@ class GroupsQuery(serializers.Serializer[Any]):
         """Groups of more dead letters than were asked for would be taken for those that were."""
         if unknown := sorted(set(self.initial_data) - set(self.fields) - {"format"}):
             raise serializers.ValidationError(
-                {unknown[0]: f"Groups are not narrowed by it; there are: {sorted(self.fields)}."}
+                {unknown[0]: f"Unknown filter; known filters: {sorted(self.fields)}."}
             )
         return attrs
 
@@ -44,43 +44,48 @@ class GroupPartSerializer(serializers.Serializer[Any]):
 
 
 class LetterGroupSerializer(serializers.Serializer[Any]):
-    value = serializers.CharField(help_text="Empty: letters of which that is not known.")
+    value = serializers.CharField(help_text="Empty: messages without a known value.")
     count = serializers.IntegerField()
-    about = serializers.BooleanField(help_text="`count` is an estimate: there are too many to be counted.")
+    about = serializers.BooleanField(help_text="true: `count` is an estimate.")
     settings = GroupPartSerializer(many=True)
     query = serializers.CharField(
-        help_text="The filter that finds its letters: for lists, replays and export."
+        help_text="Filter for the messages of the group, in lists, replays and exports."
     )
     first_died_at = serializers.DateTimeField(allow_null=True)
     last_died_at = serializers.DateTimeField(allow_null=True)
-    example = serializers.IntegerField(allow_null=True, help_text="The number of its latest letter.")
+    example = serializers.IntegerField(
+        allow_null=True, help_text="Number of the latest message of the group."
+    )
     exception_type = serializers.CharField()
     place = serializers.CharField()
     text = serializers.CharField()
     versions = serializers.ListField(
-        child=serializers.CharField(), help_text="Of the agent, in its latest letters."
+        child=serializers.CharField(), help_text="Agent versions in the latest messages."
     )
-    given_back = serializers.CharField(help_text="How many letters of it were given back: `1,000+` beyond.")
-    judged = serializers.IntegerField(help_text="Of so many of these the outcome is known.")
-    failed_again = serializers.IntegerField(help_text="So many of the judged ones failed or died again.")
+    given_back = serializers.CharField(
+        help_text="Number of replayed messages of the group; `1,000+` above that."
+    )
+    judged = serializers.IntegerField(help_text="Number of these with a known outcome.")
+    failed_again = serializers.IntegerField(
+        help_text="Number of the judged ones that failed or were dead-lettered again."
+    )
     known = serializers.ListField(
-        child=serializers.IntegerField(), help_text=f"Numbers of known faults that mute it. {OF_FAULTS}"
+        child=serializers.IntegerField(), help_text=f"Ids of known errors that mute the group. {OF_FAULTS}"
     )
-    taken_by = serializers.ListField(child=serializers.CharField(), help_text=f"Who works on it. {OF_FAULTS}")
+    taken_by = serializers.ListField(child=serializers.CharField(), help_text=f"Assignees. {OF_FAULTS}")
 
 
 class LetterGroupsSerializer(serializers.Serializer[Any]):
     by = serializers.ChoiceField(list(KINDS))
-    more = serializers.BooleanField(help_text="There are other groups, smaller or older ones.")
+    more = serializers.BooleanField(help_text="true: there are more groups, smaller or older ones.")
     groups = LetterGroupSerializer(many=True)
 
 
 class DeadLetterGroups(SeesLetters, APIView):
     @extend_schema(parameters=[GroupsQuery], responses=LetterGroupsSerializer)
     def get(self, request: Request) -> Response:
-        """The largest first, days the latest first. What lies in the trash is not among them. They are
-        counted over whole queues: of the filter of the list only setting, destination and queue hold,
-        anything else is refused."""
+        """Largest groups first; days latest first. Messages in the trash are excluded. Groups cover whole
+        queues: only the filters setting, destination and queue are accepted."""
         wanted = asked_in(request, GroupsQuery)
         some = narrowed(request.query_params, request.user, dead_queues_for(request.user))
         found = groups_of(KINDS[wanted["by"]], some.queues)

@@ -41,7 +41,7 @@ ACTIONS = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.PUT_BACK)
 
 
 class AskSerializer(serializers.Serializer[Any]):
-    """One of `letters`, `all` and `query`."""
+    """Requires exactly one of `letters`, `all` and `query`."""
 
     setting = serializers.CharField(max_length=61)
     action = serializers.ChoiceField(ACTIONS, default=Action.GIVE_BACK.value)
@@ -55,32 +55,32 @@ class AskSerializer(serializers.Serializer[Any]):
         required=False,
         max_length=4000,
         allow_blank=True,
-        help_text="A filter as in the address of the list of dead letters: `exception=KeyError&span=1d`.",
+        help_text="Query string of the list of dead letters: `exception=KeyError&span=1d`.",
     )
     group = serializers.BooleanField(
         required=False,
         default=False,
-        help_text="That `query` is a group: only for people who look at the job later.",
+        help_text="Marks `query` as a group; only shown with the job.",
     )
     target = serializers.CharField(
-        required=False, max_length=61, help_text="Redirect: the setting that gets them."
+        required=False, max_length=61, help_text="For a redirect: the receiving setting."
     )
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
     acknowledge = serializers.ListField(
         child=serializers.ChoiceField(CODES),
         required=False,
         default=list,
-        help_text="Codes of the warnings of a pre-flight. With one that is missing the question is refused.",
+        help_text="Warning codes of the pre-flight. The request is refused if one is missing.",
     )
     per_second = serializers.FloatField(
         required=False,
         default=0.0,
         min_value=0,
         max_value=MOST_PER_SECOND,
-        help_text="0: as fast as the broker.",
+        help_text="0: no limit.",
     )
     window_from = serializers.TimeField(
-        required=False, allow_null=True, default=None, help_text="Time of day, local."
+        required=False, allow_null=True, default=None, help_text="Local time of day."
     )
     window_until = serializers.TimeField(required=False, allow_null=True, default=None)
     ladder = serializers.BooleanField(required=False, default=False)
@@ -90,37 +90,37 @@ class AskSerializer(serializers.Serializer[Any]):
         required=False,
         default="",
         allow_blank=True,
-        help_text="In the order of publishing, behind or ahead of what waits. "
-        "Empty: as the broker moves them.",
+        help_text="Keep the publishing order, before (`ahead`) or after the waiting messages. Empty: order "
+        "of the broker.",
     )
     hold_minutes = serializers.IntegerField(
         required=False,
         min_value=1,
         max_value=MOST_HOLD_MINUTES,
-        help_text=f"`ahead`: how long the subscription is held at most; else {HOLD_MINUTES}.",
+        help_text=f"For `ahead`: maximum hold of the subscription. Default: {HOLD_MINUTES}.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         named = ["letters" in attrs, attrs["all"], "query" in attrs]
         if sum(named) != 1:
-            raise serializers.ValidationError(
-                {"letters": "Name letters, or say all: true, or give a query: one of them."}
-            )
+            raise serializers.ValidationError({"letters": "Send exactly one of: letters, all: true, query."})
         if (attrs["action"] == Action.REDIRECT) != bool(attrs.get("target")):
             raise serializers.ValidationError(
-                {"target": "A redirect needs a target, and nothing else has one."}
+                {"target": "target is required for a redirect, and allowed only there."}
             )
         if "query" in attrs:
             _check_query(attrs["query"])
         if attrs.get("letters") == []:
-            raise serializers.ValidationError({"letters": "Name at least one letter."})
+            raise serializers.ValidationError({"letters": "Send at least one message number."})
         return attrs
 
 
 def _check_query(query: str) -> None:
     """Raises ValidationError: an empty one, or an empty part of it, would choose everything."""
     if not query.strip():
-        raise serializers.ValidationError({"query": "It is empty. For everything say all: true."})
+        raise serializers.ValidationError(
+            {"query": "The query is empty. To select all messages, send all: true."}
+        )
     if problems := LetterFilter.unclear(QueryDict(query)):
         raise serializers.ValidationError(
             {"query": [f"{name}: {problem}" for name, problem in problems.items()]}
@@ -173,7 +173,7 @@ def as_replay_problems() -> Iterator[None]:
 
 
 class WarningSerializer(serializers.Serializer[Any]):
-    code = serializers.CharField(help_text="To be named in `acknowledge`.")
+    code = serializers.CharField(help_text="Code for `acknowledge`.")
     n = serializers.IntegerField()
     of = serializers.IntegerField()
     text = serializers.CharField()
@@ -182,29 +182,31 @@ class WarningSerializer(serializers.Serializer[Any]):
 class DifferenceSerializer(serializers.Serializer[Any]):
     code = serializers.ChoiceField(DIFFERENT)
     source = serializers.JSONField(  # type: ignore[assignment]  # a field; that of Field is of fields only
-        help_text="Of the setting that they leave."
+        help_text="Value of the source setting."
     )
-    target = serializers.JSONField(help_text="Of the setting that gets them.")
+    target = serializers.JSONField(help_text="Value of the target setting.")
     text = serializers.CharField()
 
 
 class FlightSerializer(serializers.Serializer[Any]):
-    going = serializers.IntegerField(help_text="How many would go; with `about` at least so many.")
-    total = serializers.IntegerField(help_text="How many letters the scope holds; with `about` at most.")
+    going = serializers.IntegerField(help_text="Number of selected messages; with `about` a lower bound.")
+    total = serializers.IntegerField(
+        help_text="Number of messages in the scope; with `about` an upper bound."
+    )
     about = serializers.BooleanField(
-        help_text="There are more than `seen`, of which nothing is said: the job counts them exactly."
+        help_text="true: only `seen` messages were checked; the job counts all of them."
     )
     seen = serializers.IntegerField()
     skipped = serializers.DictField(
-        child=serializers.IntegerField(), help_text="How many of `seen` stay, by reason."
+        child=serializers.IntegerField(), help_text="Number of skipped messages of `seen`, by reason."
     )
-    reasons = serializers.DictField(child=serializers.CharField(), help_text="The reasons for people.")
+    reasons = serializers.DictField(child=serializers.CharField(), help_text="Texts of the reasons.")
     examples = serializers.DictField(child=serializers.ListField(child=serializers.IntegerField()))
     warnings = WarningSerializer(many=True)
     differences = DifferenceSerializer(
-        many=True, help_text="A redirect to another destination: how handling differs there."
+        many=True, help_text="For a redirect to another destination: differences in processing."
     )
-    typed = serializers.BooleanField(help_text="So many that a page asks for the number.")
+    typed = serializers.BooleanField(help_text="true: pages ask to type the number.")
 
 
 def verdict_json(verdict: PreflightResult) -> dict[str, Any]:
@@ -225,14 +227,14 @@ def verdict_json(verdict: PreflightResult) -> dict[str, Any]:
 
 
 class Preflight(APIView):
-    """Needs the same rights as the action."""
+    """Requires the same permissions as the action."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
 
     @extend_schema(request=AskSerializer, responses={200: FlightSerializer})
     def post(self, request: Request) -> Response:
-        """What would go where, what would stay and why, and what has to be acknowledged first. What a job
-        would be refused for is refused here, with the same status and reason."""
+        """Returns the messages that the action would include or skip, with reasons, and the warnings to
+        acknowledge. Refused with the same status and reason as the job."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         with as_replay_problems():

@@ -36,30 +36,28 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     by = serializers.CharField(source="by.username", default=None)
     approved_by = serializers.CharField(source="approved_by.username", default=None)
     paused_by = serializers.CharField(source="paused_by.username", default=None)
-    query = serializers.SerializerMethodField(
-        help_text="The filter; values of masked properties are not told."
-    )
+    query = serializers.SerializerMethodField(help_text="The filter; values of masked properties are hidden.")
     letters = serializers.SerializerMethodField(
-        help_text="How many letters are planned, given_back, unconfirmed, taken_elsewhere, and so on."
+        help_text="Number of messages per state: planned, given_back, unconfirmed, taken_elsewhere and "
+        "others."
     )
     counted = serializers.BooleanField(
         source="is_counted",
         read_only=True,
-        help_text="False: at least `total`, of a scope that is still counted.",
+        help_text="false: counting is in progress, `total` is a lower bound.",
     )
     problem = ReasonText()
     problem_code = ReasonCode("problem")
     problem_params = ReasonParams("problem")
     wait_reason = serializers.SerializerMethodField(
-        help_text="Why it moves nothing now, a code; empty while it moves, is paused or is over."
+        help_text="Code of why no messages move now. Empty while they move, and for paused and finished jobs."
     )
     walk = serializers.SerializerMethodField(
-        help_text="Of a walk that goes on: `queue`, `since`, `seen` (messages so far); else null."
+        help_text="The scan in progress: `queue`, `since`, `seen` (messages so far). Otherwise null."
     )
     outcomes = serializers.SerializerMethodField(
-        help_text="Of the letters that were given back or are unconfirmed: handled, failed_again, "
-        "dead_again, "
-        "unknown (nothing was heard for an hour), waiting (0 within that hour)."
+        help_text="Outcomes of replayed and unconfirmed messages: handled (processed), failed_again, "
+        "dead_again (dead-lettered again), unknown (no report for an hour), waiting (within that hour)."
     )
 
     class Meta:
@@ -129,8 +127,8 @@ class Replays(ByKey, Audited, generics.ListAPIView[ReplayJob]):
         extensions=performing_by({CODES[action]: {"action": action.value} for action in ACTIONS}),
     )
     def post(self, request: Request) -> Response:
-        """Freezes the scope and answers the planned job; a worker does the rest. 409 with the reason if
-        refused: what a pre-flight warns of has to be named in `acknowledge`."""
+        """Fixes the scope and returns the planned job; a worker carries it out. 409 with the reason if
+        refused: warnings of the pre-flight must be listed in `acknowledge`."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         self.audit_action = CODES[ask.validated_data["action"]]
@@ -141,10 +139,12 @@ class Replays(ByKey, Audited, generics.ListAPIView[ReplayJob]):
 
 class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):
     changes = serializers.SerializerMethodField(
-        help_text="Of an edit: a list of `{what, before, after}`, of a body with `lines`, a unified diff, or "
-        "`hides_lines` where they may tell what is masked. Null: no edit, or none yet."
+        help_text="Changes of an edit: list of `{what, before, after}`; for a body with `lines` (unified "
+        "diff), or with `hides_lines` if a diff could reveal masked values. Null: not edited, or not yet."
     )
-    changes_deleted_at = serializers.SerializerMethodField(help_text="When retention deleted the changes.")
+    changes_deleted_at = serializers.SerializerMethodField(
+        help_text="Time when retention deleted the changes."
+    )
 
     class Meta:
         model = ReplayItem
@@ -171,7 +171,7 @@ class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):
 
 
 class ReplayItems(ByKey, generics.ListAPIView[ReplayItem]):
-    """The dead letters of one replay, each with what became of it."""
+    """The dead letters of one replay with their outcomes."""
 
     queryset = ReplayItem.objects.all()
     serializer_class = ReplayItemSerializer

@@ -20,21 +20,21 @@ class WaitingCountsSerializer(serializers.Serializer[Any]):
 
 class WaitingPropertySerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    value = serializers.CharField(help_text="As text, cut by the broker at 256 characters.")
+    value = serializers.CharField(help_text="As text; the broker cuts it at 256 characters.")
     masked = serializers.BooleanField(default=False)
 
 
 class WaitingNextTrySerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
-    of = serializers.IntegerField(allow_null=True, help_text="Null: without end.")
-    due = serializers.DateTimeField(help_text="About; of a delayed message only.")
+    of = serializers.IntegerField(allow_null=True, help_text="Null: unlimited.")
+    due = serializers.DateTimeField(help_text="Estimate; only for a delayed message.")
 
 
 class WaitingDeliverySerializer(serializers.Serializer[Any]):
-    server = serializers.CharField(help_text="Empty: no server of this installation.")
+    server = serializers.CharField(help_text="Empty: not a server of this site.")
     connection = serializers.CharField()
     since = serializers.DateTimeField(allow_null=True)
-    exact = serializers.BooleanField(help_text="False: since then or longer.")
+    exact = serializers.BooleanField(help_text="false: at least since then.")
 
 
 class WaitingHoldSerializer(serializers.Serializer[Any]):
@@ -44,16 +44,16 @@ class WaitingHoldSerializer(serializers.Serializer[Any]):
 
 
 class WaitingMessageSerializer(serializers.Serializer[Any]):
-    number = serializers.IntegerField(help_text="The broker's, of this message in this part alone.")
+    number = serializers.IntegerField(help_text="Message number of the broker, valid only in this part.")
     message_id = serializers.CharField()
-    message_key = serializers.CharField(help_text="Empty where the producer set no id.")
+    message_key = serializers.CharField(help_text="Empty if the producer set no id.")
     priority = serializers.IntegerField()
     durable = serializers.BooleanField()
     sent_at = serializers.DateTimeField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
     properties = WaitingPropertySerializer(many=True)
     body = serializers.CharField(
-        allow_null=True, help_text="Its head; null where the broker does not show it."
+        allow_null=True, help_text="Beginning of the body; null if the broker does not show it."
     )
     next_attempt = WaitingNextTrySerializer(allow_null=True)
     delivery = WaitingDeliverySerializer(allow_null=True)
@@ -63,8 +63,10 @@ class WaitingMessageSerializer(serializers.Serializer[Any]):
 class WaitingLookSerializer(serializers.Serializer[Any]):
     part = serializers.ChoiceField(PARTS)
     counts = WaitingCountsSerializer()
-    told = serializers.IntegerField(allow_null=True, help_text="Of how many the broker tells; null: of none.")
-    cut = serializers.BooleanField(help_text="Whether there are more than can be told of.")
+    told = serializers.IntegerField(
+        allow_null=True, help_text="Number of messages that the broker lists; null: none."
+    )
+    cut = serializers.BooleanField(help_text="true: the broker has more messages than it lists.")
     next = serializers.IntegerField(allow_null=True, help_text="`start` of the next page.")
     messages = WaitingMessageSerializer(many=True)
 
@@ -100,7 +102,7 @@ def _message(line: MessageRow) -> dict[str, Any]:
 
 
 class WaitingAskSerializer(serializers.Serializer[Any]):
-    """One of `messages` and `all`."""
+    """Requires either `messages` or `all`."""
 
     action = serializers.ChoiceField(WaitingKind.choices)
     part = serializers.ChoiceField(WaitingPart.choices)
@@ -109,17 +111,17 @@ class WaitingAskSerializer(serializers.Serializer[Any]):
         required=False,
         allow_empty=False,
         max_length=LARGEST_SELECTION,
-        help_text="Their numbers.",
+        help_text="Message numbers.",
     )
     all = serializers.BooleanField(required=False, default=False)
     most = serializers.IntegerField(
-        required=False, min_value=1, max_value=2**31 - 1, help_text="With `all`: no more than these."
+        required=False, min_value=1, max_value=2**31 - 1, help_text="With `all`: maximum number of messages."
     )
     reason = serializers.CharField(max_length=LONGEST_REASON, required=False, default="", allow_blank=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("messages" in attrs) == attrs["all"]:
-            raise serializers.ValidationError({"messages": "Name messages, or say all: true: one of them."})
+            raise serializers.ValidationError({"messages": "Send either messages or all: true."})
         return attrs
 
 
@@ -129,9 +131,8 @@ class WaitingActionSerializer(serializers.ModelSerializer[WaitingAction]):
     all = serializers.BooleanField(source="every")
     by = serializers.CharField(source="by_name")
     fates = serializers.SerializerMethodField(
-        help_text="How many messages are planned, acted, done, left (handled or expired before), "
-        "stayed; missing: were "
-        "not there when it was asked."
+        help_text="Number of messages: planned, acted, done, left (processed or expired before), stayed, "
+        "missing (not found at the time of the request)."
     )
 
     problem = ReasonText()

@@ -49,14 +49,14 @@ class LookQuery(serializers.Serializer[Any]):
 
 
 class Waiting(Audited, APIView):
-    """What the broker tells of messages before they are handled, 50 at a time, and acting on them."""
+    """Lists waiting messages as the broker reports them, 50 per page, and acts on them."""
 
     action_permissions = ANYBODY
 
     @extend_schema(parameters=[LookQuery], responses=WaitingLookSerializer)
     def get(self, request: Request, key: str) -> Response:
-        """One part of them: `told` says of how many the broker tells at all (null: they are too many), `next`
-        where the next page begins."""
+        """One part of the waiting messages. `told`: number of messages that the broker lists (null: too
+        many). `next`: start of the next page."""
         wanted = asked_in(request, LookQuery)
         setting, masks = get_object_or_404(MESSAGES.rows_for(request.user), key=key), masks_for(request.user)
         told_by = ask_broker(management(), setting, wanted["part"], wanted["start"])
@@ -69,8 +69,7 @@ class Waiting(Audited, APIView):
         extensions=performing_by({each.code: {"action": str(kind)} for kind, each in BY_KIND.items()}),
     )
     def post(self, request: Request, key: str) -> Response:
-        """Writes down what is to be done; a worker does it. 409 with the reason where it cannot be done
-        now."""
+        """Queues the action for a worker. 409 with the reason if it is not possible now."""
         ask = WaitingAskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         said = ask.validated_data
@@ -115,7 +114,7 @@ class OneWaitingAction(generics.RetrieveAPIView[WaitingAction]):
 
 
 class WaitingItems(ByKey, generics.ListAPIView[WaitingItem]):
-    """The messages of one action, each with what became of it."""
+    """The messages of one action with their outcomes."""
 
     queryset = WaitingItem.objects.all()
     serializer_class = WaitingItemSerializer
@@ -150,11 +149,11 @@ class StopWaiting(Audited, APIView):
 
 class BlockingSerializer(serializers.Serializer[Any]):
     message_key = serializers.CharField(source="blocked.key")
-    attempt = serializers.IntegerField(source="blocked.attempt", help_text="The last one that was made.")
+    attempt = serializers.IntegerField(source="blocked.attempt", help_text="Number of the latest attempt.")
     retry_seconds = serializers.FloatField(
         source="blocked.retry_seconds",
         allow_null=True,
-        help_text="Between attempts; null: when a person asks.",
+        help_text="Seconds until the next attempt; null: retried only on request.",
     )
     server = serializers.CharField()
     told_at = serializers.DateTimeField(allow_null=True)
@@ -165,7 +164,7 @@ class BlockingLookSerializer(serializers.Serializer[Any]):
 
 
 class GiveUpSerializer(serializers.Serializer[Any]):
-    """The message and the attempt that were seen: another one is not meant."""
+    """The blocking message and attempt as you saw them. If they differ now, the request is refused."""
 
     message_key = serializers.CharField(max_length=2000, trim_whitespace=False)
     attempt = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
@@ -178,14 +177,14 @@ class BlockingMessage(Audited, APIView):
 
     @extend_schema(responses=BlockingLookSerializer)
     def get(self, request: Request, key: str) -> Response:
-        """As its server told with its last heartbeat; null where nothing blocks."""
+        """The blocking message of the last heartbeat; null if nothing blocks."""
         setting = get_object_or_404(MESSAGES.rows_for(request.user), key=key)
         return Response(BlockingLookSerializer({"blocking": blocking_of(setting)}).data)
 
     @extend_schema(request=GiveUpSerializer, responses={202: None}, extensions=performing(GiveUpBlocked))
     def post(self, request: Request, key: str) -> Response:
-        """Wants it among the dead letters: 202, its server does it with its next heartbeat, unless it tries
-        it again before. 409 where it does not block any more."""
+        """Moves the blocking message to the dead-letter queue. 202: the server does it with its next
+        heartbeat, unless it retries the message before. 409 if it no longer blocks."""
         setting = get_object_or_404(MESSAGES.rows_for(request.user), key=key)
         with as_problems("message_key"):
             check_allowed(GiveUpBlocked, setting, request.user)

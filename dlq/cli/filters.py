@@ -22,33 +22,33 @@ from dlq.search.filter import LetterFilter
 from dlq.search.newest import newest
 from dlq.search.visibility import letters_for
 
-AS = "what this person may see; else masked for anybody"
+AS = "show what this user may see; default: mask all masked values"
 WHOLE = "filter"
 HELP = {
-    "setting": "dead letters of this setting",
-    "destination": "of the settings of this destination",
-    "queue": "in this dead-letter queue",
-    "exception": "died of a type with this in its name",
-    "text": "with these words in body or properties; * after the begin of one",
-    "prop": "with this property; again for more",
-    "span": "dead since so long at most: 1h, 1d, …",
-    "since": "dead since this instant or later: 2026-03-01T06:00:00+00:00",
-    "until": "dead before this instant",
+    "setting": "only dead letters of this setting",
+    "destination": "only settings of this destination",
+    "queue": "only this dead-letter queue",
+    "exception": "exception type contains this text",
+    "text": "words in body or properties; * matches the end of a word",
+    "prop": "property with this value; repeatable",
+    "span": "dead-lettered within this time span: 1h, 1d, …",
+    "since": "dead-lettered at or after this time: 2026-03-01T06:00:00+00:00",
+    "until": "dead-lettered before this time",
     "server": "failed on this server",
     "activation": "failed in this activation",
-    "muted": "yes: known faults only; no: without them",
-    "state": f"{', '.join(LetterState.values)} or every; dead unless said otherwise",
-    "fingerprint": "died of this kind of failure",
-    "exception_type": "died of exactly this type",
-    "message_key": "every death of this message",
-    "without": "of which this is not known: fingerprint, exception_type, server or activation",
+    "muted": "yes: only known errors; no: without known errors",
+    "state": f"{', '.join(LetterState.values)} or every; default: dead",
+    "fingerprint": "error group",
+    "exception_type": "exact exception type",
+    "message_key": "all dead letters of this message",
+    "without": "value unknown: fingerprint, exception_type, server or activation",
 }
 
 
 def add_filter_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         f"--{WHOLE}", "--query", dest=WHOLE, default="", metavar="FILTER",
-        help="as in the address of the list: exception=KeyError&span=1d",
+        help="query string of the list: exception=KeyError&span=1d",
     )  # fmt: skip
     for name in LetterFilter.base_filters:
         more: dict[str, Any] = {"action": "append", "metavar": "NAME=VALUE"} if name == "prop" else {}
@@ -117,7 +117,9 @@ def said(options: dict[str, Any]) -> QueryDict:
         if value is None:
             continue
         if name in data:
-            raise CommandError(f"{name}: in --{WHOLE} and as --{name.replace('_', '-')}; say it once.")
+            raise CommandError(
+                f"{name}: in --{WHOLE} and as --{name.replace('_', '-')}: use only one of them."
+            )
         data.setlist(name, value if isinstance(value, list) else [value])
     for name, problem in LetterFilter.unclear(data).items():
         raise CommandError(f"{name}: {problem}")

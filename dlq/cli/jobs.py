@@ -36,22 +36,22 @@ from dlq.replay.requests import HOLD_MINUTES
 ALL_WARNINGS = "all"
 ID_DIGITS, LONGEST_ID = 32, 80
 _HEXADECIMAL = re.compile(f"[0-9a-f]{{1,{ID_DIGITS}}}")
-ID_HELP = "of the job, or its begin"
+ID_HELP = "id of the job, or the beginning of the id"
 ACTIONS = {
-    "replay": (Action.GIVE_BACK, "give letters back to their setting"),
-    "redirect": (Action.REDIRECT, "give letters to another setting, also to one of another destination"),
-    "discard": (Action.DISCARD, "move letters into the bin"),
-    "put-back": (Action.PUT_BACK, "take letters out of the bin"),
+    "replay": (Action.GIVE_BACK, "replay messages to their setting"),
+    "redirect": (Action.REDIRECT, "redirect messages to another setting, also of another destination"),
+    "discard": (Action.DISCARD, "move messages to the trash"),
+    "put-back": (Action.PUT_BACK, "restore messages from the trash"),
 }
 
 
 def add_job_commands(actions: Any) -> None:
-    preflight = actions.add_parser("preflight", help="what would happen; changes nothing")
+    preflight = actions.add_parser("preflight", help="show what an action would do; changes nothing")
     preflight.add_argument(
         "--action", choices=[str(action) for action, _help in ACTIONS.values()], default="give_back"
     )
     _scope_arguments(preflight)
-    preflight.add_argument("--target", metavar="KEY", help="redirect: the setting that gets them")
+    preflight.add_argument("--target", metavar="KEY", help="for a redirect: the receiving setting")
     _order_arguments(preflight)
     preflight.set_defaults(run=_preflight)
     for name, (action, text) in ACTIONS.items():
@@ -64,43 +64,50 @@ def add_job_commands(actions: Any) -> None:
 def _scope_arguments(parser: CommandParser) -> None:
     parser.add_argument("--setting", required=True, metavar="KEY")
     parser.add_argument("letters", nargs="*", metavar="ID")
-    parser.add_argument("--all", action="store_true", help="all that are there now")
+    parser.add_argument("--all", action="store_true", help="all dead letters of the setting")
     parser.add_argument(
         "--query",
         "--filter",
         metavar="FILTER",
-        help="what a filter finds: exception=KeyError&span=1d, as in lists",
+        help="dead letters that match a filter, as in lists: exception=KeyError&span=1d",
     )
     parser.add_argument(
-        "--group", action="store_true", help="the filter is that of a group (./ma manage dlq groups)"
+        "--group", action="store_true", help="mark the filter as a group (./ma manage dlq groups)"
     )
     add_person_arguments(parser)
 
 
 def _begin_arguments(parser: CommandParser, action: str) -> None:
     _scope_arguments(parser)
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="for the audit")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="reason for the audit log")
     parser.add_argument(
         "--acknowledge", action="append", default=[], choices=[*CODES, ALL_WARNINGS], metavar="CODE",
-        help=f"a warning of the pre-flight ({', '.join(CODES)}), or all; again for more",
+        help=f"accept a warning of the pre-flight ({', '.join(CODES)}), or all; repeatable",
     )  # fmt: skip
     parser.add_argument(
-        "--confirm", type=int, metavar="N", help=f"how many will go: asked for above {TYPED_ABOVE}"
+        "--confirm",
+        type=int,
+        metavar="N",
+        help=f"confirm the number of messages; required above {TYPED_ABOVE}",
     )
     parser.add_argument(
-        "--wait", action="store_true", help="until every letter is moved; tells how far it is"
+        "--wait", action="store_true", help="wait until all messages are moved, and show progress"
     )
     if action == Action.REDIRECT:
-        parser.add_argument("--target", required=True, metavar="KEY", help="the setting that gets them")
+        parser.add_argument("--target", required=True, metavar="KEY", help="the receiving setting")
     if action in (Action.GIVE_BACK, Action.REDIRECT):
         parser.add_argument(
-            "--per-second", type=float, default=0.0, metavar="N", help="0: as fast as the broker"
+            "--per-second", type=float, default=0.0, metavar="N", help="messages per second; 0: no limit"
         )
-        parser.add_argument("--window", metavar="HH:MM-HH:MM", help="times of day between which letters move")
         parser.add_argument(
-            "--ladder", action="store_true", help="1, 5, 25, … letters; stops when they fail again"
+            "--window", metavar="HH:MM-HH:MM", help="move messages only between these times of day"
         )
-        parser.add_argument("--ladder-percent", type=int, default=10, metavar="P", help="it stops above P %%")
+        parser.add_argument(
+            "--ladder", action="store_true", help="replay 1, 5, 25, … messages; stop if they fail again"
+        )
+        parser.add_argument(
+            "--ladder-percent", type=int, default=10, metavar="P", help="stop above this failure rate in %%"
+        )
         _order_arguments(parser)
 
 
@@ -109,33 +116,31 @@ def _order_arguments(parser: CommandParser) -> None:
         "--in-order",
         choices=InOrder.values,
         default="",
-        help="in the order of publishing, behind or ahead of what waits",
+        help="keep the publishing order, before (ahead) or after the waiting messages",
     )
     parser.add_argument(
         "--hold-minutes",
         type=int,
         metavar="N",
-        help=f"ahead: hold the subscription for N minutes at most, {HOLD_MINUTES} unless said otherwise",
+        help=f"for ahead: hold the subscription for at most N minutes (default {HOLD_MINUTES})",
     )
 
 
 def _job_arguments(actions: Any) -> None:
-    jobs = actions.add_parser("jobs", help="jobs on letters, newest first")
+    jobs = actions.add_parser("jobs", help="list replay jobs, newest first")
     for name in ("setting", "state", "action"):
         jobs.add_argument(f"--{name}", dest=f"of_{name}")
     jobs.add_argument("--limit", type=int, default=20, metavar="N")
     add_person_arguments(jobs)
     jobs.set_defaults(run=_jobs)
-    one = actions.add_parser("job", help="one job; with --letters each of its letters, as JSON lines")
+    one = actions.add_parser("job", help="show a job; with --letters every message of it, as JSON lines")
     one.add_argument("id", help=ID_HELP)
     one.add_argument("--letters", action="store_true")
     add_person_arguments(one)
     one.set_defaults(run=_job)
-    followed = actions.add_parser("follow", help="tells how far a job is until it is over")
+    followed = actions.add_parser("follow", help="show the progress of a job until it ends")
     followed.add_argument("id", help=ID_HELP)
-    followed.add_argument(
-        "--outcomes", action="store_true", help="until it is known what became of every letter"
-    )
+    followed.add_argument("--outcomes", action="store_true", help="continue until every outcome is known")
     add_person_arguments(followed)
     followed.set_defaults(run=_follow)
     for operation in ON_REPLAYS:
@@ -153,7 +158,7 @@ def _job_arguments(actions: Any) -> None:
 def _asked(options: dict[str, Any], action: str) -> dict[str, Any]:
     """The body of the question. Raises CommandError."""
     if sum([options["all"], bool(options["letters"]), options["query"] is not None]) != 1:
-        raise CommandError("Name letters, or say --all, or give a --query: one of the three.")
+        raise CommandError("Specify exactly one of: message ids, --all, --query.")
     asked: dict[str, Any] = {"setting": options["setting"], "action": action}
     if options["all"]:
         asked["all"] = True
@@ -174,7 +179,7 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
     if options["window"]:
         begin, dash, end = options["window"].partition("-")
         if not dash:
-            raise CommandError("--window is like 22:00-06:00.")
+            raise CommandError("--window must have the form 22:00-06:00.")
         how |= {"window_from": begin, "window_until": end}
     return how
 
@@ -211,7 +216,7 @@ def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
     if job["state"] != JobState.AWAITING or options["wait"]:
         check_ended(job)
     else:
-        command.stderr.write(f"It waits for a second person: ./ma manage dlq approve {job['id']} --as USER")
+        command.stderr.write(f"Waiting for a second person: ./ma manage dlq approve {job['id']} --as USER")
 
 
 def _ask_to_begin(person: User, asked: dict[str, Any]) -> Any:
@@ -223,7 +228,7 @@ def _ask_to_begin(person: User, asked: dict[str, Any]) -> Any:
         if not (codes := refused.told.get("warnings")):
             raise
         said = " ".join(f"--acknowledge {code}" for code in [*asked["acknowledge"], *codes])
-        hint = f"Look at what would happen (dlq preflight), then say {said}."
+        hint = f"Check the pre-flight (dlq preflight), then add {said}."
         raise Refused(refused.told | {"what_to_do": hint}) from refused
 
 
@@ -249,10 +254,10 @@ def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirme
         return
     if going <= TYPED_ABOVE or confirmed == going:
         return
-    asks = f"{going:,} letters will go. Type the number to confirm: "
+    asks = f"{going:,} messages are selected. Type the number to confirm: "
     if confirmed is None and sys.stdin.isatty() and is_typed(input(asks), going):
         return
-    raise CommandError(f"{going} letters would go: say --confirm {going}. Nothing was begun.")
+    raise CommandError(f"No job was created: {going} messages need a confirmation. Add --confirm {going}.")
 
 
 def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -269,7 +274,7 @@ def _full_id(person: User, begin: str) -> str:
     """Finds a job that this person may see by the begin of its id, as pages show it. Raises CommandError."""
     digits = begin.replace("-", "").lower()
     if not _HEXADECIMAL.fullmatch(digits):
-        raise CommandError(f"{safe(begin, LONGEST_ID)!r} is no id of a replay, nor the begin of one.")
+        raise CommandError(f"{safe(begin, LONGEST_ID)!r} is not a replay id, nor the beginning of one.")
     if len(digits) == ID_DIGITS:
         return str(UUID(digits))
     first, last = UUID(digits.ljust(ID_DIGITS, "0")), UUID(digits.ljust(ID_DIGITS, "f"))
@@ -277,9 +282,9 @@ def _full_id(person: User, begin: str) -> str:
         jobs = REPLAY_JOBS.rows_for(person).filter(pk__range=(first, last))
     found = [str(pk) for pk in jobs.values_list("pk", flat=True)[:2]]
     if not found:
-        raise CommandError(f"There is no replay {begin}; ./ma manage dlq jobs shows them.")
+        raise CommandError(f"No replay {begin}; list them with ./ma manage dlq jobs.")
     if len(found) > 1:
-        raise CommandError(f"Several replays begin with {begin}: {', '.join(found)}, …; say more of it.")
+        raise CommandError(f"Several replays begin with {begin}: {', '.join(found)}, …; use a longer id.")
     return found[0]
 
 

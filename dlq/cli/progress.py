@@ -37,7 +37,7 @@ def follow(person: User, job: str, stderr: Any, *, outcomes: bool = False) -> di
                 return answer
             sleep(LOOK_EVERY)
     except KeyboardInterrupt:
-        raise CommandError(f"No longer waiting; replay {job} goes on.", returncode=INTERRUPTED) from None
+        raise CommandError(f"Stopped waiting; replay {job} continues.", returncode=INTERRUPTED) from None
 
 
 def check_ended(answer: dict[str, Any]) -> None:
@@ -48,7 +48,7 @@ def check_ended(answer: dict[str, Any]) -> None:
         raise CommandError(f"Replay {answer['id']} {state}: {problem}", returncode=FAILED)
     if state in (JobState.AWAITING, JobState.PAUSED):
         raise CommandError(
-            f"Replay {answer['id']} is {state}: a person has to decide.", returncode=WAITS_FOR_PEOPLE
+            f"Replay {answer['id']} is {state}: an operator must decide.", returncode=WAITS_FOR_PEOPLE
         )
 
 
@@ -66,15 +66,15 @@ def rate_text(seen: "deque[tuple[float, int]]", answer: dict[str, Any]) -> str:
     if rate <= 0:
         return waits(answer)
     if not answer.get("counted", True):
-        return f"{rate:,.1f} a second, still counting"
+        return f"{rate:,.1f} per second, still counting"
     left = max(0, answer["total"] - last) / rate
-    return f"{rate:,.1f} a second, about {terminal.seconds(left)} left"
+    return f"{rate:,.1f} per second, about {terminal.seconds(left)} left"
 
 
 def waits(answer: dict[str, Any]) -> str:
     if answer["walk"]:
-        return f"walks {terminal.walk_line(answer['walk'])}"
-    return f"waits: {answer['wait_reason']}" if answer["wait_reason"] else ""
+        return f"scanning {terminal.walk_line(answer['walk'])}"
+    return f"waiting: {answer['wait_reason']}" if answer["wait_reason"] else ""
 
 
 def _printer(stderr: Any) -> Tell:

@@ -66,8 +66,12 @@ def about_setting(key: str | None) -> Iterator[None]:
     except Refused as refused:
         if not key or refused.told.get("error") != "not_found":
             raise
-        detail = f"There is no setting {safe(key, LONGEST)!r} for this person."
-        more = {"detail": detail, "where": "setting", "what_to_do": "./ma manage settings list shows them."}
+        detail = f"Setting {safe(key, LONGEST)!r} not found for this user."
+        more = {
+            "detail": detail,
+            "where": "setting",
+            "what_to_do": "List settings with ./ma manage settings list.",
+        }
         raise Refused(refused.told | more) from refused
 
 
@@ -93,10 +97,10 @@ def call_api(person: User, method: str, path: str, data: Any = None, **query: An
     try:
         view = resolve(ROOT + path)
     except Resolver404 as error:
-        raise CommandError(f"There is no address {ROOT}{safe(path, LONGEST)}.") from error
+        raise CommandError(f"No REST route {ROOT}{safe(path, LONGEST)}.") from error
     response = view.func(request, *view.args, **view.kwargs)
     if getattr(response, "streaming", False):
-        raise CommandError("The answer is a file: ./ma manage dlq export writes such.")
+        raise CommandError("The response is a file: use ./ma manage dlq export.")
     # Plain values, as another process would read them.
     content = response.render().content if hasattr(response, "render") else response.content
     told = json.loads(content) if content else {}
@@ -140,55 +144,57 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def add_query_commands(actions: Any) -> None:
-    groups = actions.add_parser("groups", help="dead letters by what they died of, where, on which day")
-    groups.add_argument("--setting", metavar="KEY", help="else of every setting that the person may see")
+    groups = actions.add_parser("groups", help="group dead letters by error, server or day")
+    groups.add_argument("--setting", metavar="KEY", help="default: every setting that the user may see")
     groups.add_argument("--by", choices=list(KINDS), default="fingerprint")
     groups.add_argument("--limit", type=int, default=50, metavar="N")
     add_person_arguments(groups)
     groups.set_defaults(run=_groups)
 
     waiting = actions.add_parser(
-        "waiting", help="what waits for a setting; with --do something is done with it"
+        "waiting", help="list the waiting messages of a setting; with --do act on them"
     )
     waiting.add_argument("key", metavar="KEY")
     waiting.add_argument("--part", default="waiting", help="waiting, delayed, in_delivery or held")
     waiting.add_argument("--do", metavar="ACTION", help="try_now, to_dlq, hold or release")
-    waiting.add_argument("--message", type=int, action="append", metavar="N", help="this one; again for more")
-    waiting.add_argument("--all", action="store_true", help="all of the part")
-    waiting.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
+    waiting.add_argument(
+        "--message", type=int, action="append", metavar="N", help="number of a message; repeatable"
+    )
+    waiting.add_argument("--all", action="store_true", help="all messages of the part")
+    waiting.add_argument("--reason", default="", metavar="TEXT", help="reason for the audit log")
     add_person_arguments(waiting)
     waiting.set_defaults(run=_waiting)
 
     for name, text in (
-        ("edit", "edit one letter and give its copy back"),
-        ("edit-all", "edit letters by a rule"),
+        ("edit", "edit one message and replay the copy"),
+        ("edit-all", "edit messages with a rule"),
     ):
         edit = actions.add_parser(
-            name, help=f"{text}; the question is JSON, as POST /api/v1/dead-letters/…edit/"
+            name, help=f"{text}; the request is JSON, as for POST /api/v1/dead-letters/…edit/"
         )
         if name == "edit":
             edit.add_argument("id", type=int)
         edit.add_argument(
             "--changes", required=True, metavar="FILE", help=f"JSON like {FORMS[name]}; - is stdin"
         )
-        edit.add_argument("--dry-run", action="store_true", help="tell what would change")
+        edit.add_argument("--dry-run", action="store_true", help="only show changes")
         add_person_arguments(edit)
         edit.set_defaults(run=_edit)
 
-    anything = actions.add_parser("ask", help="any address of the REST interface below /api/v1/")
+    anything = actions.add_parser("ask", help="call any REST route below /api/v1/")
     anything.add_argument("method", choices=METHODS)
-    anything.add_argument("path", help="such as known-faults/ or dead-letters/7/")
-    anything.add_argument("--data", metavar="FILE", help="the JSON to send; - is the standard input")
-    anything.add_argument("--query", action="append", default=[], metavar="NAME=VALUE", help="again for more")
+    anything.add_argument("path", help="for example known-faults/ or dead-letters/7/")
+    anything.add_argument("--data", metavar="FILE", help="JSON request body; - is stdin")
+    anything.add_argument("--query", action="append", default=[], metavar="NAME=VALUE", help="repeatable")
     add_person_arguments(anything)
     anything.set_defaults(run=_anything)
 
 
 def add_person_arguments(parser: CommandParser) -> None:
     parser.add_argument(
-        "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
+        "--as", dest="person", required=True, metavar="USER", help="act with the permissions of this user"
     )
-    parser.add_argument("--json", action="store_true", help="a refusal too")
+    parser.add_argument("--json", action="store_true", help="print JSON, also for refusals")
 
 
 def _groups(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -202,7 +208,7 @@ def _groups(command: BaseCommand, options: dict[str, Any]) -> None:
     for group in told["groups"]:
         command.stdout.write(terminal.group(group))
     if told["more"]:
-        command.stderr.write("There are other groups, smaller or older ones.")
+        command.stderr.write("There are more groups, smaller or older ones.")
 
 
 def _waiting(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -223,10 +229,10 @@ def _asked_of_waiting(person: User, path: str, options: dict[str, Any]) -> Any:
 
 
 def _edit(command: BaseCommand, options: dict[str, Any]) -> None:
-    form = f"It is like {FORMS[options['command']]}"
+    form = f"Expected: {FORMS[options['command']]}"
     data = _read(options["changes"], form)
     if not isinstance(data, dict):
-        raise CommandError(f"The question is a JSON object. {form}")
+        raise CommandError(f"The request must be a JSON object. {form}")
     path = f"dead-letters/{options['id']}/edit/" if "id" in options else "dead-letters/edit/"
     if options["dry_run"]:
         data["dry_run"] = True
@@ -251,7 +257,7 @@ def _read(path: str, form: str = "") -> Any:
     try:
         return json.loads(sys.stdin.read() if path == "-" else Path(path).read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise CommandError(f"{path} is no JSON: {error}. {form}".rstrip()) from error
+        raise CommandError(f"{path} is not valid JSON: {error}. {form}".rstrip()) from error
 
 
 def print_json(command: BaseCommand, value: Any) -> None:
@@ -267,16 +273,18 @@ LONGEST_PROBLEM = 300
 def add_import_command(actions: Any) -> None:
     parser = actions.add_parser(
         "import",
-        help="send messages of JSON lines to a setting, for tests; without --send it only looks at them",
+        help="send messages from JSON lines to a setting, for tests; without --send only check them",
     )
     parser.add_argument(
-        "file", metavar="FILE", help="of export --format jsonl --bodies, or written by hand; - is stdin"
+        "file",
+        metavar="FILE",
+        help="output of export --format jsonl --bodies, or your own JSON lines; - is stdin",
     )
     parser.add_argument("--setting", required=True, metavar="KEY")
     add_person_arguments(parser)
-    parser.add_argument("--send", action="store_true", help="else nothing is sent")
-    parser.add_argument("--again", action="store_true", help="although the same lines were imported before")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
+    parser.add_argument("--send", action="store_true", help="send the messages; without it nothing is sent")
+    parser.add_argument("--again", action="store_true", help="import the same lines again")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="reason for the audit log")
     parser.set_defaults(run=_import)
 
 
@@ -298,9 +306,9 @@ def _import(command: BaseCommand, options: dict[str, Any]) -> None:
     if options["json"]:
         print_json(command, answer)
         return
-    done = "sent" if answer["sent"] else "would be sent; nothing was: say --send"
+    done = "sent" if answer["sent"] else "would be sent; nothing was sent: add --send"
     before = (
-        ", the same lines were imported before" if answer["imported_before"] and not answer["sent"] else ""
+        "; the same lines were imported before" if answer["imported_before"] and not answer["sent"] else ""
     )
     command.stdout.write(f"messages: {answer['messages']}, {answer['bytes']} bytes, {done}{before}")
 

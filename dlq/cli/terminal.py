@@ -15,11 +15,13 @@ KEY_SHOWN = 40
 HEAD_SHOWN = 2000
 SENTENCE_SHOWN = 160
 
-# What is said of dead letters that a job moved; of every other action: given back.
-MOVED = {"redirect": "redirected", "discard": "moved to the trash", "put_back": "put back"}
+# Words for dead letters that a job moved; for every other action: replayed.
+MOVED = {"redirect": "redirected", "discard": "moved to the trash", "put_back": "restored"}
 # Moved, and nothing becomes of them by that.
 NO_OUTCOME = ("discard", "put_back")
 NOT_MOVED = ("not_found", "failed_to_move")
+# Codes of outcomes that read badly as words.
+WORDS = {"handled": "processed", "dead_again": "dead-lettered again"}
 
 Row = Mapping[str, Any]
 
@@ -50,12 +52,13 @@ def dead_letter_line(row: Row) -> str:
 def dead_letter_lines(letter: Row) -> Iterator[str]:
     """One dead letter; `letter` has dlq.exports.EXPORTED, HEAD and `protocols`."""
     weak = " (weak)" if letter["message_key_weak"] else ""
-    yield f"letter     {letter['id']}, {letter['state']}, death {letter['chapter']} of its message"
-    yield f"queue      {safe(letter['queue'], SENTENCE_SHOWN)}, dead since {iso_instant(letter['seen_at'])}"
+    yield f"message    {letter['id']}, {letter['state']}, times dead-lettered: {letter['chapter']}"
+    since = iso_instant(letter["seen_at"])
+    yield f"queue      {safe(letter['queue'], SENTENCE_SHOWN)}, dead-lettered {since}"
     yield f"key        {safe(letter['message_key'] or 'none', SENTENCE_SHOWN)}{weak}"
     address, queue = (safe(letter[name] or "?", SENTENCE_SHOWN) for name in ("address", "orig_queue"))
     yield f"origin     address {address}, queue {queue}, message id {letter['orig_message_id']}"
-    yield f"delivered  {letter['delivery_count']} times without success"
+    yield f"delivered  {letter['delivery_count']} times, all failed"
     yield f"exception  {safe(letter['exception_type'] or 'no protocol', SENTENCE_SHOWN)}"
     if letter["problem"]:
         yield f"problem    {safe(letter['problem'], SENTENCE_SHOWN)}"
@@ -67,7 +70,7 @@ def dead_letter_lines(letter: Row) -> Iterator[str]:
     )
     yield f"body       {letter['size']} bytes{deleted}"
     if not letter["body_kind"]:
-        yield "These bytes are no message; they are not shown here, properties may be in them."
+        yield "The bytes are not a readable message; they are not shown, as they may contain properties."
     yield safe(letter["body_text"], HEAD_SHOWN, several=True)
 
 
@@ -82,7 +85,7 @@ def protocol(row: Row) -> str:
 
 def progress(job: Row) -> str:
     """One line; `job` as in the REST interface."""
-    moved = MOVED.get(job["action"], "given back")
+    moved = MOVED.get(job["action"], "replayed")
     least = "" if job.get("counted", True) else "at least "
     parts = [f"{job['state']}: {job['letters']['given_back']} of {least}{job['total']} {moved}"]
     if job["action"] not in NO_OUTCOME:
@@ -125,14 +128,14 @@ def job_lines(answer: Row) -> Iterator[str]:
         yield f"approved   {safe(answer['approved_by'] or 'not yet', KEY_SHOWN)}"
     yield f"state      {progress(answer)}"
     if answer["wait_reason"]:
-        yield f"waits      {safe(answer['wait_reason'], SENTENCE_SHOWN)}"
+        yield f"waiting    {safe(answer['wait_reason'], SENTENCE_SHOWN)}"
     if answer["walk"]:
-        yield f"walks      {walk_line(answer['walk'])}, since {answer['walk']['since']}"
+        yield f"scan       {walk_line(answer['walk'])}, since {answer['walk']['since']}"
     if why := answer["pause_reason"]:
         yield f"paused     {why.get('code')}: {_in_the_way(why)}"
     if answer["problem"]:
         yield f"problem    {safe(answer['problem'], HEAD_SHOWN)}"
-    yield from (f"left out   {count} {safe(why, KEY_SHOWN)}" for why, count in answer["skipped"].items())
+    yield from (f"skipped    {count} {safe(why, KEY_SHOWN)}" for why, count in answer["skipped"].items())
 
 
 def _in_the_way(why: Row) -> str:
@@ -151,24 +154,24 @@ def _held(answer: Row) -> str:
 
 def walk_line(row: Row) -> str:
     """Returns the walk of a job in one line, as the REST interface has it."""
-    return f"{safe(row['queue'], SENTENCE_SHOWN)}: {row['seen']} messages seen"
+    return f"{safe(row['queue'], SENTENCE_SHOWN)}: {row['seen']} messages read"
 
 
 def verdict(answer: Row) -> Iterator[str]:
     """A pre-flight as in the REST interface."""
     if answer["about"]:
-        yield f"will go    at least {answer['going']}, others were not checked"
+        yield f"included   at least {answer['going']}, others were not checked"
     else:
-        yield f"will go    {answer['going']} of {answer['total']}"
-    yield from (f"left out   {count}: {answer['reasons'][code]}" for code, count in answer["skipped"].items())
+        yield f"included   {answer['going']} of {answer['total']}"
+    yield from (f"skipped    {count}: {answer['reasons'][code]}" for code, count in answer["skipped"].items())
     for each in answer["differences"]:
-        yield f"differs    {safe(each['text'], HEAD_SHOWN)}"
-    yield from (f"think of   {warning['code']}: {warning['text']}" for warning in answer["warnings"])
+        yield f"difference {safe(each['text'], HEAD_SHOWN)}"
+    yield from (f"warning    {warning['code']}: {warning['text']}" for warning in answer["warnings"])
 
 
 def group(row: Row) -> str:
     """One group in two lines: how many of what, and the filter that finds them."""
-    what = safe(row["value"] or "not known", SENTENCE_SHOWN)
+    what = safe(row["value"] or "unknown", SENTENCE_SHOWN)
     kind = safe(" ".join(filter(None, [row["exception_type"], row["place"]])), SENTENCE_SHOWN)
     about = "~" if row["about"] else ""
     return (
@@ -178,4 +181,4 @@ def group(row: Row) -> str:
 
 
 def _counted(counts: Iterable[tuple[str, int]]) -> list[str]:
-    return [f"{count} {name.replace('_', ' ')}" for name, count in counts if count]
+    return [f"{count} {WORDS.get(name, name.replace('_', ' '))}" for name, count in counts if count]

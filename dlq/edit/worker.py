@@ -167,14 +167,14 @@ def destination_of(job: ReplayJob) -> str:
     """Only the setting's own queue gets the copy. Raises AddressUnknown."""
     setting = job.setting
     if setting is None or setting.destination is None:
-        raise AddressUnknown(f"there is no setting {job.setting_key} with a destination any more")
+        raise AddressUnknown(f"the setting {job.setting_key} or its destination no longer exists")
     return f"{setting.destination.name}::{setting.key}"
 
 
 @transaction.atomic
 def _fail(job: ReplayJob, edits: Sequence[LetterEdit], problem: str, now: datetime) -> None:
     """Nothing was sent, so the dead letters stay where they are."""
-    log.warning("copies have no queue to go to", replay=str(job.pk), reason=problem)
+    log.warning("edited messages not sent: no target queue", replay=str(job.pk), reason=problem)
     counts.lock([job.pk])
     ids = [edit.pk for edit in edits]
     failed = LetterEdit.objects.filter(pk__in=ids, state=EditState.PLANNED)

@@ -183,8 +183,7 @@ class _OfBody(Operation[DeadLetter]):
 
 
 class FetchBody(_OfBody):
-    """Begins it. GET says how far it is and, before, what it costs; `whole/body/` gives the bytes for a
-    day."""
+    """Starts the fetch. GET returns its cost and progress; `whole/body/` provides the bytes for a day."""
 
     code, label, address = "body.fetch", _("Fetch full body"), f"{BODIES.route}whole/"
 
@@ -196,7 +195,7 @@ class FetchBody(_OfBody):
 
 
 class CancelFetch(_OfBody):
-    """Cancels one that is going on."""
+    """Cancels the fetch in progress."""
 
     code, label, address = "body.cancel", _("Stop fetching"), f"{BODIES.route}whole/cancel/"
 
@@ -206,7 +205,7 @@ class CancelFetch(_OfBody):
 
 
 class DownloadBody(_OfBody):
-    """Its bytes, as `Done.made`. Who may not see what is masked in it does not get them."""
+    """Provides the bytes as `Done.made`. Refused to users who may not see the masked values in them."""
 
     code, label = "body.download", _("Download full body")
 

@@ -81,5 +81,5 @@ def _search(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tupl
     finally:
         pieces.close()  # type: ignore[attr-defined]  # a generator
     if seen < min(before, message_count(queues.management, letter.queue)):
-        raise BrokerError(f"a walk of {letter.queue} ended too soon")
+        raise BrokerError(f"the scan of {letter.queue} ended early")
     return None, NOT_THERE()

@@ -59,7 +59,7 @@ def plan(setting: LaunchSetting, parcel: ImportFile) -> ImportPlan:
 
 
 class ImportMessages(Operation[LaunchSetting]):
-    """Sends what is planned. `again`: although the same lines were sent already."""
+    """Sends the planned messages. `again`: although the same lines were imported before."""
 
     code, label = "messages.import", _("Import")
     on, permission = MESSAGES, AllOf((SettingRight(rights.SEE), SettingRight(rights.IMPORT)))

@@ -56,13 +56,13 @@ class LetterQueues:
         (perhaps moved).
         """
         if not 0 < len(numbers) <= NAMED or min(numbers) < 0:
-            raise ValueError(f"a move names 1 to {NAMED} letters by their ids")
+            raise ValueError(f"a move takes 1 to {NAMED} message ids")
         return move_dead_letters(self.management, source, numbers, target)
 
     def move_between(self, source: str, first: int, last: int, target: str, count: int) -> int:
         """The same with at most `count` dead letters whose ids lie between the two, both inclusive."""
         if not 0 <= first <= last:
-            raise ValueError("a move names a range of ids")
+            raise ValueError("a move takes a range of ids")
         return move_id_range(self.management, source, first, last, target, count)
 
 

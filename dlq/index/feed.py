@@ -174,7 +174,7 @@ class Feed:
                 self._forgot_at_opening = opening
             undelivered.note_taken_out(undelivered.take_out(self._management), now)
         except BrokerError as error:
-            log.info("undeliverable messages stay in their queues for now", reason=str(error))
+            log.info("undeliverable messages not removed yet", reason=str(error))
 
     def _check_backlog(self, now: datetime) -> None:
         """Too many: that all queues are to be walked is written down before the first dead letter is passed
@@ -186,12 +186,12 @@ class Feed:
             if backlog and not consumers and self._inbox.is_open and opening == self._inbox.openings:
                 self._begin_again(now)
         except BrokerError as error:
-            log.info("nobody says how many letters are in the feed", reason=str(error))
+            log.info("feed backlog unknown", reason=str(error))
             return
         queries.feed_counted(backlog, now)
         if backlog > MOST_UNREAD and not self._draining:
             queries.all_to_be_walked()
-            log.warning("feed is drained, queues will be walked", letters=backlog)
+            log.warning("feed backlog too large: queues will be scanned instead", letters=backlog)
         self._draining = backlog > (MOST_UNREAD // 10 if self._draining else MOST_UNREAD)
 
     def _begin_again(self, now: datetime) -> None:
@@ -202,7 +202,7 @@ class Feed:
         if head is not None and head.letter_id == self._stopped_at:
             self._store_without_body(head, now)
         self._stopped_at = head.letter_id if head is not None else -1
-        self._consumer.reconnect("the broker has dropped the consumer of the feed")
+        self._consumer.reconnect("the broker dropped the feed's consumer")
 
     def _store_without_body(self, head: undelivered.Head, now: datetime) -> None:
         row, message = read_letter(head.letter(), self._know_node(), now)
@@ -213,7 +213,7 @@ class Feed:
         crash.point("feed: head stored")
         undelivered.drop_head_of_feed(self._management, head)
         log.warning(
-            "letter stored without its body: the broker cannot read it",
+            "message indexed without its body: the broker cannot read it",
             queue=row.queue,
             letter=head.letter_id,
         )
@@ -234,7 +234,7 @@ class Feed:
         new = store.store_safely(rows, now)
         undelivered.keep_one_letter(self._management, self._deaths, now)
         log.info(
-            "letters stored",
+            "dead letters indexed",
             new=len(new),
             known=len(rows) - len(new),
             passed_over=len(deliveries) - len(rows),
@@ -278,5 +278,5 @@ class Feed:
             return own
         unique = f"ma-rescued-{row.node_id}-{row.orig_queue}-{row.orig_message_id}"
         self._publisher.publish([Outgoing(f"{self._dla}::{UNKNOWN_QUEUE}", copy_of(message, unique))])
-        log.warning("letter without a queue rescued", setting=row.orig_queue, into=UNKNOWN_QUEUE)
+        log.warning("message without a dead-letter queue copied", setting=row.orig_queue, into=UNKNOWN_QUEUE)
         return UNKNOWN_QUEUE

@@ -70,7 +70,7 @@ def store_safely(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
     except (OperationalError, InterfaceError):
         raise
     except (DatabaseError, ValueError, TypeError) as error:
-        log.error("letters stored one by one", reason=str(error))
+        log.error("dead letters indexed one by one", reason=str(error))
     return [stored for row in rows for stored in _store_one(row, now)]
 
 

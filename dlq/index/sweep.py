@@ -79,7 +79,7 @@ class Sweep:
             self._next_comparison = time.monotonic() + COMPARED_EVERY
             return self._compare(now, idle)
         except (BrokerError, OperationalError, InterfaceError) as error:
-            log.warning("sweep waits", reason=str(error))
+            log.warning("sweep postponed", reason=str(error))
             self._give_up(said(str(error)))
             return False
 
@@ -192,7 +192,7 @@ class Sweep:
             self._walk = Walk(queue.name, queue.address, self._management, self._browser, now)
         except AddressUnknown:
             self._walk = Gone(queue.name, now)
-        log.info("walk begins", queue=queue.name, letters=queue.messages, known=there)
+        log.info("scan started", queue=queue.name, letters=queue.messages, known=there)
 
     def _go_on(self, walk: Walk | Gone, now: datetime, idle: bool) -> bool:
         if not idle:
@@ -216,7 +216,7 @@ class Sweep:
         self._counted.pop(walk.queue, None)
         self._next_comparison = 0.0
         done = walk.done
-        log.info("walk ended", queue=walk.queue, seconds=round(seconds, 1), seen=done.seen, new=done.added,
+        log.info("scan ended", queue=walk.queue, seconds=round(seconds, 1), seen=done.seen, new=done.added,
                  back=done.returned, gone=done.gone)  # fmt: skip
         changed = done.added or done.returned or done.gone
         row = LetterQueue.objects.filter(queue=walk.queue).first()
@@ -236,7 +236,7 @@ class Sweep:
         if self._walk is None:
             return
         walk, self._walk = self._walk, None
-        log.info("walk given up", queue=walk.queue, reason=str(problem) or "the feed has letters")
+        log.info("scan aborted", queue=walk.queue, reason=str(problem) or "the feed has new messages")
         self._not_before[walk.queue] = time.monotonic() + (AGAIN if problem else COMPARED_EVERY)
         with suppress(BrokerError):
             walk.close()

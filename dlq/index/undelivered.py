@@ -228,7 +228,7 @@ def _take_out(management: Management, queue: str) -> list[UndeliveredMessage]:
 def note_taken_out(rows: Sequence[UndeliveredMessage], now: datetime) -> None:
     if rows:
         UndeliveredMessage.objects.filter(pk__in=[row.pk for row in rows]).update(taken_out_at=now)
-        log.info("undeliverable messages taken out of their queues", number=len(rows))
+        log.info("undeliverable messages removed from their queues", number=len(rows))
 
 
 def forget_before_restart(management: Management, now: datetime) -> None:

@@ -150,7 +150,7 @@ class Walk:
     def _check_whole(self) -> None:
         counted = min(self._before, message_count(self._management, self.queue))
         if self._seen < counted:
-            raise WalkIncomplete(f"a walk of {self.queue} saw {self._seen} of {counted} letters")
+            raise WalkIncomplete(f"the scan of {self.queue} read {self._seen} of {counted} messages")
         # Not seen, and there: dead letters that came meanwhile made up for them in the count.
         self._numbers.add(list(numbers_in_delivery(self._management, self.queue)))
 
@@ -267,7 +267,7 @@ def checked_walk(queue: str, address: str, asked: Management, browser: Browser) 
         yield piece
     counted = min(before, message_count(asked, queue))
     if seen < counted:
-        raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters", seen, counted)
+        raise WalkIncomplete(f"the scan of {queue} read {seen} of {counted} messages", seen, counted)
 
 
 def index_queue(queue: str, address: str = "") -> Walked:

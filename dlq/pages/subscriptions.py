@@ -120,7 +120,7 @@ def _load(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[
     except AddressUnknown:
         return None, _("The broker has no queues for this setting yet.")
     except BrokerError as error:
-        log.info("broker does not tell what waits", setting=setting.key, reason=str(error))
+        log.info("waiting messages unavailable", setting=setting.key, reason=str(error))
         return None, _(
             "The broker does not respond. The waiting messages are safe there but cannot be shown now."
         )
@@ -128,7 +128,7 @@ def _load(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[
         heads = heads_for(masks)
         bodies = with_timeout(lambda: bodies_of(told, setting, heads))
     except BrokerError as error:
-        log.info("no bodies of what waits", setting=setting.key, reason=str(error))
+        log.info("bodies of waiting messages unavailable", setting=setting.key, reason=str(error))
         bodies = {}
     return message_page(told, setting, masks, bodies), ""
 

@@ -164,7 +164,8 @@ class _OfForeignQueue(Operation[LetterQueue]):
 
 
 class FollowQueue(_OfForeignQueue):
-    """A row that is not stored yet names it; the reason is its note."""
+    """Adds another dead-letter queue to the index. A row that is not stored yet names it; the reason is its
+    note."""
 
     code, label = "foreign_queue.follow", _("Monitor")
     inputs = {"reason": TextInput(_("Owner and purpose"), LONGEST_NOTE)}
@@ -177,7 +178,7 @@ class FollowQueue(_OfForeignQueue):
 
 
 class UnfollowQueue(_OfForeignQueue):
-    """Its dead letters stay at the broker."""
+    """Removes a queue from the index; its messages stay on the broker."""
 
     code, label = "foreign_queue.unfollow", _("Stop monitoring")
     address = f"{FOREIGN_QUEUES.route}forget/"

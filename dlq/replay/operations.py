@@ -159,7 +159,7 @@ class _ActsOnReplay(Operation[ReplayJob]):
 
 
 class PauseReplay(_ActsOnReplay):
-    """It stops after the slice at hand."""
+    """Pauses the replay after the current slice."""
 
     code, label, icon, quiet, immediate = "replay.pause", _("Pause"), "pause", True, True
     states = OPEN_JOBS
@@ -207,8 +207,8 @@ class ResumeReplay(_ActsOnReplay):
 
 
 class ReleaseReplay(_ActsOnReplay):
-    """Ends the hold of a subscription before its time: it delivers again, what was not handled goes behind
-    what waits, and what was not moved stays where it lies."""
+    """Ends the hold of a subscription early: it delivers again, unprocessed messages go behind the waiting
+    ones, and messages not moved yet stay."""
 
     code, label, icon, tone = "replay.release", _("Release the subscription"), "play", "danger"
     states = (*OPEN_JOBS, JobState.PAUSED)
@@ -249,8 +249,8 @@ def _being_released() -> Refused:
 
 
 class CancelReplay(_ActsOnReplay):
-    """What was not moved stays where it lies. `finished_at` is set when a worker has told apart what was
-    moved."""
+    """Cancels the replay; messages not moved yet stay. `finished_at` is set when a worker has resolved the
+    final state."""
 
     code, label, icon, tone = "replay.cancel", pgettext_lazy("a job", "Cancel"), "off", "danger"
     states = UNFINISHED_JOBS
@@ -273,7 +273,7 @@ class CancelReplay(_ActsOnReplay):
 
 
 class _Decides(_ActsOnReplay):
-    """The second person; never who asked."""
+    """A decision of the second person, who must not be the requester."""
 
     permission = _Approves()
     states = (JobState.AWAITING,)
@@ -299,7 +299,7 @@ class _Decides(_ActsOnReplay):
 
 
 class ApproveReplay(_Decides):
-    """The second person's yes: a worker begins."""
+    """Approves the replay as the second person; a worker starts it."""
 
     code, label, icon = "replay.approve", _("Approve"), "ok"
     permission = _Approves(moves=True)
@@ -315,7 +315,7 @@ class ApproveReplay(_Decides):
 
 
 class RefuseReplay(_Decides):
-    """The second person's no: nothing is moved."""
+    """Rejects the replay as the second person; nothing is moved."""
 
     code, label, icon, tone = "replay.refuse", _("Reject"), "bad", "danger"
     asks = _("Reject: %(job)s?")

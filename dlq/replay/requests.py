@@ -338,7 +338,7 @@ def _missing(target: LaunchSetting, figures: Figures) -> bool:
     try:
         return with_timeout(lambda: find(management(), "listQueues", target.key)) is None
     except BrokerError as error:
-        log.info("nobody knows whether a subscription is there", setting=target.key, reason=str(error))
+        log.info("existence of the subscription unknown", setting=target.key, reason=str(error))
         return False
 
 

@@ -205,7 +205,8 @@ BY_KIND: dict[str, type[OnMessages]] = {
 
 
 class GiveUpBlocked(Operation[LaunchSetting]):
-    """Who confirms it means the message and the attempt that the page has shown (`seen`)."""
+    """Moves the blocking message to the dead-letter queue. `seen` is the message and attempt that the page
+    has shown: only this one is confirmed."""
 
     code, label = "messages.give_up_blocked", _("Move the blocking message to the DLQ")
     icon, tone = "letter", "danger"
@@ -243,7 +244,7 @@ class _MayStop:
 
 
 class CancelAction(Operation[WaitingAction]):
-    """It ends after the messages at hand; what is done stays done."""
+    """Cancels the action after the messages in progress; completed messages stay completed."""
 
     code, label, icon, tone = "message_action.cancel", _("Stop"), "off", "danger"
     on, permission, immediate = MESSAGE_ACTIONS, _MayStop(), True

@@ -57,7 +57,12 @@ def expire(queues: LetterQueues, now: datetime) -> int:
     try:
         for origin, numbers in _by_origin(letters).items():
             removed = delete_dead_letters(queues.management, BIN_QUEUE, origin, numbers)
-            log.info("letters expired in the bin", origin=origin, letters=len(numbers), removed=removed)
+            log.info(
+                "expired messages removed from the trash",
+                origin=origin,
+                letters=len(numbers),
+                removed=removed,
+            )
     except BrokerError as error:
         _unmark(letters, now, str(error))
         raise

@@ -87,7 +87,7 @@ def test_while_a_job_walks_its_queue_it_and_the_one_behind_it_say_why_nothing_mo
     assert (during["rest"][1]["walk"], during["rest"][1]["started_at"]) == (None, None)
     words = f"is scanning the queue DLQ.{scene.key}"
     assert [words in text for text in during["pages"]] == [True, True]
-    assert f"walks      DLQ.{scene.key}: " in during["command"]
+    assert f"scan       DLQ.{scene.key}: " in during["command"]
     after = asked(scene.by, first)
     assert (after["state"], after["wait_reason"], after["walk"]) == ("done", "", None)
     assert scene.work(second).counts["given_back"] == EACH

@@ -69,7 +69,7 @@ def test_of_many_it_is_left_out_and_the_reason_is_told_everywhere(
     assert "original of an edited message: the copy was already replayed" in flight["reasons"][CODE]
 
     asked = ("--setting", "orders", "--as", "anna", "--all")
-    assert f"left out   1: {flight['reasons'][CODE]}" in told("preflight", *asked, "--action", "put_back")
+    assert f"skipped    1: {flight['reasons'][CODE]}" in told("preflight", *asked, "--action", "put_back")
 
     client = Client()
     client.force_login(anna())

@@ -53,7 +53,7 @@ def test_the_list_is_newest_first_and_goes_on_where_it_ended(three: list[DeadLet
     out, errors = StringIO(), StringIO()
     call_command("dlq", "list", "--limit", "2", "--json", stdout=out, stderr=errors)
     assert [row["id"] for row in json.loads(out.getvalue())] == [other.pk, three[2].pk]
-    assert errors.getvalue() == f"There are older ones: --before {three[2].pk}\n"
+    assert errors.getvalue() == f"Older messages: --before {three[2].pk}\n"
     older = told("list", "--limit", "2", "--before", str(three[2].pk)).splitlines()
     assert [int(line.split()[0]) for line in older] == [three[1].pk, three[0].pk]
     assert "DLQ.orders" in older[0] and "ID:11" in older[0]
@@ -145,10 +145,10 @@ def test_text_for_a_terminal_moves_nothing_on_it() -> None:
      (["export", "--filter", "text="], "text: The value is missing"),
      (["list", "--filter", "span=1d", "--span", "1h"], "span: in --filter and as --span; say it once"),
      (["export", "--text", "..."], "text: Enter at least one word"),
-     (["show"], "Name a letter, or give a filter"),
-     (["show", "7", "--text", "x"], "A letter or a filter: one of the two."),
-     (["show", "--text", "nowhere"], "Nothing matches."),
-     (["show", "4711"], "no dead letter 4711"), (["show", str(2**63)], "is no number"),
+     (["show"], "Specify a message id or a filter"),
+     (["show", "7", "--text", "x"], "Specify either a message id or a filter."),
+     (["show", "--text", "nowhere"], "No results."),
+     (["show", "4711"], "no dead letter 4711"), (["show", str(2**63)], "is not a number"),
      (["export", "--setting", "ordres"], "no setting 'ordres'"),
      (["export", "-o", "/nowhere/letters.csv"], "not whole, 0 letters: No such file")],
 )  # fmt: skip

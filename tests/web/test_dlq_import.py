@@ -252,7 +252,7 @@ def test_the_command_looks_and_then_sends(broker: Broker, orders: LaunchSetting,
         call_command("dlq", *how, stdout=out, stderr=StringIO())
         return out.getvalue()
 
-    assert "nothing was: say --send" in told() and not broker.sent
+    assert "nothing was sent: add --send" in told() and not broker.sent
     assert json.loads(told("--send", "--json"))["sent"] is True and len(broker.sent) == 1
     with pytest.raises(CommandError, match="The same lines were already imported"):
         told("--send")

@@ -69,8 +69,8 @@ def test_a_preflight_tells_without_changing_anything(three: list[DeadLetter]) ->
     DeadLetter.objects.filter(pk=three[1].pk).update(state="gone")
     ids = [str(row.pk) for row in three]
     text = told("preflight", "--setting", "orders", "--as", "operator", *ids)
-    assert "will go    2 of 3" in text and "left out   1: no longer in the queue" in text
-    assert "think of   no_consumer: The subscription has no consumers" in text
+    assert "included   2 of 3" in text and "skipped    1: no longer in the queue" in text
+    assert "warning    no_consumer: The subscription has no consumers" in text
     flight = json.loads(told("preflight", "--setting", "orders", "--as", "operator", "--all", "--json"))
     assert flight["going"] == 2 and not ReplayJob.objects.exists()
 
@@ -129,7 +129,7 @@ def test_above_a_thousand_the_number_is_said(
     [([], "one of the three"), (["7", "--all"], "one of the three"), (["x"], "valid integer"),
      (["7", "--reason", " "], "--reason is empty"), (["7", "--setting", "ordres"], "no setting .ordres"),
      (["999999"], "do not belong to this setting.*999999"), (["--all", "--window", "22:00"],
-     "is like 22:00-06:00"),
+     "must have the form 22:00-06:00"),
      (["--query", "span=9y"], "the filter is invalid")],
 )  # fmt: skip
 def test_a_question_that_means_nothing_is_refused(
@@ -204,7 +204,7 @@ def test_another_person_approves(three: list[DeadLetter], settings: Any) -> None
     asked("replay", "--all", errors=errors)
     job = ReplayJob.objects.get()
     assert job.state == JobState.AWAITING and f"./ma manage dlq approve {job.pk}" in errors.getvalue()
-    with pytest.raises(CommandError, match="a person has to decide") as waits:
+    with pytest.raises(CommandError, match="an operator must decide") as waits:
         told("follow", str(job.pk), "--as", "operator")
     assert waits.value.returncode == 3
     with pytest.raises(CommandError, match="Can approve"):
@@ -249,10 +249,10 @@ def test_waiting_tells_rate_remaining_time_and_outcomes(
     job = json.loads(asked("replay", "--all", "--wait", "--json", errors=errors))
     assert (job["state"], job["letters"]["given_back"], job["letters"]["not_found"]) == ("done", 2, 1)
     assert errors.getvalue().splitlines() == [
-        "planned: 0 of 3 given back",
-        "running: 1 of 3 given back, 1 waiting, 1.0 a second, about 2 s left",
-        "running: 1 of 3 given back, 1 waiting, 0.5 a second, about 4 s left",
-        "done: 2 of 3 given back, 1 waiting, 1 handled, 1 not found",
+        "planned: 0 of 3 replayed",
+        "running: 1 of 3 replayed, 1 waiting, 1.0 per second, about 2 s left",
+        "running: 1 of 3 replayed, 1 waiting, 0.5 per second, about 4 s left",
+        "done: 2 of 3 replayed, 1 waiting, 1 processed, 1 not found",
     ]
 
 
@@ -266,7 +266,7 @@ def test_following_goes_on_until_the_outcomes_are_known(
     )
     errors = StringIO()
     told("follow", job, "--outcomes", "--as", "operator", errors=errors)
-    assert errors.getvalue().splitlines()[-1] == "done: 3 of 3 given back, 2 handled, 1 dead again"
+    assert errors.getvalue().splitlines()[-1] == "done: 3 of 3 replayed, 2 processed, 1 dead-lettered again"
 
 
 @pytest.mark.parametrize("state", ["failed", "stopped", "cancelled"])
@@ -311,7 +311,7 @@ def test_a_letter_is_edited_by_a_question_in_a_file(three: list[DeadLetter], tmp
     assert json.loads(told("edit", *one, "--dry-run"))["changes"] and not ReplayJob.objects.exists()
     with pytest.raises(CommandError, match="no_consumer"):
         told("edit", *one)
-    with pytest.raises(CommandError, match='is no JSON.* It is like {"body"'):
+    with pytest.raises(CommandError, match='is not valid JSON.* Expected: {"body"'):
         told("edit", str(three[0].pk), "--changes", "/nowhere.json", "--as", "operator")
 
 
@@ -358,7 +358,7 @@ def test_a_job_is_named_by_the_begin_of_its_id(three: list[DeadLetter]) -> None:
         assert json.loads(told("job", short, "--json", "--as", "operator"))["id"] == job
         told("resume", short, "--as", "operator")
     other = "0" if job[0] != "0" else "1"
-    with pytest.raises(CommandError, match=f"no replay {other * 8}; ./ma manage dlq jobs shows them"):
+    with pytest.raises(CommandError, match=f"no replay {other * 8}; list them with ./ma manage dlq jobs"):
         told("follow", other * 8, "--as", "operator")
     with pytest.raises(CommandError, match="'x-1' is no id of a replay"):
         told("follow", "x-1", "--as", "operator")

@@ -342,7 +342,7 @@ def test_the_command_says_the_same(archive: LaunchSetting, three: list[DeadLette
     how = ("--setting", "orders", "--target", "archive", "--as", "mover", "--all")
     lines = told("preflight", "--action", "redirect", *how).splitlines()
     assert "differs    Destination: t.orders → t.archive." in lines
-    assert any(line.startswith("think of   other_destination: ") for line in lines)
+    assert any(line.startswith("warning    other_destination: ") for line in lines)
     with pytest.raises(CommandError, match="--acknowledge other_destination"):
         told("redirect", *how, "--reason", "wrong queue", "--acknowledge", "no_consumer")
     job = json.loads(told("redirect", *how, "--reason", "wrong queue", "--acknowledge", "all", "--json"))

@@ -97,4 +97,4 @@ def test_the_command_says_the_same(about: bool, told: str) -> None:
     answer: dict[str, Any] = {
         "about": about, "going": 3, "total": 7, "skipped": {}, "differences": [], "warnings": [],
     }  # fmt: skip
-    assert list(terminal.verdict(answer)) == [f"will go    {told}"]
+    assert list(terminal.verdict(answer)) == [f"included   {told}"]

@@ -110,7 +110,7 @@ def _value(kind: str, text: str) -> Any:
 
 def _text(text: str, *, ascii_only: bool) -> str:
     if storable(text) != text or (ascii_only and not text.isascii()):
-        raise ValueError("no good text")
+        raise ValueError("invalid text")
     return text
 
 

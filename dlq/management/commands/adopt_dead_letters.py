@@ -27,17 +27,16 @@ WORD_EVERY = 50_000
 
 class Command(BaseCommand):
     help = (
-        "Sorts the letters of a foreign dead-letter queue, or of DLQ.unknown, into the settings' dead-letter "
-        "queues by "
-        "where they died. Without --go it only says what would go where. May be killed and repeated at any "
-        "time."
+        "Moves the messages of another dead-letter queue, or of DLQ.unknown, to the dead-letter queues of "
+        "the settings whose queues they come from. Without --go it only shows what would be moved. Safe to "
+        "interrupt and repeat."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("queue", metavar="QUEUE")
         parser.add_argument("--go", action="store_true", help="move them")
         parser.add_argument(
-            "--person", help="user name: who does it, with the permission to manage foreign queues"
+            "--person", help="user name for the audit log; needs the permission to manage other queues"
         )
         parser.add_argument("--reason", default="")
         parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
@@ -53,10 +52,10 @@ class Command(BaseCommand):
                 record_refused(ADOPT, by=person, target=f"queue:{queue}", why=refused.reason)
             raise CommandError(refused.sentence) from refused
         except WalkIncomplete as error:
-            raise CommandError(f"{error}. Nothing was moved; try again.") from error
+            raise CommandError(f"{error}. Nothing was moved: try again.") from error
         except BrokerError as error:
-            more = " What was moved stays where it is; repeat the command." if options["go"] else ""
-            raise CommandError(f"The broker: {safe(str(error), 300)}.{more}") from error
+            more = " Messages moved so far stay moved: repeat the command." if options["go"] else ""
+            raise CommandError(f"Broker error: {safe(str(error), 300)}.{more}") from error
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(plan, moved), ensure_ascii=False))
         else:
@@ -69,7 +68,7 @@ class Command(BaseCommand):
         person = person_named(name)
         if not person.has_perm(MANAGE):
             record_refused(ADOPT, by=person, target=f"queue:{queue}", why="permission denied")
-            raise CommandError(f"{name} may not do that; it needs the permission {MANAGE}.")
+            raise CommandError(f"{name} may not move these messages: the permission {MANAGE} is missing.")
         return person
 
     def _progress(self) -> Any:
@@ -79,7 +78,7 @@ class Command(BaseCommand):
             nonlocal said
             if seen >= said + WORD_EVERY:
                 said = seen
-                self.stderr.write(f"{seen:,} letters read")
+                self.stderr.write(f"{seen:,} messages read")
 
         return told
 
@@ -94,28 +93,28 @@ class Command(BaseCommand):
             moved[share.key] = count
             if (total := sum(moved.values())) >= said + WORD_EVERY:
                 said = total
-                self.stderr.write(f"{total:,} letters moved")
+                self.stderr.write(f"{total:,} messages moved")
         return moved
 
     def _print(self, plan: AdoptionPlan, moved: dict[str, int] | None) -> None:
         for share in plan.going:
-            done = "would go" if moved is None else f"{moved.get(share.key, 0):,} went"
+            done = "would move" if moved is None else f"{moved.get(share.key, 0):,} moved"
             self.stdout.write(f"{share.letters:>12,}  {done} to {dead_letter_queue(share.key)}")
         for share in plan.staying:
-            self.stdout.write(f"{share.letters:>12,}  stay: {_name(share)}, {share.why}")
+            self.stdout.write(f"{share.letters:>12,}  remain: {_name(share)}, {share.why}")
         if not plan.shares:
             self.stdout.write("The queue is empty.")
         elif moved is None and plan.going:
-            self.stdout.write("Nothing was moved. With --go they are.")
+            self.stdout.write("Nothing was moved: add --go to move the messages.")
         elif moved is not None:
             self.stdout.write(
-                f"{sum(moved.values()):,} letters moved. The index follows within a minute, as far as the "
+                f"{sum(moved.values()):,} messages moved. The index is up to date within a minute if the "
                 "process feed runs (./ma status)."
             )
 
 
 def _name(share: OriginShare) -> str:
-    return f"of {safe(share.origin, NAME_SHOWN)}" if share.origin else "of unknown origin"
+    return f"from {safe(share.origin, NAME_SHOWN)}" if share.origin else "of unknown origin"
 
 
 def _as_json(plan: AdoptionPlan, moved: dict[str, int] | None) -> dict[str, Any]:

@@ -36,16 +36,16 @@ PROTOCOL = (
 
 class Command(BaseCommand):
     help = (
-        "Lists, shows and exports dead letters, and does with them what the REST interface does. Exit codes: "
-        "1 "
-        "refused or failed, 3 a person has to decide, 130 no longer waiting."
+        "Lists, shows and exports dead letters, and runs the operations of the REST interface on them. Exit "
+        "codes: 1 refused or failed, 3 an operator must decide, 130 waiting was interrupted."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="command", required=True)
-        _list_arguments(actions.add_parser("list", help="newest first"))
+        _list_arguments(actions.add_parser("list", help="list dead letters, newest first"))
         show = actions.add_parser(
-            "show", help="one letter and its protocols; without ID the newest that a filter finds"
+            "show",
+            help="show one message and its failure protocols; without ID the newest that matches the filter",
         )
         show.add_argument("id", type=int, nargs="?", metavar="ID")
         show.add_argument("--json", action="store_true")
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         _export_arguments(
             actions.add_parser(
                 "export",
-                help="as CSV or JSON lines, newest first; with --bodies JSON lines hold properties too",
+                help="export as CSV or JSON lines, newest first; with --bodies JSON lines include properties",
             )
         )
 
@@ -72,12 +72,12 @@ class Command(BaseCommand):
                 print_json(self, refused.told)
             raise
         except OperationalError as error:
-            raise CommandError(f"The database does not do it: {' '.join(str(error).split())}") from error
+            raise CommandError(f"Database error: {' '.join(str(error).split())}") from error
 
     def _list(self, options: dict[str, Any]) -> None:
         limit, before = options["limit"], options["before"]
         if not 1 <= limit <= LONGEST_LIST:
-            raise CommandError(f"--limit goes from 1 to {LONGEST_LIST}.")
+            raise CommandError(f"--limit must be between 1 and {LONGEST_LIST}.")
         found = filters.selection_of(options).numbers(None if before is None else _id(before), limit + 1)
         rows = list(DeadLetter.objects.filter(pk__in=found[:limit]).order_by("-pk").values(*exports.LISTED))
         if options["json"]:
@@ -85,13 +85,13 @@ class Command(BaseCommand):
         else:
             self.stdout.write("".join(f"{terminal.dead_letter_line(row)}\n" for row in rows), ending="")
         if len(found) > limit:
-            self.stderr.write(f"There are older ones: --before {found[limit - 1]}")
+            self.stderr.write(f"Older messages: --before {found[limit - 1]}")
 
     def _show(self, options: dict[str, Any]) -> None:
         pk, masks = self._one(options)
         letter = exports.export_head(DeadLetter.objects.filter(pk=pk), masks)
         if letter is None:
-            raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
+            raise CommandError(f"No dead letter {pk}; list them with ./ma manage dlq list.")
         shown = {**letter, "protocols": _protocols(letter)}
         if options["json"]:
             print_json(self, plain(shown) | {"protocols": [plain(row) for row in shown["protocols"]]})
@@ -103,16 +103,16 @@ class Command(BaseCommand):
         narrowed = filters.said(options)
         if options["id"] is None:
             if not narrowed:
-                raise CommandError("Name a letter, or give a filter: the newest that it finds is shown.")
+                raise CommandError("Specify a message id or a filter; a filter shows the newest match.")
             some = filters.selection_of(options)
             if not (numbers := some.numbers(None, 1)):
-                raise CommandError("Nothing matches.")
+                raise CommandError("No results.")
             return numbers[0], some.masks
         if narrowed:
-            raise CommandError("A letter or a filter: one of the two.")
+            raise CommandError("Specify either a message id or a filter.")
         pk, person = _id(options["id"]), filters.person_of(options)
         if person and not letters_for(person).filter(pk=pk).exists():
-            raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
+            raise CommandError(f"No dead letter {pk}; list them with ./ma manage dlq list.")
         return pk, filters.masks_of(person)
 
     def _export(self, options: dict[str, Any]) -> None:
@@ -131,9 +131,9 @@ class Command(BaseCommand):
             self._write(exports.lines(counted(), options["format"]), options["output"])
         except OSError as error:
             raise CommandError(
-                f"The export is not whole, {count} letters: {error.strerror or error}"
+                f"The export is incomplete, {count} messages: {error.strerror or error}"
             ) from error
-        self.stderr.write(f"letters exported: {count}")
+        self.stderr.write(f"messages exported: {count}")
 
     def _write(self, pieces: Iterable[str], path: str | None) -> None:
         """Raises OSError."""
@@ -156,19 +156,23 @@ class Command(BaseCommand):
 
 def _list_arguments(parser: CommandParser) -> None:
     filters.add_filter_arguments(parser)
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help=f"at most, up to {LONGEST_LIST}")
-    parser.add_argument("--before", type=int, metavar="ID", help="only older ones: the next page")
+    parser.add_argument(
+        "--limit", type=int, default=100, metavar="N", help=f"maximum number, up to {LONGEST_LIST}"
+    )
+    parser.add_argument("--before", type=int, metavar="ID", help="only older messages: the next page")
     parser.add_argument("--json", action="store_true")
 
 
 def _export_arguments(parser: CommandParser) -> None:
     filters.add_filter_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, default="csv")
-    parser.add_argument("-o", "--output", metavar="FILE", help="written anew; else to the standard output")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="output file, overwritten; default: standard output"
+    )
     parser.add_argument(
         "--bodies",
         action="store_true",
-        help="whole letters as far as they are kept, as import takes them; else heads",
+        help="include whole stored messages, as import needs them; default: only their beginnings",
     )
 
 
@@ -187,5 +191,5 @@ def _protocols(letter: Row) -> list[dict[str, Any]]:
 def _id(number: int) -> int:
     """Raises CommandError for what no column of ours holds."""
     if not 0 < number < 2**63:
-        raise CommandError(f"{number} is no number of a dead letter.")
+        raise CommandError(f"{number} is not a dead-letter id.")
     return number

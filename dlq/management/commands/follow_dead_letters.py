@@ -28,7 +28,7 @@ ASK_AGAIN_SECONDS = 2.0
 
 
 class Command(BaseCommand):
-    help = "Writes every new dead letter into the index, until it is told to stop."
+    help = "Adds every new dead letter to the index until it is stopped."
     # They load every page, which takes a second; tests run them.
     requires_system_checks = ()
 
@@ -41,7 +41,7 @@ class Command(BaseCommand):
             try:
                 self._follow(stopping)
             except ForeignBroker as foreign:
-                log.error("feed stands still", reason=str(foreign))
+                log.error("feed stopped until the broker belongs to this site again", reason=str(foreign))
                 self._wait_until_given_back(stopping)
         log.info("feed stopped")
 
@@ -91,6 +91,6 @@ class Command(BaseCommand):
             except ForeignBroker as foreign:
                 raise CommandError(str(foreign)) from foreign
             except (BrokerError, OperationalError, InterfaceError) as error:
-                log.warning("feed waits: nobody can say whose broker it is", reason=str(error))
+                log.warning("feed waits: the owner of the broker is unknown", reason=str(error))
                 hooks.stand_in(timezone.now())
                 stopping.wait(ASK_AGAIN_SECONDS)

@@ -14,20 +14,21 @@ TOLD_EVERY, SHARE_OF_OTHERS = 5.0, 0.5
 
 class Command(BaseCommand):
     help = (
-        "Builds the index of words of dead letters again, in small pieces, while the site runs. One that was "
-        "killed "
-        "goes on where it stopped, also by itself; on SQLite older letters are not found by words meanwhile."
+        "Rebuilds the full-text index of dead letters in small steps while the site runs. An interrupted "
+        "rebuild continues automatically. On SQLite, text search misses older messages until it ends."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--again", action="store_true", help="from the first letter, also where one is under way"
+            "--again",
+            action="store_true",
+            help="start from the first message, even if a rebuild is in progress",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         rebuild = begin_rebuild(timezone.now(), again=options["again"])
         if rebuild.position:
-            self.stdout.write(f"Goes on after letter {rebuild.position}.")
+            self.stdout.write(f"Continuing after message {rebuild.position}.")
         told = time.monotonic()
         while True:
             began = time.monotonic()
@@ -39,7 +40,7 @@ class Command(BaseCommand):
             if time.monotonic() - told >= TOLD_EVERY:
                 told = time.monotonic()
                 self.stdout.write(
-                    f"{rebuild.letters} letters, up to number {rebuild.position} of {rebuild.last}"
+                    f"{rebuild.letters} messages, up to number {rebuild.position} of {rebuild.last}"
                 )
             time.sleep(min(0.1, (time.monotonic() - began) * SHARE_OF_OTHERS))
-        self.stdout.write(f"The index of words has been built again: {rebuild.letters} letters.")
+        self.stdout.write(f"The full-text index has been rebuilt: {rebuild.letters} messages.")

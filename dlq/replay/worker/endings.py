@@ -204,7 +204,7 @@ def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:
         try:
             queues.move_ids(job.source_queue, ids[:SLICE], job.target_queue)
         except ManagementFailed as error:
-            log.warning("a letter whose copy went stays", replay=str(job.pk), reason=str(error))
+            log.warning("original of a replayed copy not removed", replay=str(job.pk), reason=str(error))
         crash.point("committed moved")
         begun = ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED)
         begun.update(state=SliceState.MOVED, tries=F("tries") + 1, left=None, moved_exactly=None)

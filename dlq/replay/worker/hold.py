@@ -197,7 +197,7 @@ def _move_behind(setting: LaunchSetting, broker: Management) -> None:
     try:
         waiting_messages.move_all(broker, ahead_queue(setting.key), setting.key)
     except ManagementFailed as error:
-        log.warning("nothing moved behind", setting=setting.key, reason=str(error))
+        log.warning("messages not moved behind the waiting ones", setting=setting.key, reason=str(error))
 
 
 def _left_beside(setting: LaunchSetting, broker: Management) -> int:
