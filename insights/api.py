@@ -17,8 +17,8 @@ from insights.runs.operations import PIPELINE_RUNS, CancelPipelineRun, StartPipe
 
 
 class PipelineRunSerializer(serializers.ModelSerializer[PipelineRun]):
-    """`stages`: {stage, state, done, total, rows, seconds, error} each. `window_until`: up to then it saw
-    data."""
+    """`stages`: {stage, state, done, total, rows, seconds, error} each. `window_until`: end of the data in
+    the run."""
 
     by = serializers.SerializerMethodField()
     percent = serializers.IntegerField(read_only=True)
@@ -76,7 +76,7 @@ class InsightTableSerializer(serializers.ModelSerializer[InsightTable]):
 
 
 class Insights(generics.ListAPIView[InsightTable]):
-    """The tables that a run has filled, and how old each is."""
+    """The tables of results with their age."""
 
     queryset = InsightTable.objects.order_by("name")
     serializer_class = InsightTableSerializer
@@ -86,7 +86,7 @@ class Insights(generics.ListAPIView[InsightTable]):
 
 
 class InsightQuery(QuerySerializer):
-    """What a table may be narrowed to."""
+    """Filters of a table."""
 
     setting = serializers.CharField(source="setting_key", required=False, max_length=200)
 

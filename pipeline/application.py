@@ -121,7 +121,7 @@ class Application:
         names = list(self._plan.jobs if self._plan.jobs is not None else JOBS)
         unknown = [name for name in names if name not in JOBS]
         if unknown:
-            raise PlanError(f"no jobs: {', '.join(unknown)}")
+            raise PlanError(f"unknown jobs: {', '.join(unknown)}")
         archives = bool(self._plan.blocks or self._plan.verify)
         self._progress.stages([*([ARCHIVE] if archives else []), *names])
         if archives:

@@ -161,4 +161,4 @@ def _read(path: str, text: str) -> Part:
         read: dict[str, Any] = json.loads(text)
         return Part(**{name: read[name] for name in Part.__slots__ if name in read})
     except (ValueError, TypeError) as error:
-        raise ArchiveError(f"{path} is no part: {error}") from error
+        raise ArchiveError(f"{path} is not a part file: {error}") from error

@@ -58,9 +58,9 @@ def read(path: Path) -> Plan:
         plan = Plan(**known)
         ZoneInfo(plan.zone)
     except ZoneInfoNotFoundError as error:
-        raise PlanError(f"there is no time zone {told.get('zone')!r}") from error
+        raise PlanError(f"unknown time zone {told.get('zone')!r}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PlanError(f"{path} is no plan: {type(error).__name__}: {error}") from error
+        raise PlanError(f"{path} is not a plan: {type(error).__name__}: {error}") from error
     if plan.since and plan.until and plan.since >= plan.until:
         raise PlanError(f"since ({plan.since}) must be before until ({plan.until})")
     return plan

@@ -27,9 +27,9 @@ MOST_FIGURES = 1000
 
 
 class RetentionPolicySerializer(serializers.Serializer[Any]):
-    """`days`: so long before the start of an activation that finished with an error protocols are kept;
-    `silent_days`: protocols of a setting of which nothing finished for so long go by their age, null: they do
-    not. `keep_dead`: those of dead letters are kept. `periods`: days by kind, null: unlimited."""
+    """`days`: retention of protocols before the start of a failed activation. `silent_days`: retention by age
+    for settings without a finished activation; null: unlimited. `keep_dead`: protocols of dead letters are
+    kept. `periods`: days by kind; null: unlimited."""
 
     days = serializers.IntegerField()
     silent_days = serializers.IntegerField(allow_null=True)
@@ -38,7 +38,7 @@ class RetentionPolicySerializer(serializers.Serializer[Any]):
 
 
 class RetentionPolicy(APIView):
-    """The policy and the periods of this site."""
+    """The retention policy and periods of the site."""
 
     action_permissions = RIGHT
 
@@ -54,7 +54,7 @@ class RetentionPolicy(APIView):
 
 
 class LastFinishedSerializer(serializers.Serializer[Activation]):
-    """`well`: whether it finished well; null: nobody can tell."""
+    """`well`: the activation succeeded; null: unknown."""
 
     id = serializers.UUIDField(source="pk")
     started_at = serializers.DateTimeField()
@@ -63,15 +63,16 @@ class LastFinishedSerializer(serializers.Serializer[Activation]):
 
 
 class RetentionRangeSerializer(serializers.Serializer[Any]):
-    """`well`: everything up to the last finished activation; `error`: up to it what is older than
-    `older_than`; `silent`: what is older than that."""
+    """`well`: everything up to the last finished activation. `error`: older than `older_than`, up to that
+    activation. `silent`: everything older than `older_than`."""
 
     rule = serializers.ChoiceField([each.value for each in Rule], source="rule.value")
     older_than = serializers.DateTimeField(source="before", allow_null=True)
 
 
 class SettingRetentionSerializer(serializers.ModelSerializer[LaunchSetting]):
-    """`days` in force there, `retention_days` its own. `goes`: what goes next of its protocols."""
+    """`days`: effective retention; `retention_days`: that of the setting. `goes`: protocols that are deleted
+    next."""
 
     setting = serializers.CharField(source="key")
     days = serializers.SerializerMethodField()
@@ -103,7 +104,7 @@ class SettingsByKey(KeysetPages):
 
 
 class SettingRetentions(generics.ListAPIView[LaunchSetting]):
-    """By key, in pages."""
+    """In pages by key."""
 
     queryset = LaunchSetting.objects.all()
     serializer_class = SettingRetentionSerializer
@@ -116,7 +117,7 @@ class SettingRetentions(generics.ListAPIView[LaunchSetting]):
 
 
 class RetentionRunSerializer(serializers.ModelSerializer[RetentionRun]):
-    """`by_kind`: how many of each kind it deleted."""
+    """`by_kind`: deleted rows by kind."""
 
     by_kind = serializers.SerializerMethodField()
     problem = ReasonText()
@@ -139,7 +140,7 @@ class RetentionRunSerializer(serializers.ModelSerializer[RetentionRun]):
 
 
 class RetentionFigureSerializer(serializers.Serializer[Any]):
-    """`kept`: how many that the rule lets go stay, by the reason."""
+    """`kept`: rows past their retention that are kept, by reason."""
 
     what = serializers.CharField()
     setting = serializers.CharField()

@@ -40,7 +40,7 @@ class Claim:
     def hold(self, **values: Any) -> None:
         """Renews inside the transaction of what it does. Raises LeaseLost."""
         if not self.run.renew(timezone.now(), **values):
-            raise LeaseLost(f"run {self.run.pk} of retention has another holder")
+            raise LeaseLost(f"run {self.run.pk} of retention was taken over")
 
     @transaction.atomic
     def move(self, part: int, position: int) -> None:
@@ -108,7 +108,7 @@ class Claim:
     def end(self, now: datetime) -> None:
         state = RetentionState.FAILED if self.run.problem else RetentionState.DONE
         if not self.run.end(state=state, ended_at=now):
-            raise LeaseLost(f"run {self.run.pk} of retention has another holder")
+            raise LeaseLost(f"run {self.run.pk} of retention was taken over")
         old = RetentionRun.objects.filter(pk__lt=self.run.pk, started_at__lt=now - KEPT).order_by("pk")
         RetentionRun.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN])).delete()
 

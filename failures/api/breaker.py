@@ -36,8 +36,8 @@ def _setting(key: str) -> LaunchSetting:
 
 
 class CountedFailureSerializer(serializers.Serializer[Any]):
-    """`verdict`: what the breaker made of it, `why` says it; `same` and `any`: the counts after it.
-    `successes`: messages that were processed successfully since the failure before it."""
+    """`verdict`: how the breaker counted the failure, `why`: the reason as text. `same` and `any`: the counts
+    after it. `successes`: messages processed successfully since the previous failure."""
 
     id = serializers.UUIDField(source="failure.id")
     at = serializers.DateTimeField(source="failure.at")
@@ -54,7 +54,7 @@ class CountedFailureSerializer(serializers.Serializer[Any]):
 
 class ServerBreakerSerializer(serializers.Serializer[ServerStrip]):
     """The newest run on a server: `same_count` of `same_limit` (N) and `any_count` of `any_limit` (M).
-    `carried`: counted in an activation before. `failures`: the latest 40 at most, oldest first; `older`:
+    `carried`: counted in an earlier activation. `failures`: the latest, up to 40, oldest first; `older`:
     there are more."""
 
     server = serializers.CharField(source="row.run.server.name")
@@ -75,9 +75,9 @@ class ServerBreakerSerializer(serializers.Serializer[ServerStrip]):
 
 
 class BreakerSerializer(serializers.Serializer[Any]):
-    """`says`: why it is off, or why it is not; `since` where an instant belongs to that. `needed` servers
-    must interrupt it, `interrupted` have, `others` go on. `trip`: the open one. `interruptions`: the latest
-    20, newest first."""
+    """`says`: why the setting is disabled or enabled, `since` when, if known. `needed`: servers required for
+    a trip; `interrupted`: servers that interrupted it; `others`: servers that continue. `trip`: the open
+    trip. `interruptions`: the latest 20, newest first."""
 
     setting = serializers.CharField()
     enabled = serializers.BooleanField()
@@ -97,7 +97,7 @@ class BreakerSerializer(serializers.Serializer[Any]):
 
 
 class SettingBreaker(APIView):
-    """How near each server of the latest activation is to a trip, which failures count, and why."""
+    """Shows how close each server of the latest activation is to a trip, and which failures count."""
 
     action_permissions = RIGHTS
 
@@ -130,13 +130,13 @@ class SettingBreaker(APIView):
 
 
 class WhatIfQuery(QuerySerializer):
-    """Without `m`: the threshold that the setting has."""
+    """Default of `m`: the threshold of the setting."""
 
     m = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_M)
 
 
 class WouldTripSerializer(serializers.Serializer[Any]):
-    """`servers`: those that had interrupted it, the last one last."""
+    """`servers`: servers that had interrupted the setting, in this order."""
 
     at = serializers.DateTimeField()
     reason = serializers.ChoiceField(BreakReason.choices, source="reason.value")
@@ -145,8 +145,8 @@ class WouldTripSerializer(serializers.Serializer[Any]):
 
 
 class WhatIfAnswerSerializer(serializers.Serializer[WhatIfRow]):
-    """`failures` after `since` were read; `cut`: there were more in 30 days. `trips`: the first 200 of
-    `trip_count`. `alone`: times that a server would have interrupted it without a trip."""
+    """`failures` since `since` were evaluated; `cut`: there were more in 30 days. `trips`: the first 200 of
+    `trip_count`. `alone`: interruptions by a single server without a trip."""
 
     m = serializers.IntegerField()
     n = serializers.IntegerField()
@@ -166,7 +166,7 @@ class WhatIfAnswerSerializer(serializers.Serializer[WhatIfRow]):
 
 
 class WhatIfSerializer(serializers.Serializer[Any]):
-    """`answers`: of the threshold that was asked for, then of the one that the setting has."""
+    """`answers`: for the requested threshold, then for that of the setting."""
 
     setting = serializers.CharField()
     breaker_m = serializers.IntegerField()
@@ -174,8 +174,8 @@ class WhatIfSerializer(serializers.Serializer[Any]):
 
 
 class SettingWhatIf(APIView):
-    """How often another threshold M would have tripped in the last 30 days, from the latest 50,000 failures
-    at most. Nothing is changed by asking."""
+    """Shows how often another threshold M would have tripped in the last 30 days, from up to 50,000 of the
+    latest failures. Read-only."""
 
     action_permissions = RIGHTS
 

@@ -23,11 +23,13 @@ COUNTED = ("handled", "failed", "temporary", "recovered", "restarts")
 
 
 class DifferenceQuery(QuerySerializer):
-    before = serializers.UUIDField(required=False, help_text="Another activation of the setting.")
+    before = serializers.UUIDField(
+        required=False, help_text="Activation to compare with. Default: the previous finished one."
+    )
 
 
 class ActivationFiguresSerializer(serializers.Serializer[Any]):
-    """Sums over the runs of an activation, those of all servers; 0 where retention deleted them."""
+    """Totals of an activation over all servers; 0 after retention."""
 
     id = serializers.UUIDField()
     state = serializers.ChoiceField(ActivationState.choices)
@@ -41,13 +43,14 @@ class ActivationFiguresSerializer(serializers.Serializer[Any]):
     recovered = serializers.IntegerField()
     restarts = serializers.IntegerField()
     agent_versions = serializers.ListField(
-        child=serializers.CharField(), help_text="As its failures say it, where both say different ones."
+        child=serializers.CharField(),
+        help_text="Agent versions in the failures, if they differ between the activations.",
     )
 
 
 class ErrorGroupChangeSerializer(serializers.Serializer[DifferenceRow]):
-    """`before`, `after`: failures; `scaled`: `before` with as many attempts as there were after. `more` and
-    `fewer` only where it is hardly chance. `merged`: how many others belong to the group."""
+    """`before`, `after`: failures. `scaled`: `before`, scaled to the attempts of `after`. `more` and `fewer`
+    are set only for significant changes. `merged`: number of merged groups."""
 
     fingerprint = serializers.CharField(source="difference.fingerprint")
     change = serializers.ChoiceField([each.value for each in Change], source="difference.change.value")
@@ -62,8 +65,8 @@ class ErrorGroupChangeSerializer(serializers.Serializer[DifferenceRow]):
 
 
 class ChangedFieldSerializer(serializers.Serializer[Any]):
-    """A field of the setting, one of its destination (`destination.…`) or one parameter (`parameters.…`);
-    null: it was not there."""
+    """A field of the setting, of its destination (`destination.…`) or a parameter (`parameters.…`). Null: not
+    present."""
 
     name = serializers.CharField()
     old = serializers.JSONField()
@@ -71,8 +74,8 @@ class ChangedFieldSerializer(serializers.Serializer[Any]):
 
 
 class ActivationDifferenceSerializer(serializers.Serializer[Any]):
-    """`groups`: new, more, gone, fewer, then what is the same; 500 at most, `left_out` more. `changed`:
-    fields of the setting; empty too where it is not known what it said (`compared` false)."""
+    """`groups`: new, more, gone, fewer, then unchanged; up to 500, `left_out` more. `changed`: changed fields
+    of the setting; also empty if unknown (`compared` false)."""
 
     setting = serializers.CharField()
     before = ActivationFiguresSerializer()
@@ -84,8 +87,8 @@ class ActivationDifferenceSerializer(serializers.Serializer[Any]):
 
 
 class ActivationDifferences(APIView):
-    """Which error groups are new, gone, more or fewer than in another activation of the setting, the finished
-    one before it unless `before` names one; with the figures of both. 404 where there is none."""
+    """Compares the error groups and figures of an activation with those of another one: by default the
+    previous finished one, or `before`. 404 if there is none."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": ("agents.view_activation", VIEW)}
 
@@ -101,7 +104,7 @@ class ActivationDifferences(APIView):
         if asked is not None:
             before = Activation.objects.filter(setting=after.setting_id, pk=asked).exclude(pk=pk).first()
         if before is None:
-            raise exceptions.NotFound("The setting has no such other activation.")
+            raise exceptions.NotFound("Activation to compare with not found.")
         found = difference_between(before, after, MOST_KINDS)
         versions = found.versions or ([], [])
         answer = {

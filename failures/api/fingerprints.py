@@ -32,8 +32,8 @@ class KnownSerializer(serializers.ModelSerializer[KnownError]):
 
 
 class FingerprintSerializer(serializers.ModelSerializer[Fingerprint]):
-    """`count`, `first_at`, `last_at` are its own, without those merged into it, with those of its settings
-    that were split off (`part_of`, `part_setting`); `recent_at` is the last of them all."""
+    """`count`, `first_at` and `last_at` exclude merged groups and include the parts split off for single
+    settings (`part_of`, `part_setting`). `recent_at`: the latest failure of all of them."""
 
     known = KnownSerializer(read_only=True, default=None)
     returned = serializers.SerializerMethodField()
@@ -64,8 +64,8 @@ class FingerprintSerializer(serializers.ModelSerializer[Fingerprint]):
 
 
 class WholeFingerprintSerializer(FingerprintSerializer):
-    """`merged`: those merged into it. `hours`: how many in each of the last 168 hours, all of them together,
-    the one that goes on last. `history`: at most 200 changes, newest first."""
+    """`merged`: groups merged into this one. `hours`: failures of all of them in each of the last 168 hours,
+    the current hour last. `history`: up to 200 changes, newest first."""
 
     merged = serializers.SerializerMethodField()
     hours = serializers.SerializerMethodField()
@@ -89,20 +89,18 @@ class WholeFingerprintSerializer(FingerprintSerializer):
 
 
 class FingerprintQuery(QuerySerializer):
-    """What the list may be narrowed to. Without `merged` only those that stand for themselves are listed."""
+    """Filters of the list. Merged groups are listed only with `merged`."""
 
     setting = serializers.CharField(required=False, max_length=200)
-    exception = serializers.CharField(
-        required=False, max_length=255, help_text="A part of the exception's type."
-    )
-    merged = serializers.BooleanField(required=False, default=False, help_text="Merged ones too.")
+    exception = serializers.CharField(required=False, max_length=255, help_text="Part of the exception type.")
+    merged = serializers.BooleanField(required=False, default=False, help_text="Include merged groups.")
 
 
 @extend_schema_view(list=extend_schema(parameters=[FingerprintQuery]))
 class FingerprintViewSet(
     ByKey, OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Fingerprint]
 ):
-    """The most recent first, in pages by key."""
+    """Most recent first, in pages by key."""
 
     queryset = FINGERPRINTS.rows()
     serializer_class = WholeFingerprintSerializer

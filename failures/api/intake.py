@@ -69,7 +69,7 @@ class BatchTooLarge(ApiProblem):
 
 
 class RecordIntake(APIView):
-    """The POST of KMAs; every other method is that of the class beside it."""
+    """Accepts the records of KMAs by POST; other methods belong to the list of protocols."""
 
     parser_classes = (RecordParser,)
     body_limit = MAX_BATCH_BYTES
@@ -88,9 +88,8 @@ class RecordIntake(APIView):
         return [] if self._is_intake() else super().get_throttles()
 
     @extend_schema(
-        description="For KMAs: at most 500 records of one spool, in order, plain or gzip. 2xx only "
-        "after the commit. "
-        "429 with Retry-After: the token has sent more rows or bytes than it may in a minute.",
+        description="For KMAs: up to 500 records of one spool, in order, plain or gzip. 2xx only after the "
+        "commit. 429 with Retry-After: the token exceeded its rows or bytes per minute.",
         request=OpenApiTypes.OBJECT,
         responses=inline_serializer(
             "RecordReceipt",
@@ -121,7 +120,7 @@ class RecordIntake(APIView):
             raise Forbidden(
                 str(error),
                 where="server",
-                what_to_do="Use the token of the server that reports.",
+                what_to_do="Use the token of the reporting server.",
                 code="foreign_report",
             ) from error
 
@@ -133,7 +132,7 @@ def _accept(token: ServerToken, data: Any, size: int, now: datetime) -> RecordRe
         and isinstance(records := data.get("records"), list)
         and len(records) > MAX_RECORDS
     ):
-        raise _too_large(f"{len(records)} records in one batch; at most {MAX_RECORDS}.")
+        raise _too_large(f"The batch has {len(records)} records; the maximum is {MAX_RECORDS}.")
     batch = load(RecordBatch, data)
     batch = replace(batch, records=tuple(map(_of_this_version, batch.records)))
     charge = Charge(
@@ -152,7 +151,7 @@ def _too_large(detail: str) -> BatchTooLarge:
     return BatchTooLarge(
         detail,
         where="records",
-        what_to_do="Send less at once.",
+        what_to_do="Send less data per request.",
         limit=MAX_RECORDS,
         limit_bytes=MAX_BATCH_BYTES,
     )

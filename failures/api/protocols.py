@@ -25,7 +25,7 @@ from failures.protocols.messages import Case, MessageState, message_states
 from failures.protocols.search import WHOLE_ONLY, listed, protocols_at
 
 PAGE_SIZE, LARGEST_PAGE = 100, 500
-PLACE = "A place in the list, from `next` or `previous`."
+PLACE = "Position in the list, from `next` or `previous`."
 # Ids by which rows join; people get the names beside them.
 INTERNAL = ("setting", "activation", "run", "server")
 
@@ -47,7 +47,7 @@ class ProtocolHeadSerializer(serializers.ModelSerializer[FailureProtocol]):
 
 
 class ListedProtocolSerializer(ProtocolHeadSerializer):
-    """`message_state`: where its message is now, empty where equal messages share its key."""
+    """`message_state`: current place of the message; empty if equal messages share the key."""
 
     message_state = serializers.SerializerMethodField()
 
@@ -59,8 +59,8 @@ class ListedProtocolSerializer(ProtocolHeadSerializer):
 
 
 class ProtocolPageSerializer(serializers.Serializer[Any]):
-    """`count` match, or (`more`) at least so many. `looked_back_to`: in the time there was no further; `next`
-    goes on from there, though `results` may be few or none."""
+    """`count` protocols match; with `more` it is a lower bound. `looked_back_to`: end of the time searched so
+    far; `next` continues from there, even if `results` is short or empty."""
 
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
@@ -75,7 +75,9 @@ def _place(request: Request, name: str) -> Place | None:
     text = request.query_params.get(name, "")
     place = place_in(text, FailureProtocol)
     if text and place is None:
-        raise serializers.ValidationError({name: "A place in the list, as `next` or `previous` says it."})
+        raise serializers.ValidationError(
+            {name: "Invalid position: use the value from `next` or `previous`."}
+        )
     return place
 
 
@@ -92,9 +94,8 @@ class ProtocolList(generics.GenericAPIView[FailureProtocol]):
             largest_page=LARGEST_PAGE,
         ),
         responses=ProtocolPageSerializer,
-        description="Newest first. All filters hold together; `since` is inclusive, `until` "
-        "exclusive. The answer "
-        "comes in bounded time at any size: a text is looked for from the newest on.",
+        description="Newest first. Filters are combined with AND. `since` is inclusive, `until` exclusive. "
+        "The response time is bounded: a text search starts from the newest failures.",
     )
     def get(self, request: Request) -> Response:
         filters = ProtocolFilter(request.query_params, user=request.user)
@@ -134,14 +135,14 @@ PERMISSIONS = ("failures.view_failureprotocol", "failures.can_export_protocols")
 
 
 class ProtocolExportQuery(serializers.Serializer[Any]):
-    """Beside it the filter of the list: `setting`, `server`, `since`, …"""
+    """Also accepts the filters of the list: `setting`, `server`, `since`, …"""
 
     file = serializers.ChoiceField(FORMATS, default="csv")
 
 
 class ExportProtocols(Audited, APIView):
-    """Streamed, newest first; JSON lines have tracebacks and properties as well. 409 `too_many` above 100,000
-    protocols: then narrow the filter. What breaks off is not ended as HTTP wants it."""
+    """Streams protocols, newest first; JSON lines include tracebacks and properties. 409 `too_many` above
+    100,000 protocols: narrow the filter. An interrupted export does not end as a complete HTTP response."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": PERMISSIONS}
     audit_action, looks = EXPORT, LOOKS_BESIDE_FILES

@@ -32,7 +32,7 @@ class _OfFingerprint(Operation[Fingerprint]):
 
 
 class WriteKnown(_OfFingerprint):
-    """Writes what is known, for it and those merged with it. Replaces what is written."""
+    """Writes the notes of the group and of those merged into it. Replaces existing notes."""
 
     code, label, permission = "error_group.known", _("Edit notes"), MAY_WRITE
     address = "fingerprint/write/"
@@ -58,8 +58,8 @@ class WriteKnown(_OfFingerprint):
 
 
 class MarkFixed(_OfFingerprint):
-    """Marks that from now on it should not come again; if it does, it has returned. Failures of agents older
-    than `version` do not count."""
+    """Marks the group as fixed; further failures reopen it as returned. Failures of agents older than
+    `version` do not count."""
 
     code, label, permission = "error_group.fixed", _("Mark as fixed"), MAY_WRITE
     inputs = {"version": TextInput(_("Fixed in version (optional)"), 200)}
@@ -72,7 +72,7 @@ class MarkFixed(_OfFingerprint):
 
 
 class MarkNotFixed(_OfFingerprint):
-    """Takes back that it is fixed."""
+    """Removes the mark as fixed."""
 
     code, label, permission = "error_group.not_fixed", _("Reopen"), MAY_WRITE
     address = "fingerprint/not-fixed/"
@@ -85,7 +85,7 @@ class MarkNotFixed(_OfFingerprint):
 
 
 class MergeFingerprints(_OfFingerprint):
-    """`other` becomes part of this one; both keep their counts."""
+    """Merges `other` into this group; both keep their counts."""
 
     code, label, permission, inputs = "error_group.merge", _("Merge"), MAY_MERGE, {"other": OTHER}
 
@@ -97,7 +97,7 @@ class MergeFingerprints(_OfFingerprint):
 
 
 class SplitFingerprint(_OfFingerprint):
-    """`other` stands for itself again."""
+    """Makes `other` a separate group again."""
 
     code, label, permission, inputs = "error_group.split", _("Split off"), MAY_MERGE, {"other": OTHER}
 
@@ -109,7 +109,7 @@ class SplitFingerprint(_OfFingerprint):
 
 
 class PartOffSetting(_OfFingerprint):
-    """Its failures in that setting become a kind of their own, now and from now on."""
+    """Splits the failures of that setting off into a separate group, past and future ones."""
 
     code, label, permission = "error_group.part_off", _("Split off a setting"), MAY_MERGE
     address = "fingerprint/part-off/"
@@ -131,7 +131,7 @@ class PartOffSetting(_OfFingerprint):
 
 
 class JoinPart(_OfFingerprint):
-    """One that was split off by its setting is none any more."""
+    """Rejoins a group that was split off for its setting."""
 
     code, label, permission = "error_group.join", _("Rejoin"), MAY_MERGE
 

@@ -105,11 +105,11 @@ def _numbers(of: Iterable[Record]) -> tuple[int, ...]:
 def _check(server: Server, batch: RecordBatch) -> None:
     check_version(batch.version)
     if len(batch.records) > MAX_RECORDS:
-        raise TooManyRecords(f"{len(batch.records)} records in one batch; at most {MAX_RECORDS}.")
+        raise TooManyRecords(f"The batch has {len(batch.records)} records; the maximum is {MAX_RECORDS}.")
     named = {batch.server, *(name for record in batch.records if (name := _server_named(record)) is not None)}
     if foreign := sorted(named - {server.name}):
         raise ForeignReport(
-            f"The token is of server {server.name}, the report of {', '.join(foreign)[:200]}."
+            f"The token belongs to server {server.name}, the report to {', '.join(foreign)[:200]}."
         )
     if batch.after is not None and not 0 <= batch.after <= BIGGEST:
         raise ContractError("after", f"must be between 0 and {BIGGEST}")
@@ -132,9 +132,7 @@ def _locked_mark(server: Server, batch: RecordBatch, now: datetime) -> SpoolMark
     fresh = {"server": server, "updated_at": now, "stored_up_to": batch.first - 1}
     mark, _ = marks.get_or_create(spool=batch.spool, defaults=fresh)
     if mark.server_id != server.pk:
-        raise ForeignReport(
-            f"The spool {batch.spool} belongs to another server than the token's, {server.name}."
-        )
+        raise ForeignReport(f"The spool {batch.spool} belongs to another server, the token to {server.name}.")
     return mark
 
 

@@ -21,9 +21,7 @@ class TooFast(Exception):
     """The token has sent more than it may: refuse it whole, it comes again. `wait`: after so long."""
 
     def __init__(self, wait: timedelta) -> None:
-        super().__init__(
-            f"This token has sent more than it may in a minute; again in {wait.total_seconds():.1f} s."
-        )
+        super().__init__(f"The rate limit of this token is exceeded: retry in {wait.total_seconds():.1f} s.")
         self.wait = wait
 
 

@@ -46,7 +46,7 @@ def insert_each(rows: Sequence[Row]) -> dict[UUID, str]:
             with transaction.atomic():
                 row.save(force_insert=True)
         except OF_A_VALUE as error:
-            unstored[row.pk] = f"the database refused it: {error}"
+            unstored[row.pk] = f"the database refused the record: {error}"
     return unstored
 
 

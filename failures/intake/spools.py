@@ -43,7 +43,7 @@ def note_restored(mark: SpoolMark, sent: int, now: datetime) -> None:
     rows = SpoolMark.objects.filter(pk=mark.pk, stored_up_to=mark.stored_up_to).exclude(same)
     if rows.update(lost_at=now, lost_from=first, lost_to=sent):
         log.error(
-            "records are lost here: asked for again",
+            "stored records are missing: requested again",
             server=mark.server.name,
             spool=str(mark.spool),
             first=first,
@@ -74,7 +74,7 @@ def move(
     changed = []
     if passed := list(gaps.gaps(mark.stored_up_to, numbers)):
         log.warning(
-            "records never came",
+            "records were never received",
             server=mark.server.name,
             spool=str(mark.spool),
             numbers=passed[: gaps.MOST_GAPS],

@@ -81,7 +81,7 @@ def _target_of(key: str) -> str:
 
 def _keep(by: Any, facts: Mapping[str, Any], whole: bool) -> None:
     """In the audit before anything is sent; once more where it was not sent to its end."""
-    log.info("protocols exported" if whole else "export of protocols broke off", by=str(by), **facts)
+    log.info("protocols exported" if whole else "export of protocols interrupted", by=str(by), **facts)
     key = str(facts["setting"])
     record(
         EXPORT,
@@ -121,5 +121,5 @@ def _rows(asked: Query, columns: Iterable[str]) -> Iterator[Row]:
             if key in rows:
                 sent += 1
                 if sent > MOST:
-                    raise OverflowError("more protocols than a file may have: it is not whole")
+                    raise OverflowError("too many protocols for one file: the export is incomplete")
                 yield rows[key]

@@ -126,7 +126,7 @@ def _recompute(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
             kind.name, Cut(block.first, block.last), now, replaces=[block.number, *block.replaces],
             late_of=block.late_of,
         )  # fmt: skip
-        request_recomputation(f"{block} was damaged and is read anew")
+        request_recomputation(f"{block} was damaged and is read again")
 
 
 # What is committed so long after it was received is planned late.

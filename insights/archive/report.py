@@ -94,8 +94,8 @@ def _settle_recomputed(blocks: Any, now: datetime) -> None:
 def _said(verified: Report) -> str:
     examples = ", ".join(verified["examples"])
     text = (
-        f"{verified['missing']} rows of the database are not in it, {verified['extra']} "
-        f"are in it only: {examples}"
+        f"{verified['missing']} rows of the database are missing in the block, {verified['extra']} exist "
+        f"only there: {examples}"
     )
     return text[:LONGEST_PROBLEM]
 

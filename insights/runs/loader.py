@@ -34,7 +34,7 @@ def read_report(path: Path, run: PipelineRun) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise BadReport(f"no report: {error}") from error
     if not isinstance(report, dict) or report.get("run") != str(run.pk):
-        raise BadReport("the report is of another run")
+        raise BadReport("the report belongs to another run")
     if not isinstance(report.get("stages"), list) or not isinstance(report.get("results"), list):
         raise BadReport("the report names no stages or no results")
     return report
@@ -46,13 +46,13 @@ def load(
     """Loads inside a transaction. Returns how many rows. Raises BadReport."""
     names = [str(result.get("table")) for result in results]
     if len(set(names)) != len(names) or not set(names) <= TABLES.keys():
-        raise BadReport(f"unknown tables, or one of them twice: {', '.join(names)}")
+        raise BadReport(f"unknown or duplicate tables: {', '.join(names)}")
     total = 0
     for name, result in zip(names, results, strict=True):
         _delete(TABLES[name], result.get("replaces"), folder)
         rows = _insert(TABLES[name], folder / name, run)
         if rows != result.get("rows"):
-            raise BadReport(f"{name}: {rows} rows lie there, the report tells of {result.get('rows')}")
+            raise BadReport(f"{name}: {rows} rows found, {result.get('rows')} reported")
         kept = {
             "run": run,
             "rows": TABLES[name]._default_manager.count(),
@@ -69,7 +69,7 @@ def _delete(model: type[models.Model], replaces: Any, folder: Path) -> None:
     "values_file"} (Parquet, one column)."""
     rows = model._default_manager.all()
     if not isinstance(replaces, dict):
-        raise BadReport(f"{model._meta.model_name}: it is not said what is replaced")
+        raise BadReport(f"{model._meta.model_name}: the replaced rows are not specified")
     if replaces.get("all") is True:
         rows.delete()
         return
@@ -85,7 +85,7 @@ def _delete(model: type[models.Model], replaces: Any, folder: Path) -> None:
         f"{column}__{bound}": _value(field, value) for bound, value in bounds.items() if value is not None
     }
     if not wanted:
-        raise BadReport(f"{model._meta.model_name}: {column} has no bound")
+        raise BadReport(f"{model._meta.model_name}: {column} has no range")
     rows.filter(**wanted).delete()
 
 
@@ -146,7 +146,7 @@ def _value(field: "models.Field[Any, Any]", value: Any) -> Any:
         if isinstance(found, datetime) and found.tzinfo is None:
             found = found.replace(tzinfo=UTC)
         if isinstance(found, float) and (found != found or found in (float("inf"), float("-inf"))):
-            raise BadReport(f"{field.model._meta.model_name}.{field.attname} is no number")
+            raise BadReport(f"{field.model._meta.model_name}.{field.attname} is not a number")
         if isinstance(field, models.IntegerField) and found < 0:
             raise BadReport(f"{field.model._meta.model_name}.{field.attname} is below 0")
         if isinstance(found, str) and field.max_length is not None and len(found) > field.max_length:

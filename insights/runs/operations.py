@@ -29,7 +29,7 @@ MAY_CANCEL = ModelPermission("insights.can_cancel_pipeline", _("Can cancel a pip
 
 
 class StartPipelineRun(Operation[PipelineRun]):
-    """Asks for a run: a worker begins it. 409 where one goes on, or none can run here."""
+    """Requests a run; a worker starts it. 409 if a run is in progress, or if none can run here."""
 
     code, label, makes, immediate = "pipeline_run.start", pgettext_lazy("the pipeline", "Run now"), True, True
     on, permission, address = PIPELINE_RUNS, MAY_RUN, "insights/run/"
@@ -50,7 +50,7 @@ class StartPipelineRun(Operation[PipelineRun]):
         with transaction.atomic():
             run = request_run(trigger, act.now, by=act.by, **asked)
             if anew:
-                recomputation.request_recomputation("somebody asked at a terminal")
+                recomputation.request_recomputation("requested on the command line")
             about = {"target": PIPELINE_RUNS.target(run)}
             act.record(about=about, **({"anew": True} if anew else {}))
         done = _("Pipeline run requested: a worker starts it within seconds.")
@@ -58,7 +58,7 @@ class StartPipelineRun(Operation[PipelineRun]):
 
 
 class CancelPipelineRun(Operation[PipelineRun]):
-    """It ends within seconds; nothing of what it found is kept. 409 where it is over."""
+    """Cancels the run within seconds; its results are discarded. 409 if it has ended."""
 
     code, label, immediate = "pipeline_run.cancel", _("Cancel run"), True
     on, permission = PIPELINE_RUNS, MAY_CANCEL

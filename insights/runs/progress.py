@@ -135,7 +135,7 @@ def _part(stage: Row) -> str:
 
 def run_lines(run: PipelineRun) -> list[str]:
     """Everything of a run."""
-    told = [run_line(run), f"run {run.pk}, asked for {run.asked_at:%Y-%m-%d %H:%M:%S}, master {run.master}"]
+    told = [run_line(run), f"run {run.pk}, requested {run.asked_at:%Y-%m-%d %H:%M:%S}, master {run.master}"]
     for stage in run.stages:
         rows = f"{stage['rows']} rows" if stage.get("rows") else ""
         seconds = f"{stage['seconds']} s" if stage.get("seconds") else ""
@@ -149,7 +149,7 @@ def run_lines(run: PipelineRun) -> list[str]:
         and run.stages
         and all(one.get("state") == "skipped" for one in run.stages)
     ):
-        told.append(f"nothing new: what is younger than {LAG.seconds // 60} minutes is for the next run")
+        told.append(f"no new data: data of the last {LAG.seconds // 60} minutes is left for the next run")
     if run.window_until:
-        told.append(f"data until {run.window_until:%Y-%m-%d %H:%M:%S}, {run.rows_loaded} rows of results")
+        told.append(f"data until {run.window_until:%Y-%m-%d %H:%M:%S}, {run.rows_loaded} result rows")
     return told

@@ -52,11 +52,11 @@ def reap(now: datetime) -> PipelineRun | None:
         # written down: the next call finds its process gone.
         if not _kill_runner(run):
             raise
-        log.warning("a runner of the pipeline held a lock and was ended", run=str(run.pk), reason=str(error))
+        log.warning("pipeline runner killed: it held a lock", run=str(run.pk), reason=str(error))
         ended = _end_row(run, problem)
     if not ended:
         return None
-    log.warning("a run of the pipeline was broken off", run=str(run.pk), why=str(problem))
+    log.warning("pipeline run aborted", run=str(run.pk), why=str(problem))
     if run.host == detached.host():
         _end_all(run)
     return run
@@ -129,7 +129,7 @@ def tend(now: datetime) -> None:
         try:
             request_run(PipelineTrigger.NIGHTLY, now)
         except Refused as refused:  # somebody else was faster
-            log.info("no run of the pipeline tonight yet", reason=str(refused))
+            log.info("nightly pipeline run not started", reason=str(refused))
     start_waiting(now)
     forget_old(now)
 

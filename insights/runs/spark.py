@@ -95,7 +95,7 @@ def submit(hold: Hold, folder: RunFolder) -> Submitted:
 def _check(hold: Hold, until: float) -> int:
     """Bytes that it holds now."""
     if hold.lost.is_set():
-        raise RunLost(f"run {hold.run.pk} of the pipeline is no longer ours")
+        raise RunLost(f"pipeline run {hold.run.pk} was taken over")
     if hold.wanted_off.is_set():
         raise RunCancelled
     if time.monotonic() > until:
@@ -193,4 +193,4 @@ def _last_words(log: Path) -> str:
         file.seek(max(0, length - 32768))
         lines = file.read().decode(errors="replace").splitlines()
     told = [line.strip() for line in lines if "Error" in line or "Exception" in line]
-    return (told or [line.strip() for line in lines if line.strip()] or ["it said nothing"])[-1][:500]
+    return (told or [line.strip() for line in lines if line.strip()] or ["no output"])[-1][:500]

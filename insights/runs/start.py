@@ -152,7 +152,7 @@ class Hold:
             raise self._taken_over()
 
     def _taken_over(self) -> RunLost:
-        return RunLost(f"run {self.run.pk} of the pipeline has another holder, or is over")
+        return RunLost(f"pipeline run {self.run.pk} was taken over or has ended")
 
     def _show(self) -> None:
         """A database that is away or busy is no reason to end: the next beat tries again."""
@@ -161,7 +161,7 @@ class Hold:
                 try:
                     self._beat(timezone.now())
                 except Error as error:
-                    log.warning("no sign of life of the pipeline", reason=str(error))
+                    log.warning("pipeline heartbeat not stored", reason=str(error))
                     connection.close()
         finally:
             connection.close()

@@ -111,13 +111,13 @@ def work_on_run(run: UUID) -> PipelineRun | None:
         try:
             _work(hold, folder)
         except RunLost as error:
-            log.warning("the run of the pipeline was taken over", reason=str(error))
+            log.warning("pipeline run taken over", reason=str(error))
         except RunCancelled:
             _end(hold, PipelineState.CANCELLED, NO_REASON)
         except RunFailed as error:
             _end(hold, PipelineState.FAILED, error.why)
         except Exception as error:
-            log.exception("the run of the pipeline failed", run=str(run))
+            log.exception("pipeline run failed", run=str(run))
             _end(hold, PipelineState.FAILED, PIPELINE_BROKE(type=type(error).__name__, text=str(error)))
         except BaseException:
             _end(hold, PipelineState.FAILED, SIGNALLED())
@@ -125,7 +125,7 @@ def work_on_run(run: UUID) -> PipelineRun | None:
         finally:
             folder.forget_results()
     found = PipelineRun.objects.get(pk=run)
-    log.info("run of the pipeline ended", run=str(run), state=found.state, problem=str(found.problem))
+    log.info("pipeline run ended", run=str(run), state=found.state, problem=str(found.problem))
     return found
 
 

@@ -76,7 +76,9 @@ def rewrite(
         return there
     kind, old = block["kind"], archive.manifests(block["kind"]).get(block["replaces"][0])
     if old is None:
-        raise ArchiveError(f"block {block['replaces'][0]} of {kind} was replaced meanwhile: run it again")
+        raise ArchiveError(
+            f"block {block['replaces'][0]} of {kind} was replaced in the meantime: run it again"
+        )
     rows = archive.read(KINDS[kind], _readable(archive, old))
     crash.point("erase: before a block")
     return write(session, block, _without(rows, kind, wanted, cases), archive, parts=len(old.files))

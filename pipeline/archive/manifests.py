@@ -64,12 +64,12 @@ class Manifest:
         try:
             read = json.loads(text)
             if read["version"] > FORMAT:
-                raise ArchiveError(f"it is of version {read['version']}, this program reads {FORMAT}")
+                raise ArchiveError(f"the manifest has version {read['version']}, this program reads {FORMAT}")
             known = {name: read[name] for name in cls.__slots__ if name in read}
             files = tuple(_file(each) for each in known.pop("files"))
             return cls(files=files, replaces=tuple(known.pop("replaces", ())), **known)
         except (ValueError, KeyError, TypeError) as error:
-            raise ArchiveError(f"it is no manifest: {error}") from error
+            raise ArchiveError(f"not a manifest: {error}") from error
 
     def path(self, file: File) -> str:
         return f"{self.folder}/{file.name}"

@@ -62,9 +62,9 @@ def inspect(archive: Archive, manifest: Manifest) -> list[Found]:
     for file in manifest.files:
         path = archive.files.url(manifest.path(file))
         if file.name not in sizes:
-            wrong.append(_note(archive, manifest.kind, manifest.block, path, "it is not there"))
+            wrong.append(_note(archive, manifest.kind, manifest.block, path, "file not found"))
         elif sizes[file.name] != file.bytes:
-            why = f"it has {sizes[file.name]} bytes, written were {file.bytes}"
+            why = f"size {sizes[file.name]} bytes, written were {file.bytes}"
             wrong.append(_quarantine(archive, manifest.kind, manifest.block, path, why))
     return wrong
 
@@ -88,7 +88,7 @@ def _quarantine(archive: Archive, kind: str, block: int, path: str, why: str) ->
     try:
         archive.files.move(plain, f"quarantine/{plain.removeprefix('data/')}")
     except ArchiveError:
-        why = f"{why}; it could not be moved aside"
+        why = f"{why}; the file could not be quarantined"
     return _note(archive, kind, block, path, why)
 
 

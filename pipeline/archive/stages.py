@@ -55,7 +55,7 @@ def verify_block(
     current = archive.manifests(kind.name)
     mine = current.get(number) or next((each for each in current.values() if number in each.replaces), None)
     if mine is None:
-        return Verified(kind.name, number, False, problems=("it has no manifest",))
+        return Verified(kind.name, number, False, problems=("no manifest",))
     problems = [f"{each['path']}: {each['why']}" for each in inspect(archive, mine)]
     if deep and not problems:
         problems = _reread(archive, kind, mine)
@@ -131,11 +131,9 @@ def compact_day(session: SparkSession, block: Block, archive: Archive) -> Manife
     current = archive.manifests(kind.name)
     parts = [current[number] for number in block["replaces"] if number in current]
     if len(parts) < len(block["replaces"]):
-        raise ArchiveError(
-            f"block {block['number']} of {kind.name}: some of {block['replaces']} are not there"
-        )
+        raise ArchiveError(f"block {block['number']} of {kind.name}: some of {block['replaces']} are missing")
     if broken := [found["path"] for each in parts for found in inspect(archive, each)]:
-        raise ArchiveError(f"block {block['number']} of {kind.name}: {broken[0]} is not whole")
+        raise ArchiveError(f"block {block['number']} of {kind.name}: {broken[0]} is incomplete")
     paths = [archive.files.url(each.path(file)) for each in parts for file in each.files]
     size = sum(file.bytes for each in parts for file in each.files)
     # Not the newest alone: one that came later in another block must find what it takes the place of.

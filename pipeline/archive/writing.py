@@ -96,7 +96,7 @@ def _manifest(
     total = int(sum(row["rows"] for row in found))
     checksum = checksum_text(_xor(found, "row"), sum(row["row_sum"] for row in found))
     if (total, checksum) != (seen["rows"], checksum_text(seen["row_xor"], seen["row_sum"])):
-        raise ArchiveError(f"{seen['rows']} rows were read and {total} lie there, or others than those")
+        raise ArchiveError(f"{seen['rows']} rows were read, {total} or other rows were written")
     files = [
         File(row["name"], row["rows"], sizes[row["name"]], row["occurred_min"], row["occurred_max"])
         for row in found
@@ -176,7 +176,7 @@ def _still_there(block: Block, archive: Archive) -> None:
     named = {number for number in block.get("replaces") or () if number in every}
     named -= {number for each in named for number in every[each].replaces}
     if gone := sorted(named - manifests.current(every.values()).keys()):
-        raise ArchiveError(f"{gone} were replaced meanwhile: run it again")
+        raise ArchiveError(f"{gone} were replaced in the meantime: run the pipeline again")
 
 
 def _clear(archive: Archive, folder: str) -> None:

@@ -154,7 +154,7 @@ def _planned(
         )  # fmt: skip
     if pending:
         # What jobs summed up holds values of properties: the program deletes it, the next run sums up anew.
-        anew.request_recomputation("something was erased")
+        anew.request_recomputation("messages were erased")
         PoisonProfile.objects.filter(property=wanted.name, value_bucket=wanted.value).exclude(
             property=""
         ).delete()

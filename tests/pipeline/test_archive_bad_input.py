@@ -171,7 +171,7 @@ def test_a_day_becomes_one_block_that_takes_the_place_of_many(
 def test_a_day_of_which_a_file_is_broken_stays_as_it_is(session: SparkSession, archive: Archive) -> None:
     file_of(archive, 2).write_bytes(b"PAR1")
     whole = block(4, NOON + minutes(1), NOON + minutes(4), compacts=True, replaces=[1, 2, 3])
-    with pytest.raises(ArchiveError, match="is not whole"):
+    with pytest.raises(ArchiveError, match="is incomplete"):
         compact_day(session, whole, archive)
 
     archive.forget()

@@ -3,7 +3,7 @@
 from insights.models import PipelineRun, PipelineState
 from insights.runs.progress import run_lines
 
-NOTHING_NEW = "nothing new: what is younger than 10 minutes is for the next run"
+NOTHING_NEW = "no new data: data of the last 10 minutes is left for the next run"
 
 
 def of(*states: str, state: PipelineState = PipelineState.DONE) -> list[str]:

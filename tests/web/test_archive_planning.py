@@ -255,13 +255,13 @@ def test_a_damaged_block_is_read_anew_while_the_database_has_its_rows() -> None:
 def test_a_damaged_block_whose_files_came_back_is_whole_again_when_it_was_looked_at() -> None:
     block = add("protocols", Cut(NOON, NOON + HOUR), NOON)
     results.take_report({"written": [written(1, 1)], "verified": [verified(1)]}, NOON)
-    broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "it is not there"}]
+    broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "file not found"}]
     results.take_report({"quarantined": broken}, NOON + HOUR)
     found = damage()
-    assert found is not None and (found.blocks, found.problem) == (1, "part-1: it is not there")
+    assert found is not None and (found.blocks, found.problem) == (1, "part-1: file not found")
     ArchiveBlock.objects.update(check_asked=True)
     results.take_report(
-        {"verified": [verified(1) | {"problems": ["part-1: it is not there"]}]}, NOON + 2 * HOUR
+        {"verified": [verified(1) | {"problems": ["part-1: file not found"]}]}, NOON + 2 * HOUR
     )
     assert damage() is not None
 
@@ -283,7 +283,7 @@ def test_what_was_damaged_and_can_be_read_again_has_everything_computed_anew() -
     )
     assert plan(NOON + HOUR)["new_blocks"]["protocols"] == [] and not plan(NOON + HOUR)["anew"]
 
-    broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "it is not there"}]
+    broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "file not found"}]
     FailureProtocol.objects.all().delete()  # nothing to read it anew from
     results.take_report({"quarantined": broken}, NOON + HOUR)
     assert not plan(NOON + HOUR)["anew"]

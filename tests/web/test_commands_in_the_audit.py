@@ -121,7 +121,7 @@ def test_a_run_of_the_pipeline_from_its_begin_to_its_end() -> None:
     ended = AuditEntry.objects.latest("pk")
     assert (ended.action, ended.target, ended.result) == ("pipeline_run.cancel", found.target, "done")
     assert ended.detail == {"account": account()}
-    with pytest.raises(CommandError, match="No run goes on"):
+    with pytest.raises(CommandError, match="No run is in progress"):
         told("pipeline", "cancel")
     assert AuditEntry.objects.count() == 3
 

@@ -129,7 +129,7 @@ def test_a_person_may_not_report_and_neither_may_nobody(client: Client, run: Run
         ("interruption", {"evidence": [str(uuid.uuid4())] * 101}, "content.evidence"),
         ("protocol", {}, "content.run: is missing"),
         ("protocol", {"occurred_at": "yesterday"}, "content.occurred_at"),
-        ("protocol", {"outcome": "returned"}, "leaves no protocol"),
+        ("protocol", {"outcome": "returned"}, "is not a failed outcome"),
         ("protocol", {"duration_seconds": float("nan")}, "content.duration_seconds"),
         ("protocol", {"process_id": 10**30}, "content.process_id"),
         ("protocol", {"successes_before": -1}, "content.successes_before"),

@@ -100,7 +100,7 @@ def test_the_plan_holds_no_secret_and_the_application_gets_none_but_the_account_
     [
         ("fails", "exit code 3: ValueError: no such day"),
         ("says nothing", "no report"),
-        ("miscounts", "failure_trends: 2 rows lie there, the report tells of 99"),
+        ("miscounts", "failure_trends: 2 rows found, 99 reported"),
         ("torn", "part-1.parquet of failure_trends cannot be read"),
         ("nonsense", "breakersuggestion.m_suggested"),
     ],

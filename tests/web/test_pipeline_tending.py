@@ -238,7 +238,7 @@ def damaged(number: int) -> None:
     now = timezone.now()
     ArchiveBlock.objects.create(
         kind="protocols", number=number, day=now.date(), first=now, last=now, state="damaged",
-        problem=f"data/block-{number}/<b>part</b>: it is not there",
+        problem=f"data/block-{number}/<b>part</b>: file not found",
     )  # fmt: skip
 
 
@@ -255,7 +255,7 @@ def test_damage_of_the_archive_is_told_everywhere_until_it_is_mended(
 
     page = client.get("/insights/").content.decode()
     assert "5 archive blocks are damaged: protocols 1, protocols 2, protocols 3, …" in page
-    assert "data/block-1/&lt;b&gt;part&lt;/b&gt;: it is not there" in page and "archive verify" in page
+    assert "data/block-1/&lt;b&gt;part&lt;/b&gt;: file not found" in page and "archive verify" in page
     assert client.get("/insights/run-bar/", headers={"If-None-Match": etag}).status_code == 200
     assert "5 archive blocks are damaged" in client.get("/health/").content.decode()
     assert [finding.ok for finding in check_pipeline(timezone.now())] == [False, True]

@@ -37,9 +37,9 @@ def test_a_dry_run_says_what_would_go_and_why_and_deletes_nothing(setting: Launc
     protocols(None, 2, 3000)
 
     assert said("--dry-run").splitlines()[0] == (
-        "orders: 7 protocols would go; the last finished activation finished well: all up to it"
+        "orders: 7 protocols would go; the last activation succeeded: everything up to its end"
     )
-    assert "(no setting): 2 protocols would go; nothing finished for long: what is older than " in said(
+    assert "(no setting): 2 protocols would go; no activation finished for a long time: older than " in said(
         "--dry-run"
     )
     assert FailureProtocol.objects.count() == 9
@@ -103,10 +103,10 @@ def test_a_dry_run_in_which_nothing_would_go_says_so_per_setting_and_why(pool: P
 
     told = said("--dry-run").splitlines()
     assert [line.rstrip("0123456789-:T") for line in told] == [
-        "good: nothing would go; the last finished activation finished well: all up to it",
-        "bad: nothing would go; the last finished activation finished with an error: what is older than ",
-        "new: nothing would go; no activation has finished yet; nothing is older than ",
-        "(no setting): nothing would go; nothing finished for long: what is older than ",
+        "good: nothing to delete; the last activation succeeded: everything up to its end",
+        "bad: nothing to delete; the last activation failed: older than ",
+        "new: nothing to delete; no activation has finished yet; nothing is older than ",
+        "(no setting): nothing to delete; no activation finished for a long time: older than ",
     ]
     assert rows("--dry-run") == [
         {"would_go": [], "rule": {"days": 30, "silent_days": 90, "keep_dead": False}}
@@ -114,8 +114,8 @@ def test_a_dry_run_in_which_nothing_would_go_says_so_per_setting_and_why(pool: P
 
     settings.MA_RETENTION_SILENT_DAYS = 0
     assert said("--dry-run").splitlines()[2:] == [
-        "new: nothing would go; no activation has finished yet",
-        "(no setting): nothing would go; nothing goes by its age alone",
+        "new: nothing to delete; no activation has finished yet",
+        "(no setting): nothing to delete; nothing is deleted by age alone",
     ]
 
 
@@ -127,13 +127,13 @@ def test_a_dry_run_counts_the_settings_of_which_nothing_goes_where_they_are_many
     for number in range(2):
         make_setting(pool, f"idle-{number}", address=f"t.{number}")
     assert [line.partition(";")[0] for line in said("--dry-run").splitlines()] == [
-        "orders: 7 protocols would go", "idle-0: nothing would go", "idle-1: nothing would go",
-        "(no setting): nothing would go",
+        "orders: 7 protocols would go", "idle-0: nothing to delete", "idle-1: nothing to delete",
+        "(no setting): nothing to delete",
     ]  # fmt: skip
 
     make_setting(pool, "idle-2", address="t.2")
     assert [line.partition(";")[0] for line in said("--dry-run").splitlines()] == [
-        "orders: 7 protocols would go", "3 settings: nothing would go", "(no setting): nothing would go",
+        "orders: 7 protocols would go", "3 settings: nothing to delete", "(no setting): nothing to delete",
     ]  # fmt: skip
     assert [row["setting"] for row in rows("--dry-run")] == ["orders"]
 

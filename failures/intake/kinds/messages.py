@@ -192,7 +192,7 @@ class Acknowledgements(RecordKind[Told]):
             raise ContractError("content.acknowledgement", str(error)) from None
         run = content.run
         if (parts.server, parts.activation, parts.epoch) != (run.server, run.activation, run.epoch):
-            raise ContractError("content.acknowledgement", "is of another run")
+            raise ContractError("content.acknowledgement", "belongs to another run")
 
     def repeated(self, items: Sequence[Item[Told]], batch: BatchContext) -> set[UUID]:
         return known_records([item.record.id for item in items])

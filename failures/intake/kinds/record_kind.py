@@ -138,7 +138,7 @@ class KindTable:
     def read(self, record: Record) -> Item[Any]:
         """Checks the content against its kind and against what columns take. Raises ContractError."""
         if record.kind not in self._by_name:
-            raise ContractError("kind", f"{fit(record.kind, 60)!r} is not known")
+            raise ContractError("kind", f"{fit(record.kind, 60)!r} is unknown")
         kind, form = self._by_name[record.kind]
         content = wire.load(form, record.content, "content")
         whole(content.run.epoch, "content.run.epoch")

@@ -9,10 +9,7 @@ from failures.models import Fingerprint
 
 
 class Command(OperationsCommand):
-    help = (
-        "Lists kinds of failures, or writes what is known of one, says that it is fixed, merges and splits. "
-        "Exit code 1 where it is refused."
-    )
+    help = "Lists error groups, writes notes, marks as fixed, merges and splits. Exit code 1 if refused."
     operations = FINGERPRINT_OPERATIONS
 
     def as_json(self, row: Fingerprint) -> dict[str, Any]:

@@ -22,11 +22,9 @@ UNSETTLED = Q(settled_at=None, late_of=None) & ~Q(state=BlockState.REPLACED)
 
 class Command(BaseCommand):
     help = (
-        "status: rows and blocks of the archive by kind and day, and what is wrong with them. verify: lets "
-        "the next "
-        "run of the pipeline read all files again and compare counts and checksums with the database. Exit "
-        "code 1: "
-        "something is damaged or differs."
+        "status: shows rows, blocks and problems of the archive by kind and day. verify: makes the next "
+        "pipeline run read all files again and compare counts and checksums with the database. Exit code 1: "
+        "a block is damaged or differs."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -45,7 +43,7 @@ class Command(BaseCommand):
             blocks = blocks.filter(day=options["day"])
         if options["what"] == "verify":
             asked = _verify(blocks, kind=options["kind"], day=options["day"])
-            self.stdout.write(f"{asked} blocks are looked at by the next run: manage.py pipeline run")
+            self.stdout.write(f"The next run verifies {asked} blocks: ./ma manage pipeline run")
             return
         self._tell(blocks, as_json=options["json"])
 
@@ -70,7 +68,7 @@ def _verify(blocks: QuerySet[ArchiveBlock], *, kind: str, day: date | None) -> i
     """Returns how many the next run reads again."""
     written = blocks.filter(written_at__isnull=False)
     if written.filter(state=BlockState.DAMAGED).exists():
-        planning.request_recomputation("somebody put files back")
+        planning.request_recomputation("damaged files may have been restored")
     asked = written.update(check_asked=True)
     detail = {"kind": kind, "day": day.isoformat() if day else "", **account_of(None)}
     counts = {"blocks": asked}

@@ -27,29 +27,25 @@ LOOK_SECONDS = 0.5
 
 
 class Command(BaseCommand):
-    help = "Runs the data pipeline, says how far it is, cancels it. See docs/explanation/pipeline.md."
+    help = "Runs the data pipeline, shows its progress or cancels it. See docs/explanation/pipeline.md."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-        run = actions.add_parser(
-            "run", help="a run, of all jobs or of those that are named; waits for its end"
-        )
+        run = actions.add_parser("run", help="start a run with all or the named jobs, and wait for its end")
         run.add_argument("jobs", nargs="*", metavar="JOB", help=", ".join(JOBS))
-        run.add_argument("--since", type=_instant, help="failures from then on; a day or an instant (UTC)")
-        run.add_argument("--until", type=_instant, help="failures before then")
+        run.add_argument("--since", type=_instant, help="only failures since this date or time (UTC)")
+        run.add_argument("--until", type=_instant, help="only failures before this date or time (UTC)")
+        run.add_argument("--anew", action="store_true", help="recompute all data, not only new data")
+        run.add_argument("--master", default="", help="Spark master instead of MA_PIPELINE_MASTER")
+        run.add_argument("--dry-run", action="store_true", help="start nothing; show what a run would do")
         run.add_argument(
-            "--anew", action="store_true", help="compute all there is once more, not only what is new"
+            "--no-wait",
+            action="store_true",
+            help="return after the start; the run continues in the background",
         )
-        run.add_argument("--master", default="", help="Spark's master, instead of MA_PIPELINE_MASTER")
-        run.add_argument(
-            "--dry-run", action="store_true", help="start nothing; say what a run would have to do"
-        )
-        run.add_argument(
-            "--no-wait", action="store_true", help="return when it is begun; it goes on by itself"
-        )
-        status = actions.add_parser("status", help="the run that goes on, else the last one")
-        status.add_argument("--log", action="store_true", help="and the end of its log")
-        ending = actions.add_parser("cancel", help="end the run that goes on")
+        status = actions.add_parser("status", help="show the current run, or else the last one")
+        status.add_argument("--log", action="store_true", help="show the end of its log, too")
+        ending = actions.add_parser("cancel", help="cancel the current run")
         for each in (run, status, ending):
             each.add_argument("--json", action="store_true", help="one JSON object per line")
 
@@ -71,7 +67,7 @@ class Command(BaseCommand):
         try:
             run = self._follow(run)
         except KeyboardInterrupt:
-            self.stderr.write("It goes on without this terminal: `pipeline status`, `pipeline cancel`.")
+            self.stderr.write("The run continues in the background: `pipeline status`, `pipeline cancel`.")
             sys.exit(130)
         self._tell(run)
         if run.state not in LOADED_RUNS or run.problem:
@@ -130,7 +126,7 @@ class Command(BaseCommand):
     def _cancel(self, options: dict[str, Any]) -> None:
         run = PipelineRun.objects.filter(open=True).first()
         if run is None:
-            raise CommandError("No run goes on.")
+            raise CommandError("No run is in progress.")
         _performed(CancelPipelineRun, run)
         while run.is_open:
             time.sleep(LOOK_SECONDS)

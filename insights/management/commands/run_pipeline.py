@@ -15,8 +15,8 @@ from insights.runs.worker import work_on_run
 
 class Command(BaseCommand):
     help = (
-        "Works on a run of the pipeline that waits: plan, Spark application, results. "
-        "See docs/explanation/pipeline.md."
+        "Executes a queued run of the pipeline: plan, Spark application, results. See "
+        "docs/explanation/pipeline.md."
     )
     requires_system_checks = ()
 

@@ -24,13 +24,15 @@ MOST_TOLD = 50
 
 class Command(BaseCommand):
     help = (
-        "Deletes failure protocols, and what else is kept for a time only, as docs/explanation/retention.md "
-        "says."
+        "Deletes failure protocols and other data past their retention period. See "
+        "docs/explanation/retention.md."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--dry-run", action="store_true", help="delete nothing; say per setting what would go and why"
+            "--dry-run",
+            action="store_true",
+            help="delete nothing; show per setting what would be deleted and why",
         )
         parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
@@ -50,7 +52,7 @@ class Command(BaseCommand):
         for figure in run.figures.all():
             yield text.of_figure(figure)
         if run.state == RetentionState.FAILED:
-            raise CommandError(f"Not everything could be done: {run.problem}")
+            raise CommandError(f"Retention is incomplete: {run.problem}")
 
 
 def _json(row: text.Row) -> str:
@@ -81,7 +83,7 @@ def _foreseen_lines() -> Iterator[str]:
     for key, found in preview(timezone.now()):
         lines = [text.retention_line(text.of_preview(each)) for each in found if each.holds]
         if not key:
-            yield from nothing if count <= MOST_TOLD else [f"{count} settings: nothing would go"]
+            yield from nothing if count <= MOST_TOLD else [f"{count} settings: nothing to delete"]
             yield from lines or [text.nothing_line(key, found)]
         elif lines:
             yield from lines
@@ -105,4 +107,4 @@ def _worked() -> RetentionRun:
         if run.state != RetentionState.RUNNING:
             return run
         patience = time.monotonic() + 2 * RetentionRun.lease.total_seconds()
-    raise CommandError("Another process is at it. The page Retention shows how far it is.")
+    raise CommandError("Another process is running retention. See its progress on the page Retention.")

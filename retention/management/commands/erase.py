@@ -20,33 +20,43 @@ TOLD_EVERY = 100_000
 
 class Command(BaseCommand):
     help = (
-        "Erases what is kept of messages with a key, or with a property of a value: texts, tracebacks, "
-        "properties, "
-        "bodies, notes, and their letters in the dead-letter queues and in the bin, which are removed for "
-        "good. The "
-        "rows stay as evidence, under another key. May be repeated. Exit code 1: something is left, see why."
+        "Erases the data of messages with a key, or with a value of a property: texts, tracebacks, "
+        "properties, bodies, notes, and the messages in dead-letter queues and in the trash. This cannot be "
+        "undone. The rows stay as evidence under another key. Safe to repeat. Exit code 1: some data is "
+        "left, with reasons."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--message-key", metavar="KEY", default="")
-        what.add_argument("--property", metavar="NAME=VALUE", default="", help="exactly this value")
-        parser.add_argument("--setting", metavar="KEY", default="", help="of this setting only")
-        parser.add_argument("--dry-run", action="store_true", help="only say how much there is")
-        parser.add_argument("--as", dest="person", required=True, metavar="USER", help="for the audit")
+        what.add_argument("--property", metavar="NAME=VALUE", default="", help="exact value")
+        parser.add_argument("--setting", metavar="KEY", default="", help="only messages of this setting")
+        parser.add_argument("--dry-run", action="store_true", help="erase nothing; only count")
         parser.add_argument(
-            "--reason", required=True, metavar="TEXT", help="for the audit; not the value itself"
+            "--as", dest="person", required=True, metavar="USER", help="user for the audit log"
+        )
+        parser.add_argument(
+            "--reason",
+            required=True,
+            metavar="TEXT",
+            help="reason for the audit log; must not contain the erased value",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         wanted, person = _wanted(options), person_named(options["person"])
         if not person.has_perm(ERASE):
             record_refused(ACTION, by=person, target=f"erased:{wanted.digest}", why="permission denied")
-            raise CommandError(f"{person.get_username()} may not erase: the permission {ERASE} is needed.")
+            raise CommandError(
+                f"{person.get_username()} may not erase messages: the permission {ERASE} is missing."
+            )
         if not options["reason"].strip():
-            raise CommandError("Give a reason: it is all that the audit will know of what was erased.")
+            raise CommandError(
+                "--reason is empty: it is the only description of the erased data in the audit log."
+            )
         if wanted.secret in options["reason"]:
-            raise CommandError("The reason holds the value that is to be erased, and the audit keeps it.")
+            raise CommandError(
+                "The reason contains the value to erase, and the audit log keeps it: choose another text."
+            )
         now, operation = timezone.now(), uuid4()
         try:
             if options["dry_run"]:
@@ -58,7 +68,9 @@ class Command(BaseCommand):
                     seen=self._seen(),
                 )  # fmt: skip
         except BrokerError as error:
-            raise CommandError(f"The broker is needed: {error}. Run it again, it goes on.") from error
+            raise CommandError(
+                f"The broker is unavailable: {error}. Run the command again: it continues."
+            ) from error
         self._tell(erased, dry=options["dry_run"], operation=str(operation))
 
     def _seen(self) -> Any:
@@ -68,7 +80,7 @@ class Command(BaseCommand):
             nonlocal looked_at
             before, looked_at = looked_at, looked_at + rows
             if looked_at // TOLD_EVERY > before // TOLD_EVERY:
-                self.stderr.write(f"{looked_at} rows looked at")
+                self.stderr.write(f"{looked_at} rows checked")
 
         return seen
 
@@ -78,7 +90,7 @@ class Command(BaseCommand):
         for kind, number in found.items():
             self.stdout.write(f"{kind}: {number} {verb}")
         if not found:
-            self.stdout.write("Nothing is known of it.")
+            self.stdout.write("No data found.")
         if not dry:
             self.stdout.write(f"operation {operation}")
         for why in sorted(erased.left):
@@ -92,5 +104,5 @@ def _wanted(options: dict[str, Any]) -> ErasureTarget:
         return ErasureTarget(message_key=options["message_key"], setting=options["setting"])
     name, equals, value = options["property"].partition("=")
     if not equals or not name or not value:
-        raise CommandError("Write the property as NAME=VALUE, and neither of them empty.")
+        raise CommandError("--property must have the form NAME=VALUE; neither part may be empty.")
     return ErasureTarget(name=name, value=value, setting=options["setting"])
