@@ -173,18 +173,20 @@ class MaClient:
             raise NotAllowed(f"{status}: {text}")
         after = asked_pause(answer.headers.get("Retry-After"))
         if status == 408:
-            raise TooSlow("the MA waited in vain for all of it (408)", after, link=True)
+            raise TooSlow("the MA did not receive the whole request in time (408)", after, link=True)
         if status == 429 or status >= 500 or 300 <= status < 400:
-            raise Unanswered(f"the MA answers {status}", after)
+            raise Unanswered(f"the MA answered {status}", after)
         if status == 400 and _body(answer).get("error") == "unsupported_version":
             # Not the records' fault: they wait for the MA to be upgraded.
-            raise Unanswered("the MA speaks another version: upgrade the older of the two", LONGEST_PAUSE)
+            raise Unanswered(
+                "the MA uses another protocol version: upgrade the older of the two", LONGEST_PAUSE
+            )
         if status >= 400:
             raise Rejected(status, text, _body(answer))
         try:
             return answer.json()
         except ValueError as error:
-            raise Unanswered("the MA's answer is no JSON: is MA_URL the MA?") from error
+            raise Unanswered("the MA's response is not JSON: check MA_URL") from error
 
 
 def _body(answer: requests.Response) -> dict[str, Any]:
@@ -200,7 +202,7 @@ def _read(kind: type[Answer], data: Any) -> Answer:
     try:
         return load(kind, data)
     except ContractError as error:
-        raise Unanswered(f"the MA's answer is not understood: {error}") from error
+        raise Unanswered(f"invalid response of the MA: {error}") from error
 
 
 def asked_pause(header: str | None) -> float | None:

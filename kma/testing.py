@@ -122,7 +122,7 @@ class _Desk:
         action = self._answers.get(question.acknowledgement)
         if action is not None:
             state = END_OF[action].value
-            return Reply(state, f"It is {state} already.")
+            return Reply(state, f"The delivery is {state} already.")
         self._answers[question.acknowledgement] = question.action
         if question.action is Action.COMMIT:
             self._committed += question.sends

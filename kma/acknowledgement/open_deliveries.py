@@ -114,9 +114,13 @@ class OpenDeliveries:
         delivery = self._all.get(question.acknowledgement)
         if delivery is None or delivery.state is not None:
             state, reason = self._end_of(question.acknowledgement, delivery)
-            self._acts.reply(asked, Reply(state.value, str(reason or f"It is {state.value} already.")))
+            self._acts.reply(
+                asked, Reply(state.value, str(reason or f"The delivery is {state.value} already."))
+            )
         elif delivery.action not in (None, question.action):
-            self._acts.reply(asked, Reply("", f"It was answered {delivery.action.value} before."))
+            self._acts.reply(
+                asked, Reply("", f"The delivery was already answered with {delivery.action.value}.")
+            )
         else:
             delivery.waiting.append(asked)
             if delivery.action is None:

@@ -73,7 +73,7 @@ def own_seconds(value: Any) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        raise NoSeconds(f"{str(value)[:100]!r} is no number of seconds, whole and more than 0")
+        raise NoSeconds(f"{str(value)[:100]!r} is not a positive whole number of seconds")
     return min(value, LONGEST)
 
 

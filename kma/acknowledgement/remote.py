@@ -16,7 +16,7 @@ AnswerRemotely = Callable[[Question, Callable[[Reply], None]], None]
 
 
 def without_ma(question: Question, told: Callable[[Reply], None]) -> None:
-    told(Reply("", "This container has no MA."))
+    told(Reply("", "This container is not connected to an MA."))
 
 
 class RemoteAnswers:
@@ -58,7 +58,7 @@ class RemoteAnswers:
             except Unanswered as error:
                 problem = str(error)
             except NotAllowed as error:
-                return Reply("", f"The MA does not let this server answer it: {error}")
+                return Reply("", f"The MA does not allow this server to answer the delivery: {error}")
             except Rejected as error:
                 return Reply(str(error.body.get("state", "")), str(error.body.get("reason") or error))
             if time.monotonic() + _PAUSE >= deadline or self._closing.wait(_PAUSE):

@@ -200,8 +200,8 @@ class AcknowledgementRecords:
         except NoSeconds as error:
             own = desired.acknowledgement_timeout_seconds
             text = (
-                f"{desired.acknowledgement_property}: {error}. The setting's timeout counts: "
-                f"{own:g} s (0 = none)."
+                f"{desired.acknowledgement_property}: {error}. The timeout of the setting applies: {own:g} s "
+                "(0 = none)."
             )
             handled = HandlingResult(Outcome.NOTED, failure("acknowledgement_timeout_ignored", text))
             return own, self._settler.note(work, handled, NOTE, at=datetime.now(UTC))

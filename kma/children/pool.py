@@ -309,7 +309,7 @@ class ChildPool:
     def _check_time(self, worker: WorkerSlot) -> None:
         assert worker.process is not None
         if worker.killed_as is None and worker.seconds > self.limit_seconds:
-            text = f"The handling took longer than {self.limit_seconds:g} s; its process was killed."
+            text = f"Processing took longer than {self.limit_seconds:g} s; the process was killed."
             worker.killed_as = HandlingResult(Outcome.TIMED_OUT, failure("timeout", text))
             worker.process.kill()
 

@@ -43,9 +43,9 @@ def names_in(text: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in found:
         if not NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a variable")
+            raise ValueError(f"{name!r} is not a variable name")
         if is_secret(name):
-            raise ValueError(f"{name} is a secret of the KMA: agents never get it")
+            raise ValueError(f"{name} is a secret of the KMA: it is never passed to agents")
     return found
 
 
@@ -176,7 +176,7 @@ def death_name(code: int) -> str:
         return f"signal:{-code}"
 
 
-def death_text(name: str, at: str = "it handled the message") -> str:
+def death_text(name: str, at: str = "it processed the message") -> str:
     kind, _, what = name.partition(":")
     how = f"with exit code {what}" if kind == "exit" else f"by the signal {what}"
     return f"The process ended {how} while {at}."

@@ -47,7 +47,7 @@ EXHAUSTED = "no attempt left"
 NOT_TAKEN = "disposition refused"
 # Addresses that are remembered of one message.
 MOST_PASSED = 50
-UNHANDLED = "It was delivered again after its last attempt, and was not handled any more."
+UNHANDLED = "The message was delivered again after its last attempt. It was not processed again."
 _LEFT_OUT = frozenset({LETTER, LETTER_QUEUE, LETTER_ID})
 
 
@@ -90,11 +90,13 @@ class Exhausted:
             except MessageUndecodable:
                 return Disposition.DEAD
             if is_cut(message.body.value, message.properties):
-                self.log(work, "only the head of its body came: a dead letter", exception_destination=to)
+                self.log(work, "body incomplete: dead-lettered", exception_destination=to)
                 return Disposition.DEAD
             trail = trail_of(message, desired.destination)
             if to in trail:
-                self.log(work, "came round: a dead letter", exception_destination=to)
+                self.log(
+                    work, "exception destination visited before: dead-lettered", exception_destination=to
+                )
             if not to or to in trail:
                 return Disposition.DEAD
         return disposition
@@ -130,9 +132,9 @@ class Exhausted:
         """Says who did not take a message."""
         to = self._facts.desired.exception_destination
         where = (
-            f"The exception destination {to!r} did not take it"
+            f"The exception destination {to!r} did not accept the message"
             if to
-            else "The broker did not take its acceptance"
+            else "The broker did not confirm the acknowledgement"
         )
         return f"{where}: {problem}"
 

@@ -74,7 +74,7 @@ class Outbox:
             if acknowledgement:
                 self._tell(ended)
             elif ended.problem:
-                self._log.warning("an event was not sent", to=messages[0].destination, problem=ended.problem)
+                self._log.warning("event not sent", to=messages[0].destination, problem=ended.problem)
         self._forget_publisher()
 
     def _forget_publisher(self) -> None:

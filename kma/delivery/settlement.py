@@ -125,7 +125,7 @@ class DeliverySettler:
     def _exhausted(self, work: InFlight) -> Effects | None:
         if self.ordered.stays or not is_exhausted(work.attempt, self.desired.max_attempts):
             return None
-        self.exhausted.log(work, "no attempt left: not handled any more")
+        self.exhausted.log(work, "no attempt left: not processed again")
         disposition = self.exhausted.disposition(work)
         if disposition is Disposition.DEAD:
             return self._reject(work)
@@ -142,7 +142,7 @@ class DeliverySettler:
         noted = HandlingResult(Outcome.NOTED, failure)
         effects = self.note(work, noted, 0, at=datetime.now(UTC), disposition=Disposition.DEAD, last=True)
         effects += self._reject(work)
-        self.exhausted.log(work, "given up by a person: rejected")
+        self.exhausted.log(work, "moved to the DLQ by an operator: rejected")
         return effects
 
     # -- after -----------------------------------------------------------------------------------------------

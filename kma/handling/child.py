@@ -90,7 +90,7 @@ class QuestionChannel:
         """Raises RuntimeError when no handling is under way: another thread than its own asks too late."""
         with self._lock:
             if self._slot < 0:
-                raise RuntimeError("the handling is over: answer through the MA's REST interface")
+                raise RuntimeError("processing has ended: answer through the REST interface of the MA")
             self._number += 1
             deadline = time.monotonic() + question.seconds
             self._link.sendall(question_frame(self._slot, self._number, question))
@@ -100,7 +100,7 @@ class QuestionChannel:
                 except TimeoutError:
                     return Reply("", NOT_YET, temporary=True, taken=True)
                 if frame is None:
-                    return Reply("", "The container is gone.", temporary=True, taken=True)
+                    return Reply("", "The KMA has ended.", temporary=True, taken=True)
                 kind, _slot, number, content = frame
                 if kind != frames.ACKNOWLEDGED:
                     self._ahead.append(frame)

@@ -95,10 +95,10 @@ def _formatted(error: BaseException, summary: str) -> str:
     trace = _users(error.__traceback__)
 
     def instead(second: BaseException) -> str:
-        why = "it did not end" if isinstance(second, TooLong) else type_name(type(second))
+        why = "timeout" if isinstance(second, TooLong) else type_name(type(second))
         return (
-            f"{_HEADING}{_frames(trace)}{summary}\n<no causes and no lines: {why} while they "
-            f"were formatted>\n"
+            f"{_HEADING}{_frames(trace)}{summary}\n<no causes and no source lines: {why} while "
+            f"formatting them>\n"
         )
 
     lines = within(lambda: "".join(traceback.format_exception(type(error), error, trace)), instead)

@@ -54,7 +54,7 @@ class Handler:
 
     def __init__(self, registered: Registered, job: JobSpec) -> None:
         if registered.kind != MESSAGE:
-            raise TypeError(f"agent {registered.name!r} is {registered.kind}: it takes no messages")
+            raise TypeError(f"agent {registered.name!r} is {registered.kind}: it accepts no messages")
         self._create = registered.create
         self._job = job
         self._run: Callable[[Message, Context], Any]

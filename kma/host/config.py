@@ -43,7 +43,7 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
     reader = _Reader(os.environ if environment is None else environment)
     config = Config(
         ma_url=reader.url("MA_URL", ("http", "https")).rstrip("/"),
-        server=reader.matching("KMA_SERVER", r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "a server's name"),
+        server=reader.matching("KMA_SERVER", r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "a server name"),
         token=reader.secret("KMA_TOKEN"),
         agents=reader.modules("KMA_AGENTS"),
         data=Path(reader.text("KMA_DATA")),
@@ -61,7 +61,7 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
     )
     if reader.problems:
         raise ConfigError(
-            "The environment of this KMA is not right:\n" + "\n".join(f"  {p}" for p in reader.problems)
+            "The environment of this KMA is invalid:\n" + "\n".join(f"  {p}" for p in reader.problems)
         )
     return config
 
@@ -84,7 +84,7 @@ class _Reader:
         if not path:
             return self.text(name)
         if self._environment.get(name):
-            self._wrong(name, f"is set, and {name}_FILE too: only one of them may be")
+            self._wrong(name, f"and {name}_FILE are both set: keep one")
         try:
             value = Path(path).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -109,7 +109,7 @@ class _Reader:
     def matching(self, name: str, pattern: str, what: str) -> str:
         value = self.text(name)
         if value and not re.fullmatch(pattern, value):
-            self._wrong(name, f"is no {what.removeprefix('a ')}: {value!r}")
+            self._wrong(name, f"is not {what}: {value!r}")
         return value
 
     def modules(self, name: str) -> tuple[str, ...]:
@@ -119,17 +119,17 @@ class _Reader:
             return ()
         found = tuple(part.strip() for part in text.split(",") if part.strip())
         if self._environment.get(name, "").strip() and not found:
-            self._wrong(name, "lists no module")
+            self._wrong(name, "lists no modules")
         for module in found:
             if not all(part.isidentifier() for part in module.split(".")):
-                self._wrong(name, f"lists {module!r}, which is no module")
+                self._wrong(name, f"lists {module!r}, which is not a module name")
         return found
 
     def child_env(self) -> tuple[str, ...]:
         try:
             return names_in(self._environment.get(EXTRA, ""))
         except ValueError as error:
-            self._wrong(EXTRA, f"lists what it may not: {error}")
+            self._wrong(EXTRA, f"lists a forbidden name: {error}")
             return ()
 
     def number(self, name: str, default: str, least: float, most: float) -> float:
@@ -139,14 +139,14 @@ class _Reader:
         except ValueError:
             value = float("nan")
         if not least <= value <= most:
-            self._wrong(name, f"is to be a number from {least:g} to {most:g}, not {text!r}")
+            self._wrong(name, f"must be a number from {least:g} to {most:g}, not {text!r}")
             return least
         return value
 
     def one_of(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         value = self.text(name, default).upper()
         if value not in allowed:
-            self._wrong(name, f"is to be one of {', '.join(allowed)}, not {value!r}")
+            self._wrong(name, f"must be one of {', '.join(allowed)}, not {value!r}")
         return value
 
     def _checked_url(self, name: str, value: str, schemes: tuple[str, ...]) -> str:
@@ -160,7 +160,7 @@ class _Reader:
         except ValueError:
             right = False
         if value and not right:
-            self._wrong(name, f"is no URL of {' or '.join(schemes)}: {value!r}")
+            self._wrong(name, f"is not a {' or '.join(schemes)} URL: {value!r}")
         return value
 
     def _wrong(self, name: str, problem: str) -> None:

@@ -118,7 +118,7 @@ class Host:
         self._ending.set()
         self._look.set()
         self._join()
-        self._keeper.stop_all("the KMA stops")
+        self._keeper.stop_all("KMA shutdown")
         deadline = time.monotonic() + self._keeper.grace_seconds() + _FORCED_SECONDS
         while self._keeper.alive and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -150,7 +150,7 @@ class Host:
             try:
                 self.step()
             except Exception:
-                self._log.exception("host failed; it goes on")
+                self._log.exception("host step failed; continuing")
             self._look.wait(_TICK)
             self._look.clear()
 
@@ -267,7 +267,7 @@ def _locked(folder: Path) -> int:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(file)
-        raise FolderTaken(f"another KMA works in {folder}") from None
+        raise FolderTaken(f"another KMA uses {folder}") from None
     return file
 
 

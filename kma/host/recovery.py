@@ -27,8 +27,8 @@ from kma.standalone.attempt import SLOT
 from kma.standalone.lease import Lease
 
 DIED = "kma died"
-DIED_TEXT = "The KMA ended while this message was being handled."
-COMMITTED_TEXT = "The KMA ended while this message was being handled, after its COMMIT: it is accepted."
+DIED_TEXT = "The KMA ended while it processed this message."
+COMMITTED_TEXT = "The KMA ended while it processed this message, after the COMMIT: the message is accepted."
 
 
 def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> int:
@@ -47,7 +47,7 @@ def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
         journal = Journal.open(path)
     except OSError as error:
         # Of the disk or of this process, not of the file: what it knows is told at a later start.
-        log.error("journal cannot be opened; it is kept for the next start", error=str(error))
+        log.error("journal cannot be opened; kept for the next start", error=str(error))
         return 0
     except JournalDamaged as error:
         # Cut short by a power cut: nothing can be known from it.

@@ -178,7 +178,7 @@ class Reporter:
         """Its database was put back from a copy, or lost its last commits: how much of that is sent again."""
         again = self._spool.send_again(stored_up_to)
         if again:
-            self._log.warning("the MA has lost records: sent again", stored=stored_up_to, records=again)
+            self._log.warning("records lost by the MA: sent again", stored=stored_up_to, records=again)
         return again
 
     def _taken(self, receipt: RecordReceipt, sent: int) -> float:
@@ -189,7 +189,7 @@ class Reporter:
             # The MA knows higher numbers of this spool than it ever gave: the file was put back from a copy.
             # What it holds would be taken for known, so it goes on under a new identity; the records' ids
             # keep them single.
-            self._log.error("the spool is older than what the MA has of it", stored=receipt.stored_up_to)
+            self._log.error("spool older than the records that the MA has", stored=receipt.stored_up_to)
             self._spool.renew_id()
             return 0.0
         self._spool.taken(receipt.stored_up_to)
@@ -229,13 +229,13 @@ class Reporter:
             self._tries = 0
             self._too_slow.add(record.id)
             self._log.error(
-                "record goes behind the others", number=record.number, now=number, error=str(error)
+                "record moved behind the others", number=record.number, now=number, error=str(error)
             )
             self._pause.reset()
         return self._wait(reasons.RECORD_NOT_TAKEN(number=record.number, detail=str(error)), error.after)
 
     def _wait(self, problem: Reason, asked: float | None) -> float:
         if problem != self.problem:
-            self._log.warning("not reported", problem=str(problem))
+            self._log.warning("records not reported", problem=str(problem))
         self.problem = problem
         return self._pause.next(asked)

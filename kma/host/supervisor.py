@@ -81,7 +81,9 @@ class RunSupervisor:
                 parts = read_id(answer.acknowledgement)
             except ValueError as error:
                 self._log.error(
-                    "answer to nothing", acknowledgement=answer.acknowledgement, problem=str(error)
+                    "answer for an unknown delivery ignored",
+                    acknowledgement=answer.acknowledgement,
+                    problem=str(error),
                 )
                 continue
             run = self._runs.get(run_key(parts.activation, parts.epoch))
@@ -95,7 +97,7 @@ class RunSupervisor:
             end_unknown(self._services.spool, self._services.ledger, acknowledgement, parts)
         except sqlite3.Error as error:
             self._log.error(
-                "the end of a delivery cannot be stored", error=str(error)
+                "outcome of a delivery cannot be stored", error=str(error)
             )  # the MA will ask again
 
     def step(self) -> None:
@@ -166,10 +168,10 @@ class RunSupervisor:
         desired = self._wanted.get(key)
         if desired is None:
             if not run.stopping:
-                run.stop(close=True, reason="not wanted any more")
+                run.stop(close=True, reason="no longer assigned")
         elif desired != run.desired and not run.stopping:
             if needs_restart(run.desired, desired):
-                run.stop(close=False, reason="the setting was changed")
+                run.stop(close=False, reason="setting changed")
             elif (live := changed(run.desired, desired)) != run.desired:
                 run.change(live)
 

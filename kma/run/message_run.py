@@ -97,7 +97,7 @@ class MessageRun(RunThread):
             now = time.monotonic()
             if now > self._deadline and not forced:
                 forced = True
-                self._log.warning("grace period over: child processes are killed", in_progress=pool.holding)
+                self._log.warning("grace period ended: child processes are killed", in_progress=pool.holding)
                 loop.force()
             if now > self._deadline + _COMMIT_SECONDS:
                 return

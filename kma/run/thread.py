@@ -32,7 +32,7 @@ Connect = Callable[[DesiredRun, ConsumerEvents], Consumer]
 
 
 def no_publisher() -> Publisher:
-    raise BrokerUnavailable("this container has no broker")
+    raise BrokerUnavailable("this container is not connected to a broker")
 
 
 @dataclass(frozen=True, slots=True)

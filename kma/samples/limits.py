@@ -53,7 +53,7 @@ def open_file(named: str, flags: int) -> int:
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         os.close(file)
-        raise OutsideLimits(f"{named!r} is no file of its own below KMA_DATA/{FOLDER}")
+        raise OutsideLimits(f"{named!r} is not a regular file below KMA_DATA/{FOLDER}")
     return file
 
 
@@ -76,7 +76,7 @@ def _parts(named: str) -> list[str]:
             raise OutsideLimits(f"sample agents write files only below KMA_DATA/{FOLDER}, not {named!r}")
         parts = parts[len(allowed) :]
     if not parts or any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise OutsideLimits(f"{named!r} is no name of a file below KMA_DATA/{FOLDER}")
+        raise OutsideLimits(f"{named!r} is not a file name below KMA_DATA/{FOLDER}")
     return parts
 
 

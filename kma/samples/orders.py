@@ -62,7 +62,7 @@ class Invoices(Agent):
     def run_agent(self, message: Message, context: Context) -> None:
         invoice = message.json()
         if not isinstance(invoice, dict) or "total" not in invoice:
-            raise InvalidMessage("an invoice is an object with a total")
+            raise InvalidMessage("an invoice must be an object with a total")
         context.log.info("invoice filed", order=invoice.get("order"), total=invoice["total"])
 
 
@@ -74,7 +74,7 @@ def audit(message: Message, context: Context) -> None:
 
 def _checked(order: Any) -> Order:
     if not isinstance(order, dict):
-        raise InvalidMessage("an order is a JSON object")
+        raise InvalidMessage("an order must be a JSON object")
     missing = [name for name in ("order", "kind", "lines") if not order.get(name)]
     if missing:
         raise InvalidMessage(f"the order lacks {', '.join(missing)}")

@@ -98,7 +98,7 @@ def steps_of(script: Any) -> list[Step]:
     """One step or a list of them. Raises InvalidMessage."""
     steps = script if isinstance(script, list) else [script]
     if not all(isinstance(step, dict) for step in steps):
-        raise InvalidMessage("a step is an object with `do`")
+        raise InvalidMessage("a step must be an object with `do`")
     return steps
 
 
@@ -106,7 +106,7 @@ def act(step: Step) -> Callable[[Step, Context], None]:
     """What does the step. Raises InvalidMessage when nothing does."""
     found = _ACTS.get(step.get("do", ""))
     if found is None:
-        raise InvalidMessage(f"`do` is one of {', '.join(_ACTS)}, not {step.get('do')!r}")
+        raise InvalidMessage(f"`do` must be one of {', '.join(_ACTS)}, not {step.get('do')!r}")
     return found
 
 
@@ -114,7 +114,7 @@ def number_of(step: Step, name: str, default: float) -> float:
     """Raises InvalidMessage."""
     value = step.get(name, default)
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise InvalidMessage(f"`{name}` is a number, not {value!r}")
+        raise InvalidMessage(f"`{name}` must be a number, not {value!r}")
     return value
 
 
@@ -150,7 +150,7 @@ def _kill(step: Step, context: Context) -> None:
     try:
         number = signal.Signals[str(step.get("signal", "SIGKILL"))]
     except KeyError as error:
-        raise InvalidMessage(f"no signal {error}") from error
+        raise InvalidMessage(f"unknown signal {error}") from error
     signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
     os.kill(os.getpid(), number)
 

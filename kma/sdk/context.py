@@ -96,7 +96,7 @@ class Context:
         """
         chosen = parse_action(action)
         if self._job.ask is None:
-            raise RuntimeError("a standalone agent answers through the MA's REST interface")
+            raise RuntimeError("a standalone agent must answer through the REST interface of the MA")
         own = acknowledgement_id == self._acknowledgement != ""
         sends = tuple(self._sends) if own else ()
         reply = self._job.ask(Question(acknowledgement_id, chosen, timeout, sends))
@@ -169,7 +169,7 @@ class Context:
 
 def _address(destination: str) -> str:
     if not destination or not destination.isprintable() or len(destination) > 500:
-        raise ValueError(f"{destination!r} is no destination")
+        raise ValueError(f"{destination!r} is not a destination")
     return destination
 
 

@@ -33,7 +33,7 @@ def encoded_message(
     weak."""
     kind, body_kind, value = _body(body)
     if not 0 <= priority <= 9:
-        raise ValueError(f"priority {priority} is not 0 to 9")
+        raise ValueError(f"priority {priority} is not between 0 and 9")
     return encode(
         Message(
             body=value,
@@ -55,7 +55,7 @@ def encoded_message(
 def seconds_property(value: int) -> Typed:
     """A number of seconds as JMS's int. Raises ValueError for what is no positive one."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
-        raise ValueError(f"{value!r} is no number of seconds, whole and more than 0")
+        raise ValueError(f"{value!r} is not a positive whole number of seconds")
     return Typed("int", value)
 
 
@@ -82,19 +82,19 @@ def _body(body: Any) -> tuple[int, BodyKind, Typed]:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str) or not name:
-        raise TypeError(f"a property's name is text, not {name!r}")
+        raise TypeError(f"a property name must be a non-empty string, not {name!r}")
     return name
 
 
 def _long(value: int) -> Typed:
     if not -(2**63) <= value < 2**63:
-        raise ValueError(f"{value} does not fit into a long")
+        raise ValueError(f"{value} does not fit in a long")
     return Typed("long", value)
 
 
 def _timestamp(value: datetime) -> Typed:
     if value.tzinfo is None:
-        raise ValueError("an instant needs its offset")
+        raise ValueError("a timestamp needs a UTC offset")
     return Typed("timestamp", (value - EPOCH) // timedelta(milliseconds=1))
 
 

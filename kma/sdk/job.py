@@ -6,7 +6,7 @@ from typing import Any
 
 from contract.acknowledgements import Action
 
-NOT_YET = "There is no word yet of how it ended."
+NOT_YET = "The outcome is not known yet."
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,11 +103,11 @@ class Message:
     def json(self) -> Any:
         """The body as JSON (text, or bytes in UTF-8). Raises InvalidMessage when it is none."""
         if not isinstance(self.body, (str, bytes)):
-            raise InvalidMessage(f"the body is no JSON text but {self.kind}")
+            raise InvalidMessage(f"the body is not JSON text but {self.kind}")
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise InvalidMessage(f"the body is no JSON: {error}") from error
+            raise InvalidMessage(f"the body is not valid JSON: {error}") from error
 
     def __repr__(self) -> str:
         return f"<Message {self.key} attempt {self.attempt}>"

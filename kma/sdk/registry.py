@@ -10,7 +10,7 @@ from kma.sdk.errors import AgentNameTaken, UnknownAgent
 MESSAGE = "message"
 STANDALONE = "standalone"
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_WANTED = "run_agent takes (message, context), or (context) for a standalone agent"
+_WANTED = "run_agent must accept (message, context), or (context) for a standalone agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def register(name: str, version: str, summary: str, target: Any) -> None:
     """Registers a class with a `run_agent` method, or a function that is `run_agent` itself."""
     if not name or len(name) > 100 or not name.isprintable() or name != name.strip():
         raise ValueError(
-            f"{name!r} is no agent name: 1 to 100 printable characters without spaces at the ends"
+            f"{name!r} is not an agent name: use 1 to 100 printable characters, without spaces at the ends"
         )
     taken = _AGENTS.get(name)
     if taken is not None and _origin(taken.create) != _origin(target):
@@ -60,7 +60,7 @@ def find(name: str) -> Registered:
         return _AGENTS[name]
     except KeyError:
         offered = ", ".join(sorted(_AGENTS)) or "none"
-        raise UnknownAgent(f"no agent {name!r} here; offered: {offered}") from None
+        raise UnknownAgent(f"unknown agent {name!r}; available: {offered}") from None
 
 
 def offered() -> list[Registered]:
@@ -93,7 +93,7 @@ def _kind(name: str, run: Callable[..., Any], method: bool) -> str:
         or inspect.isgeneratorfunction(run)
         or inspect.isasyncgenfunction(run)
     ):
-        raise TypeError(f"agent {name!r}: run_agent is async or a generator; calling it would do nothing")
+        raise TypeError(f"agent {name!r}: run_agent must not be async or a generator")
     parameters = list(inspect.signature(run).parameters.values())[1 if method else 0 :]
     needed = [one for one in parameters if one.default is one.empty and one.kind in _POSITIONAL]
     rest = [
@@ -104,7 +104,7 @@ def _kind(name: str, run: Callable[..., Any], method: bool) -> str:
     if len(needed) not in (1, 2) or rest:
         raise TypeError(f"agent {name!r}: {_WANTED}, not {inspect.signature(run)}")
     if len(needed) == 1 and needed[0].name in ("message", "msg"):
-        raise TypeError(f"agent {name!r}: {_WANTED}; it takes a message but no context")
+        raise TypeError(f"agent {name!r}: {_WANTED}; the context parameter is missing")
     return MESSAGE if len(needed) == 2 else STANDALONE
 
 

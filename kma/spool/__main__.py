@@ -75,18 +75,19 @@ def _content(text: str) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m kma.spool",
-        description="What a spool holds, as JSON. Changes nothing, also while it is used.",
+        description="Prints the contents of a spool as JSON. Changes nothing; safe while the spool is in "
+        "use.",
     )
     parser.add_argument("path", type=Path, metavar="PATH", help="spool.sqlite3 of a server's data folder")
     parser.add_argument(
-        "--records", type=int, metavar="N", help="the N oldest records that the MA has not taken yet"
+        "--records", type=int, metavar="N", help="print the N oldest records that the MA has not stored yet"
     )
     parser.add_argument(
-        "--refused", type=int, metavar="N", help="N of the records that it refused, with the reason"
+        "--refused", type=int, metavar="N", help="print N records that the MA refused, with the reason"
     )
     asked = parser.parse_args(arguments)
     if not asked.path.is_file():
-        parser.error(f"there is no file {asked.path}")
+        parser.error(f"file not found: {asked.path}")
     try:
         if (most := asked.refused if asked.records is None else asked.records) is not None:
             for record in records_in(asked.path, most, aside=asked.records is None):
@@ -94,7 +95,7 @@ def main(arguments: list[str]) -> int:
         else:
             print(json.dumps(summary(asked.path), indent=2))
     except sqlite3.Error as error:
-        print(f"{asked.path} is no spool that can be read: {error}", file=sys.stderr)
+        print(f"{asked.path} is not a readable spool: {error}", file=sys.stderr)
         return 1
     return 0
 

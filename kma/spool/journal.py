@@ -98,7 +98,7 @@ class Journal:
         """A new journal; `about` comes back from `about()` after a crash."""
         text = json.dumps(about).encode()
         if len(text) > _HEADER_SIZE - _JSON_AT:
-            raise ValueError("what the journal shall know about its run is too long")
+            raise ValueError("the run's data is too long for the journal")
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         size = _HEADER_SIZE + slots * _SLOT_SIZE
         try:
@@ -126,7 +126,7 @@ class Journal:
         magic, slots, length, _ = _HEAD.unpack_from(journal._map, 0)
         if magic != _MAGIC or slots != journal.slots or length > _HEADER_SIZE - _JSON_AT:
             journal.close()
-            raise JournalDamaged("no journal")
+            raise JournalDamaged("not a journal")
         return journal
 
     @classmethod

@@ -105,7 +105,7 @@ class StandaloneAttempt:
         if self._lease.over(boottime_ns()):
             self.lapse()
         elif limit_seconds and self.killed_as is None and self.seconds > limit_seconds:
-            text = f"The agent ran longer than {limit_seconds:g} s; its process was killed."
+            text = f"The agent ran longer than {limit_seconds:g} s; the process was killed."
             self.kill(HandlingResult(Outcome.TIMED_OUT, failure("timeout", text)))
         elif not self.began and now - self._process.started_at > _BEGIN_SECONDS:
             self.kill(STOPPED)
@@ -152,9 +152,7 @@ class StandaloneAttempt:
             return self.killed_as.measured(self._process.memory_peak)
         if name == "signal:SIGKILL" and self._lease.over(boottime_ns()):
             return None  # the kernel's timer, while the process itself could not look
-        text = death_text(name, "its agent ran")
+        text = death_text(name, "the agent ran")
         if name == "signal:SIGKILL" and self._lease.deadline_ns:
-            text += (
-                " If it kept the interpreter for long, its lease could not be renewed: split long calls in C."
-            )
+            text += " A long call in C may have blocked the renewal of its lease: split such calls."
         return HandlingResult(Outcome.CHILD_DIED, failure(name, text)).measured(self._process.memory_peak)

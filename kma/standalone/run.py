@@ -171,7 +171,7 @@ class StandaloneRun(RunThread):
             return
         current.look_after(self.desired.handling_timeout_seconds)
         if time.monotonic() > self._deadline and current.killed_as is None:
-            self._log.warning("grace period over: the process is killed")
+            self._log.warning("grace period ended: the process is killed")
             current.kill(STOPPED)
 
     def _after(self, handled: HandlingResult | None, pid: int, seconds: float) -> None:
@@ -199,7 +199,7 @@ class StandaloneRun(RunThread):
         elif self._lease.lapsed or self._lease.over(boottime_ns()):
             self._journal.free(SLOT)
             self.problems = (reasons.WAITS_FOR_MA(),)
-            self._log.warning("lease over: given up until the MA answers")
+            self._log.warning("lease expired: stopped until the MA answers")
         else:
             self._not_begun(reasons.ENDED_BEFORE_IT_BEGAN())
 

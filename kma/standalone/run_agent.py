@@ -86,7 +86,7 @@ def run_once(find: Callable[[], Registered], context: Context, stop_signal: Stop
 
 def _made(registered: Registered) -> Any:
     if registered.kind != STANDALONE:
-        raise TypeError(f"agent {registered.name!r} is a message agent: it does not run by itself")
+        raise TypeError(f"agent {registered.name!r} is a message agent: it cannot run standalone")
     return registered.create()
 
 

@@ -46,7 +46,10 @@ def told(client: Any, seconds: float = 5.0) -> Reply:
         (AnswerReply("lost", "it went"), Reply("lost", "it went")),
         (Rejected(410, "{}", {"state": "expired", "reason": "too late"}), Reply("expired", "too late")),
         (Rejected(404, "none", {}), Reply("", "404: none")),
-        (NotAllowed("403: no"), Reply("", "The MA does not let this server answer it: 403: no")),
+        (
+            NotAllowed("403: no"),
+            Reply("", "The MA does not allow this server to answer the delivery: 403: no"),
+        ),
     ],
 )
 def test_the_mas_word_is_passed_on(word: AnswerReply | Exception, reply: Reply) -> None:

@@ -423,7 +423,7 @@ def test_what_is_no_id_is_refused(client: Make) -> None:
     one = client([message([{**COMMIT, "id": "made-up"}, COMMIT])])
     one.settled(1)
     eventually(lambda: len(answers(one)) == 2, "both answers")
-    assert answers(one) == ["refused: this is no acknowledgement id", "committed"]
+    assert answers(one) == ["refused: not an acknowledgement id", "committed"]
 
 
 def test_no_more_deliveries_wait_than_the_bound(client: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,9 @@ def test_what_failed_there_before_does_not_go_round(
     assert dispositions(one) == [("raised", ends)]
     if ends == "dlq":
         assert one.link.outcomes() == {Settle.FAIL: 1} and one.link.sent == []
-        (told,) = [line for line in lines if line["event"] == "came round: a dead letter"]
+        (told,) = [
+            line for line in lines if line["event"] == "exception destination visited before: dead-lettered"
+        ]
         assert told["exception_destination"] == "demo.broken"
     else:
         (sent,) = one.link.sent

@@ -214,7 +214,7 @@ def test_a_second_container_on_the_same_folder_ends_with_one_clear_line(
     second.start()
     assert second.process is not None and second.process.wait(30) != 0
     second.process = None
-    assert "another KMA works in" in second.log.read_text()
+    assert "another KMA uses" in second.log.read_text()
     assert first.process is not None and first.process.poll() is None
 
 

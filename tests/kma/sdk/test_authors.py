@@ -84,7 +84,7 @@ def test_one_name_is_one_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["", " a", "x" * 101, "a\nb"])
 def test_a_name_that_no_page_could_show_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="no agent name"):
+    with pytest.raises(ValueError, match="not an agent name"):
         agent(name)(lambda message, context: None)
 
 
@@ -263,7 +263,7 @@ def test_another_action_is_refused_with_what_there_is() -> None:
 
     failed = run_agent(answer, client=True)
     assert failed.failure is not None and failed.answer is None
-    assert failed.failure.text == "'ACCEPT' is no action: COMMIT (JBXCommit) or ROLLBACK (JBXRollback)"
+    assert failed.failure.text == "'ACCEPT' is not an action: COMMIT (JBXCommit) or ROLLBACK (JBXRollback)"
 
 
 def test_a_send_brings_the_time_to_answer_as_an_integer_property() -> None:

@@ -55,11 +55,11 @@ def _generator(context: Context) -> Any:
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        (lambda: None, "run_agent takes"),
-        (lambda a, b, c: None, "run_agent takes"),
-        (lambda context, *, more: None, "run_agent takes"),
-        (lambda *all: None, "run_agent takes"),
-        (lambda message: None, "a message but no context"),
+        (lambda: None, "run_agent must accept"),
+        (lambda a, b, c: None, "run_agent must accept"),
+        (lambda context, *, more: None, "run_agent must accept"),
+        (lambda *all: None, "run_agent must accept"),
+        (lambda message: None, "the context parameter is missing"),
         (_async, "async"),
         (_generator, "generator"),
         (7, "has no run_agent"),

@@ -161,7 +161,7 @@ def test_what_is_no_spool_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     other = tmp_path / "other"
     other.write_text("no database at all, and longer than a header of SQLite has to be" * 10)
     assert main([str(other)]) == 1
-    assert "no spool that can be read" in capsys.readouterr().err
+    assert "not a readable spool" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([str(tmp_path / "missing")])
 

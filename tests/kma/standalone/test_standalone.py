@@ -341,7 +341,7 @@ def test_a_stop_right_after_the_start_is_no_failure_whenever_it_comes(stage: Mak
 def test_a_stop_of_the_container_leaves_it_wanted_and_it_begins_again(stage: Make) -> None:
     one = stage([{"do": "wait", "seconds": 60, "first": 1}], restart_seconds=5)
     one.began()
-    one.run.stop(close=False, reason="the KMA stops")
+    one.run.stop(close=False, reason="KMA shutdown")
     one.over()
     assert one.kinds() == [] and one.run.report().state is RunState.STARTING
     one.run = StandaloneRun(one.desired, "1", one.around)

@@ -156,8 +156,7 @@ def test_code_that_keeps_the_interpreter_beyond_its_lease_fails_though_the_ma_an
         one.run.join(0.1)
     (protocol,) = one.records("protocol")
     assert (
-        protocol["exception_type"] == "signal:SIGKILL"
-        and "kept the interpreter" in protocol["exception_text"]
+        protocol["exception_type"] == "signal:SIGKILL" and "blocked the renewal" in protocol["exception_text"]
     )
 
 
