@@ -23,7 +23,7 @@ from ma_site.pages.parts import DEGRADED, DOWN, OK, STATES
 
 
 class HealthPartSerializer(serializers.Serializer[Any]):
-    """`since`: when it was last known to be well, or since when it is not. `about`: path of its page."""
+    """`since`: last time it was healthy, or start of the problem. `about`: path of its page."""
 
     name = serializers.CharField()
     state = serializers.ChoiceField(STATES)
@@ -34,13 +34,13 @@ class HealthPartSerializer(serializers.Serializer[Any]):
 
 
 class ComponentSerializer(HealthPartSerializer):
-    """`component`: its code; of `records` there may be several."""
+    """`component`: code of the component; there may be several of `records`."""
 
     component = serializers.CharField()
 
 
 class HealthSerializer(serializers.Serializer[Any]):
-    """`state`: the worst of the components; a server that is missing degrades it."""
+    """`state`: the worst state of the components; a missing server makes it degraded."""
 
     state = serializers.ChoiceField([OK, DEGRADED, DOWN])
     components = ComponentSerializer(many=True)
@@ -48,7 +48,7 @@ class HealthSerializer(serializers.Serializer[Any]):
 
 
 class Health(APIView):
-    """Asks the broker and Redis. For monitoring that asks often there is /healthz/, which does not."""
+    """Checks the broker and Redis. For frequent monitoring use /healthz/, which does not."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": (VIEW,)}
 
@@ -71,13 +71,13 @@ class Health(APIView):
 
 
 class CommandQuery(QuerySerializer):
-    """Without `noun`: all of them."""
+    """Default of `noun`: all nouns."""
 
     noun = serializers.CharField(required=False, max_length=100)
 
 
 class CommandInputSerializer(serializers.Serializer[Any]):
-    """`place`: path, query or body. `type` json: written as JSON. `several`: a list of them."""
+    """`place`: path, query or body. `type` json: written as JSON. `several`: a list of values."""
 
     name = serializers.CharField()
     place = serializers.CharField()
@@ -89,8 +89,8 @@ class CommandInputSerializer(serializers.Serializer[Any]):
 
 
 class RemoteCommandSerializer(serializers.Serializer[Any]):
-    """`operation`: its code in the audit, empty where it only looks, or saves a row. `fixed`: what the body
-    says besides. `answer`: list, object, file or none."""
+    """`operation`: code in the audit log; empty for reads and plain saves. `fixed`: fixed fields of the body.
+    `answer`: list, object, file or none."""
 
     noun = serializers.CharField()
     verb = serializers.CharField()
@@ -104,15 +104,15 @@ class RemoteCommandSerializer(serializers.Serializer[Any]):
 
 
 class CommandsSerializer(serializers.Serializer[Any]):
-    """`version` grows when a client that knows the one before would do something else."""
+    """`version` changes with every incompatible change for clients."""
 
     version = serializers.IntegerField()
     commands = RemoteCommandSerializer(many=True)
 
 
 class Commands(APIView):
-    """Every route that a person's token opens, as a command: for `./ma --url`. Who may read the description
-    of the interface may read this."""
+    """Every route for user tokens as a command, for `./ma --url`. Requires the same access as the API
+    description."""
 
     authentication_classes = SpectacularAPIView.authentication_classes
     permission_classes = SpectacularAPIView.permission_classes

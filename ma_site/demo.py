@@ -46,10 +46,10 @@ SAMPLE_PREFIXES = (DEMO_PREFIX, "bench.")
 # Letters die within half a minute: 1 + 2 + 4 s of delays before the fourth attempt, the last.
 POLICY: dict[str, Any] = {"max_attempts": 4, "delay_ms": 1000, "multiplier": 2.0, "max_delay_ms": 10_000}
 DESTINATIONS = {
-    "demo.orders": "Orders of a shop, a steady trickle.",
-    "demo.invoices": "What has to be invoiced.",
-    "demo.scripted": "Messages that say themselves what shall happen: for rehearsals.",
-    "demo.reports": "What was sold on a day.",
+    "demo.orders": "Steady stream of shop orders.",
+    "demo.invoices": "Orders to invoice.",
+    "demo.scripted": "Messages that define their own outcome, for rehearsals.",
+    "demo.reports": "Daily sales reports.",
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "orders": {
@@ -60,7 +60,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "concurrency": 2,
         "parameters": {"invoices": "demo.invoices"},
         "breaker_m": 60,  # its carrier is away one minute in three: that is part of the show
-        "description": "Handles orders; some of them fail, each kind in its own way.",
+        "description": "Processes orders. Some fail, each kind with a different error.",
     },
     "invoices": {
         "agent": "demo.invoices",
@@ -77,25 +77,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "mode": AckMode.AUTO,
         "concurrency": 2,
         "breaker_m": 30,  # one rehearsed message dies after its 4 attempts, ten switch it off
-        "description": "Does what a message says: try a failure here before it happens elsewhere.",
+        "description": "Acts as each message defines: rehearse failures here.",
     },
     "report": {
         "agent": "demo.nightly-report",
         "kind": SettingKind.STANDALONE,
         "timing": Timing.DELAYED,
         "parameters": {"reports": "demo.reports"},
-        "description": "Adds up what was sold on a day and sends the report.",
+        "description": "Adds up the sales of a day and sends a report.",
     },
     "mailing": {
         "agent": "demo.audit",
         "destination": "demo.reports",
         "timing": Timing.DELAYED,
         "drain_idle_seconds": 2.0,
-        "description": "Reads the reports that have gathered.",
+        "description": "Reads the collected reports.",
     },
 }
 GROUP, MEMBERS, EVERY_SECONDS = "closing-day", ("report", "mailing"), 60
-GROUP_TEXT = "First the report, then who reads it; each minute, so that there is something to see."
+GROUP_TEXT = "Runs the report, then its reader, every minute."
 
 
 def make_demo_rows(servers: Sequence[str], now: datetime) -> list[LaunchSetting]:
@@ -114,7 +114,7 @@ def make_demo_rows(servers: Sequence[str], now: datetime) -> list[LaunchSetting]
 def make_demo_pool() -> Pool:
     pool = Pool.objects.filter(name=POOL).first()
     if pool is None:
-        pool = Pool(name=POOL, description="Every server of this installation.")
+        pool = Pool(name=POOL, description="All servers of this site.")
         with saving(pool, None):
             pool.save()
     return pool
@@ -204,8 +204,7 @@ def _group(name: str, permissions: QuerySet[Permission]) -> None:
 
 
 HISTORY_DESCRIPTION = (
-    "Made up: a month of failures that never happened, for Insights. Remove: ./ma "
-    "manage demo_history --remove"
+    "Generated demo data for Insights: a month of failures. Remove it with ./ma manage demo_history --remove"
 )
 HISTORY_DAYS = 30
 HISTORY_SERVERS = ("old-1", "old-2", "old-3")
@@ -264,7 +263,7 @@ def remove_history() -> bool:
         for table in TABLES.values():
             table._default_manager.filter(setting_key=HISTORY_KEY).delete()
         if ArchiveBlock.objects.exists():
-            planning.request_recomputation("the made-up history was removed")
+            planning.request_recomputation("the demo history was removed")
     return True
 
 

@@ -182,7 +182,7 @@ def read(environ: Mapping[str, str]) -> Environment:
 
 def _pipeline(text: str) -> str:
     if text not in PIPELINE:
-        raise ValueError(f"{text!r} is none of {', '.join(PIPELINE)}")
+        raise ValueError(f"must be one of {', '.join(PIPELINE)}, not {text!r}")
     return text
 
 
@@ -211,8 +211,8 @@ def _refuse(problems: list[str]) -> None:
     if problems:
         listed = "\n  ".join(problems)
         raise ImproperlyConfigured(
-            f"The environment of the MA is not complete:\n  {listed}\n"
-            "`./ma` fills it in; by hand see docs/how-to/operations.md, section Environment."
+            f"The environment of the MA is invalid:\n  {listed}\n"
+            "`./ma` sets it. To set it manually, see docs/how-to/operations.md, section Environment."
         )
 
 
@@ -233,7 +233,7 @@ def _amqp_url(text: str) -> str:
         raise ValueError("must be amqp://host:port")
     if parts.username or parts.password:
         raise ValueError(
-            "takes no account: use MA_BROKER_USER and MA_BROKER_PASSWORD (a password in a URL gets logged)"
+            "must not contain an account: use MA_BROKER_USER and MA_BROKER_PASSWORD (URLs are logged)"
         )
     return text
 
@@ -252,7 +252,7 @@ def _location(text: str) -> str:
             "must be an absolute folder or a URL: /var/ma/archive, s3a://bucket/archive, hdfs://host/archive"
         )
     if urlsplit(text).password or urlsplit(text).username:
-        raise ValueError("takes no account: a password in a URL gets logged")
+        raise ValueError("must not contain an account: URLs are logged")
     return text.rstrip("/")
 
 

@@ -65,12 +65,16 @@ class Table:
 def check_source(now: datetime) -> None:
     """Raises NotMoved."""
     if database_file() is None:
-        raise NotMoved("The site is not on SQLite: there is nothing to move.")
+        raise NotMoved("The site does not use SQLite: there is nothing to move.")
     migrations = MigrationExecutor(connection)
     if migrations.migration_plan(migrations.loader.graph.leaf_nodes()):
-        raise NotMoved("This site's own database has not all migrations: ./ma manage migrate, then again.")
+        raise NotMoved(
+            "Migrations of this site's database are missing: run ./ma manage migrate, then try again."
+        )
     if running := running_processes(now):
-        raise NotMoved(f"The site runs ({', '.join(running)}). Stop it first: ./ma down, then wait 90 s.")
+        raise NotMoved(
+            f"The site runs ({', '.join(running)}). Stop it with ./ma down, wait 90 s, then try again."
+        )
 
 
 def running_processes(now: datetime) -> list[str]:
@@ -85,7 +89,7 @@ def prepare_target(database: dict[str, Any], url: str) -> None:
 
     Raises NotMoved."""
     if "postgresql" not in database["ENGINE"]:
-        raise NotMoved("The target has to be postgresql://user:password@host:port/name.")
+        raise NotMoved("The target must be postgresql://user:password@host:port/name.")
     options = {**settings.POSTGRESQL_OPTIONS, **database.get("OPTIONS", {})}
     connections.settings[TARGET] = {
         **connection.settings_dict,
@@ -97,26 +101,28 @@ def prepare_target(database: dict[str, Any], url: str) -> None:
     try:
         tables = target.introspection.table_names()
     except DatabaseError as error:
-        raise NotMoved(f"The target does not answer: {str(error).strip()}") from error
+        raise NotMoved(f"The target database does not answer: {str(error).strip()}") from error
     if tables:
         _check_empty(tables)
     done = run_there(url, "migrate", "--no-input")
     if done.returncode:
-        raise NotMoved(f"The tables could not be made:\n{done.stderr.strip()[-2000:]}")
+        raise NotMoved(f"The tables could not be created:\n{done.stderr.strip()[-2000:]}")
     here, there = (MigrationRecorder(each).applied_migrations().keys() for each in (connection, target))
     if here != there:
-        raise NotMoved("This site's own database has not all migrations: ./ma manage migrate, then again.")
+        raise NotMoved(
+            "Migrations of this site's database are missing: run ./ma manage migrate, then try again."
+        )
 
 
 def _check_empty(tables: Sequence[str]) -> None:
     """One that a killed move left has tables and no row of its own."""
     own = [each._meta.db_table for each in OWN]
     if not set(own) <= set(tables):
-        raise NotMoved("The target has tables of something else. Give an empty database.")
+        raise NotMoved("The target has other tables. Use an empty database.")
     for model in OWN:
         if model._default_manager.using(TARGET).exists():
             table = model._meta.db_table
-            raise NotMoved(f"The target is not empty: there are rows in {table}. Give an empty database.")
+            raise NotMoved(f"The target is not empty: {table} has rows. Use an empty database.")
 
 
 def run_there(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -189,9 +195,7 @@ def _clean(value: Any) -> Any:
     """Texts without NUL and lone surrogates, also inside of JSON: PostgreSQL takes neither. Raises
     NotMoved."""
     if isinstance(value, UnreadableJson):
-        raise NotMoved(
-            "A setting has parameters that cannot be read: doctor names it. Write them again first."
-        )
+        raise NotMoved("A setting has unreadable parameters: find it with ./ma doctor and enter them again.")
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):

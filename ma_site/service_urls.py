@@ -18,7 +18,7 @@ def parse_database(url: str) -> dict[str, Any]:
     `postgresql://user:pw@host:port/name?sslmode=…`, with the TLS parameters as OPTIONS. Raises ValueError."""
     parts = urlsplit(url)
     if parts.fragment:
-        raise ValueError("has a part after #: write # in a password as %23")
+        raise ValueError("contains #: write # in a password as %23")
     if parts.scheme == "sqlite":
         return _sqlite(parts)
     if parts.scheme in ("postgresql", "postgres"):
@@ -54,10 +54,10 @@ def _refuse_unknown(query: str, known: tuple[str, ...]) -> dict[str, str]:
     given = parse_qsl(query, keep_blank_values=True)
     names = [name for name, _ in given]
     if unknown := sorted({name for name in names if name not in known}):
-        allowed = f"known are {', '.join(known)}" if known else "there are none"
-        raise ValueError(f"has parameters that are not known: {', '.join(unknown)}; {allowed}")
+        allowed = f"known: {', '.join(known)}" if known else "none are allowed"
+        raise ValueError(f"has unknown parameters: {', '.join(unknown)}; {allowed}")
     if len(set(names)) < len(names):
-        raise ValueError("has a parameter twice")
+        raise ValueError("has a duplicate parameter")
     return dict(given)
 
 
@@ -70,7 +70,7 @@ def _tls(given: dict[str, str]) -> dict[str, str]:
     if files and mode not in VERIFYING:
         raise ValueError(f"{', '.join(files)} needs sslmode={', '.join(VERIFYING[:-1])} or {VERIFYING[-1]}")
     if ("sslcert" in given) != ("sslkey" in given):
-        raise ValueError("sslcert and sslkey belong together")
+        raise ValueError("sslcert and sslkey must be set together")
     for name in files:
         check_file(name, given[name])
     return given
@@ -103,13 +103,13 @@ def parse_email(url: str) -> Email:
     query = parse_qs(parts.query)
     sender = query.pop("from", [""])[-1]
     if query or parts.path not in ("", "/"):
-        raise ValueError("takes nothing but ?from=ADDRESS after the host")
+        raise ValueError("accepts only ?from=ADDRESS after the host")
     if "@" not in sender or not sender.isprintable():
         raise ValueError("needs the address of the sender: smtp://host:port/?from=ma@example.org")
     if not parts.hostname:
         raise ValueError("needs a host: smtp://host:port/?from=ma@example.org")
     if bool(parts.username) != bool(parts.password):
-        raise ValueError("takes a user and a password, or neither")
+        raise ValueError("needs both a user and a password, or neither")
     return Email(
         host=parts.hostname,
         port=parts.port or EMAIL_PORTS[parts.scheme],

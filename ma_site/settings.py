@@ -224,9 +224,8 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "MA",
-    "DESCRIPTION": "Launch settings, runs, failure protocols and dead letters. Bearer tokens: "
-    "`ma_…` of a person, "
-    "`kma_…` of a server.",
+    "DESCRIPTION": "Launch settings, runs, failure protocols and dead letters. Bearer tokens: `ma_…` for "
+    "users, `kma_…` for servers.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PUBLIC": True,

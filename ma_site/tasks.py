@@ -163,7 +163,7 @@ def _is_own(ask: Callable[[Management], object]) -> bool:
     try:
         ask(management())
     except (BrokerError, OperationalError, InterfaceError) as error:
-        log.warning("nobody can say whose broker it is", reason=str(error))
+        log.warning("owner of the broker unknown", reason=str(error))
         return False
     finally:
         close_old_connections()
@@ -177,7 +177,7 @@ def _keep_asking(known: bool, pause: float = ASK_AGAIN_SECONDS) -> None:
         while not waiting.wait(pause):
             known = _is_own(_note if known else require_own_broker) or known
     except ForeignBroker as foreign:
-        log.error("the worker ends", reason=str(foreign))
+        log.error("worker stops", reason=str(foreign))
         os.kill(os.getpid(), signal.SIGTERM)
 
 

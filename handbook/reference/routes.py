@@ -25,9 +25,9 @@ TEXTS = {"key": "orders", "setting": "orders", "server": "srv-1", "agent": "shop
 PAGING = {"next": "https://ma.example/api/v1/…/?cursor=cD0xMjM", "previous": None}
 DEEPEST = 5
 WHO = {
-    "personToken": "an API token of a person",
-    "serverToken": "the token of a server",
-    "personOrServerToken": "an API token of a person, or the token of a server",
+    "personToken": "API token of a user",
+    "serverToken": "server token",
+    "personOrServerToken": "API token of a user, or server token",
 }
 
 
@@ -47,9 +47,8 @@ def pages() -> Mapping[str, str]:
         **found,
         "routes/index": markdown.page(
             "REST routes",
-            "One page for each resource. Examples are made from the OpenAPI description: "
-            "values are of the right kind, not of a real site. "
-            "`$MA` is the address of the site, `$TOKEN` a token.",
+            "One page for each resource. Examples are made from the OpenAPI description: the values are "
+            "samples, not those of a real site. `$MA` is the address of the site, `$TOKEN` a token.",
             markdown.block("{toctree}", f":maxdepth: 1\n\n{toc}"),
         ),
     }
@@ -61,7 +60,7 @@ def _section(
     yield f"## {method.upper()} {markdown.plain(path)}"
     yield markdown.plain(str(operation.get("description", "")))
     ways = [WHO.get(name, name) for way in operation.get("security", []) for name in way]
-    yield f"For {'; '.join(ways)}." if ways else "For everybody."
+    yield f"Authentication: {'; '.join(ways)}." if ways else "No authentication."
     if queries := [each for each in operation.get("parameters", []) if each["in"] == "query"]:
         rows = [(markdown.code(each["name"]), _values(each), _about(each)) for each in queries]
         yield markdown.table(("parameter", "values", "description"), rows)

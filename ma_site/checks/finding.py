@@ -49,7 +49,7 @@ def run_checks(now: datetime) -> Iterator[Finding]:
             found = [
                 bad(
                     f"{type(error).__name__}: {error}",
-                    "Mend what is reported above it first; then look here.",
+                    "First fix the findings reported above, then run the check again.",
                 )
             ]
         for finding in found:

@@ -31,7 +31,7 @@ def check_accounts(now: datetime) -> Iterator[Finding]:
                 Account(settings.MA_BROKER_STOMP.url, user, path.read_text(encoding="utf-8").strip())
             )
         else:
-            yield good(f"{user}: its password is not on this machine, so it is not tried")
+            yield good(f"{user}: not checked, its password is not on this machine")
 
 
 def _check_account(account: Account) -> Finding:
@@ -41,15 +41,15 @@ def _check_account(account: Account) -> Finding:
     except AccessRefused as error:
         if NOT_SIGNED_IN in str(error):
             return bad(
-                f"{account.user}: cannot sign in", "./ma down; ./ma up writes the broker's accounts anew."
+                f"{account.user}: cannot sign in", "./ma down; ./ma up writes the broker's accounts again."
             )
-        return good(f"{account.user}: signs in and may not manage")
+        return good(f"{account.user}: signs in and cannot manage the broker")
     except BrokerError as error:
         return bad(f"{account.user}: {error}", "./ma logs artemis")
     finally:
         trying.close()
     return bad(
-        f"{account.user}: may manage the broker, which only the operations account should",
+        f"{account.user}: can manage the broker; only the operations account should be able to",
         "docs/how-to/operations.md",
     )
 
@@ -117,9 +117,9 @@ def problem(free: int, total: int, free_files: int) -> str:
     if free < LEAST_FREE_MB * MB:
         return f"full: {free // MB} MB free of {total // MB} MB"
     if not free_files:
-        return "full: no file more can be made on it (df -i)"
+        return "full: no free inodes (df -i)"
     if 100 * (total - free) > MOST_USED_PERCENT * total:
-        return f"nearly full: {free // MB} MB free of {total // MB} MB; a broker on it takes no messages"
+        return f"nearly full: {free // MB} MB free of {total // MB} MB; a broker on it accepts no messages"
     return ""
 
 
@@ -128,14 +128,14 @@ def what_to_do(data: Path) -> str:
     quoted = shlex.quote(str(data))
     kept = "kma (spools), broker (journal: messages), db.sqlite3* (database), archive, secrets"
     said = [
-        f"See what takes the room: du -xsh {quoted}/* | sort -h",
+        f"Find large files: du -xsh {quoted}/* | sort -h",
         f"May be deleted: old logs, rm -f {quoted}/log/*.log.[0-9]*",
     ]
     if (data / "pipeline").is_dir():
-        said.append(f"while no run of the pipeline goes on its files, rm -rf {quoted}/pipeline/*")
+        said.append(f"while no pipeline run is in progress, its files, rm -rf {quoted}/pipeline/*")
     said.append(f"Never delete in {quoted}: {kept}")
-    said.append("Old rows go by retention: ./ma manage apply_retention --dry-run")
-    said.append("Then: ./ma status; what does not run by itself again: ./ma down, ./ma up")
+    said.append("Retention deletes old rows: ./ma manage apply_retention --dry-run")
+    said.append("Then: ./ma status; if processes do not restart: ./ma down, ./ma up")
     return ". ".join(said) + "."
 
 
@@ -162,16 +162,16 @@ def _places() -> dict[str, list[str]]:
 def check_proxies(now: datetime) -> Iterator[Finding]:
     if any(network.prefixlen == 0 for network in settings.MA_TRUSTED_PROXIES):
         yield bad(
-            "MA_TRUSTED_PROXIES names every address: anybody chooses the one that the audit keeps and the "
-            "delays count",
-            "Name the addresses of your proxies alone in MA_TRUSTED_PROXIES, then ./ma down, ./ma up.",
+            "MA_TRUSTED_PROXIES contains every address: anyone can forge the client address in the audit log "
+            "and bypass sign-in delays",
+            "Set MA_TRUSTED_PROXIES to the addresses of your proxies only, then ./ma down, ./ma up.",
         )
     elif address := unknown_proxy_seen(now):
         yield bad(
-            f"people sign in from {address} with X-Forwarded-For, which nobody believes: all of them share "
-            f"its address",
-            f"If {address} is your proxy, name it in MA_TRUSTED_PROXIES, then ./ma down, ./ma up "
-            f"(docs/how-to/operations.md).",
+            f"sign-ins from {address} have X-Forwarded-For, but it is not a trusted proxy: all of them share "
+            "its address",
+            f"If {address} is your proxy, add it to MA_TRUSTED_PROXIES, then ./ma down, ./ma up "
+            "(docs/how-to/operations.md).",
         )
     else:
-        yield good("no proxy is seen that MA_TRUSTED_PROXIES does not name")
+        yield good("no sign-ins through unknown proxies")

@@ -24,12 +24,13 @@ MOST_WITHHELD = 20
 def check_kmas(now: datetime) -> Iterator[Finding]:
     servers = list(Server.objects.all())
     if not servers:
-        yield bad("there is no server", "./ma manage create_server NAME; then start its KMA with the token.")
+        yield bad("no servers", "./ma manage create_server NAME; then start its KMA with the token.")
     for server in servers:
         yield _heard(server, now)
         if server.spool_full:
             yield bad(
-                f"{server.name}: its spool is full, it takes no more messages", f"./ma logs kma-{server.name}"
+                f"{server.name}: the spool is full, the server accepts no messages",
+                f"./ma logs kma-{server.name}",
             )
         yield from _offered(server, now)
         for problem in server.problems:
@@ -37,22 +38,22 @@ def check_kmas(now: datetime) -> Iterator[Finding]:
     withheld = withheld_runs().exclude(withheld_because=Withheld.AGENT_NOT_ALLOWED)
     for run in withheld.select_related("activation__setting", "server")[:MOST_WITHHELD]:
         yield bad(
-            f"{run.activation.setting.key} is enabled and is not sent to {run.server.name}: "
+            f"{run.activation.setting.key} is enabled but not sent to {run.server.name}: "
             f"{run.withheld_because}",
-            "The page of the setting says what to correct; all other settings go on.",
+            "See the page of the setting for the fix. Other settings are not affected.",
         )
     for setting in settings_not_allowed()[:MOST_WITHHELD]:
         yield bad(
-            f"{setting.key} is enabled and runs nowhere: its pool {setting.pool.name} does not allow "
+            f"{setting.key} is enabled but runs nowhere: its pool {setting.pool.name} does not allow "
             f"{setting.agent}",
-            "Choose an allowed agent, or allow this one in the pool (Administration → Pools).",
+            "Choose an allowed agent, or allow this agent in the pool (Administration → Pools).",
         )
     yield from _missing(now)
     waiting = Activation.objects.filter(state=ActivationState.PENDING, setting__enabled=True)
     for activation in waiting.select_related("setting"):
         yield bad(
-            f"{activation.setting.key} is enabled and does not run: {activation.reason}",
-            "Start a KMA of its pool that lists the agent's module in KMA_AGENTS.",
+            f"{activation.setting.key} is enabled but does not run: {activation.reason}",
+            "Start a KMA of the pool with the agent's module in KMA_AGENTS.",
         )
 
 
@@ -60,18 +61,17 @@ def _missing(now: datetime) -> Iterator[Finding]:
     for mark in spools.still_missing(now):
         yield bad(
             f"{mark.server.name}: records {mark.stored_up_to + 1} to {mark.lost_to} of its spool were stored "
-            f"and are "
-            "not in the database any more",
-            f"Let its KMA run: it sends again what it still has. {mark.server.name} has more on its page.",
+            "but are no longer in the database",
+            "Keep its KMA running: it sends again the records that it still has. Details: the page of "
+            f"{mark.server.name}.",
         )
     for mark in spools.passed_over(now):
         first, last = mark.gaps[-1]
         yield bad(
-            f"{mark.server.name}: {mark.never_came} records of its spool never came, the latest {first} to "
-            f"{last}",
-            f"What failed in them is not here. Why that may be: the page of {mark.server.name}, "
-            f"docs/how-to/operations.md. "
-            "This is told for a day.",
+            f"{mark.server.name}: {mark.never_came} records of its spool were never received, the latest "
+            f"{first} to {last}",
+            f"Their failures are missing here. Possible causes: the page of {mark.server.name}, "
+            "docs/how-to/operations.md. This finding is shown for a day.",
         )
 
 
@@ -81,8 +81,8 @@ def _offered(server: Server, now: datetime) -> Iterator[Finding]:
     names = list(server.offered_agents.order_by("name").values_list("name", flat=True)[:MOST_AGENTS])
     if not names:
         yield bad(
-            f"{server.name} offers no agents: no setting can run there",
-            "Name the modules of your agents in KMA_AGENTS, then start its KMA again: docs/how-to/agents.md.",
+            f"{server.name} has no agents: no setting can run there",
+            "Add the modules of your agents to KMA_AGENTS, then restart its KMA: docs/how-to/agents.md.",
         )
     samples = [name for name in names if name.startswith(SAMPLE_PREFIXES)]
     others = server.pools.exclude(name=DEMO_POOL).order_by("name")
@@ -91,11 +91,9 @@ def _offered(server: Server, now: datetime) -> Iterator[Finding]:
         yield bad(
             f"{server.name} offers sample agents ({_some(samples)}) to settings of {_some(pools)}, a pool "
             "without the demo",
-            "Whoever may edit a setting there may run them. List the agents that the pool allows "
-            "(Administration → "
-            "Pools), take kma.samples out of KMA_AGENTS of that server (./ma up --no-demo), or take the "
-            "server out "
-            "of the pool.",
+            "Users who can edit a setting there can run them. Restrict the allowed agents of the pool "
+            "(Administration → Pools), remove kma.samples from KMA_AGENTS of that server (./ma up "
+            "--no-demo), or remove the server from the pool.",
         )
 
 
@@ -108,25 +106,21 @@ def _heard(server: Server, now: datetime) -> Finding:
     if state is ServerState.ALIVE and not server.obeys(now):
         seconds = server.seconds_disobeying(now)
         return bad(
-            f"{server.name} is heard but has not taken the desired state for {seconds:.0f} s: what is "
-            f"enabled or "
-            "disabled has no effect there",
-            f"./ma logs web says whether its heartbeats fail, ./ma logs kma-{server.name} whether it can "
-            f"write.",
+            f"{server.name} sends heartbeats but has not applied the desired state for {seconds:.0f} s: "
+            "enabling and disabling settings has no effect there",
+            f"Check ./ma logs web for failed heartbeats and ./ma logs kma-{server.name} for write errors.",
         )
     if state is ServerState.ALIVE:
-        return good(f"{server.name} is alive")
+        return good(f"{server.name} is online")
     if not is_expected(server):
-        return good(
-            f"{server.name} is {state.value}; it is in no pool and has no valid token, so nobody misses it"
-        )
+        return good(f"{server.name} is {state.value}; not expected, as it has no pool and no valid token")
     if server.last_seen_at is None and server.refused_version is None:
         start = (
-            f"start a KMA on its host with it: KMA_SERVER={server.name} KMA_TOKEN=… "
+            f"start a KMA on its host with this token: KMA_SERVER={server.name} KMA_TOKEN=… "
             f"MA_URL={settings.MA_BASE_URL}"
         )
         return bad(
-            f"{server.name} was never seen",
+            f"{server.name}: no heartbeat yet",
             f"./ma manage create_server {server.name} prints a token; {start} (docs/how-to/operations.md). "
             "Or delete the server in the admin.",
         )
@@ -136,7 +130,9 @@ def _heard(server: Server, now: datetime) -> Finding:
         )
     assert server.last_seen_at is not None
     seconds = (now - server.last_seen_at).total_seconds()
-    return bad(f"{server.name} is silent for {seconds:.0f} s", f"./ma status; ./ma logs kma-{server.name}")
+    return bad(
+        f"{server.name}: no heartbeat for {seconds:.0f} s", f"./ma status; ./ma logs kma-{server.name}"
+    )
 
 
 # -- every server that is used has a token, and no one more than two -----------------------------------------
@@ -154,6 +150,6 @@ def check_tokens(now: datetime) -> Iterator[Finding]:
         if server.valid == 0:
             yield bad(f"{server.name} has no valid token", f"./ma manage create_server {server.name}")
         elif server.valid > VALID_AT_A_TIME:
-            yield bad(f"{server.name} has {server.valid} valid tokens", "Revoke the old ones in the admin.")
+            yield bad(f"{server.name} has {server.valid} valid tokens", "Revoke the old tokens in the admin.")
     if all(0 < server.valid <= VALID_AT_A_TIME for server in servers):
         yield good(f"{len(servers)} servers, each with a valid token")

@@ -33,7 +33,7 @@ def check_redis(now: datetime) -> Iterator[Finding]:
 # -- the operations account manages the broker over STOMP and browses dead letters over AMQP -----------------
 
 
-ACCOUNT = "Compare MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles with docs/how-to/operations.md."
+ACCOUNT = "Check MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles: docs/how-to/operations.md."
 
 
 @register_check("broker", 40)
@@ -41,7 +41,7 @@ def check_broker(now: datetime) -> Iterator[Finding]:
     try:
         version = management().attribute("broker", "Version")
     except AccessRefused as error:
-        yield bad(f"the account {settings.MA_BROKER_STOMP.user} may not manage: {error}", ACCOUNT)
+        yield bad(f"the account {settings.MA_BROKER_STOMP.user} cannot manage the broker: {error}", ACCOUNT)
         return
     except BrokerError as error:
         yield bad(
@@ -58,10 +58,11 @@ def _owner() -> Finding:
         claimed = note_owner(management(), timezone.now())
     except ForeignBroker as foreign:
         return bad(
-            f"the broker is another site's: {foreign}", "./ma down; or ./ma up --adopt-broker to take it back"
+            f"the broker belongs to another site: {foreign}",
+            "./ma down; or ./ma up --adopt-broker to take it back",
         )
     except BrokerError as error:
-        return bad(f"nobody can say whose broker it is: {error}", "./ma logs artemis")
+        return bad(f"the owner of the broker is unknown: {error}", "./ma logs artemis")
     return good("the broker belongs to this site" if claimed else "no site has claimed the broker yet")
 
 
@@ -71,9 +72,7 @@ def _browse() -> Finding:
         for _ in browser.browse(settings.MA_DLA_ADDRESS, dead_letter_queue(UNKNOWN), limit=1):
             pass
     except AccessRefused as error:
-        return bad(
-            f"the account {settings.MA_BROKER_AMQP.user} may not browse dead letters: {error}", ACCOUNT
-        )
+        return bad(f"the account {settings.MA_BROKER_AMQP.user} cannot browse dead letters: {error}", ACCOUNT)
     except BrokerError as error:
         return bad(
             f"dead letters cannot be browsed over AMQP: {error}", "./ma logs artemis; ./ma manage provision"
@@ -106,7 +105,7 @@ def check_database(now: datetime) -> Iterator[Finding]:
         found, problems = database_version(), list(durability_problems())
         note_state("database", ComponentCondition.OK, now)
     except DatabaseError as error:
-        yield bad(f"{connection.display_name} does not do its work: {error}", _advice(str(error)))
+        yield bad(f"{connection.display_name} is unavailable: {error}", _advice(str(error)))
         return
     yield good(f"{found} reads and writes")
     for problem, advice in problems:
@@ -117,7 +116,7 @@ def _advice(error: str) -> str:
     """SQLite has many words for a full disk; the disk itself has one."""
     file = database_file()
     if file and file.parent.exists() and problem_at(file.parent):
-        return "Make room on its disk: see “disk” above. The schema is not the cause."
+        return "Free disk space: see “disk” above. The schema is not the cause."
     if "No space left" in error:
-        return "Make room on the disk of PostgreSQL's machine; leave its data folder and pg_wal alone."
-    return "Look at MA_DATABASE_URL; then ./ma manage migrate."
+        return "Free disk space on the PostgreSQL host; do not touch its data folder or pg_wal."
+    return "Check MA_DATABASE_URL; then ./ma manage migrate."

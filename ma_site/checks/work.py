@@ -23,11 +23,11 @@ def check_processes(now: datetime) -> Iterator[Finding]:
     for name, shown in PROCESSES.items():
         seconds = seconds_since(name, now)
         if seconds is None:
-            yield bad(f"{shown}: never seen", f"./ma status; ./ma logs {name}")
+            yield bad(f"{shown}: no heartbeat yet", f"./ma status; ./ma logs {name}")
         elif seconds > LATE_SECONDS[name]:
-            yield bad(f"{shown}: silent for {seconds:.0f} s", f"./ma status; ./ma logs {name}")
+            yield bad(f"{shown}: no heartbeat for {seconds:.0f} s", f"./ma status; ./ma logs {name}")
         else:
-            yield good(f"{shown}: seen {seconds:.0f} s ago")
+            yield good(f"{shown}: last heartbeat {seconds:.0f} s ago")
 
 
 # -- the data pipeline: off by choice, ready, or not; and how its last run went ------------------------------
@@ -44,7 +44,7 @@ def check_pipeline(now: datetime) -> Iterator[Finding]:
         return
     if found.says and is_default() and found.loaded is None:
         yield good(
-            f"{found.says} It is installed after the first start (./ma logs pyspark); nothing waits for it."
+            f"{found.says} It is installed after the first start (./ma logs pyspark); nothing depends on it."
         )
         return
     if found.says:
@@ -59,7 +59,7 @@ def check_pipeline(now: datetime) -> Iterator[Finding]:
         yield bad(says, "./ma manage pipeline status --log")
     elif found.old:
         yield bad(
-            f"no run has ended well for more than {OLD // HOUR} h",
+            f"no successful run for more than {OLD // HOUR} h",
             "./ma status; ./ma logs worker; ./ma manage pipeline run",
         )
     elif found.loaded is not None:
@@ -89,7 +89,7 @@ def check_topology(now: datetime) -> Iterator[Finding]:
             "./ma manage provision",
         )
     if not wanting:
-        yield good("found is as wanted")
+        yield good("in sync with the settings")
 
 
 # -- no message is known that the broker could not deliver since it started ----------------------------------
@@ -99,14 +99,13 @@ def check_topology(now: datetime) -> Iterator[Finding]:
 def check_undelivered(now: datetime) -> Iterator[Finding]:
     found = by_queue()
     if not found:
-        yield good("the broker could deliver every message")
+        yield good("no undeliverable messages")
     for queue, messages, too_low in found:
-        wrong = f"; it counts {too_low} too few there" if too_low else ""
+        wrong = f"; its message count there is {too_low} too low" if too_low else ""
         yield bad(
             f"the broker could not deliver {messages} messages of {queue}{wrong}",
-            "Each is one dead letter: edit and replay it, or let a JMS (Core) client take it. The counts are "
-            "right"
-            " again after a restart of the broker. docs/explanation/broker.md says which messages these are.",
+            "Each one is a dead letter: edit and replay it, or consume it with a JMS (Core) client. A "
+            "restart of the broker corrects its counts. Details: docs/explanation/broker.md.",
         )
 
 
@@ -119,17 +118,16 @@ def check_unreadable(now: datetime) -> Iterator[Finding]:
         count = int(management().attribute(f"queue.{UNREADABLE}", "MessageCount"))
     except BrokerError as error:
         yield bad(
-            f"the broker does not tell what {UNREADABLE} holds: {error}",
+            f"the message count of {UNREADABLE} is unavailable: {error}",
             "./ma logs artemis; ./ma manage provision",
         )
         return
     if count:
         yield bad(
-            f"{UNREADABLE} holds {count} messages that the broker could not turn into AMQP: no agent got "
-            f"them",
-            "Look at them with a JMS (Core) client; then tell their producer. "
-            "docs/explanation/broker.md says which "
-            "these are.",
+            f"{UNREADABLE} holds {count} messages that the broker could not convert to AMQP: no agent "
+            "received them",
+            "Read them with a JMS (Core) client, then inform their producer. Details: "
+            "docs/explanation/broker.md.",
         )
     else:
         yield good(f"{UNREADABLE} is empty")

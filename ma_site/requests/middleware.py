@@ -92,7 +92,7 @@ class RefuseUnstorableUrls:
         if "\0" not in request.path_info and "%00" not in request.META.get("QUERY_STRING", ""):
             return self.get_response(request)
         if request.path_info.startswith("/api/"):
-            problem = body("bad_url", "The URL contains a NUL character.", "url", "Leave it out.")
+            problem = body("bad_url", "The URL contains a NUL character.", "url", "Remove it.")
             return JsonResponse(problem, status=400)
         return HttpResponse(
             "The URL contains a NUL character.", status=400, content_type="text/plain; charset=utf-8"
@@ -175,9 +175,9 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
             411,
             body(
                 "length_required",
-                "A body needs its length.",
+                "The request has no Content-Length.",
                 "Content-Length",
-                "Send it whole, not in chunks.",
+                "Send the body with Content-Length, not chunked.",
             ),
             _("Request length is missing"),
         )
@@ -191,7 +191,7 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
         request,
         413,
         body(
-            "too_large", f"The body is larger than {limit} bytes.", "body", "Send less at once.", limit=limit
+            "too_large", f"The body is larger than {limit} bytes.", "body", "Send less data per request.", limit=limit
         ),
         _("Request is too large"),
     )

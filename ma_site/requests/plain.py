@@ -52,7 +52,7 @@ def database_away(request: HttpRequest) -> HttpResponse:
     """Renders in the language of the reader's cookie or browser. Whoever reads a page sees it come back by
     itself."""
     if request.path_info.startswith("/api/"):
-        detail = body("database_away", "The database did not do its work.", "", "Try again later.")
+        detail = body("database_away", "The database is unavailable.", "", "Try again later.")
         answer: HttpResponse = JsonResponse(detail, status=503)
     else:
         answer = plain_page(
@@ -92,8 +92,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
         return database_away(request)
     if request.path_info.startswith("/api/"):
-        again = "Look for the id in the log of the web process."
-        return JsonResponse(body("internal", "Something went wrong in the MA.", "", again), status=500)
+        again = "Search the log of the web process for the id."
+        return JsonResponse(body("internal", "Internal error of the MA.", "", again), status=500)
     lines = [
         _("MA could not answer this request. If you submitted a form, check whether it took effect."),
         _("Try again. If the error returns, give the error ID to an administrator."),

@@ -48,7 +48,7 @@ class Worker(ThreadWorker):
     def check_config(cls, cfg: Any, log: Any) -> None:
         super().check_config(cfg, log)
         if cfg.is_ssl:
-            raise RuntimeError("this worker speaks plain HTTP: put a proxy with TLS before it")
+            raise RuntimeError("this worker supports only plain HTTP: use a proxy for TLS")
 
     def get_thread_pool(self) -> Any:
         """Of threads that keep their room from one request to the next."""
@@ -347,7 +347,9 @@ class Worker(ThreadWorker):
             self._drop(conn)
         self._bound_bodies()
         if self.too_slow or self.made_room:
-            self.log.warning("closed: %s too slow, %s to make room", self.too_slow, self.made_room)
+            self.log.warning(
+                "connections closed: %s too slow, %s to free slots", self.too_slow, self.made_room
+            )
             self.too_slow = self.made_room = 0
 
     def _cap_keepalive(self, deadline: float) -> None:

@@ -294,7 +294,7 @@ def test_a_running_site_whose_broker_was_taken_over_takes_no_letter_any_more_and
     says(worker, "Cannot connect to redis")  # it has found Artemis its own, and begins
     second.run("claim_broker", "--adopt", "--reason", "moved")
     kill_messages(stage, key, 1)
-    assert "the worker ends" in ended(worker)
+    assert "worker stops" in ended(worker)
     until(lambda: consumers(stage) == 0, "the feed lets go")
     assert stage.count("DLQ.feed") == 1
     assert "has taken it over" in first.run("doctor", status=1)
@@ -344,4 +344,4 @@ def test_a_feed_waits_for_a_broker_that_is_away_and_refuses_it_then(
     finally:
         own_broker.start()
     assert "./ma up --adopt-broker" in ended(feed)
-    assert "the worker ends" in ended(worker)
+    assert "worker stops" in ended(worker)

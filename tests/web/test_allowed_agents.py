@@ -344,7 +344,7 @@ def test_doctor_names_what_a_list_keeps_from_running(house: Pool) -> None:
 
     Pool.objects.filter(pk=house.pk).update(allowed_agents=["shop.prices"])
     told = [finding.detail for finding in check_kmas(timezone.now())]
-    assert "scripted is enabled and runs nowhere: its pool demo does not allow demo.scripted" in told
+    assert "scripted is enabled but runs nowhere: its pool demo does not allow demo.scripted" in told
 
 
 @pytest.mark.both_databases

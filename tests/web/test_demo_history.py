@@ -61,7 +61,7 @@ def test_pages_show_it_as_what_it_is(pool: Pool) -> None:
     assert "Made up" in shown
     protocol = FailureProtocol.objects.first()
     assert protocol is not None
-    assert "(made up)" in client.get(f"/protocols/{protocol.pk}/").content.decode()
+    assert "(demo data)" in client.get(f"/protocols/{protocol.pk}/").content.decode()
 
 
 def test_a_second_time_nothing_is_made(pool: Pool) -> None:

@@ -84,7 +84,7 @@ def test_a_server_whose_heartbeats_fail_is_not_told_to_be_well(
     poll(now, 68, kma)
     told = of_server("srv-1")
     assert [finding.ok for finding in told] == [False], [finding.detail for finding in told]
-    assert "heard but has not taken the desired state" in told[0].detail
+    assert "sends heartbeats but has not applied the desired state" in told[0].detail
     for path in ("/health/", "/servers/srv-1/", "/"):
         assert "not applied the desired state" in admin_client.get(path).content.decode(), path
 

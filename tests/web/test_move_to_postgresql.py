@@ -75,7 +75,7 @@ def test_all_of_it_is_there_with_its_ids(source: str, target: str) -> None:
     done = process(source, "move_to_postgresql", target)
 
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "all of them there." in done.stdout and "texts without NUL" in done.stdout
+    assert "have been copied." in done.stdout and "texts cleaned of NUL" in done.stdout
     with psycopg.connect(target) as there:
         row: Any = there.execute(
             "SELECT d.id, exception_text, orig_message_id, encoded, properties, seen_at, body_text "
@@ -97,7 +97,7 @@ def test_all_of_it_is_there_with_its_ids(source: str, target: str) -> None:
 
     again = process(source, "move_to_postgresql", target)
     assert again.returncode == 1 and "The target is not empty" in again.stderr
-    assert succeed(target, "reindex").startswith("The index of words has been built again")
+    assert succeed(target, "reindex").startswith("The full-text index has been rebuilt")
 
 
 def test_what_postgresql_refuses_moves_nothing_and_may_be_mended(source: str, target: str) -> None:
@@ -117,13 +117,13 @@ def test_what_postgresql_refuses_moves_nothing_and_may_be_mended(source: str, ta
 
 
 def test_what_is_no_empty_postgresql_is_refused(source: str, target: str, tmp_path: Path) -> None:
-    for url, why in ((source, "has to be postgresql"), ("nothing", "That is no database")):
+    for url, why in ((source, "must be postgresql"), ("nothing", "Invalid database URL")):
         refused = process(source, "move_to_postgresql", url)
         assert refused.returncode == 1 and why in refused.stderr
     with psycopg.connect(target, autocommit=True) as there:
         there.execute("CREATE TABLE somebodys (id int)")
     refused = process(source, "move_to_postgresql", target)
-    assert refused.returncode == 1 and "tables of something else" in refused.stderr
+    assert refused.returncode == 1 and "has other tables" in refused.stderr
 
 
 def test_a_site_whose_migrations_are_behind_is_refused_before_its_tables_are_asked(
@@ -136,4 +136,4 @@ def test_a_site_whose_migrations_are_behind_is_refused_before_its_tables_are_ask
         "DROP TABLE console_processheartbeat",
     )
     refused = process(source, "move_to_postgresql", target)
-    assert refused.returncode == 1 and "has not all migrations" in refused.stderr, refused.stderr
+    assert refused.returncode == 1 and "database are missing" in refused.stderr, refused.stderr

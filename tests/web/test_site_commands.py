@@ -185,7 +185,7 @@ def test_a_first_password_that_cannot_be_written_makes_no_account(
     house_broker: ArtemisService, db: None, tmp_path: Path
 ) -> None:
     (tmp_path / "first.new").mkdir()
-    with pytest.raises(CommandError, match="first password cannot be written"):
+    with pytest.raises(CommandError, match="initial password cannot be written"):
         run("create_demo", "--servers", "srv-1", "--password-file", str(tmp_path / "first"))
     assert not User.objects.filter(is_superuser=True).exists() and not (tmp_path / "first").exists()
 
@@ -316,7 +316,7 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(setting: LaunchSetting, se
     wrong = {finding["check"]: finding for finding in told["findings"] if not finding["ok"]}
     assert set(wrong) >= {"redis", "broker", "topology", "processes", "clock", "tokens", "KMAs"}
     assert all(finding["what_to_do"] for finding in wrong.values())
-    assert any("silent for 12" in finding.detail for finding in findings("KMAs"))
+    assert any("no heartbeat for 12" in finding.detail for finding in findings("KMAs"))
     assert any("+90.0 s" in finding.detail for finding in findings("clock"))
 
 
@@ -324,7 +324,7 @@ def test_the_doctor_says_how_to_start_a_server_that_was_never_seen(
     setting: LaunchSetting, server: Server
 ) -> None:
     Server.objects.create(name="spare")
-    [told] = [finding for finding in findings("KMAs") if finding.detail == "srv-1 was never seen"]
+    [told] = [finding for finding in findings("KMAs") if finding.detail == "srv-1: no heartbeat yet"]
 
     assert "create_server srv-1" in told.what_to_do and "KMA_SERVER=srv-1" in told.what_to_do
     assert "logs" not in told.what_to_do
@@ -350,7 +350,7 @@ def test_the_doctor_warns_of_sample_agents_that_a_pool_without_the_demo_could_ru
 
 def test_the_doctor_says_that_a_server_offers_nothing(server: Server) -> None:
     make_alive(server, now=timezone.now(), agents=())
-    [warning] = [finding for finding in findings("KMAs") if "offers no agents" in finding.detail]
+    [warning] = [finding for finding in findings("KMAs") if "has no agents" in finding.detail]
     assert not warning.ok and "KMA_AGENTS" in warning.what_to_do
 
 
@@ -363,7 +363,7 @@ def test_the_doctor_tells_what_the_database_has_lost_until_it_has_come_again(ser
         stored_up_to=1500, never_came=12, gaps=[[31, 42]], passed_at=timezone.now()
     )
     [told] = [finding for finding in findings("KMAs") if "of its spool" in finding.detail]
-    assert not told.ok and "12 records of its spool never came, the latest 31 to 42" in told.detail
+    assert not told.ok and "12 records of its spool were never received, the latest 31 to 42" in told.detail
     a_day_ago = timezone.now() - timedelta(days=1, seconds=1)
     SpoolMark.objects.filter(pk=mark.pk).update(stored_up_to=30, lost_at=a_day_ago, passed_at=a_day_ago)
     assert not [finding for finding in findings("KMAs") if "of its spool" in finding.detail]

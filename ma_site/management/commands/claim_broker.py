@@ -22,14 +22,12 @@ FOREIGN = 3
 
 class Command(BaseCommand):
     help = (
-        "Claims the broker for this site. Exit code 3 where it belongs to another one; --adopt takes it over."
+        "Claims the broker for this site. Exit code 3 if it belongs to another site; --adopt takes it over."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--adopt", action="store_true", help="take the broker over from another site, on purpose"
-        )
-        parser.add_argument("--reason", default="", help="for the audit")
+        parser.add_argument("--adopt", action="store_true", help="take the broker over from another site")
+        parser.add_argument("--reason", default="", help="reason for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -39,7 +37,7 @@ class Command(BaseCommand):
         except ForeignBroker as foreign:
             raise CommandError(str(foreign), returncode=FOREIGN) from foreign
         except BrokerError as error:
-            raise CommandError(f"The broker did not do it: {error}") from error
+            raise CommandError(f"The broker refused: {error}") from error
         self.stdout.write(f"The broker belongs to this site, {site_id()}.")
 
     def _adopt(self, reason: str) -> None:

@@ -28,23 +28,20 @@ ADMIN = "admin"
 
 class Command(BaseCommand):
     help = (
-        "Makes the demo; a second time nothing changes. Prints the administrator's password the first time; "
-        "with "
-        "--password-file each time, as long as it is the one that was made here."
+        "Creates the demo; repeating it changes nothing. Prints the administrator's password the first time; "
+        "with --password-file every time until the password is changed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--servers", default="srv-1,srv-2", help="servers of the pool, comma-separated")
         parser.add_argument(
-            "--servers", default="srv-1,srv-2", help="names of the pool's servers, with commas"
-        )
-        parser.add_argument(
-            "--password-file", default="", help="where the first password is kept, for its owner alone"
+            "--password-file", default="", help="file for the initial password, readable only by its owner"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         servers = [name.strip() for name in options["servers"].split(",") if name.strip()]
         if not servers:
-            raise CommandError("--servers names no server.")
+            raise CommandError("--servers is empty.")
         make_groups()
         before = set(LaunchSetting.objects.values_list("key", flat=True))
         settings = make_demo_rows(servers, timezone.now())
@@ -78,7 +75,7 @@ class Command(BaseCommand):
 
     def _stays_off(self, what: str, why: Refused) -> None:
         """Keeps what people forbid, as the agents of a pool, from stopping the start of the site."""
-        self.stderr.write(f"{what} stays off: {why}")
+        self.stderr.write(f"{what} stays disabled: {why}")
 
     def _administrator(self, file: Path | None) -> None:
         """Never resets a password. The file is written first: killed before the account is made, the next one
@@ -90,7 +87,7 @@ class Command(BaseCommand):
             with saving(None, None) as save:
                 save.row = User.objects.create_superuser(ADMIN, password=password)
             self.stdout.write(
-                f"administrator: {ADMIN}  password: {password}" + ("" if file else "  (shown only now)")
+                f"administrator: {ADMIN}  password: {password}" + ("" if file else "  (shown only once)")
             )
             return
         if file is None:
@@ -121,4 +118,4 @@ def _keep(file: Path, password: str) -> None:
     try:
         write_draft(file, password).replace(file)
     except OSError as error:
-        raise CommandError(f"The file of the first password cannot be written: {error}") from error
+        raise CommandError(f"The file of the initial password cannot be written: {error}") from error

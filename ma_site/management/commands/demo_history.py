@@ -10,15 +10,17 @@ from ma_site.demo import make_demo_pool, make_history, remove_history
 
 
 class Command(BaseCommand):
-    help = "Makes a month of made-up failures for Insights, in a setting of its own. It counts nowhere else."
+    help = "Generates a month of demo failures for Insights, in a separate setting that other figures ignore."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--remove", action="store_true", help="take all of it away again")
+        parser.add_argument("--remove", action="store_true", help="delete the generated data")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["remove"]:
             removed = remove_history()
-            self.stdout.write(f"{HISTORY_KEY} is removed." if removed else f"There is no {HISTORY_KEY}.")
+            self.stdout.write(
+                f"{HISTORY_KEY} has been removed." if removed else f"{HISTORY_KEY} does not exist."
+            )
             return
         made = make_history(make_demo_pool(), timezone.now())
-        self.stdout.write(f"{HISTORY_KEY} is made." if made else f"{HISTORY_KEY} is there already.")
+        self.stdout.write(f"{HISTORY_KEY} has been created." if made else f"{HISTORY_KEY} exists already.")

@@ -67,11 +67,9 @@ PARTS = ("database", "content")
 
 class Command(BaseCommand):
     help = (
-        "database: migrations and static files. content: claims the broker, provisions every setting, makes "
-        "the demo "
-        "(--demo) and tokens of servers (--token). Each may be repeated at any time. Exit code 3 where the "
-        "broker "
-        "belongs to another site."
+        "database: applies migrations and collects static files. content: claims the broker, provisions "
+        "every setting, creates the demo (--demo) and server tokens (--token). Safe to repeat. Exit code 3 "
+        "if the broker belongs to another site."
     )
     requires_migrations_checks = False
     requires_system_checks = ()
@@ -81,11 +79,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--adopt-broker", action="store_true", help="take the broker over from another site"
         )
-        parser.add_argument("--reason", default="", help="for the audit")
+        parser.add_argument("--reason", default="", help="reason for the audit log")
         parser.add_argument("--demo", action="store_true")
-        parser.add_argument("--servers", default="", help="of the demo, with commas")
+        parser.add_argument("--servers", default="", help="servers of the demo, comma-separated")
         parser.add_argument(
-            "--password-file", default="", help="keeps the first password of the demo's administrator"
+            "--password-file", default="", help="file for the initial password of the demo's administrator"
         )
         parser.add_argument(
             "--token",
@@ -93,7 +91,7 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar=("SERVER", "FILE"),
-            help="a token of a server, where the file is missing or the site does not know the server",
+            help="create a server token if the file or the server is missing",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

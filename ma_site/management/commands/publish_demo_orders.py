@@ -107,23 +107,23 @@ class Trickle:
         except BrokerError as error:
             self._failures += 1
             pause = min(2.0 ** (self._failures - 1), LONGEST_PAUSE_SECONDS)
-            log.warning("order not published, trying again", reason=str(error), seconds=pause)
+            log.warning("order not published, retrying", reason=str(error), seconds=pause)
             return pause
         if self._failures:
-            log.info("publishing again", failures=self._failures)
+            log.info("publishing resumed", failures=self._failures)
         self._failures = 0
         self._next = next(self._orders)
         return 0.0
 
 
 class Command(BaseCommand):
-    help = "Publishes demo orders over STOMP with the publisher's account, through restarts of the broker."
+    help = "Publishes demo orders over STOMP with the publisher's account; continues after broker restarts."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--interval", type=float, default=1.0, help="seconds between two orders (1)")
-        parser.add_argument("--count", type=int, default=0, help="end after so many (0 = never)")
-        parser.add_argument("--seed", type=int, default=None, help="the same orders again")
+        parser.add_argument("--count", type=int, default=0, help="number of orders (0 = unlimited)")
+        parser.add_argument("--seed", type=int, default=None, help="seed for reproducible orders")
 
     def handle(self, *args: Any, **options: Any) -> None:
         environment = read_publisher(os.environ)
