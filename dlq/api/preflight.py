@@ -103,7 +103,9 @@ class AskSerializer(serializers.Serializer[Any]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         named = ["letters" in attrs, attrs["all"], "query" in attrs]
         if sum(named) != 1:
-            raise serializers.ValidationError({"letters": "Send exactly one of: letters, all: true, query."})
+            raise serializers.ValidationError(
+                {"letters": "Send exactly one of `letters`, `all: true` and `query`."}
+            )
         if (attrs["action"] == Action.REDIRECT) != bool(attrs.get("target")):
             raise serializers.ValidationError(
                 {"target": "target is required for a redirect, and allowed only there."}

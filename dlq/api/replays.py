@@ -56,8 +56,8 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         help_text="The scan in progress: `queue`, `since`, `seen` (messages so far). Otherwise null."
     )
     outcomes = serializers.SerializerMethodField(
-        help_text="Outcomes of replayed and unconfirmed messages: handled (processed), failed_again, "
-        "dead_again (dead-lettered again), unknown (no report for an hour), waiting (within that hour)."
+        help_text="Outcomes of replayed and unconfirmed messages: `handled` (processed), `failed_again`, "
+        "`dead_again` (dead-lettered again), `unknown` (no report for an hour), `waiting` (within it)."
     )
 
     class Meta:

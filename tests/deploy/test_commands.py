@@ -144,7 +144,8 @@ def test_the_health_line_names_parts_and_servers() -> None:
         "servers": {"srv-1": 1.4, "srv-2": None},
     }
     assert (
-        summary(document) == "degraded · database ok · redis down · srv-1 heartbeat 1 s ago · srv-2 no heartbeat yet"
+        summary(document)
+        == "degraded · database ok · redis down · srv-1 heartbeat 1 s ago · srv-2 no heartbeat yet"
     )
     assert summary(None) == "the site does not answer"
 

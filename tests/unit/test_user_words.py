@@ -1,4 +1,5 @@
-"""User texts keep to the glossary: words of an earlier language of the product appear in neither language."""
+"""User texts keep to the glossary: words of an earlier language of the product appear in neither language,
+nor in texts outside of the catalogue, such as commands, refusals of REST and logs."""
 
 import ast
 import re
@@ -15,7 +16,8 @@ ENGLISH = re.compile(
     r"look(?:s|ed)? (?:at|again)|anew|lying|by hand|mend(?:ed|s)?|given up|gives? up|gave up|goes on|went on|"
     r"becom\w+ of|became of|at hand|signs? of life|of nobody|foreign queues?|in its turn|all the same|"
     r"no good|handled|handles|handling|switch(?:ed|es)? (?:it )?(?:on|off)|stands? still|shall|a person|"
-    r"an? instant|fate|that is none of|its (?:page|list|letters?)$)\b",
+    r"instants?|fate|that is none of|its (?:page|list|letters?)$|(?<![./])bin|wish(?:es)?|house|lies?|"
+    r"by itself|foreign)\b",
     re.IGNORECASE,
 )
 RUSSIAN = re.compile(
@@ -30,6 +32,14 @@ ALPHABET = re.compile(
     r"letters (?:or|and) digits|(?:small|lower-case|latin) letters|[Uu]se letters", re.IGNORECASE
 )
 E_MAIL = re.compile(r"электронн\w+ письм\w+|письмо на адрес|письм\w+ по почте", re.IGNORECASE)
+# What is no word of a sentence: options of commands, codes, and attributes of HTML.
+CODE = re.compile(r"--[a-z-]+|`[^`]*`|<[^<>]*>")
+# Constants that are no sentences, by file, each with its reason.
+NO_PROSE = {
+    "dlq/dead_letters/queries/counts.py": "SQL: the name of a column",
+    "insights/archive/statements.py": "SQL: names of columns",
+    "pipeline/results.py": "names of columns of the results",
+}
 
 
 def texts() -> Iterator[tuple[str, str]]:
@@ -50,6 +60,77 @@ def test_no_english_text_speaks_the_old_language() -> None:
 
 def test_no_russian_text_speaks_the_old_language() -> None:
     assert [text for kind, text in texts() if kind == "msgstr" and RUSSIAN.search(E_MAIL.sub("", text))] == []
+
+
+def is_old(text: str) -> bool:
+    """Whether an English text outside of the catalogue has such a word."""
+    return ENGLISH.search(ALPHABET.sub("", WHOLE.sub("", CODE.sub("", text)))) is not None
+
+
+def constants(code: str) -> Iterator[tuple[int, str]]:
+    """Lines and texts of string constants of three words or more, without docstrings and the names of places
+    where tests kill a process. Of an f-string the whole, each value as one word."""
+    tree = ast.parse(code)
+    known = {id(node) for root in ast.walk(tree) if is_unread(root) for node in ast.walk(root)}
+    for node in ast.walk(tree):
+        if id(node) in known:
+            continue
+        text = ""
+        if isinstance(node, ast.JoinedStr):
+            known.update(map(id, node.values))
+            text = "".join(str(each.value) if isinstance(each, ast.Constant) else "x" for each in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        if len(text.split()) >= 3:
+            yield node.lineno, text
+
+
+def is_unread(node: ast.AST) -> bool:
+    """A docstring, or the call that names a place."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "crash.point"
+
+
+def programs() -> Iterator[Path]:
+    for folder in sorted(path.parent for path in ROOT.glob("*/__init__.py")):
+        if folder.name not in ("bench", "tests"):
+            yield from (file for file in sorted(folder.rglob("*.py")) if "migrations" not in file.parts)
+
+
+def test_no_text_outside_of_the_catalogue_speaks_the_old_language() -> None:
+    assert [
+        f"{name}:{line}: {text}"
+        for file in programs()
+        if (name := file.relative_to(ROOT).as_posix()) not in NO_PROSE
+        for line, text in constants(file.read_text())
+        if is_old(text)
+    ] == []
+
+
+def test_files_without_prose_still_need_their_exception() -> None:
+    assert [
+        name for name in NO_PROSE if not any(is_old(text) for _, text in constants((ROOT / name).read_text()))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'parser.add_argument("--all", help="give letters back to their setting")',
+        'raise CommandError(f"{count:,} letters moved")',
+        'log.warning("removal goes on later")',
+    ],
+)
+def test_an_old_sentence_is_found_in_a_program(line: str) -> None:
+    assert [is_old(text) for _, text in constants(line)] == [True]
+
+
+@pytest.mark.parametrize(
+    "line", ['"""Letters go on."""', 'crash.point("erase: letters done")', 'x = "letters: 3"']
+)
+def test_what_nobody_reads_may_speak_it(line: str) -> None:
+    assert list(constants(line)) == []
 
 
 @pytest.mark.parametrize("text", ["Give it back", "3 letters died", "It goes on by itself", "Look again"])
