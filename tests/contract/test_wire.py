@@ -130,7 +130,7 @@ def test_storable_text_is_utf8_without_nul(text: str) -> None:
 
 def test_a_long_text_keeps_head_and_tail() -> None:
     cut = head_and_tail("a" * 500 + "b" * 500, 100)
-    assert cut.startswith("a" * 33) and cut.endswith("b" * 67) and "900 characters left out" in cut
+    assert cut.startswith("a" * 33) and cut.endswith("b" * 67) and "900 characters omitted" in cut
 
 
 def test_each_kind_of_value_has_its_form() -> None:

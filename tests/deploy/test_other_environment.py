@@ -96,7 +96,7 @@ def test_a_file_that_names_no_database_is_refused_before_anything_starts(
 
 def test_too_few_open_files_are_refused_or_raised_before_anything_starts(installation: Installation) -> None:
     said = installation.up(limit="ulimit -n 64")
-    assert "may open 64 files at once" in said and "limits.conf" in said
+    assert "the limit of open files is 64" in said and "limits.conf" in said
     assert not installation.data.exists()
     assert "in use" in installation.up(limit="ulimit -Sn 64"), "raised, so only the port is in the way"
 

@@ -75,7 +75,7 @@ def test_one_variable_switches_it_off(tmp_path: Path, large_machine: None) -> No
     assert not (tmp_path / "archive").exists()
     decided(tmp_path)
     assert decided(tmp_path, MA_PIPELINE="off") == {"MA_PIPELINE": "off"}
-    with pytest.raises(DeployError, match="MA_PIPELINE='default': off, or not set"):
+    with pytest.raises(DeployError, match="MA_PIPELINE='default': use off, or unset it"):
         config_of(tmp_path, MA_PIPELINE="default")
 
 

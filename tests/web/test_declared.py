@@ -293,7 +293,7 @@ def test_a_setting_that_is_being_removed_is_left_alone(house: Pool) -> None:
     LaunchSetting.objects.filter(key="orders").update(wanted_hash=REMOVING)
     assert "orders" not in document()["settings"]
     (only,) = refused({"settings": {"orders": {"breaker_m": 3}}})
-    assert only.startswith("settings/orders: It is being removed")
+    assert only.startswith("settings/orders: The setting is being removed")
 
 
 def test_the_example_of_the_documentation_applies(pool: Pool) -> None:

@@ -117,7 +117,7 @@ def test_above_a_thousand_the_number_is_said(
 ) -> None:
     monkeypatch.setattr(jobs, "TYPED_ABOVE", 2)
     for wrong in ((), ("--confirm", "2")):
-        with pytest.raises(CommandError, match=r"say --confirm 3\. Nothing was begun"):
+        with pytest.raises(CommandError, match=r"No job was created.* Add --confirm 3\."):
             asked("replay", "--all", *wrong)
     assert not ReplayJob.objects.exists()
     asked("replay", "--all", "--confirm", "3")
