@@ -320,7 +320,7 @@ def test_any_address_of_the_interface_can_be_asked(three: list[DeadLetter], tmp_
     assert shown["message_key"] == "ID:10"
     listed = json.loads(told("ask", "GET", "replays/", "--query", "setting=orders", "--as", "operator"))
     assert listed["results"] == []
-    with pytest.raises(CommandError, match="no such address"):
+    with pytest.raises(CommandError, match="Route not found"):
         told("ask", "GET", "nothing/", "--as", "operator")
     reports.person("outsider")
     with pytest.raises(CommandError, match="permission"):
