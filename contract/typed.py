@@ -38,7 +38,7 @@ def head_and_tail(text: str, limit: int) -> str:
         return text
     head = limit // 3
     tail = limit - head
-    return f"{text[:head]}\n… {len(text) - limit} characters left out …\n{text[-tail:]}"
+    return f"{text[:head]}\n… {len(text) - limit} characters omitted …\n{text[-tail:]}"
 
 
 # -- AMQP values with their types ----------------------------------------------------------------------------

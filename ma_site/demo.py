@@ -294,7 +294,7 @@ def _protocol(
         setting_key=setting.key, activation=activation, activation_uuid=activation.pk, epoch=1,
         server_name=server,
         agent=setting.agent, agent_version="0", outcome=outcome.value, exception_type=kind,
-        exception_text=f"{text} (made up)", fingerprint=fingerprint(kind, text, ""), place=place,
+        exception_text=f"{text} (demo data)", fingerprint=fingerprint(kind, text, ""), place=place,
         temporary=temporary,
         counted=not temporary, message_key=f"made-up-{number}", queue=setting.key, destination="demo.history",
         attempt=1, delivery_count=1, duration_seconds=0.2, occurred_at=at, received_at=at,

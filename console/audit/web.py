@@ -202,7 +202,7 @@ class Audit(ByKey, generics.ListAPIView[AuditEntry]):
         wanted = AuditFilter(self.request.query_params, super().get_queryset())
         if "action" in wanted.errors:
             raise serializers.ValidationError(
-                {"action": f"There is no such action; there are: {', '.join(ACTIONS)}."}
+                {"action": f"Unknown action; known actions: {', '.join(ACTIONS)}."}
             )
         if not wanted.is_valid():
             raise serializers.ValidationError(wanted.errors)

@@ -48,9 +48,9 @@ class Protocols(RecordKind[Protocol]):
         plain(content.message.properties)
         check_message(content.message)
         if content.outcome not in _OUTCOMES:
-            raise ContractError("content.outcome", f"{fit(content.outcome, 60)!r} leaves no protocol")
+            raise ContractError("content.outcome", f"{fit(content.outcome, 60)!r} is not a failed outcome")
         if content.disposition not in _DISPOSITIONS:
-            raise ContractError("content.disposition", f"{fit(content.disposition, 60)!r} is not known")
+            raise ContractError("content.disposition", f"{fit(content.disposition, 60)!r} is unknown")
         for name in ("process_id", "successes_before", "memory_peak_bytes"):
             whole(getattr(content, name), f"content.{name}")
         if not math.isfinite(content.duration_seconds):
