@@ -180,10 +180,10 @@ class AuditSchema(AutoSchema):
             ),
             OpenApiParameter("setting", str, description="Key of a launch setting."),
             OpenApiParameter("result", str, enum=["done", "refused", "failed"]),
+            OpenApiParameter("operation", OpenApiTypes.UUID, description="Id of a replay or of another job."),
             OpenApiParameter(
-                "operation", OpenApiTypes.UUID, description="Id of a replay or of another job."
+                "letter", int, description="Number of a dead letter: its entries and those of its replays."
             ),
-            OpenApiParameter("letter", int, description="Number of a dead letter: its entries and those of its replays."),
             OpenApiParameter("target", str),
             OpenApiParameter("since", OpenApiTypes.DATETIME, description="Inclusive."),
             OpenApiParameter("until", OpenApiTypes.DATETIME, description="Exclusive."),

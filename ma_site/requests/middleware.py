@@ -191,7 +191,11 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
         request,
         413,
         body(
-            "too_large", f"The body is larger than {limit} bytes.", "body", "Send less data per request.", limit=limit
+            "too_large",
+            f"The body is larger than {limit} bytes.",
+            "body",
+            "Send less data per request.",
+            limit=limit,
         ),
         _("Request is too large"),
     )

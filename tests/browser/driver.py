@@ -134,7 +134,7 @@ class Browser:
         self._command("Emulation.setTimezoneOverride", {"timezoneId": name})
 
     def press(self, key: str, code: str = "") -> None:
-        """A key as a person presses it: Tab, Escape, Enter, or a letter; `code`: which key of the keyboard."""
+        """A key as a person presses it: Tab, Escape, Enter, or a letter; `code`: the key on the keyboard."""
         codes = {"Tab": 9, "Enter": 13, "Escape": 27}
         text = key if len(key) == 1 else "\r" if key == "Enter" else ""
         pressed: dict[str, Any] = {"key": key, "text": text, "unmodifiedText": text, "code": code}
