@@ -84,11 +84,11 @@ def _parsed(crontab: str) -> CronSim:
     try:
         return CronSim(crontab, datetime.now(UTC))
     except ValueError as error:  # of int(), above 4300 digits
-        raise ValidationError(_("Invalid crontab: a number in it is too long."), code="crontab") from error
+        raise ValidationError(_("Invalid crontab: a number is too long."), code="crontab") from error
     except CronSimError as error:
         if str(error) == "Bad day-of-month" and _days_alone_are_fine(crontab):
             raise _never(crontab) from error
-        text = _("Invalid crontab: the field “%(field)s” is invalid.")
+        text = _("Invalid value in the crontab field “%(field)s”.")
         raise ValidationError(text, code="crontab", params={"field": _field_name(str(error))}) from error
 
 

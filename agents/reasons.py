@@ -10,23 +10,23 @@ from contract.reasons import SENTENCES
 
 # -- why an activation does not run yet --
 NO_SERVER = ReasonKind("activation.no_server", _("The pool “%(pool)s” has no servers."))
-NONE_ALIVE = ReasonKind("activation.none_alive", _("No server of the pool “%(pool)s” is online."))
+NONE_ALIVE = ReasonKind("activation.none_alive", _("No server in the pool “%(pool)s” is online."))
 NONE_OFFERS = ReasonKind(
-    "activation.none_offers", _("No online server of the pool “%(pool)s” has the agent “%(agent)s”.")
+    "activation.none_offers", _("No online server in the pool “%(pool)s” has the agent “%(agent)s”.")
 )
 ALL_CORDONED = ReasonKind(
     "activation.all_cordoned",
-    _("Every online server of the pool “%(pool)s” with the agent “%(agent)s” is cordoned or draining."),
+    _("Every online server in the pool “%(pool)s” that has the agent “%(agent)s” is cordoned or draining."),
 )
 NONE_OBEYS = ReasonKind(
     "activation.none_obeys",
-    _("No online server of the pool “%(pool)s” applies the desired state."),
+    _("No online server in the pool “%(pool)s” is applying the desired state."),
 )
 STOPPED_THERE = ReasonKind(
     "activation.stopped_there",
     _(
-        "The setting is stopped on every online server of the pool “%(pool)s” with the agent "
-        "“%(agent)s”. Start it there again."
+        "The setting is stopped on every online server in the pool “%(pool)s” that offers the "
+        "agent “%(agent)s”. Start it again on one of these servers."
     ),
 )
 RUN_BEFORE_STOPS = ReasonKind("activation.run_before_stops", _("The previous instance is still stopping."))
@@ -41,9 +41,9 @@ ENDED = ReasonKind("activation.ended", "%(ending)s", ending=Ending)
 AGENT_FAILED = ReasonKind("activation.agent_failed", _("the agent failed"))
 RUN_FAILED = ReasonKind("activation.run_failed", _("an instance failed"))
 MESSAGES_FAILED = ReasonKind(
-    "activation.messages_failed", _("failed messages not successfully processed later: %(n)s")
+    "activation.messages_failed", _("messages never processed successfully after a failure: %(n)s")
 )
-LATE_RECORDS = ReasonKind("activation.late_records", _("records received after the end"))
+LATE_RECORDS = ReasonKind("activation.late_records", _("records arrived after the activation ended"))
 NOT_ALLOWED_ANY_MORE = ReasonKind("activation.not_allowed_any_more", _("the pool no longer allows the agent"))
 
 # -- runs --
@@ -51,11 +51,11 @@ EPOCH = ReasonKind("run.epoch", _("start %(n)s"))
 RESUMED = ReasonKind("run.resumed", _("resumed, start %(n)s"))
 SERVER_SILENT = ReasonKind("run.server_silent", _("the server is offline"))
 WITHDRAWN = ReasonKind(
-    "run.withdrawn", _("the server is draining, left the pool, or no longer has the agent")
+    "run.withdrawn", _("the server is draining, has left the pool, or no longer has the agent")
 )
 STOPPED_HERE = ReasonKind("run.stopped_here", _("stopped on this server"))
 INTERRUPTED = ReasonKind(
-    "run.interrupted", _("start %(n)s: %(same)s consecutive %(type)s failures, %(any)s of any type")
+    "run.interrupted", _("start %(n)s, consecutive failures: %(same)s of type %(type)s, %(any)s of any type")
 )
 
 # -- the breaker --
@@ -63,7 +63,7 @@ SAME_TYPE_IN_A_ROW = ReasonKind(
     "breaker.same_type", _("breaker tripped: consecutive failures of one type (%(type)s) on %(servers)s")
 )
 FAILURES_IN_A_ROW = ReasonKind(
-    "breaker.any_type", _("breaker tripped: consecutive failures on %(servers)s, the last one %(type)s")
+    "breaker.any_type", _("breaker tripped: consecutive failures on %(servers)s, last failure: %(type)s")
 )
 TRIAL_FAILED = ReasonKind(
     "breaker.trial", _("breaker tripped: the trial message failed (%(type)s) on %(servers)s")
@@ -74,7 +74,7 @@ BY_COMMAND = ReasonKind("command_line", _("from the command line"))
 BY_COMMAND_BECAUSE = ReasonKind("command_line.because", _("%(why)s (from the command line)"))
 FROM_FILE = ReasonKind("from_file", _("applied from a file"))
 UNTIL = ReasonKind("until", _("%(why)s (until %(until)s)"))
-TIME_OVER = ReasonKind("time_over", _("the set time expired"))
+TIME_OVER = ReasonKind("time_over", _("the specified period expired"))
 
 # -- groups --
 OF_MEMBER = ReasonKind("group.of_member", _("%(key)s: %(why)s"))
@@ -85,13 +85,13 @@ MEMBER_GONE = ReasonKind("group.member_gone", _("%(key)s no longer exists"))
 MEMBER_REFUSED = ReasonKind("group.member_refused", _("%(key)s could not be started: %(why)s"))
 
 # -- windows --
-LATER_ONE_STARTED = ReasonKind("window.later_one_started", _("a later scheduled time was due as well"))
+LATER_ONE_STARTED = ReasonKind("window.later_one_started", _("a later scheduled run started instead"))
 MISSED = ReasonKind("window.missed", _("missed: the scheduler was unavailable"))
 MISSED_MANY = ReasonKind(
     "window.missed_many",
-    _("missed: %(count)s runs from %(first)s to %(last)s, the scheduler was unavailable"),
+    _("missed %(count)s runs from %(first)s to %(last)s: the scheduler was unavailable"),
 )
-STARTED_LATE = ReasonKind("window.started_late", _("started late, once for all missed runs"))
+STARTED_LATE = ReasonKind("window.started_late", _("started late in place of all missed runs"))
 
 # -- why nothing can be started now --
 DISABLED = ReasonKind("start.disabled", _("The setting is disabled."))
@@ -116,14 +116,17 @@ MEMBER_RUNS = ReasonKind("start.member_runs", _("The group member “%(key)s” 
 # -- why a setting that was to be removed stays --
 SUBSCRIPTION_HOLDS = ReasonKind(
     "removal.subscription_holds",
-    _("The setting cannot be removed: its subscription %(queue)s holds messages on the broker: %(n)s."),
+    _("The setting cannot be removed: its subscription still has messages on the broker (%(queue)s: %(n)s)."),
 )
 DEAD_LETTERS_HELD = ReasonKind(
     "removal.dead_letters_held",
-    _("The setting cannot be removed: its dead-letter queue %(queue)s holds messages on the broker: %(n)s."),
+    _(
+        "The setting cannot be removed: its dead-letter queue still has messages on the "
+        "broker (%(queue)s: %(n)s)."
+    ),
 )
 HELD_BACK = ReasonKind(
-    "removal.held_back", _("The setting cannot be removed: messages on hold in %(queue)s: %(n)s.")
+    "removal.held_back", _("The setting cannot be removed: %(queue)s contains messages on hold (%(n)s).")
 )
 GROUPED_MEANWHILE = ReasonKind(
     "removal.grouped_meanwhile",
@@ -131,13 +134,13 @@ GROUPED_MEANWHILE = ReasonKind(
 )
 QUEUES_KEPT = ReasonKind(
     "removal.queues_kept",
-    _("The setting cannot be removed: the broker refused to delete its queues: %(problem)s"),
+    _("The setting cannot be removed because the broker refused to delete its queues: %(problem)s"),
 )
 BROKER_AWAY = ReasonKind(
     "removal.broker_away",
     _(
-        "The setting cannot be removed: the broker does not respond, so the contents of its "
-        "queues are unknown: %(problem)s"
+        "The setting cannot be removed while the contents of its queues are unknown. The "
+        "broker is not responding: %(problem)s"
     ),
 )
 
@@ -154,11 +157,11 @@ AGENT_ON = ReasonKind("delivery.agent_on", _("agent on %(server)s"))
 # -- the message that blocks an ordered subscription --
 BLOCKED = ReasonKind(
     "run.blocked",
-    _("blocked by message %(key)s after attempt %(attempt)s; retried on request"),
+    _("blocked by message %(key)s: attempt %(attempt)s failed, retried on request"),
 )
 BLOCKED_FOR = ReasonKind(
     "run.blocked_for",
-    _("blocked by message %(key)s after attempt %(attempt)s; retried every %(seconds)s s"),
+    _("blocked by message %(key)s: attempt %(attempt)s failed, retries every %(seconds)s s"),
 )
 
 

@@ -27,7 +27,9 @@ from console.ui.text import masked
 def defaults_of(kind: AlertKind) -> str:
     """Returns what is built in, in one line."""
     limits = kind.limits
-    return _("%(unit)s: opens at %(upper)s after %(open)s s, closes below %(lower)s after %(close)s s") % {
+    return _(
+        "%(unit)s: opens after %(open)s s at %(upper)s or more, closes after %(close)s s below %(lower)s"
+    ) % {
         "unit": kind.unit,
         "upper": f"{limits.upper:g}",
         "lower": f"{limits.lower:g}",
@@ -108,8 +110,8 @@ class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
                     "close_after_seconds",
                 ),
                 "description": gettext_lazy(
-                    "Without a pool, the rule applies to the whole site. An empty field uses the site "
-                    "rule or, without one, the built-in value."
+                    "Without a pool, the rule applies to the whole site. An empty field uses the value of "
+                    "the site rule or, if there is none, the built-in value."
                 ),
             },
         ),
@@ -147,7 +149,7 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("setting", "pool"),
                 "description": gettext_lazy(
-                    "Applies to one setting or to all settings of a pool: choose one."
+                    "Applies to one setting or to all settings of a pool. Choose a setting or a pool."
                 ),
             },
         ),
@@ -156,8 +158,8 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("channel", "address"),
                 "description": gettext_lazy(
-                    "An e-mail address or a webhook URL. The secret that signs webhook bodies is shown "
-                    "once, when the recipient is saved."
+                    "An e-mail address or a webhook URL. The webhook signing secret is shown once, when "
+                    "the recipient is saved."
                 ),
             },
         ),
@@ -192,5 +194,5 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: NoticeTarget, form: Any, change: bool) -> None:
         if secret := save_target(obj):
-            text = _("Webhook signing secret, shown only now: %(secret)s")
+            text = _("Webhook signing secret (shown only once, copy it now): %(secret)s")
             messages.warning(request, text % {"secret": secret})

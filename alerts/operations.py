@@ -58,15 +58,15 @@ class SnoozeAlert(_HandlesAlert):
     inputs = {"until": Until(("1h", "4h", "1d"), required=True), "reason": REASON}
     asks = _("Snooze this alert?")
     explained = _(
-        "The alert stays in the list without reminders. If the cause outlasts the snooze, "
-        "recipients are notified again."
+        "The alert stays in the list without reminders. If the cause remains when the snooze "
+        "ends, recipients are notified again."
     )
 
     @transaction.atomic
     def run(self, alert: Alert, act: Act, *, until: datetime, **inputs: Any) -> Done:
         snoozed = snooze(alert, until, act.by, act.reason, act.now)
         act.record()
-        return Done(_("Snoozed: no reminders until then."), snoozed)
+        return Done(_("Snoozed: no reminders until the chosen time."), snoozed)
 
 
 class CloseAlert(_HandlesAlert):
@@ -75,7 +75,8 @@ class CloseAlert(_HandlesAlert):
     code, label, icon, quiet, inputs = "alert.close", _("Close"), "ok", True, {"reason": REASON}
     asks = _("Close this alert?")
     explained = _(
-        "The alert stays closed while its cause lasts. If the cause clears and returns, a new alert opens."
+        "The alert stays closed even if its cause persists. If the cause clears and returns, "
+        "a new alert opens."
     )
 
     @transaction.atomic

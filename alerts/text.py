@@ -61,7 +61,7 @@ def says(alert: Alert) -> str:
         return one_line(alert.subject)
     if alert.subject == MORE:
         count = round(alert.value)
-        text = ngettext("%(n)s more of this kind", "%(n)s more of this kind", count)
+        text = ngettext("%(n)s more alert of this kind", "%(n)s more alerts of this kind", count)
         return text % {"n": number(count)}
     try:
         return one_line(kind.says(alert.facts, alert.value))

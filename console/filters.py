@@ -114,7 +114,9 @@ class NameField(forms.CharField):
     def clean(self, value: Any) -> Any:
         name = super().clean(value)
         if name and self.known_only and name not in set(self.names()):
-            raise ValidationError(_("Unknown name “%(name)s”: choose one of the list.") % {"name": name[:50]})
+            raise ValidationError(
+                _("Unknown name “%(name)s”: choose a name from the list.") % {"name": name[:50]}
+            )
         return name
 
     def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
@@ -211,7 +213,7 @@ class PairsField(forms.Field):
     def _pair(line: str) -> Pair:
         name, equals, value = line.partition("=")
         if not equals or not name.strip() or len(name) > LONGEST_NAME or len(value) > LONGEST_VALUE:
-            raise ValidationError(_("Use the form name=value."))
+            raise ValidationError(_("Use the format name=value."))
         return name.strip(), value.strip()
 
 

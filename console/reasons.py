@@ -103,7 +103,7 @@ class _Said(dict[str, str]):
 _SAID = ReasonKind("said", "%(text)s")
 # What a version before codes had stored as a sentence, and no migration knows.
 ReasonKind("legacy.text", "%(text)s")
-BROKER_AWAY = ReasonKind("broker.away", _("The broker does not respond: %(problem)s."))
+BROKER_AWAY = ReasonKind("broker.away", _("The broker is not responding: %(problem)s."))
 
 
 def said(text: str) -> Reason:

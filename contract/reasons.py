@@ -54,19 +54,23 @@ PROCESS_ENDED_EARLY = Kind(
 ENDED_BEFORE_IT_BEGAN = Kind(
     "run.ended_before_it_began", _("the agent process ended before the agent started")
 )
-IMPORT_TOO_SLOW = Kind("run.import_too_slow", _("agent import takes longer than %(seconds)s s"))
+IMPORT_TOO_SLOW = Kind("run.import_too_slow", _("agent import did not finish within %(seconds)s s"))
 NO_PROCESS = Kind("run.no_process", _("cannot start a process: %(detail)s"))
-HANDLING_SLOW = Kind("run.handling_slow", _("processing has taken %(seconds)s s, the limit is %(limit)s s"))
+HANDLING_SLOW = Kind("run.handling_slow", _("processing has taken %(seconds)s s; the limit is %(limit)s s"))
 CRASHED = Kind("run.crashed", _("the instance failed: %(type)s: %(text)s"))
 ENDINGS_NOT_STORED = Kind("run.endings_not_stored", _("processing results could not be stored"))
 UNKNOWN_AGENT = Kind("run.unknown_agent", _("unknown agent %(agent)s; this server offers: %(offered)s"))
 OTHER_KIND = Kind(
-    "run.other_kind", _("agent %(agent)s has kind %(kind)s here; the setting requires kind %(wanted)s")
+    "run.other_kind",
+    _("agent %(agent)s is of kind %(kind)s on this server; the setting requires kind %(wanted)s"),
 )
 NO_CONCURRENCY = Kind("run.no_concurrency", _("concurrency is less than 1"))
 WAITS_FOR_MA = Kind(
     "run.waits_for_ma",
-    _("Waiting for a reply from the MA. Without it the setting cannot run here: another server may run it."),
+    _(
+        "Waiting for a reply from the MA. Until it arrives, the setting cannot run here: "
+        "another server may be running it."
+    ),
 )
 STARTED_AGAIN = Kind("run.started_again", _("run_agent failed: %(type)s; it restarts in %(seconds)s s"))
 
@@ -76,17 +80,16 @@ SPOOL_FULL = Kind(
 )
 SPOOL_NOT_WRITTEN = Kind(
     "spool.not_written",
-    _(
-        "The spool cannot be written (%(detail)s): the server takes no more messages until "
-        "writing works again."
-    ),
+    _("Cannot write to the spool: %(detail)s. The server takes no more messages until writing works again."),
 )
 MODULE_NOT_IMPORTED = Kind(
     "kma.module_not_imported", _("cannot import module %(module)s: %(type)s: %(text)s")
 )
-MODULES_TOO_SLOW = Kind("kma.modules_too_slow", _("import of %(modules)s takes longer than %(seconds)s s"))
+MODULES_TOO_SLOW = Kind(
+    "kma.modules_too_slow", _("import of %(modules)s did not finish within %(seconds)s s")
+)
 MODULES_ENDED_PROCESS = Kind(
-    "kma.modules_ended_process", _("import of %(modules)s ended the process with exit code %(status)s")
+    "kma.modules_ended_process", _("the process exited with code %(status)s while importing %(modules)s")
 )
 NO_PROCESS_FOR_MODULES = Kind(
     "kma.no_process_for_modules", _("cannot start a process to list the agents: %(detail)s")
@@ -98,13 +101,13 @@ BATCH_NOT_TAKEN = Kind(
     "kma.batch_not_taken", _("the MA does not accept a batch of %(n)s records: %(detail)s")
 )
 RECORD_NOT_TAKEN = Kind("kma.record_not_taken", _("the MA does not accept record %(number)s: %(detail)s"))
-RECORDS_GONE = Kind("kma.records_gone", _("the MA requests records that no longer exist here"))
+RECORDS_GONE = Kind("kma.records_gone", _("the MA requests records that this server no longer has"))
 STORED_IN_PART = Kind("kma.stored_in_part", _("the MA stored only part of a batch"))
 LINK_TOO_SLOW = Kind(
     "kma.link_too_slow",
     _(
-        "%(n)s records do not reach the MA in time: the link is too slow. They stay in the "
-        "spool and are retried after the others."
+        "Some records (%(n)s) do not reach the MA in time: the connection is too slow. They "
+        "stay in the spool and will be sent again after the other records."
     ),
 )
 RECORDS_REFUSED = Kind("kma.records_refused", _("the MA refused %(n)s records; they are kept in %(path)s"))
@@ -116,34 +119,43 @@ DESIRED_NOT_STORED = Kind(
 # -- how a delivery ended that waited for an answer --
 NO_ANSWER = Kind("delivery.no_answer", _("No acknowledgement arrived within %(seconds)s s."))
 ANSWERED_ROLLBACK = Kind(
-    "delivery.answered_rollback", _("Acknowledged with ROLLBACK: the delivery is rolled back.")
+    "delivery.answered_rollback", _("Acknowledged with ROLLBACK: the delivery was rolled back.")
 )
 HANDLING_FAILED = Kind("delivery.handling_failed", _("Message processing failed."))
-RELEASED = Kind("delivery.released", _("The message was released to the broker: the instance stops."))
+RELEASED = Kind(
+    "delivery.released", _("The instance is stopping, and the message was returned to the broker.")
+)
 CONNECTION_LOST = Kind(
     "delivery.connection_lost",
-    _("The connection was lost before acknowledgement; the broker redelivers the message."),
+    _("The connection was lost before acknowledgement; the broker will redeliver the message."),
 )
 IN_DOUBT = Kind(
     "delivery.in_doubt",
-    _("The connection was lost during commit: the message is committed, or the broker redelivers it."),
+    _(
+        "The connection was lost during commit: the message has either been committed or will "
+        "be redelivered by the broker."
+    ),
 )
 RUN_ENDED = Kind(
-    "delivery.run_ended", _("The instance ended before acknowledgement; the broker redelivers the message.")
+    "delivery.run_ended",
+    _("The instance ended before acknowledgement; the broker will redeliver the message."),
 )
 CONTAINER_ENDED = Kind(
     "delivery.container_ended",
-    _("The container ended before acknowledgement; the broker redelivers the message."),
+    _("The container ended before acknowledgement; the broker will redeliver the message."),
 )
 CONTAINER_ENDED_IN_DOUBT = Kind(
     "delivery.container_ended_in_doubt",
-    _("The container ended during commit: the message is committed, or the broker redelivers it."),
+    _(
+        "The container ended during commit: the message either was committed or will be "
+        "redelivered by the broker."
+    ),
 )
 NOT_OPEN = Kind(
     "delivery.not_open",
     _(
         "The delivery is not open on this server: it was acknowledged during processing, or "
-        "its connection was lost."
+        "the connection was lost."
     ),
 )
 NOT_COMMITTED = Kind("delivery.not_committed", _("Commit failed: %(detail)s"))

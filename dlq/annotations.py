@@ -152,7 +152,7 @@ class MuteLetters(_OfAnnotation[KnownFault]):
             raise WronglyAsked(
                 "past",
                 gettext("The end time is in the past."),
-                gettext("Choose a later time, or set no end."),
+                gettext("Choose a later time or leave the end time empty."),
             )
         fault.ticket, fault.text, fault.until = _cleaned(ticket), _cleaned(text), until
         act.reason = " · ".join(filter(None, (fault.ticket, fault.text)))
@@ -170,7 +170,7 @@ class MuteLetters(_OfAnnotation[KnownFault]):
                 gettext("Remove the existing mark first."),
             ) from error
         return Done(
-            _("The error is marked as known: lists show the mark, and replays skip its messages."), fault
+            _("The error is marked as known. Its messages are marked in lists and skipped in replays."), fault
         )
 
 
@@ -214,7 +214,9 @@ class Take(_OfTaking):
             held = open_takings().filter(**taking.named, trip=taking.trip).first()
             reason = gettext("Already assigned to %(name)s.") % {"name": held.by_name if held else "?"}
             raise Refused(
-                "exists", reason, gettext("Ask them to reassign it to you, or unassign them first.")
+                "exists",
+                reason,
+                gettext("Ask the current assignee to assign you instead, or unassign them first."),
             ) from error
         return Done(_("Assigned to you."), taking)
 

@@ -47,7 +47,7 @@ text.COUNTS.declare(
     {
         **dict(ItemState.choices),
         **{value: label for value, label in Outcome.choices if value},
-        "left": _("moved after the waiting messages"),
+        "left": _("placed after the waiting messages"),
         "letters": _("messages"),
         AT_LEAST: _("messages, at least"),
         "letters_at_least": _("messages, at least"),
@@ -67,7 +67,7 @@ text.DETAILS.declare(
         "kind": _("kind"),
         "letters": _("messages"),
         "lines": _("checksum of the lines"),
-        "minutes": _("at most, minutes"),
+        "minutes": _("maximum hold time, minutes"),
         "note": _("note id"),
         "part": _("part"),
         "problem": _("problem"),

@@ -7,29 +7,27 @@ from console.reasons import ReasonKind
 # -- why a replay stopped, or did not do all --
 TRIPPED = ReasonKind("replay.tripped", _("Stopped automatically: the breaker disabled the setting."))
 DISABLED = ReasonKind("replay.disabled", _("Stopped automatically: the setting was disabled."))
-FAILING = ReasonKind("replay.failing", _("Stopped automatically: too many messages of a step failed again."))
+FAILING = ReasonKind("replay.failing", _("Stopped automatically: too many messages in a step failed again."))
 BREAKER_COUNTS = ReasonKind(
     "replay.breaker_counts",
-    _("Stopped automatically: the breaker of the setting began to count failures."),
+    _("Stopped automatically: the setting's breaker started counting failures."),
 )
 UNKNOWN = ReasonKind(
     "replay.unknown",
-    _("Stopped automatically: too many messages of a step had no outcome for an hour."),
+    _("Stopped automatically: too many messages in a step have had no outcome for an hour."),
 )
 STAYED = ReasonKind("replay.stayed", _("Messages not moved: %(n)s."))
 HELD = ReasonKind(
     "replay.held",
     _(
-        "Messages in delivery to another consumer of %(queue)s: %(n)s. Close that consumer, then replay them "
-        "again."
+        "Some messages (%(n)s) are in delivery to another consumer of %(queue)s. Close that "
+        "consumer, then replay the messages again."
     ),
 )
-HOLD_STOPPED = ReasonKind(
-    "replay.hold_stopped", _("Stopped automatically: the hold of the subscription timed out.")
-)
+HOLD_STOPPED = ReasonKind("replay.hold_stopped", _("Stopped automatically: the subscription hold timed out."))
 HOLD_OVER = ReasonKind(
     "replay.hold_over",
-    _("The hold ended before all messages were processed. Messages moved after the waiting messages: %(n)s."),
+    _("The hold ended before all messages were processed. Messages placed after the waiting ones: %(n)s."),
 )
 REFUSED_BY = ReasonKind("replay.refused_by", _("rejected by %(person)s"))
 WHY_STOPPED = {

@@ -58,7 +58,7 @@ def register_rights() -> None:
         REDIRECT_ELSEWHERE,
         "dlq.redirect_elsewhere",
         "may_redirect_elsewhere",
-        _("Can redirect dead letters to a setting of another destination"),
+        _("Can redirect dead letters to settings with another destination"),
     )
     add_action(DISCARD, "dlq.discard", "may_discard", _("Can discard dead letters"))
     add_action(WAITING, "dlq.handle_waiting", "may_handle_waiting", _("Can manage waiting messages"))

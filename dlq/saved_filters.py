@@ -47,8 +47,7 @@ pages = SavedFilterPages(
     name="saved_filter",
     title=_("Saved filters"),
     about=_(
-        "Saved filters of dead letters: yours and those that others share. Each filter finds "
-        "only messages that you can view."
+        "Your own and shared filters for dead letters. Each filter finds only messages that you can view."
     ),
     how=_("Set a filter in a list of dead letters, then choose “Save this filter…”."),
     section=(_("Dead letters"), "dead_letters"),

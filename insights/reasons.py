@@ -19,7 +19,7 @@ TOO_LARGE = ReasonKind(
 )
 NO_SUBMIT = ReasonKind(
     "pipeline_run.no_submit",
-    _("spark-submit is not found: install pyspark or set MA_PIPELINE_SUBMIT."),
+    _("spark-submit was not found: install pyspark or set MA_PIPELINE_SUBMIT."),
 )
 KEY_UNREADABLE = ReasonKind(
     "pipeline_run.key_unreadable",
@@ -30,12 +30,12 @@ KEY_UNREADABLE = ReasonKind(
     ),
 )
 PIPELINE_BROKE = ReasonKind("pipeline_run.broke", "%(type)s: %(text)s")
-SIGNALLED = ReasonKind("pipeline_run.signalled", _("The run was stopped by a signal."))
+SIGNALLED = ReasonKind("pipeline_run.signalled", _("The pipeline run was stopped by a signal."))
 NOT_TAKEN = ReasonKind("pipeline_run.not_taken", _("No process picked up the run."))
 PROCESS_GONE = ReasonKind(
-    "pipeline_run.process_gone", _("The process of the run (%(pid)s on %(host)s) no longer exists.")
+    "pipeline_run.process_gone", _("The pipeline run process (%(pid)s on %(host)s) no longer exists.")
 )
 PROCESS_SILENT = ReasonKind(
     "pipeline_run.process_silent",
-    _("No heartbeat from the process of the run (%(pid)s on %(host)s) since %(since)s."),
+    _("No heartbeat from the pipeline run process (%(pid)s on %(host)s) since %(since)s."),
 )

@@ -101,32 +101,35 @@ def rule_sentences() -> list[str]:
     """The rule with the numbers of this site."""
     n, c = settings.MA_RETENTION_DAYS, settings.MA_RETENTION_SILENT_DAYS
     after_error = ngettext(
-        "If it finished with an error: only protocols more than %(n)s day older than its "
-        "start are deleted, unless the setting has its own number.",
-        "If it finished with an error: only protocols more than %(n)s days older than its "
-        "start are deleted, unless the setting has its own number.",
+        "If the activation finished with an error, only protocols created more than %(n)s day "
+        "before its start are deleted. A setting can override this number.",
+        "If the activation finished with an error, only protocols created more than %(n)s "
+        "days before its start are deleted. A setting can override this number.",
         n,
     )
     silent = ngettext(
-        "If nothing finished for %(n)s day: everything older is deleted, including protocols "
-        "of an activation that never ends.",
-        "If nothing finished for %(n)s days: everything older is deleted, including protocols "
-        "of an activation that never ends.",
+        "If no activation has finished for %(n)s day, all protocols older than that are "
+        "deleted, including those of an activation that never ends.",
+        "If no activation has finished for %(n)s days, all protocols older than that are "
+        "deleted, including those of an activation that never ends.",
         c,
     )
     return [
-        _("The last finished activation of a setting decides; a running one does not count."),
         _(
-            "If it finished successfully: all failure protocols up to and including that "
-            "activation are deleted."
+            "Deletion depends on the last finished activation of a setting. A running activation "
+            "does not count."
+        ),
+        _(
+            "If that activation succeeded, its failure protocols and those of earlier activations "
+            "are deleted."
         ),
         after_error % {"n": number(n)},
-        silent % {"n": number(c)} if c else _("Nothing is deleted by age alone."),
+        silent % {"n": number(c)} if c else _("Protocols are not deleted because of age alone."),
         _("Failure protocols of messages that are still in the DLQ are kept.")
         if settings.MA_RETENTION_KEEP_DEAD
         else _(
-            "Failure protocols of dead letters are deleted too: each message keeps a copy of its "
-            "last failure."
+            "Failure protocols of dead letters are deleted too, but each message keeps a copy of "
+            "its last failure."
         ),
     ]
 
@@ -136,8 +139,8 @@ def ages() -> list[tuple[str, str]]:
     words = {
         "activations": _("ended activations"),
         "runs": _("instances of ended activations"),
-        "dead_letters": _("dead letters, after they left the DLQ"),
-        "letter_bodies": _("bodies of dead letters, after they left the DLQ"),
+        "dead_letters": _("dead letters, after leaving the DLQ"),
+        "letter_bodies": _("bodies of dead letters that have left the DLQ"),
         "replays": _("finished replays"),
         "audit": _("audit log entries"),
         "alerts": _("closed alerts"),
@@ -208,8 +211,8 @@ def what_goes_next(of: Range) -> str:
         return _("everything up to and including the last finished activation")
     before = instant(of.before) if of.before else ""
     if of.rule is Rule.ERROR:
-        return _("up to the last finished activation: everything before %(at)s") % {"at": before}
-    return _("no activation finished for a long time: everything before %(at)s") % {"at": before}
+        return _("everything before %(at)s (based on the last finished activation)") % {"at": before}
+    return _("everything before %(at)s (no activation has finished for a long time)") % {"at": before}
 
 
 def _did(figures: QuerySet[RetentionFigure]) -> Did:
@@ -234,7 +237,7 @@ def _did(figures: QuerySet[RetentionFigure]) -> Did:
 
 def _kept(reason: str, count: int) -> str:
     words = {
-        "attempts": _("needed to count attempts of messages after a KMA crash"),
+        "attempts": _("needed to count delivery attempts after a KMA crash"),
         "archive": _("not in a verified archive block yet"),
         "index": _("their messages are not in the DLQ index yet"),
         "dead": _("their messages are still in the DLQ"),

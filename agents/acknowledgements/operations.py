@@ -88,16 +88,16 @@ class Commit(_Answers):
 
     code, label, icon = "acknowledgement.commit", _("Commit"), "ok"
     action, asks = Action.COMMIT, _("Commit this message?")
-    explained = _("The message leaves the subscription for good, as after successful processing.")
+    explained = _("The message is permanently removed from the subscription, as after successful processing.")
 
 
 class RollBack(_Answers):
     """Returns the message for redelivery; after the last attempt it is dead-lettered."""
 
     code, label, icon, tone = "acknowledgement.rollback", _("Roll back"), "back", "danger"
-    action, asks = Action.ROLLBACK, _("Roll this message back?")
+    action, asks = Action.ROLLBACK, _("Roll back this message?")
     explained = _(
-        "The rollback counts as a failed attempt with its own failure protocol. The message "
-        "is redelivered after the delay of its destination. After the last attempt it is "
-        "dead-lettered."
+        "The rollback counts as a failed attempt and gets its own failure protocol. The "
+        "message is redelivered after the delay set for the destination. After the last "
+        "attempt it is dead-lettered."
     )

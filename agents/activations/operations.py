@@ -50,7 +50,7 @@ def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused 
     if setting.timing == Timing.ASAP and setting.takes_messages:
         return Refused("runs_always", RUNS_ALWAYS(), gettext("No action is needed."))
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
-        what = gettext("Wait until the servers have reported the end, or stop the activation.")
+        what = gettext("Wait for the activation to end, or stop it.")
         return Refused("still_running", NOT_ENDED(), what)
     return sending_refusal(setting)
 
@@ -99,7 +99,7 @@ def stop_refusal(activation: Activation) -> Refused | None:
         return Refused(
             "over",
             gettext("The activation is already ending."),
-            gettext("Wait until the servers have reported the end."),
+            gettext("Wait until the servers report the end of the activation."),
         )
     setting = activation.setting
     if setting.timing == Timing.ASAP and setting.takes_messages:

@@ -184,7 +184,7 @@ def _provision_refusal(setting: LaunchSetting) -> Refused | None:
         return Refused(
             "not_provisioned",
             _("The broker is still creating the queues of this setting."),
-            _("Wait a few seconds. If they are still missing, run ./ma doctor to find the cause."),
+            _("Wait a few seconds. If the queues are still missing, run ./ma doctor to find the cause."),
         )
     return None
 
@@ -205,12 +205,11 @@ def _pool_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
         return Refused(
             "other_kind",
             _("The agent “%(agent)s” and this setting are of different kinds.") % facts,
-            _("Choose another agent, or create a setting of the same kind."),
+            _("Choose another agent, or create a setting of the agent's kind."),
         )
     facts["names"] = ", ".join(sorted(set(offered.values_list("name", flat=True)))) or "—"
     return Refused(
         "unknown_agent",
-        _("No server of the pool “%(pool)s” offers the agent “%(agent)s”. Available agents: %(names)s.")
-        % facts,
+        _("No server in the pool “%(pool)s” has the agent “%(agent)s”. Available agents: %(names)s.") % facts,
         _("Correct the name, or add the agent's module to KMA_AGENTS on a server and restart its KMA."),
     )

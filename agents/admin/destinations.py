@@ -55,9 +55,9 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("name", "description"),
                 "description": _(
-                    "A broker address: every setting below receives the messages published to it. The "
-                    "broker creates it, with this policy, for the first setting that subscribes. Until "
-                    "then, sends are rejected."
+                    "A destination is a broker address. Every setting below receives the messages "
+                    "published to it. The broker creates the address with this policy when the first "
+                    "setting subscribes. Until the address exists, the broker rejects these messages."
                 ),
             },
         ),
@@ -74,9 +74,10 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
                 ),
                 "description": _(
                     "The broker keeps one policy per address, so a change applies to all launch settings "
-                    "of this destination. Maximum attempts −1: unlimited. Empty maximum delay: 10 × "
-                    "delay. Empty expiry: messages never expire. Failed and expired messages always go to "
-                    "the dead-letter queue of their setting."
+                    "of this destination. If the maximum number of attempts is −1, there is no limit. If "
+                    "the maximum delay is empty, it is 10 × delay. If the expiry is empty, messages never "
+                    "expire. Failed and expired messages always go to the dead-letter queue of their "
+                    "setting."
                 ),
             },
         ),
@@ -91,8 +92,8 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
             return self.fieldsets
         (title, shown), *rest = self.fieldsets
         lone = _(
-            "No setting receives from this destination. The broker has not created it and rejects "
-            "sends to it."
+            "No setting receives messages from this destination. It does not exist on the broker, "
+            "so messages sent to it are rejected."
         )
         return [(title, {**shown, "description": lone}), *rest]
 

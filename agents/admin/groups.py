@@ -29,8 +29,8 @@ class GroupForm(ScheduleForm):
         required=False,
         widget=forms.Textarea(attrs={"rows": 8, "cols": 40, "spellcheck": "false"}),
         help_text=_(
-            "Keys of scheduled settings, one per line. Each starts when the previous one has "
-            "succeeded. Move lines to change the order. A group run in progress keeps its order."
+            "Keys of scheduled settings, one per line. Each setting starts after the previous one "
+            "succeeds. Move lines to change the order. A group run in progress keeps its order."
         ),
     )
 
@@ -129,7 +129,7 @@ class ScheduledGroupAdmin(RecordedAdmin, admin.ModelAdmin):
             return self._gone(request)
 
     def _gone(self, request: HttpRequest) -> HttpResponseRedirect:
-        messages.error(request, _("It has been deleted in the meantime."))
+        messages.error(request, _("This object has already been deleted."))
         return HttpResponseRedirect(link("agents_scheduledgroup_changelist"))
 
 
@@ -147,8 +147,8 @@ class PoolGrantAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("pool", "group"),
                 "description": _(
-                    "Permissions of this user group for the settings of this pool, in addition to "
-                    "site-wide permissions."
+                    "Permissions that this user group has for the settings in this pool. Site-wide "
+                    "permissions apply as well."
                 ),
             },
         ),
@@ -157,7 +157,7 @@ class PoolGrantAdmin(RecordedAdmin, admin.ModelAdmin):
             {"fields": ("may_edit", "may_enable", "may_disable", "may_run", "may_stop", "may_answer")},
         ),
         (
-            _("Allowed for dead letters and waiting messages"),
+            _("Allowed actions on dead letters and waiting messages"),
             {
                 "fields": (
                     "may_see_letters",

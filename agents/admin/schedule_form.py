@@ -126,14 +126,14 @@ class ScheduleForm(forms.ModelForm):
         label=gettext_lazy("Schedule"),
         required=False,
         choices=Choice.choices,
-        help_text=gettext_lazy("Without a schedule it starts only when someone presses “Run now”."),
+        help_text=gettext_lazy("Without a schedule, runs start only when someone presses “Run now”."),
     )
     schedule_number = forms.IntegerField(
         label=gettext_lazy("Every"),
         required=False,
         min_value=1,
         help_text=gettext_lazy(
-            "The next start is counted from the scheduled time of the previous one, not from its end."
+            "The interval is measured from one scheduled time to the next, however long a run takes."
         ),
     )
     schedule_unit = forms.TypedChoiceField(
@@ -146,7 +146,7 @@ class ScheduleForm(forms.ModelForm):
         label=gettext_lazy("Time of day"),
         required=False,
         widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
-        help_text=gettext_lazy("In the selected time zone, including daylight-saving changes."),
+        help_text=gettext_lazy("The time is in the selected time zone and follows daylight saving time."),
     )
     schedule_crontab = forms.CharField(
         label=gettext_lazy("Crontab"),
@@ -167,8 +167,8 @@ class ScheduleForm(forms.ModelForm):
         choices=Missed.choices,
         initial=Missed.SKIP,
         help_text=gettext_lazy(
-            "Runs that came due while MA was down. “Run once” starts one run for all of them; "
-            "“skip” waits for the next one."
+            "Applies to runs that were due while MA was down. “Run once” replaces all missed runs "
+            "with one run. “Skip” waits for the next scheduled run."
         ),
     )
 

@@ -22,7 +22,7 @@ from console.ui.page import link
 
 LONGEST_TEXT = 150_000
 CHOICES = [
-    (EVERY, gettext_lazy("all agents available on the servers of the pool")),
+    (EVERY, gettext_lazy("all agents available on the servers in the pool")),
     (LISTED, gettext_lazy("only the agents listed here")),
 ]
 
@@ -31,7 +31,7 @@ class PoolForm(forms.ModelForm):
     """`allows` and `listed_agents` are the two parts of `Pool.allowed_agents`."""
 
     allows = forms.ChoiceField(
-        label=gettext_lazy("Settings of this pool may run"),
+        label=gettext_lazy("Agents allowed in this pool"),
         choices=CHOICES,
         initial=EVERY,
         required=False,
@@ -118,7 +118,10 @@ class ServerAdmin(RecordedAdmin, admin.ModelAdmin):
     fieldsets = (
         (
             None,
-            {"fields": ("name",), "description": _("To get its token, run: ./ma manage create_server NAME")},
+            {
+                "fields": ("name",),
+                "description": _("To get a token for the server, run: ./ma manage create_server NAME"),
+            },
         ),
         (_("Last KMA report"), {"fields": facts}),
     )
@@ -171,7 +174,7 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
     def agents_allowed(self, pool: Pool) -> str:
         """Renders the list for those who may only view."""
         if pool.allowlist is None:
-            return gettext("all agents available on the servers of the pool")
+            return gettext("all agents available on the servers in the pool")
         return join_names(pool.allowlist) or gettext("no agent")
 
     def get_fieldsets(self, request: HttpRequest, obj: Pool | None = None) -> Any:
@@ -180,8 +183,8 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
         agents = ("allows", "listed_agents") if may else ("agents_allowed",)
         text = _(
             "A setting with any other agent cannot be saved or enabled. If it is already enabled, "
-            "servers no longer receive it. Messages in progress finish or return to the queue; "
-            "the others wait."
+            "servers no longer receive it. Messages in progress are completed or returned to the "
+            "queue; the others wait."
         )
         return (
             (None, {"fields": ("name", "description", "servers")}),

@@ -56,10 +56,8 @@ class SettingForm(ScheduleForm):
         field_classes = {"masked_properties": JsonFormField}
         widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
         help_texts = {
-            "key": _("Also the name of the subscription on the broker. Cannot be changed later."),
-            "agent": _(
-                "The name under which the agent is available on servers. Available agents are suggested."
-            ),
+            "key": _("Also used as the subscription name on the broker. Cannot be changed later."),
+            "agent": _("The name of the agent on the servers. Available agents are suggested."),
             "kind": _(
                 "A message agent processes the messages of its destination. A standalone agent runs "
                 "once per activation."
@@ -68,36 +66,42 @@ class SettingForm(ScheduleForm):
                 "Continuous: runs until it is disabled. Scheduled: each run processes the waiting "
                 "messages and ends."
             ),
-            "spread": _("One online server of the pool, with failover to another, or all of them."),
+            "spread": _(
+                "The setting runs on one server in the pool, with failover, or on all servers. Only "
+                "online servers are used."
+            ),
             "pool": _("A pool without servers is allowed, but nothing can run in it."),
             "destination": _(
                 "Only for message agents. Cannot be changed after the subscription has received messages."
             ),
-            "concurrency": _("With more than one, messages may be processed out of order."),
+            "concurrency": _("If the value is greater than 1, messages may be processed out of order."),
             "drain_idle_seconds": _(
-                "The run ends when the messages present at its start have been gone for this time. "
-                "With a limit below, it also takes later messages, until the subscription stays empty "
-                "for this time."
+                "The run processes the messages that are waiting when it starts. It ends this long "
+                "after the last of them leaves the queue. If a limit is set below, later messages are "
+                "processed too. The run then ends when the subscription has been empty for this long."
             ),
             "drain_wait_seconds": _(
-                "The activation waits for messages delayed for redelivery. After this time it ends "
-                "with an error."
+                "The activation waits at most this long for messages delayed for redelivery. If they "
+                "do not arrive in time, it ends with an error."
             ),
             "drain_limit_messages": _("The remaining messages wait for the next run."),
             "drain_limit_minutes": _("The remaining messages wait for the next run."),
-            "restart_seconds": _("Only for continuous settings: a scheduled one waits for its next run."),
+            "restart_seconds": _("Only for continuous settings. A scheduled setting waits for its next run."),
             "grace_seconds": _(
-                "When the setting is stopped, messages in progress may finish within this time. Then "
-                "the process is killed."
+                "When the setting is stopped, messages in progress have this long to finish. Then the "
+                "process is killed."
             ),
             "mode": _(
-                "Transacted: the message and everything that the agent sends commit or roll back "
-                "together; sending costs a transaction. Auto acknowledge: the same, without the "
-                "transaction timeout. Dups-OK: acknowledges in batches with the fewest writes; a "
-                "crash repeats about one batch. Client acknowledge: the agent, or anyone later, "
-                "commits or rolls back each message; until then, a crash redelivers it."
+                "Transacted: the message and everything that the agent sends are committed or rolled "
+                "back together. If the agent sends nothing, no transaction is used. Auto acknowledge: "
+                "works the same way, but without the transaction timeout. Dups-OK: messages are "
+                "acknowledged in batches, with the fewest disk writes. After a crash, about one batch "
+                "is redelivered. Client acknowledge: the agent or another client commits or rolls "
+                "back each message. If the server crashes before that, the message is redelivered."
             ),
-            "dups_ok_messages": _("After a server crash, about this many processed messages are repeated."),
+            "dups_ok_messages": _(
+                "After a server crash, about this many processed messages are redelivered."
+            ),
             "acknowledgement_timeout_seconds": _(
                 "The timeout starts when the agent returns without acknowledging. When it expires, "
                 "the message is rolled back."
@@ -106,52 +110,57 @@ class SettingForm(ScheduleForm):
                 "A message can set its own timeout in this property: a whole number of seconds."
             ),
             "committed_destination": _(
-                "Each commit sends a short JSON event there, in the same transaction."
+                "Each commit sends a short JSON event to this destination in the same transaction."
             ),
             "rolled_back_destination": _(
-                "Each rollback and each acknowledgement timeout sends this event there."
+                "Each rollback and each acknowledgement timeout sends a short JSON event to this destination."
             ),
             "dups_ok_seconds": _(
-                "On a quiet subscription, processed messages stay visible for up to this time."
+                "If no new messages arrive, processed messages stay visible in the subscription for "
+                "at most this long."
             ),
-            "handling_timeout_seconds": _("Processing that takes longer is killed and counts as a failure."),
+            "handling_timeout_seconds": _(
+                "Processing that takes longer is terminated and counts as a failure."
+            ),
             "breaker_m": _(
                 "The breaker trips after M consecutive failures of any type, or after M / 3 of the same type."
             ),
             "count_once": _(
-                "Repeated failures of one message count as one: a single bad message never trips the breaker."
+                "Repeated failures of one message count as one failure. A single bad message never "
+                "trips the breaker."
             ),
             "try_one_first": _(
-                "One server tries one message. If it succeeds, all servers start at full speed; if it "
-                "fails, the setting is disabled again."
+                "One server processes one trial message. If it succeeds, all servers start at full "
+                "speed. If it fails, the setting is disabled again."
             ),
             "ordered": _(
                 "One message at a time across all servers. A failed message is retried before any "
                 "other. Turn on “count each message once”; otherwise one bad message soon trips the "
                 "breaker."
             ),
-            "blocked_seconds": _("Delay before the first message is retried after a failure; 0 = no delay."),
+            "blocked_seconds": _("Delay before a failed message is retried; 0 = no delay."),
             "after_last": _(
-                "Applies to a message that is invalid or whose last attempt failed. Exception "
-                "destination: a marked copy goes there; if it cannot be delivered, the message goes "
-                "to the dead-letter queue. Discard: the message is deleted; only its protocol and a "
-                "log line remain. Keep first: the message is retried without limit, and all others "
-                "wait."
+                "Applies to a message that is invalid or has failed on every attempt. Exception "
+                "destination: a marked copy is sent there. If the copy cannot be delivered, the "
+                "message goes to the dead-letter queue. Discard: the message is deleted. Only its "
+                "protocol and a log entry remain. Keep first: the message is retried without limit, "
+                "and all other messages wait."
             ),
-            "exception_destination": _(
-                "An address on the broker from which someone receives these messages."
-            ),
+            "exception_destination": _("Enter a destination that has a consumer for these messages."),
             "duplicate_key": _(
-                "Empty: every message is processed. Use “key” (the message key), “property:NAME” or "
-                "“pointer:/a/b” (in a JSON body). A server accepts repeats of messages that it has "
-                "already processed, without calling the agent. Each server knows only its own "
-                "messages."
+                "If empty, every message is processed. Use “key” (the message key), “property:NAME” "
+                "or “pointer:/a/b” (in a JSON body). A server acknowledges a repeat of a message that "
+                "it has already processed, without calling the agent. Each server remembers only the "
+                "messages that it processed."
             ),
-            "duplicate_window_seconds": _("A later repeat is processed again."),
-            "masked_properties": _("The values of these message properties are never stored with failures."),
+            "duplicate_window_seconds": _("A repeat that arrives later is processed again."),
+            "masked_properties": _(
+                "The values of these message properties are never stored in failure protocols."
+            ),
             "retention_days": _(
-                "After a successful activation, all its protocols are deleted. After a failed one, "
-                "only protocols older than this many days before its start are deleted."
+                "After a successful activation, all its protocols are deleted. After a failed "
+                "activation, only protocols created more than the set number of days before its start "
+                "are deleted."
             ),
         }
 
@@ -192,7 +201,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
                     "drain_limit_messages",
                     "drain_limit_minutes",
                 ),
-                "description": _("For scheduled message agents."),
+                "description": _("For message agents that run on a schedule."),
             },
         ),
         (

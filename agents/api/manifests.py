@@ -76,9 +76,9 @@ class ManifestRefusal(ApiProblem):
     def __init__(self, rejected: Rejected) -> None:
         problems = rejected.problems
         super().__init__(
-            _("The file is refused; nothing was stored."),
+            _("The file was rejected; nothing was stored."),
             where=problems[0].path if problems else "",
-            what_to_do=_("Correct what `problems` names, and apply it again."),
+            what_to_do=_("Correct the errors listed in `problems` and apply the file again."),
             problems=[_problem(each) for each in problems],
         )
         if any(each.forbidden for each in problems):

@@ -324,8 +324,8 @@ def check_destination(request: Request, action: str, destination: Destination) -
     """`action`: add or edit, for a setting that shall subscribe to it. Raises Forbidden."""
     if not may_subscribe(request.user, action, destination):
         text = _(
-            "You cannot use the destination “%(name)s”: no setting in the pools that you may edit "
-            "subscribes to it. Ask for the permission “%(permission)s”."
+            "You cannot use the destination “%(name)s”: no setting in the pools that you can edit "
+            "is subscribed to it. Ask for the permission “%(permission)s”."
         )
         facts = {"name": destination.name, "permission": _("Can add destination")}
         raise _forbidden(text % facts, "destination")

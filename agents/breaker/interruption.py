@@ -154,7 +154,9 @@ def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datet
         activation = open_ones.first()
         if not current.enabled or activation is None:
             raise Refused(
-                "not_running", _("The setting is not running."), _("Enable it to start it on all servers.")
+                "not_running",
+                _("The setting is not running."),
+                _("Enable the setting to start it on all servers."),
             )
         if refused := _refusal(current, activation, server):
             raise refused
@@ -175,20 +177,19 @@ def _refusal(setting: LaunchSetting, activation: Activation, server: Server) -> 
     if newest is None or newest.state != RunPhase.INTERRUPTED:
         return Refused(
             "not_interrupted",
-            _("The setting is not interrupted on %(server)s, or someone has already resumed it there.")
-            % facts,
-            _("Check the instances of its activation."),
+            _("The setting is not interrupted on %(server)s, or someone has already resumed it.") % facts,
+            _("Check the instances of the activation."),
         )
     if not setting.pool.servers.filter(pk=server.pk).exists():
         return Refused(
             "not_in_pool",
             _("%(server)s is no longer in the pool “%(pool)s”.") % facts,
-            _("Add it to the pool first."),
+            _("Add the server to the pool first."),
         )
     if server.duty != Duty.ACTIVE:
         return Refused(
             "not_in_service",
-            _("%(server)s is cordoned or draining: nothing new starts there.") % facts,
+            _("%(server)s is cordoned or draining: no new instances start on it.") % facts,
             _("Uncordon the server first."),
         )
     if ServerStop.objects.filter(setting=setting, server=server).exists():

@@ -142,10 +142,13 @@ class ApplyPolicy(_OfPolicy):
     code, label = "destination.apply", _("Write to the broker")
     asks, done = _("Write the policy of %(name)s to the broker?"), _("Written to the broker: %(name)s")
     explained = (
-        _("The broker receives all values of this destination. They apply to all its settings."),
         _(
-            "Messages that already wait use the policy from their next failure. A message that is "
-            "delayed now keeps its delay."
+            "The broker receives all values of this destination. The values apply to all settings "
+            "of the destination."
+        ),
+        _(
+            "For messages already waiting, the policy takes effect at their next failure. A "
+            "message that is already delayed keeps its current delay."
         ),
     )
 
@@ -159,11 +162,11 @@ class AdoptPolicy(_OfPolicy):
 
     code, label, icon, quiet = "destination.adopt", _("Adopt"), "down", True
     asks = _("Adopt the broker policy for %(name)s?")
-    done = _("Adopted from the broker: %(name)s")
+    done = _("Broker policy adopted: %(name)s")
     explained = (
         _(
-            "The fields of this destination receive the values from the broker. Values that MA "
-            "always sets are written to the broker instead."
+            "The fields of this destination take the broker's values. Values that the MA always "
+            "sets are written to the broker instead."
         ),
         _("The broker already uses these values, so waiting messages are not affected."),
     )
@@ -180,7 +183,11 @@ def policy_buttons(user: Any, destination: Destination, side: BrokerSide) -> lis
     refused = _refusal(side)
     why = ApplyPolicy.permission.why_not(user, destination) or (refused.sentence if refused else "")
     adopting = why or (
-        "" if side.adoptable else gettext("MA always sets the differing values, so they cannot be adopted.")
+        ""
+        if side.adoptable
+        else gettext(
+            "The differing values are always set by the MA, so they cannot be adopted from the broker."
+        )
     )
     apply, adopt = (link(f"destination_{verb}", destination.pk) for verb in ("apply", "adopt"))
     return [

@@ -200,9 +200,9 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime, record: 
         lines = _checked(destination, found, seen)
         adopted = [line for line in lines if line.field and line.differs]
         if not adopted:
-            reason = _("Nothing to adopt: the fields of this destination match the broker.")
+            reason = _("Nothing to adopt: the fields of this destination match the values on the broker.")
             raise Refused(
-                "same", reason, _("MA always sets the other differing values: write them to the broker.")
+                "same", reason, _("The MA always sets the other differing values. Write them to the broker.")
             )
         for name, value in _fields(destination, found).items():
             setattr(destination, name, value)
@@ -214,7 +214,7 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime, record: 
             )
             raise Refused(
                 "invalid",
-                _("The policy on the broker cannot be adopted: %(why)s") % {"why": why},
+                _("The broker's policy cannot be adopted: %(why)s") % {"why": why},
                 _read_again(),
             ) from error
         save_destination(destination)
@@ -270,7 +270,7 @@ def _checked(destination: Destination, found: Mapping[str, Any], seen: str) -> l
             _read_again(),
         )
     if not any(line.differs for line in lines):
-        raise Refused("same", _("Nothing was done: the policy on the broker is in sync."), "")
+        raise Refused("same", _("Nothing was done: the policy on the broker is already in sync."), "")
     return lines
 
 

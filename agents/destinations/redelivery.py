@@ -89,10 +89,10 @@ def losses(setting: LaunchSetting) -> list[str]:
     if most < 0 or not setting.ordered or setting.after_last != PoisonPolicy.STAY:
         return []
     text = ngettext(
-        "The loss of a server or of the broker may count as an attempt: after %(n)s loss "
-        "the message is dead-lettered. Only a destination without a maximum (−1) avoids this.",
-        "The loss of a server or of the broker may count as an attempt: after %(n)s losses "
-        "the message is dead-lettered. Only a destination without a maximum (−1) avoids this.",
+        "A server or broker crash may count as an attempt: after %(n)s crash the message is "
+        "dead-lettered. To avoid this, set the destination's maximum attempts to −1.",
+        "A server or broker crash may count as an attempt: after %(n)s crashes the message is "
+        "dead-lettered. To avoid this, set the destination's maximum attempts to −1.",
         most,
     )
     return [text % {"n": amounts.number(most)}]
@@ -142,8 +142,8 @@ def _too_late(destination: Destination, planned: list[PlannedDelivery]) -> list[
         return []
     text = _(
         "The expiry (%(expiry)s) is shorter than the redelivery schedule: a failing message "
-        "may expire before attempt %(n)s. It is then dead-lettered when its next attempt is "
-        "due, without the remaining attempts."
+        "may expire before attempt %(n)s. It is then dead-lettered at the time of its next "
+        "attempt, and the remaining attempts are skipped."
     )
     return [text % {"expiry": amounts.duration(expiry), "n": amounts.number(late.number)}]
 
@@ -161,7 +161,7 @@ def policy_facts(setting: LaunchSetting) -> list[Fact]:
     warned = " ".join([*_endless(destination), *losses(setting)])
     facts = [Fact(_("Maximum attempts"), attempts, warned or dead, warns=endless)]
     if not setting.ordered:
-        told = _("The delay belongs to the destination: all its settings share it.")
+        told = _("The delay is set on the destination and applies to all its settings.")
         facts.append(Fact(_("Delay"), _delay(destination), told))
     if destination.expiry_ms is not None:
         told = _("A message that is not processed within this time after its arrival goes to %(queue)s.") % {
@@ -202,5 +202,5 @@ def _shared(setting: LaunchSetting, destination: Destination) -> tuple[str, str]
     if not others:
         return _("no other setting"), _("To change the policy, edit the destination.")
     names = ", ".join(others[:SHOWN_SETTINGS])
-    told = _("A change at the destination applies to all of them.")
+    told = _("A change to the destination applies to all these settings.")
     return (_("%(names)s and others") % {"names": names} if len(others) > SHOWN_SETTINGS else names), told

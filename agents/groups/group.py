@@ -66,7 +66,7 @@ def group_start_refusal(group: ScheduledGroup) -> Refused | None:
         )
     members = Activation.objects.filter(setting__membership__group=group, ended_at=None)
     if busy := members.values_list("setting__key", flat=True).first():
-        what = _("Wait until the servers have reported the end.")
+        what = _("Wait until the servers report the end of the activation.")
         return Refused("still_running", MEMBER_RUNS(key=busy), what)
     return None
 

@@ -77,21 +77,22 @@ def _checked(group: ScheduledGroup, before: Sequence[str], keys: Sequence[str]) 
 
 def _unknown(key: str) -> str:
     if ScheduledGroup.objects.filter(name=key).exists():
-        return _("“%(key)s” is a group. A group can contain only settings, not itself or another group.")
-    return _("There is no setting “%(key)s”.")
+        return _("“%(key)s” is a group. A group can contain only settings.")
+    return _("The setting “%(key)s” does not exist.")
 
 
 def _check_new(group: ScheduledGroup, setting: LaunchSetting) -> None:
     if setting.timing != Timing.DELAYED:
-        text = _("“%(key)s” is continuous: a group can contain only scheduled settings.")
+        text = _("“%(key)s” is continuous. A group can contain only scheduled settings.")
         raise _problem("not_delayed", text, key=setting.key)
     other = GroupMember.objects.select_related("group").filter(setting=setting).first()
     if other is not None:
-        text = _("“%(key)s” is already in the group “%(group)s”: a setting can be in one group only.")
+        text = _("“%(key)s” is already in the group “%(group)s”. A setting can be in only one group.")
         raise _problem("in_another_group", text, key=setting.key, group=other.group.name)
     if Schedule.objects.filter(setting=setting).exists():
         text = _(
-            "“%(key)s” has its own schedule. Delete it first: the schedule of the group starts its members."
+            "“%(key)s” has its own schedule. Delete the schedule first: members run on the "
+            "schedule of the group."
         )
         raise _problem("own_schedule", text, key=setting.key)
     if setting.enabled:

@@ -45,8 +45,8 @@ class EnableGroup(Operation[ScheduledGroup]):
 
     def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
         text = _(
-            "All members are enabled together with the group. Nothing starts before the next "
-            "scheduled time or “Run now”."
+            "All members are enabled together with the group. Nothing starts until the next "
+            "scheduled time or until someone presses “Run now”."
         )
         return Question(gettext("Enable the group %(name)s?") % {"name": group.name}, [text])
 
@@ -66,10 +66,11 @@ class DisableGroup(Operation[ScheduledGroup]):
         return group.enabled
 
     def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
-        stops = _("The running member stops, later members do not start, and all members are disabled.")
+        stops = _(
+            "The running member will stop, later members will not start, and all members will be disabled."
+        )
         waits = _(
-            "Messages wait in the subscriptions of the members until the group is enabled again. "
-            "Nothing is lost."
+            "Messages wait in the members' subscriptions until the group is enabled again. Nothing is lost."
         )
         return Question(gettext("Disable the group %(name)s?") % {"name": group.name}, [stops, waits])
 
@@ -89,7 +90,9 @@ class RunGroup(Operation[ScheduledGroup]):
         return group.enabled and not group.activations.filter(state=GroupActivationState.RUNNING).exists()
 
     def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
-        text = _("The members start one after another, each only when the previous one has succeeded.")
+        text = _(
+            "The members start one after another. Each member starts only after the previous one succeeds."
+        )
         return Question(gettext("Run the group %(name)s now?") % {"name": group.name}, [text])
 
     @transaction.atomic
@@ -161,7 +164,7 @@ class DeleteGroup(Operation[ScheduledGroup]):
 
     def question(self, group: ScheduledGroup, by: Any, **named: Any) -> Question:
         goes = _("The schedule and the runs of the group are deleted with it.")
-        stays = _("The members stay, disabled, and keep their data.")
+        stays = _("The members remain disabled and keep their data.")
         return Question(gettext("Delete the group %(name)s?") % {"name": group.name}, [goes, stays])
 
     @transaction.atomic

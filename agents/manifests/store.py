@@ -169,8 +169,8 @@ def _setting(by: Any, entry: Entry, stored: LaunchSetting | None) -> str:
     action = "add" if stored is None else "edit"
     if subscribes and destination is not None and not may_subscribe(by, action, destination):
         text = _(
-            "You cannot use the destination “%(name)s”: no setting in the pools that you may edit "
-            "subscribes to it. Ask for the permission “%(permission)s”."
+            "You cannot use the destination “%(name)s”: no setting in the pools that you can edit "
+            "is subscribed to it. Ask for the permission “%(permission)s”."
         )
         return text % {"name": destination.name, "permission": _("Can add destination")}
     return ""

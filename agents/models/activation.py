@@ -93,13 +93,13 @@ class Activation(models.Model):
     ending_at = models.DateTimeField(_("ending since"), null=True)
     # What the broker said when it began: messages in the subscription, delayed ones too, and the added ones
     # ever.
-    waiting_at_start = models.BigIntegerField(_("messages at the start"), null=True)
+    waiting_at_start = models.BigIntegerField(_("messages waiting at the start"), null=True)
     added_at_start = models.BigIntegerField(null=True, editable=False)
     # The same when it was looked at last: another number means that messages came meanwhile.
     added_seen = models.BigIntegerField(null=True, editable=False)
     # Since when the subscription is seen empty, and since when it holds delayed messages only.
     idle_since = models.DateTimeField(_("empty since"), null=True)
-    delayed_since = models.DateTimeField(_("only delayed messages since"), null=True)
+    delayed_since = models.DateTimeField(_("only delayed messages remain since"), null=True)
     # What the setting said when it began (agents.activations.launch); None of those from before that was
     # kept.
     launched_with = ReadableJSONField(null=True, editable=False)
@@ -185,7 +185,12 @@ class Run(models.Model):
     closing_records = models.BigIntegerField(_("records before the closing record"), null=True)
     stored_records = models.BigIntegerField(_("stored records"), default=0)
     withheld_because = models.CharField(
-        _("not sent because"), max_length=40, choices=Withheld.choices, blank=True, default="", editable=False
+        _("why it is not sent"),
+        max_length=40,
+        choices=Withheld.choices,
+        blank=True,
+        default="",
+        editable=False,
     )
 
     class Meta:

@@ -15,7 +15,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 # No wildcard (`*`, `#`), no `::`: the name is also the match of its address settings.
 address_name = RegexValidator(
     r"^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$",
-    _("Allowed: A–Z, a–z, 0–9 and . _ / - only. Reserved: activemq, mops, jms, ExpiryQueue, MA and DLQ."),
+    _("Use only A–Z, a–z, 0–9 and . _ / -. Reserved names: activemq, mops, jms, ExpiryQueue, MA and DLQ."),
 )
 
 
@@ -62,11 +62,7 @@ class Destination(models.Model):
             )
         if self.accept_queue_senders:
             raise ValidationError(
-                {
-                    "accept_queue_senders": _(
-                        "Not supported yet: publish to this address as a topic (MULTICAST)."
-                    )
-                }
+                {"accept_queue_senders": _("Not supported yet. Use this address as a topic (MULTICAST).")}
             )
         stored = Destination.objects.filter(pk=self.pk).first() if self.pk else None
         if stored is not None and stored.name != self.name:

@@ -20,7 +20,7 @@ class PoisonPolicy(models.TextChoices):
     DLQ = AfterLast.DLQ.value, _("dead-letter queue")
     EXCEPTION = AfterLast.EXCEPTION.value, _("exception destination")
     DISCARD = AfterLast.DISCARD.value, _("discard")
-    STAY = AfterLast.STAY.value, _("keep first (ordered only)")
+    STAY = AfterLast.STAY.value, _("keep first (ordered subscriptions only)")
 
 
 def check_duplicate_key(value: str) -> None:
@@ -34,7 +34,7 @@ def check_duplicate_key(value: str) -> None:
 def check_blocked(value: float) -> None:
     if value < 0 and value != -1:
         raise ValidationError(
-            _("Enter a number of seconds, 0 for immediately, or -1."), code="invalid_interval"
+            _("Enter a number of seconds, 0 (no delay) or -1 (on request only)."), code="invalid_interval"
         )
 
 
@@ -45,8 +45,8 @@ def poison_problems(setting: Any) -> dict[str, Any]:
         found["exception_destination"] = problem
     if setting.after_last == PoisonPolicy.STAY and not setting.ordered:
         found["after_last"] = _(
-            "Available only for an ordered subscription; elsewhere other messages would overtake "
-            "the failed one."
+            "Available only for an ordered subscription. In any other subscription, later "
+            "messages would overtake the failed one."
         )
     if setting.mode == Mode.CLIENT.value:
         for field in ("committed_destination", "rolled_back_destination"):
@@ -60,8 +60,8 @@ def poison_problems(setting: Any) -> dict[str, Any]:
         found["ordered"] = _("A standalone agent does not receive messages.")
     if setting.mode not in IN_ORDER:
         found["mode"] = _(
-            "An ordered subscription settles each message before the next one. Choose transacted "
-            "or automatic acknowledgement."
+            "An ordered subscription receives the next message only after the previous one is "
+            "acknowledged. Choose transacted or automatic acknowledgement."
         )
     if setting.concurrency != 1:
         found["concurrency"] = _("An ordered subscription processes one message at a time. Enter 1.")

@@ -78,7 +78,7 @@ class Schedule(models.Model):
         if self.setting.timing != Timing.DELAYED:
             return _("A continuous setting cannot have a schedule. Set its timing to “scheduled” first.")
         if self.setting.pk and hasattr(self.setting, "membership"):
-            return _("A group member cannot have its own schedule: the schedule of the group starts it.")
+            return _("A group member cannot have its own schedule: it runs on the group's schedule.")
         return None
 
 

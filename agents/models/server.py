@@ -12,7 +12,10 @@ from console.reasons import ReasonsField
 
 server_name = RegexValidator(
     r"^[a-z0-9][a-z0-9.-]{0,62}$",
-    _("Lower-case a–z, 0–9, dots and hyphens, at most 63 characters; the first is a–z or 0–9."),
+    _(
+        "Lower-case a–z, 0–9, dots and hyphens, at most 63 characters. The first character "
+        "must be a–z or 0–9."
+    ),
 )
 
 

@@ -23,7 +23,7 @@ from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS, ahead_queue
 
 KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
 property_name = RegexValidator(
-    r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("Enter a valid name of a message property.")
+    r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("Enter a valid message property name.")
 )
 
 
@@ -34,7 +34,7 @@ class SettingKind(models.TextChoices):
 
 class Spread(models.TextChoices):
     ANY = "ANY", _("one server, with failover")
-    MANY = "MANY", _("all servers of the pool")
+    MANY = "MANY", _("all servers in the pool")
 
 
 class AckMode(models.TextChoices):
@@ -116,7 +116,7 @@ class LaunchSetting(models.Model):
     count_once = models.BooleanField(_("breaker: count each message once"), default=False)
     try_one_first = models.BooleanField(_("after enabling: try one message first"), default=False)
     drain_idle_seconds = models.FloatField(
-        _("drained after idle time, s"),
+        _("idle time before the queue counts as drained, s"),
         default=5.0,
         validators=[MinValueValidator(1.0), MaxValueValidator(86_400.0)],
     )
@@ -134,7 +134,7 @@ class LaunchSetting(models.Model):
         _("maximum duration, minutes (0 = no limit)"), default=0, validators=[MaxValueValidator(100_000)]
     )
     restart_seconds = models.FloatField(
-        _("restart delay of a failed standalone agent, s"),
+        _("restart delay after a standalone agent fails, s"),
         default=5.0,
         validators=[MinValueValidator(0.1), MaxValueValidator(86_400.0)],
     )
@@ -142,12 +142,12 @@ class LaunchSetting(models.Model):
         _("grace period, s"), default=30.0, validators=[MinValueValidator(0.0), MaxValueValidator(3600.0)]
     )
     handling_timeout_seconds = models.FloatField(
-        _("processing timeout, s (0 = none)"),
+        _("processing timeout, s (0 = no limit)"),
         default=0.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(604_800.0)],
     )
     transaction_timeout_seconds = models.FloatField(
-        _("transaction timeout, s (0 = none)"),
+        _("transaction timeout, s (0 = no limit)"),
         default=300.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(604_800.0)],
     )
@@ -157,17 +157,17 @@ class LaunchSetting(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(1000)],
     )
     dups_ok_seconds = models.FloatField(
-        _("Dups-OK: acknowledge within, s"),
+        _("Dups-OK: maximum acknowledgement delay, s"),
         default=1.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(60.0)],
     )
     acknowledgement_timeout_seconds = models.FloatField(
-        _("acknowledgement timeout, s (0 = none)"),
+        _("acknowledgement timeout, s (0 = no limit)"),
         default=0.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(31_536_000.0)],
     )
     acknowledgement_property = models.CharField(
-        _("message property with its own timeout"),
+        _("message property that sets the timeout"),
         max_length=200,
         default=ACKNOWLEDGMENT_TIMEOUT,
         validators=[property_name],
@@ -186,9 +186,11 @@ class LaunchSetting(models.Model):
         default="",
         validators=[address_name],
     )
-    ordered = models.BooleanField(_("ordered: one message at a time, the failed one first"), default=False)
+    ordered = models.BooleanField(
+        _("ordered: one message at a time; after a failure, the same message is retried"), default=False
+    )
     blocked_seconds = models.FloatField(
-        _("ordered: retry the failed message after, s (-1 = on request only)"),
+        _("ordered: retry delay after a failure, s (-1 = on request only)"),
         default=5.0,
         validators=[MaxValueValidator(86_400.0), check_blocked],
     )
@@ -202,16 +204,19 @@ class LaunchSetting(models.Model):
         _("identify repeats by"), max_length=200, blank=True, default="", validators=[check_duplicate_key]
     )
     duplicate_window_seconds = models.FloatField(
-        _("repeats: remember processed messages for, s"),
+        _("repeats: detection period, s"),
         default=86_400.0,
         validators=[MinValueValidator(1.0), MaxValueValidator(2_592_000.0)],
     )
     isolate = models.BooleanField(_("a new process after each failure"), default=False)
     child_memory_mb = models.PositiveIntegerField(
-        _("memory limit per process, MB (0 = none)"), default=0, validators=[MaxValueValidator(1_048_576)]
+        _("memory limit per process, MB (0 = no limit)"), default=0, validators=[MaxValueValidator(1_048_576)]
     )
     retention_days = models.PositiveIntegerField(
-        _("after an error: keep failure protocols from this many days before it (empty = site default)"),
+        _(
+            "after a failed activation: keep failure protocols from this many days before its "
+            "start (empty = site default)"
+        ),
         null=True,
         blank=True,
         validators=[MaxValueValidator(36_500)],
@@ -371,7 +376,7 @@ class LaunchSetting(models.Model):
         if stored.activations.filter(ended_at=None).exists():
             return _(
                 "This field cannot be changed yet: the previous activation has not ended. Wait until "
-                "its servers report the end."
+                "the servers report its end."
             )
         return None
 

@@ -16,7 +16,7 @@ class SiteIdentity(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY)
     uuid = models.UUIDField(_("site id"), default=uuid.uuid4)
-    hearing_since = models.DateTimeField(_("receives heartbeats since"), null=True)
+    hearing_since = models.DateTimeField(_("receiving heartbeats since"), null=True)
 
     class Meta:
         verbose_name = _("site identity")

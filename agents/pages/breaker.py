@@ -131,12 +131,15 @@ def breaker_verdict(
     if not rows:
         return BreakerVerdict(
             question,
-            _("The setting is enabled but runs nowhere yet, so there are no consecutive failures."),
+            _(
+                "The setting is enabled but is not running on any server yet, so there are no "
+                "consecutive failures."
+            ),
             "info",
         )
     nearest = max(rows, key=_nearness)
     if not nearest.run.any_count:
-        return BreakerVerdict(question, _("No counted failures since the last success on any server."), "ok")
+        return BreakerVerdict(question, _("No server has counted a failure since its last success."), "ok")
     return BreakerVerdict(question, _nearest(setting, nearest), "warn" if _nearness(nearest) >= 0.5 else "ok")
 
 
@@ -145,21 +148,23 @@ def _why_off(
 ) -> BreakerVerdict:
     question = _("Why is the setting disabled?")
     if trip is not None:
-        text = _("The breaker tripped: %(cause)s. It stays disabled until someone re-enables it.")
+        text = _("The breaker tripped: %(cause)s. The setting stays disabled until someone re-enables it.")
         return BreakerVerdict(question, text % {"cause": cause_of_trip(trip, interruptions)}, "bad", trip.at)
     if setting.disabled_by:
-        text = _("%(person)s disabled it; the breaker did not trip.") % {"person": setting.disabled_by}
+        text = _("%(person)s disabled the setting. The breaker did not trip.") % {
+            "person": setting.disabled_by
+        }
         return BreakerVerdict(question, text, "off", setting.state_since)
     if setting.disabled_reason:
         return BreakerVerdict(
             question,
-            _("Disabled for another reason, not by its own breaker: %(why)s")
+            _("The setting's own breaker did not trip. The setting was disabled for this reason: %(why)s")
             % {"why": setting.disabled_reason},
             "off",
             None,
         )
     return BreakerVerdict(
-        question, _("It has never been enabled, so the breaker could not trip."), "off", None
+        question, _("The setting has never been enabled, so the breaker could not trip."), "off", None
     )
 
 
@@ -167,8 +172,10 @@ def _interrupted_alone(quorum: QuorumState) -> str:
     if not quorum.others:
         return _interrupted_everywhere(quorum)
     text = ngettext(
-        "Interrupted on %(servers)s, but %(needed)s servers are needed to disable it: %(others)s.",
-        "Interrupted on %(servers)s, but %(needed)s servers are needed to disable it: %(others)s.",
+        "The setting is interrupted on %(servers)s and %(others)s. It is disabled only after "
+        "interruptions on %(needed)s servers.",
+        "The setting is interrupted on %(servers)s and %(others)s. It is disabled only after "
+        "interruptions on %(needed)s servers.",
         len(quorum.interrupted),
     )
     others = _("still running on %(others)s") % {"others": ", ".join(quorum.others)}
@@ -182,10 +189,12 @@ def _interrupted_alone(quorum: QuorumState) -> str:
 
 def _interrupted_everywhere(quorum: QuorumState) -> str:
     text = ngettext(
-        "Interrupted on %(servers)s, and no other server runs it. It is disabled if no other "
-        "server can run it for %(seconds)s s.",
-        "Interrupted on %(servers)s, and no other server runs it. It is disabled if no other "
-        "server can run it for %(seconds)s s.",
+        "The setting is interrupted on %(servers)s and does not run on any other server. It "
+        "will be disabled unless another suitable server becomes available within %(seconds)s "
+        "s.",
+        "The setting is interrupted on %(servers)s and does not run on any other server. It "
+        "will be disabled unless another suitable server becomes available within %(seconds)s "
+        "s.",
         len(quorum.interrupted),
     )
     return text % {
@@ -209,24 +218,24 @@ def _nearest(setting: LaunchSetting, row: RunRow) -> str:
         "server": run.server.name,
     }
     counted = _(
-        "Closest to the threshold is %(server)s: %(same)s of %(limit)s consecutive %(type)s "
-        "and %(any)s of %(m)s of any type."
+        "%(server)s is closest to the threshold: %(same)s of %(limit)s consecutive %(type)s "
+        "failures and %(any)s of %(m)s of any type."
     )
     missing = min(limit - run.same_count, m - run.any_count)
     if missing <= 0:
         return counted % facts
     if setting.spread == Spread.MANY:
         more = ngettext(
-            "%(n)s more consecutive failure interrupts it on that server; it is disabled "
-            "only after interruptions on two servers.",
-            "%(n)s more consecutive failures interrupt it on that server; it is disabled "
-            "only after interruptions on two servers.",
+            "%(n)s more consecutive failure interrupts the setting on this server. The setting is "
+            "disabled only after interruptions on two servers.",
+            "%(n)s more consecutive failures interrupt the setting on this server. The setting is "
+            "disabled only after interruptions on two servers.",
             missing,
         )
     else:
         more = ngettext(
-            "%(n)s more consecutive failure disables it.",
-            "%(n)s more consecutive failures disable it.",
+            "%(n)s more consecutive failure disables the setting.",
+            "%(n)s more consecutive failures disable the setting.",
             missing,
         )
     return f"{counted % facts} {more % {'n': number(missing)}}"

@@ -32,7 +32,7 @@ SHOWN_CHANGES = 5
 
 IN_SYNC = StateLabel(gettext_lazy("in sync"), "ok", "ok")
 DIFFERS = StateLabel(gettext_lazy("differs"), "warn", "warn")
-UNREAD = StateLabel(gettext_lazy("not read recently"), "off", "off")
+UNREAD = StateLabel(gettext_lazy("not checked recently"), "off", "off")
 FAILED = StateLabel(gettext_lazy("provisioning failed"), "bad", "bad")
 NOT_CREATED = StateLabel(gettext_lazy("not created: no settings"), "off", "off")
 

@@ -99,7 +99,7 @@ def _words() -> dict[tuple[str, str], str]:
         ("ending", "waited"): _("Delayed messages did not arrive in time: instances are ending"),
         ("ending", "finished"): _("All instances ended"),
         ("ending", "stopped"): _("Stopped manually: instances are ending"),
-        ("server", "cordoned"): _("Server cordoned: no new instances start there"),
+        ("server", "cordoned"): _("Server cordoned: no new instances start on it"),
         ("server", "draining"): _("Server draining: its instances end or move"),
         ("server", "active"): _("Server uncordoned"),
         ("run", "wanted"): _("Assigned to a server"),

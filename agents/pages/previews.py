@@ -160,6 +160,6 @@ def names_of(text: str) -> list[str]:
 def withheld_text(keys: Collection[str]) -> str:
     """After a list was saved that keeps these enabled settings from their servers."""
     first = ", ".join(sorted(keys)[:SHOWN]) + (", …" if len(keys) > SHOWN else "")
-    return _("No longer sent to their servers because the pool does not allow their agents: %(keys)s") % {
-        "keys": first
-    }
+    return _(
+        "Settings no longer sent to their servers because the pool does not allow their agents: %(keys)s"
+    ) % {"keys": first}

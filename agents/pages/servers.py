@@ -49,21 +49,21 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
             _("online, but has not applied the desired state for %(time)s")
             % {"time": duration(round(server.seconds_disobeying(now)))},
             _(
-                "Enabling or disabling a setting has no effect there. The logs of the site and of its "
-                "KMA show the cause."
+                "Enabling or disabling a setting has no effect on this server. The logs of the site "
+                "and of the server's KMA show the cause."
             ),
         )
     if count := unfed.get(server.pk, 0):
         text = ngettext(
-            "not connected to the broker: %(n)s instance gets no messages",
-            "not connected to the broker: %(n)s instances get no messages",
+            "not connected to the broker: %(n)s instance is receiving no messages",
+            "not connected to the broker: %(n)s instances are receiving no messages",
             count,
         )
         return ServerNote(
             text % {"n": number(count)},
             _(
                 "Check the address in KMA_AMQP_URL and the network between this server and the "
-                "broker. The KMA log shows the cause. Messages wait on the broker meanwhile."
+                "broker. The KMA log shows the cause. Meanwhile, messages wait on the broker."
             ),
         )
     return None
@@ -78,8 +78,9 @@ def _silent(server: Server, now: datetime) -> ServerNote:
     return ServerNote(
         _("no heartbeat for %(time)s") % {"time": coarse(now - server.last_seen_at)},
         _(
-            "Check that its KMA is running. While it cannot reach the site, it keeps its records "
-            "and its instances continue. If the server is gone for good, delete it."
+            "Check whether the KMA on this server is running. While it cannot reach the site, the "
+            "KMA keeps its records and the instances continue. If the server is gone for good, "
+            "delete it."
         ),
     )
 

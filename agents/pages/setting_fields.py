@@ -33,17 +33,17 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
     facts.append(Fact(_("Kind"), setting.get_kind_display(), _kind(setting)))
     modes = {
         AckMode.TRANSACTED.value: _(
-            "The processing of the message and everything that the agent sends commit or roll back together."
+            "Message processing and everything that the agent sends are committed or rolled back together."
         ),
         AckMode.AUTO.value: _(
-            "Acknowledged when the agent returns. The messages that it sent go out then; after a "
-            "failure, none do."
+            "A message is acknowledged when the agent finishes processing it. Messages that the "
+            "agent sent are delivered at that moment. After a failure, they are not delivered."
         ),
         AckMode.CLIENT.value: _(
-            "Each message waits until the agent, or someone later, commits it or rolls it back."
+            "Each message waits until the agent, another process or an operator commits it or rolls it back."
         ),
         AckMode.DUPS_OK.value: _(
-            "Acknowledged in batches; if a server crashes, about one batch is redelivered."
+            "Messages are acknowledged in batches. If a server crashes, about one batch is redelivered."
         ),
     }
     if setting.takes_messages:
@@ -58,7 +58,7 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
             Fact(
                 _("Masked properties"),
                 masked,
-                _("The values of these properties are never stored with a failure."),
+                _("The values of these properties are never stored in failure protocols."),
                 code=True,
             )
         )
@@ -67,8 +67,8 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
 
 def _kind(setting: LaunchSetting) -> str:
     if setting.takes_messages:
-        return _("Called once per message.")
-    return _("Called once per activation; it receives no messages.")
+        return _("The agent is called once per message.")
+    return _("The agent is called once per activation and receives no messages.")
 
 
 def _offers(servers: list[Server], offered: list[OfferedAgent]) -> tuple[str, bool]:
@@ -77,9 +77,9 @@ def _offers(servers: list[Server], offered: list[OfferedAgent]) -> tuple[str, bo
     if not servers:
         return _("The pool has no servers: nothing can run."), True
     if len(missing) == len(servers):
-        return _("It cannot start: no server of the pool has the agent."), True
+        return _("The setting cannot start: no server in the pool has the agent."), True
     versions = ", ".join(sorted({agent.version for agent in offered if agent.version}))
-    told = _("Available on every server of the pool") if not missing else ""
+    told = _("Available on every server in the pool") if not missing else ""
     if missing:
         told = _("Not available on %(servers)s") % {"servers": ", ".join(missing)}
     return (f"{told} · {_('version')} {versions}." if versions else f"{told}."), bool(missing)
@@ -96,8 +96,8 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
     )
     at_once = ngettext("At most %(n)s message at a time.", "At most %(n)s messages at a time.", handlers)
     subscription = _(
-        "Created on the broker when the setting was saved. It receives messages from then on, "
-        "even while the setting is disabled."
+        "The subscription was created on the broker when the setting was saved. It receives "
+        "messages even while the setting is disabled."
     )
     return [
         Fact(_("Destination"), setting.subscribed.name, code=True),
@@ -115,14 +115,17 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
 def _spread(setting: LaunchSetting) -> str:
     if setting.takes_messages:
         if setting.feeds_one:
-            return _("The broker feeds one server at a time; if that server is lost, another takes over.")
-        return _("Every online server of the pool receives messages; each message goes to one of them.")
+            return _(
+                "The broker delivers messages to one server at a time. If that server is lost, "
+                "another server takes over."
+            )
+        return _("Every online server in the pool receives messages. Each message goes to only one server.")
     if setting.spread == Spread.ANY:
         return _(
-            "It runs on one server. Another takes over once that server is offline long enough "
-            "for the instance to have ended."
+            "The setting runs on one server. If that server goes offline, another server takes "
+            "over once the old instance has ended."
         )
-    return _("It runs on every online server of the pool.")
+    return _("The setting runs on every online server in the pool.")
 
 
 def _limits(setting: LaunchSetting) -> list[Fact]:
@@ -131,7 +134,7 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
         Fact(
             _("Processing timeout"),
             _seconds(handling),
-            _("Longer processing is terminated and counts as a failure.")
+            _("Processing that exceeds the timeout is terminated and counts as a failure.")
             if handling
             else _("Processing that hangs is never terminated."),
         )
@@ -147,7 +150,7 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
         Fact(
             _("Grace period"),
             _seconds(setting.grace_seconds),
-            _("Time for messages in progress to finish after a stop."),
+            _("Time allowed for messages in progress to finish after a stop."),
         )
     )
     if setting.child_memory_mb:
@@ -156,7 +159,7 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
             Fact(
                 _("Memory per process"),
                 bound,
-                _("A process that exceeds it is replaced; this counts as a failure."),
+                _("A process that exceeds the memory limit is replaced. This counts as a failure."),
             )
         )
     return facts
@@ -182,11 +185,11 @@ def _repeats(setting: LaunchSetting) -> list[Fact]:
     if not setting.duplicate_key:
         return []
     note = _(
-        "If a server processed a message successfully within the last %(time)s, it accepts a "
-        "repeat without calling the agent."
+        "If a server has processed a message successfully within the last %(time)s, it "
+        "acknowledges a repeat of that message without calling the agent."
     )
     window = amounts.duration(setting.duplicate_window_seconds)
-    return [Fact(_("Repeats identified by"), setting.duplicate_key, note % {"time": window})]
+    return [Fact(_("Identify repeats by"), setting.duplicate_key, note % {"time": window})]
 
 
 def _order(setting: LaunchSetting) -> list[Fact]:
@@ -196,7 +199,7 @@ def _order(setting: LaunchSetting) -> list[Fact]:
     again = _("on request") if wait < 0 else _("immediately") if not wait else amounts.duration(wait)
     note = _(
         "One message at a time across all servers. A failed message stays first, regardless "
-        "of the destination's delays."
+        "of the destination's redelivery delays."
     )
     return [Fact(_("Ordered: retry"), again, note)]
 
@@ -204,9 +207,10 @@ def _order(setting: LaunchSetting) -> list[Fact]:
 def _exhausted(setting: LaunchSetting) -> Fact:
     notes = {
         PoisonPolicy.EXCEPTION.value: _(
-            "A marked copy goes there. If the destination cannot accept it, the message is dead-lettered."
+            "A marked copy is sent to the exception destination. If the destination cannot accept "
+            "it, the message is dead-lettered."
         ),
-        PoisonPolicy.STAY.value: _("It is retried without end, and all other messages wait behind it."),
+        PoisonPolicy.STAY.value: _("The message is retried without limit, and all other messages wait."),
         PoisonPolicy.DISCARD.value: _("The message is deleted; its failure protocol and a log entry remain."),
     }
     to = setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else ""
@@ -222,7 +226,7 @@ def _restart(setting: LaunchSetting) -> list[Fact]:
 
 def _breaker(setting: LaunchSetting) -> list[Fact]:
     limit, m = same_limit(setting.breaker_m), setting.breaker_m
-    value = _("%(same)s consecutive failures of one type, or %(any)s of any type") % {
+    value = _("consecutive failures: %(same)s of one type, or %(any)s of any type") % {
         "same": amounts.number(limit),
         "any": amounts.number(m),
     }
@@ -238,7 +242,7 @@ def _breaker(setting: LaunchSetting) -> list[Fact]:
     if setting.try_one_first:
         follows = _(
             "If it succeeds, processing continues at full speed. If it fails, the setting is "
-            "disabled again under the same trip."
+            "disabled again and the trip is reopened."
         )
         facts.append(Fact(_("After enabling"), _("one message is tried first"), follows))
     return facts
@@ -247,14 +251,14 @@ def _breaker(setting: LaunchSetting) -> list[Fact]:
 def _at_the_limit(setting: LaunchSetting) -> str:
     if setting.spread == Spread.MANY:
         return _(
-            "A server that reaches the threshold interrupts the setting there; two such servers "
-            "disable it everywhere."
+            "When a server reaches the threshold, the setting is interrupted on that server. "
+            "After interruptions on two servers, it is disabled everywhere."
         )
     if not setting.takes_messages:
-        return _("At the threshold the setting is disabled until someone re-enables it.")
+        return _("When the threshold is reached, the setting is disabled until someone re-enables it.")
     return _(
-        "At the threshold the setting is disabled until someone re-enables it. Its messages "
-        "wait in the subscription."
+        "When the threshold is reached, the setting is disabled until someone re-enables it. "
+        "Its messages wait in the subscription."
     )
 
 
@@ -272,39 +276,37 @@ def _alone(setting: LaunchSetting) -> str:
         return ""
     if setting.spread == Spread.MANY and attempts == limit:
         text = ngettext(
-            "On a quiet queue, one bad message can interrupt this setting on a server at its last "
-            "attempt (%(n)s).",
-            "On a quiet queue, one bad message can interrupt this setting on a server at its last "
-            "attempt (%(n)s).",
+            "On a quiet queue, the failed last attempt (no. %(n)s) of one bad message can "
+            "interrupt this setting on a server.",
+            "On a quiet queue, the failed last attempt (no. %(n)s) of one bad message can "
+            "interrupt this setting on a server.",
             limit,
         )
     elif setting.spread == Spread.MANY:
         text = ngettext(
             "On a quiet queue, one bad message can interrupt this setting on a server after %(n)s "
-            "attempt, before dead-lettering.",
+            "attempt, before the message is dead-lettered.",
             "On a quiet queue, one bad message can interrupt this setting on a server after %(n)s "
-            "attempts, before dead-lettering.",
+            "attempts, before the message is dead-lettered.",
             limit,
         )
     elif attempts == limit:
         text = ngettext(
-            "On a quiet queue, one bad message disables this setting at its last attempt (%(n)s), "
-            "as it is dead-lettered.",
-            "On a quiet queue, one bad message disables this setting at its last attempt (%(n)s), "
-            "as it is dead-lettered.",
+            "On a quiet queue, one bad message disables this setting when the last attempt (%(n)s) fails.",
+            "On a quiet queue, one bad message disables this setting when the last attempt (%(n)s) fails.",
             limit,
         )
     else:
         text = ngettext(
             "On a quiet queue, one bad message disables this setting after %(n)s attempt, before "
-            "dead-lettering.",
+            "the message is dead-lettered.",
             "On a quiet queue, one bad message disables this setting after %(n)s attempts, before "
-            "dead-lettering.",
+            "the message is dead-lettered.",
             limit,
         )
     ways = _(
-        "To avoid this, count each message once, raise the threshold, or allow fewer attempts "
-        "at the destination."
+        "To avoid this, count each message once, raise the threshold, or reduce the "
+        "destination's maximum attempts."
     )
     return f"{text % {'n': amounts.number(limit)}} {ways}"
 
@@ -314,8 +316,8 @@ def _few(setting: LaunchSetting) -> str:
         return ""
     limit = same_limit(setting.breaker_m)
     text = ngettext(
-        "At this threshold, %(n)s failure of one type already trips the breaker.",
-        "At this threshold, %(n)s consecutive failures of one type already trip the breaker.",
+        "At this threshold, %(n)s failure of one type is enough to trip the breaker.",
+        "At this threshold, %(n)s consecutive failures of one type are enough to trip the breaker.",
         limit,
     )
     return text % {"n": amounts.number(limit)}

@@ -82,7 +82,7 @@ def not_stopped(runs: Iterable[OpenRun], stops: Collection[ServerStop]) -> list[
 def stopped_text(stops: Sequence[ServerStop]) -> str:
     """`stopped on srv-2 by alice, on srv-3 by bob`; empty where there is none."""
     if len(stops) > NAMED_SERVERS:
-        return gettext("stopped on %(n)s servers") % {"n": number(len(stops))}
+        return gettext("stopped on several servers (%(n)s)") % {"n": number(len(stops))}
     return ", ".join(
         (gettext("stopped on %(server)s by %(person)s") if stop.by else gettext("stopped on %(server)s"))
         % {"server": stop.server.name, "person": stop.by}
@@ -151,7 +151,7 @@ def _drawn(counts: dict[str, int]) -> ByServer:
     words = [f"{server}: {number(count)}" for server, count in most[:NAMED] if count]
     left_out = sum(1 for _server, count in most[NAMED:] if count)
     if left_out:
-        words.append(gettext("and %(n)s other servers") % {"n": number(left_out)})
+        words.append(gettext("servers not shown: %(n)s") % {"n": number(left_out)})
     shown = dict(most[:MOST_BARS])
     return ByServer(spark([shown[server] for server in sorted(shown)], going_on=False), ", ".join(words))
 
@@ -169,20 +169,22 @@ WHY: dict[str, str | Promise] = {
     Withheld.PARAMETERS_TOO_DEEP: _("The parameters are nested too deeply to be sent to a server."),
     Withheld.PARAMETERS_UNREADABLE: _("The parameters cannot be read from the database."),
     Withheld.AGENT_NOT_ALLOWED: _("The pool does not allow the agent."),
-    Withheld.CANNOT_BE_SENT: _("The data for its servers cannot be prepared."),
+    Withheld.CANNOT_BE_SENT: _("The data for the setting's servers cannot be prepared."),
 }
 WHAT_TO_DO: dict[str, str | Promise] = {
     Withheld.PARAMETERS_TOO_DEEP: _(
-        "Reduce the nesting to at most %(most)s levels. Until then the setting runs nowhere."
+        "Reduce the nesting to at most %(most)s levels. Until then, the setting does not run on any server."
     ),
     Withheld.PARAMETERS_UNREADABLE: _(
-        "Edit the setting and enter them again. Until then the setting runs nowhere."
+        "Edit the setting and enter the parameters again. Until then, the setting does not run on any server."
     ),
     Withheld.AGENT_NOT_ALLOWED: _(
-        "Choose an allowed agent, or allow this one in the pool. Until then the setting runs nowhere."
+        "Choose an allowed agent, or allow this one in the pool. Until then, the setting does "
+        "not run on any server."
     ),
     Withheld.CANNOT_BE_SENT: _(
-        "The site log shows the cause: ./ma logs web. Until then the setting runs nowhere."
+        "The site log shows the cause: ./ma logs web. Until the cause is fixed, the setting "
+        "does not run on any server."
     ),
 }
 
@@ -284,10 +286,10 @@ def stopping_note(setting: LaunchSetting, consumers: int | None) -> str:
         return ""
     text = ngettext(
         "Disabled, but %(n)s consumer of its subscription is still open and may process "
-        "messages. If an instance below is still ending, the consumer belongs to it. "
+        "messages. If an instance below is still stopping, the consumer belongs to it. "
         "Otherwise it belongs to another client.",
         "Disabled, but %(n)s consumers of its subscription are still open and may process "
-        "messages. If instances below are still ending, the consumers belong to them. "
+        "messages. If instances below are still stopping, the consumers belong to them. "
         "Otherwise they belong to another client.",
         consumers,
     )

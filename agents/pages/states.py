@@ -165,30 +165,31 @@ def _follows(setting: LaunchSetting) -> str:
         return _delayed(setting)
     if not setting.takes_messages:
         if setting.enabled:
-            return gettext("It runs until it is disabled. If the agent ends earlier, it waits for “Run now”.")
-        return gettext("It is disabled: nothing runs.")
+            return gettext(
+                "The setting runs until it is disabled. If the agent ends earlier, the setting waits "
+                "for “Run now”."
+            )
+        return gettext("The setting is disabled and does not run.")
     if setting.enabled:
-        return gettext("It processes messages as they arrive until it is disabled.")
-    return gettext(
-        "It is disabled: messages wait in its subscription, and the next activation processes them."
-    )
+        return gettext("The setting processes messages as they arrive until it is disabled.")
+    return gettext("The setting is disabled. Messages wait in its subscription until the next activation.")
 
 
 def _delayed(setting: LaunchSetting) -> str:
     if not setting.enabled:
-        return gettext("It is disabled: its schedule starts nothing.")
+        return gettext("The setting is disabled, so its schedule does not start it.")
     if setting.takes_messages:
-        return gettext("Each start processes the messages waiting in its subscription, then ends.")
-    return gettext("Each start runs the agent once. It ends when the agent returns or fails.")
+        return gettext("Each run processes the messages waiting in the subscription, then ends.")
+    return gettext("Each run calls the agent once and ends when the agent returns or fails.")
 
 
 def _drained(setting: LaunchSetting) -> list[Fact]:
     idle, wait = amounts.duration(setting.drain_idle_seconds), amounts.duration(setting.drain_wait_seconds)
     limited = setting.drain_limit_messages or setting.drain_limit_minutes
     when = (
-        gettext("when its queue has been empty for %(time)s")
+        gettext("when the queue has been empty for %(time)s")
         if limited
-        else gettext("%(time)s after the last message that was present at its start is gone")
+        else gettext("%(time)s after all messages waiting at the start have left the queue")
     )
     facts = [
         Fact(
@@ -200,12 +201,12 @@ def _drained(setting: LaunchSetting) -> list[Fact]:
         ),
         Fact(
             gettext("Delayed messages"),
-            gettext("awaited for up to %(time)s") % {"time": wait},
-            gettext("If they do not arrive in time, it ends with an error."),
+            gettext("the run waits up to %(time)s for them") % {"time": wait},
+            gettext("If they do not arrive in time, the run ends with an error."),
         ),
     ]
     if setting.drain_limit_messages:
-        most = gettext("%(n)s messages per server") % {"n": amounts.number(setting.drain_limit_messages)}
+        most = gettext("messages per server: %(n)s") % {"n": amounts.number(setting.drain_limit_messages)}
         facts.append(Fact(gettext("At most"), most))
     if setting.drain_limit_minutes:
         facts.append(Fact(gettext("At most"), amounts.duration(60 * setting.drain_limit_minutes)))

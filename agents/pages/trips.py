@@ -41,9 +41,7 @@ def cause(reason: str, kind: str, same: int, every: int, servers: Sequence[str])
         return _("the trial message failed (%(type)s) on %(servers)s") % facts
     if not every:
         return _("consecutive failures of several types on %(servers)s") % facts
-    text = ngettext(
-        "%(n)s consecutive failure on %(servers)s", "%(n)s consecutive failures on %(servers)s", every
-    )
+    text = ngettext("%(n)s failure on %(servers)s", "%(n)s consecutive failures on %(servers)s", every)
     return text % {**facts, "n": number(every)}
 
 
@@ -84,7 +82,7 @@ def others_text(trip: BreakerTrip) -> str:
     others = trip.quorum.get("live") if isinstance(trip.quorum, dict) else None
     if not isinstance(others, list):
         return "—"
-    return ", ".join(str(name) for name in others) or _("none that could run the setting")
+    return ", ".join(str(name) for name in others) or _("no servers that could run the setting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +263,7 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     return page(
         request,
         "agents/trip.html",
-        title=_("Breaker trip of %(key)s") % {"key": trip.setting.key},
+        title=_("Breaker trip: %(key)s") % {"key": trip.setting.key},
         section="trips",
         crumbs=[(_("Breaker trips"), link("trips"))],
         trip=trip,

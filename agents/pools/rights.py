@@ -140,7 +140,7 @@ def why_not_group(
     pools = _pools_of(group, members)
     if not pools and not may_group(user, action, group, ()):
         text = _(
-            "You don't have permission: the group has no members and so belongs to no pool. Ask "
+            "You don't have permission. The group has no members, so it belongs to no pool. Ask "
             "for “%(permission)s”."
         )
         return Missing(text % {"permission": _ACTIONS[action].named}, _ACTIONS[action].permission)
@@ -168,7 +168,9 @@ class GroupRight:
 
 
 def missing(action: str, pool: str) -> str:
-    text = _("You don't have permission. Ask for “%(permission)s”, or for this right in the pool “%(pool)s”.")
+    text = _(
+        "You don't have permission. Ask for “%(permission)s” on the whole site or in the pool “%(pool)s”."
+    )
     return Missing(text % {"permission": _ACTIONS[action].named, "pool": pool}, _ACTIONS[action].permission)
 
 
@@ -179,8 +181,8 @@ def _missing_with_group(user: Any, action: str, pools: Iterable[int]) -> str:
         return ""
     names = Pool.objects.filter(pk__in=without).order_by("name").values_list("name", flat=True)
     text = _(
-        "You don't have permission for every member of the group. Ask for “%(permission)s”, "
-        "or for this right in the pools: %(pools)s."
+        "You don't have permission for some members of the group. Ask for “%(permission)s” on "
+        "the whole site or in these pools: %(pools)s."
     )
     wanted = _ACTIONS[action]
     return Missing(text % {"permission": wanted.named, "pools": ", ".join(names)}, wanted.permission)

@@ -51,7 +51,7 @@ def _times(fields: Fields) -> str:
             return _every_hours(1)
         if step := _step(minutes, 60):
             return _every_minutes(step)
-        return _("every hour at minute %(minutes)s") % {"minutes": _ranges(minutes)}
+        return _("every hour, minutes: %(minutes)s") % {"minutes": _ranges(minutes)}
     if minutes == [0] and (step := _step(hours, 24)):
         return _every_hours(step)
     if len(minutes) * len(hours) <= CLOCK_TIMES:
@@ -62,7 +62,7 @@ def _times(fields: Fields) -> str:
             "every": _every_minutes(step),
             "hours": _ranges(hours),
         }
-    return _("at minute %(minutes)s past hours %(hours)s") % {
+    return _("at minute %(minutes)s during hours %(hours)s") % {
         "minutes": _ranges(minutes),
         "hours": _ranges(hours),
     }
@@ -105,7 +105,7 @@ def _weekdays(fields: Fields) -> str:
         if number == crontabs.LAST_DAY:
             words.append(_("the last %(day)s of the month") % {"day": name})
         else:
-            words.append(_("%(day)s no. %(number)s of the month") % {"day": name, "number": number})
+            words.append(_("%(day)s (occurrence %(number)s in the month)") % {"day": name, "number": number})
     return ", ".join(words)
 
 

@@ -63,18 +63,18 @@ def write_draft(path: Path, secret: str) -> Path:
 def version_problem(server: str, version: int) -> str:
     if version < OLDEST_VERSION:
         text = _(
-            "The KMA of %(server)s is too old for this site: its protocol version is %(n)s, the "
-            "site needs at least %(least)s."
+            "The KMA on %(server)s is too old for this site: its protocol version is %(n)s, but "
+            "the site needs at least %(least)s."
         )
     else:
         text = _(
-            "The KMA of %(server)s is newer than this site: its protocol version is %(n)s, the "
-            "site supports up to %(most)s."
+            "The KMA of %(server)s is newer than this site: its protocol version is %(n)s, but "
+            "the site supports up to %(most)s."
         )
     return text % {"server": server, "n": version, "least": OLDEST_VERSION, "most": VERSION}
 
 
 def version_advice(version: int) -> str:
     if version < OLDEST_VERSION:
-        return _("Upgrade that KMA. Meanwhile its instances continue and it keeps its records.")
-    return _("Upgrade this site. Meanwhile the instances of that KMA continue and it keeps its records.")
+        return _("Upgrade the KMA. Until then, it keeps running its instances and stores records locally.")
+    return _("Upgrade this site. Until then, the KMA keeps running its instances and stores its records.")

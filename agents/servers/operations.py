@@ -124,7 +124,7 @@ class Cordon(_ChangesDuty):
     code, label, icon, quiet = "server.cordon", _("Cordon"), "pause", True
     duty, inputs = Duty.CORDONED, {"reason": REASON, "until": Until()}
     asks, done = _("Cordon %(server)s?"), _("Cordoned: %(server)s")
-    explained = (_("No new instances start on it. Running instances continue."),)
+    explained = (_("No new instances start on the server. Running instances continue."),)
 
 
 class Drain(_ChangesDuty):
@@ -136,10 +136,13 @@ class Drain(_ChangesDuty):
     asks, done = _("Drain %(server)s?"), _("Draining: %(server)s")
     explained = (
         _(
-            "No new instances start on it. Running instances stop gracefully: messages in "
-            "progress finish, the rest return to the queue."
+            "No new instances start on the server. Running instances stop gracefully: messages in "
+            "progress finish, and the rest return to the queue."
         ),
-        _("An instance limited to one server moves to another suitable server. If there is none, it stays."),
+        _(
+            "An instance of a single-server setting moves to another suitable server. If there is "
+            "no such server, the instance stays."
+        ),
     )
 
 
@@ -162,10 +165,10 @@ class RemoveServer(Operation[Server]):
         return server.state(timezone.now()) is not ServerState.ALIVE
 
     def question(self, server: Server, by: Any, **named: Any) -> Question:
-        goes = _("This also deletes its tokens, its available agents and its closed instances.")
+        goes = _("The server's tokens, closed instances and list of available agents are also deleted.")
         stays = _(
             "Failure protocols, dead letters, breaker trips and the history of settings are kept "
-            "under its name."
+            "under the name of this server."
         )
         return Question(gettext("Remove %(server)s permanently?") % {"server": server.name}, [goes, stays])
 
@@ -176,9 +179,9 @@ class RemoveServer(Operation[Server]):
         still = Run.objects.filter(server=server, closed_at=None).order_by()
         if keys := sorted(set(still.values_list("activation__setting__key", flat=True))):
             text = gettext(
-                "The server %(name)s cannot be removed: it has open instances (%(keys)s). Remove it "
-                "from their pools or disable these settings, then wait until the instances are "
-                "closed."
+                "The server %(name)s cannot be removed: it has open instances (%(keys)s). Remove the "
+                "server from the pools of these settings, or disable the settings. Then wait until "
+                "the instances are closed."
             )
             return Refused("open_runs", text % {"name": server.name, "keys": ", ".join(keys)})
         return None

@@ -56,7 +56,7 @@ def enable_setting(
         raise Refused(
             "disabled_meanwhile",
             _("The setting was not enabled: someone disabled it at the same time."),
-            _("Check its state, then enable it again."),
+            _("Check the state of the setting, then enable it again."),
         )
     plan_runs(activation.pk, now)
     activation.refresh_from_db()
@@ -79,7 +79,7 @@ def disable_setting(
     if until is not None and until <= now:
         raise Refused(
             "until_is_past",
-            _("The end of the pause is invalid: it is in the past."),
+            _("The end time of the pause is invalid: it is in the past."),
             _("Choose a later time."),
         )
     if (group := group_of(setting)) is not None and _disabled_with(

@@ -47,7 +47,10 @@ class EnableSetting(Operation[LaunchSetting]):
     inputs = {
         "try_one_first": Flag(
             _("Try one message first"),
-            _("If it succeeds, all instances start. If it fails, the setting is disabled again."),
+            _(
+                "If this message is processed successfully, all instances start. If it fails, the "
+                "setting is disabled again."
+            ),
         )
     }
     template = "agents/question.html"
@@ -101,7 +104,9 @@ class DisableSetting(Operation[LaunchSetting]):
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         texts = [what_stops(setting)]
         if group := group_of(setting):
-            text = gettext("The setting belongs to the group %(name)s; the whole group is disabled with it.")
+            text = gettext(
+                "The setting belongs to the group %(name)s, so disabling it also disables the whole group."
+            )
             texts.append(text % {"name": group.name})
         return Question(gettext("Disable %(key)s?") % {"key": setting.key}, texts, _figures(setting))
 
@@ -141,7 +146,7 @@ class RunSetting(Operation[LaunchSetting]):
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         once = _("The agent runs once, and the activation ends with it.")
-        handles = _("It processes the messages waiting in its subscription, then ends.")
+        handles = _("The activation processes the messages waiting in the subscription, then ends.")
         texts = [handles if setting.takes_messages else once]
         return Question(gettext("Run %(key)s now?") % {"key": setting.key}, texts, _figures(setting))
 
@@ -165,7 +170,7 @@ class StopSetting(Operation[LaunchSetting]):
         return stop_refusal(activation) if activation else _nothing_runs()
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
-        text = _("Work in progress may finish within the grace period. The setting stays enabled.")
+        text = _("Work in progress can still finish within the grace period. The setting stays enabled.")
         return Question(gettext("Stop the activation of %(key)s?") % {"key": setting.key}, [text])
 
     def run(self, setting: LaunchSetting, act: Act, **inputs: Any) -> Done:
@@ -195,7 +200,7 @@ class RetryMessage(Operation[LaunchSetting]):
             "If a failed message blocks the subscription, its next attempt starts at once. "
             "Otherwise nothing happens."
         )
-        title = gettext("Retry the blocking message of %(key)s now?") % {"key": setting.key}
+        title = gettext("Retry the message that blocks %(key)s?") % {"key": setting.key}
         return Question(title, [text])
 
     @transaction.atomic
@@ -215,7 +220,8 @@ class ResumeRun(Operation[LaunchSetting]):
 
     def question(self, setting: LaunchSetting, by: Any, *, server: Server, **named: Any) -> Question:
         begins = _(
-            "A new instance starts on this server only, with its counts at 0. Its earlier failures are kept."
+            "A new instance starts on this server only. Its failure counters start at 0. Earlier "
+            "failures are kept."
         )
         again = _(
             "If the setting is interrupted on this server again while it is also interrupted on "
@@ -284,7 +290,7 @@ class RemoveSetting(Operation[LaunchSetting]):
         return removal_refusal(setting)
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
-        goes = _("This also deletes its empty queues on the broker, its activations and its schedule.")
+        goes = _("The setting's activations, schedule and empty queues on the broker are also deleted.")
         stays = _("Failure protocols, dead letters and breaker trips are kept under its key.")
         return Question(gettext("Remove %(key)s permanently?") % {"key": setting.key}, [goes, stays])
 
@@ -301,7 +307,7 @@ def open_activation_of(setting: LaunchSetting) -> Activation | None:
 
 def _nothing_runs() -> Refused:
     return Refused(
-        "nothing_runs", gettext("No activation of the setting is running."), gettext("No action is needed.")
+        "nothing_runs", gettext("The setting has no running activation."), gettext("No action is needed.")
     )
 
 

@@ -59,8 +59,8 @@ def check_allowing(user: Any, pool: Pool, wanted: Collection[str] | None) -> Non
     if stored is None or stored.allowlist == wanted or user.has_perm(CHANGE):
         return
     text = _(
-        "You cannot change which agents a pool allows without the permission “Can change "
-        "pool”. Ask someone who has it."
+        "You cannot change the allowed agents of a pool: you do not have the permission “Can "
+        "change pool”. Ask someone who has it."
     )
     raise ValidationError({"allowed_agents": ValidationError(text, code="not_yours")})
 

@@ -159,11 +159,14 @@ def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
             "enabled", _("The setting cannot be removed while it is enabled."), _("Disable it first.")
         )
     if setting.hold:
-        text = _("The setting cannot be removed: a replay holds its subscription.")
+        text = _(
+            "The setting cannot be removed: a replay is using its subscription. Wait until the "
+            "replay finishes, or cancel it."
+        )
         return Refused("subscription_held", text, _("Release the subscription on the page of that replay."))
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
         text = _("The setting cannot be removed: its activation has not ended yet.")
-        return Refused("not_ended", text, _("Wait until all its instances are closed."))
+        return Refused("not_ended", text, _("Wait until all its instances have ended."))
     if member := getattr(setting, "membership", None):
         text = _("The setting cannot be removed: it is a member of the group “%(group)s”.") % {
             "group": member.group.name
@@ -287,7 +290,9 @@ def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
         if found is not None and found["messageCount"] != "0":
             why = kind(queue=queue, n=found["messageCount"])
             return Refused(
-                "holds_messages", why, _("Let the setting process them, or delete them on the broker.")
+                "holds_messages",
+                why,
+                _("Let the setting process them (replay dead letters first), or delete them on the broker."),
             )
     return None
 

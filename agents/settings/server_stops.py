@@ -34,12 +34,12 @@ def refusal_there(setting: LaunchSetting, server: Server) -> Refused | None:
         return Refused(
             "not_in_pool",
             gettext("%(server)s is not in the pool “%(pool)s”.") % facts,
-            gettext("No action is needed: the setting does not start there."),
+            gettext("No action is needed: the setting does not start on this server."),
         )
     if not other_servers(setting, server):
         return Refused(
             "only_server",
-            gettext("%(key)s cannot be stopped on %(server)s: no other server of its pool may run it.")
+            gettext("%(key)s cannot be stopped on %(server)s: no other server in its pool can run it.")
             % facts,
             gettext("Disable the setting instead."),
         )

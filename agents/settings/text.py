@@ -11,7 +11,9 @@ def what_starts(setting: LaunchSetting) -> str:
     facts = {"agent": setting.agent, "pool": setting.pool.name}
     if setting.timing == Timing.DELAYED:
         return (
-            gettext("From then on, its schedule or an operator starts %(agent)s in the pool %(pool)s.")
+            gettext(
+                "Once the setting is enabled, %(agent)s starts in the pool %(pool)s on schedule or manually."
+            )
             % facts
         )
     if not setting.takes_messages:
@@ -25,32 +27,37 @@ def what_starts(setting: LaunchSetting) -> str:
 def what_stops(setting: LaunchSetting) -> str:
     if not setting.takes_messages:
         return gettext(
-            "It stops on every server. The agent receives a stop request and is terminated after "
-            "the grace period."
+            "The setting stops on every server. The agent receives a stop request and is "
+            "terminated after the grace period."
         )
     return gettext(
-        "It stops on every server. Messages in progress may finish within the grace period; "
-        "the rest return to the queue without using up an attempt. New messages wait in the "
-        "subscription until the setting is enabled again. Nothing is lost."
+        "The setting stops on every server. Messages in progress may finish within the grace "
+        "period. The rest return to the queue without using up an attempt. New messages wait "
+        "in the subscription until the setting is enabled again. Nothing is lost."
     )
 
 
 def what_stops_there(others: Sequence[Server]) -> list[str]:
     """`others`: servers that may go on with it."""
     names = ", ".join(other.name for other in others)
-    goes_on = [gettext("Other servers of its pool: %(servers)s.") % {"servers": names}] if others else []
+    goes_on = [gettext("Other servers in the pool: %(servers)s.") % {"servers": names}] if others else []
     return [
         *goes_on,
-        gettext("Messages in progress finish within the grace period; the rest return to the queue."),
         gettext(
-            "The setting does not start there, even after it is disabled and enabled, until "
-            "someone starts it on this server again."
+            "Messages in progress can finish within the grace period. Unfinished messages return "
+            "to the queue."
+        ),
+        gettext(
+            "The setting does not start on this server until someone starts it here again. "
+            "Disabling and enabling the setting does not change this."
         ),
     ]
 
 
 def what_starts_there() -> list[str]:
     return [
-        gettext("While the setting is enabled, it may start there at once."),
-        gettext("An instance that was interrupted there stays interrupted until it is resumed."),
+        gettext("If the setting is enabled, it may start on this server immediately."),
+        gettext(
+            "An instance that was interrupted on this server stays interrupted until someone resumes it."
+        ),
     ]

@@ -153,7 +153,8 @@ class AlertRule(models.Model):
             raise ValidationError(
                 {
                     "lower": _(
-                        "Rule not saved: the closing threshold is above the opening threshold. Lower it."
+                        "Rule not saved: the closing threshold is above the opening threshold. Lower the "
+                        "closing threshold."
                     )
                 }
             )

@@ -79,8 +79,8 @@ class NoticeTarget(models.Model):
         others = NoticeTarget.objects.filter(setting=self.setting_id, pool=self.pool_id).exclude(pk=self.pk)
         if others.count() >= MOST_TARGETS:
             text = _(
-                "Recipient not saved: the limit is %(most)s. Remove one first, or use an address that "
-                "forwards to several people."
+                "Recipient not saved: the limit is %(most)s recipients. Remove one first, or use an "
+                "address that forwards to several people."
             )
             raise ValidationError(text % {"most": MOST_TARGETS})
 

@@ -157,7 +157,10 @@ def email_of(notice: Notice) -> tuple[str, str]:
 
 
 def _test_email() -> tuple[str, str]:
-    text = _("This is a test notification requested on %(site)s. Trip notifications reach this address.")
+    text = _(
+        "This is a test notification requested on %(site)s. Notifications about breaker trips "
+        "are sent to this address."
+    )
     return _("Test notification"), text % {"site": settings.MA_BASE_URL}
 
 
@@ -171,7 +174,7 @@ def _trip_email(trip: BreakerTrip) -> tuple[str, str]:
         _("Time: %(at)s") % {"at": trip.at.isoformat(timespec="seconds")},
     ]
     if trip.group is not None:
-        lines.append(_("Group disabled with it: %(group)s") % {"group": trip.group.name})
+        lines.append(_("Group also disabled: %(group)s") % {"group": trip.group.name})
     waits = _("Messages wait in the subscription until someone re-enables the setting.")
     lines += ["", *([waits] if trip.setting.takes_messages else []), _link(trip)]
     return _("Disabled: %(key)s") % {"key": trip.setting.key}, "\n".join(lines)

@@ -73,7 +73,7 @@ class RenewSecret(_OfTarget):
             return None
         return Refused(
             "not_signed",
-            gettext("Secret not renewed: only webhook notifications are signed."),
+            gettext("Secret not renewed: only webhooks have a secret."),
             gettext("No action is needed."),
         )
 

@@ -65,7 +65,8 @@ BROKER = _kind(
     gettext_lazy("Broker unavailable"),
     gettext_lazy(
         "No messages are lost: they are on the broker's disk. Servers reconnect "
-        "automatically. Start the broker: ./ma status, ./ma logs artemis."
+        "automatically. Start the broker. To find the cause, run ./ma status and ./ma logs "
+        "artemis."
     ),
 )
 REDIS = _kind(
@@ -73,9 +74,9 @@ REDIS = _kind(
     "redis",
     gettext_lazy("Redis unavailable"),
     gettext_lazy(
-        "Agents keep running. Replays, retention, schedules and provisioning wait; servers "
-        "learn of changes only by polling (every 2 s). Start Redis: ./ma status, ./ma logs "
-        "redis."
+        "Agents keep running. Replays, retention, schedules and provisioning are delayed; "
+        "servers learn of changes only by polling (every 2 s). Start Redis. To find the "
+        "cause, run ./ma status and ./ma logs redis."
     ),
 )
 
@@ -89,21 +90,21 @@ def _adopted(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 
 ADOPTED = AlertKind(
     name="broker_adopted",
-    label=gettext_lazy("Broker taken over"),
+    label=gettext_lazy("Broker taken over by another site"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0, open_after=timedelta(), close_after=timedelta()),
     unit=gettext_lazy("1 while another site owns the broker"),
     says=lambda facts, value: (
         _(
-            "The broker now belongs to another site (%(owner)s). This site indexes no dead "
-            "letters and moves no messages."
+            "The broker now belongs to another site (%(owner)s). This site no longer indexes dead "
+            "letters or moves messages."
         )
         % {"owner": facts["owner"]}
     ),
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "If this is intended, stop this site: ./ma down. To take the broker back: ./ma down, "
-        "then ./ma up --adopt-broker."
+        "If this is intended, stop this site: ./ma down. To take the broker back, run ./ma "
+        "down, then ./ma up --adopt-broker."
     ),
     url=lambda facts: reverse("admin:health"),
     observe=_adopted,

@@ -138,11 +138,14 @@ GROWING = AlertKind(
     label=gettext_lazy("Dead letters increasing"),
     severity=Severity.BAD,
     limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=60), close_after=timedelta(minutes=10)),
-    unit=gettext_lazy("messages dead-lettered in the last hour, divided by the hour before (at least 20)"),
+    unit=gettext_lazy(
+        "ratio of messages dead-lettered in the last hour to those in the previous hour "
+        "(fewer than 20 count as 20)"
+    ),
     says=_grew,
     measure=_times,
     what_to_do=gettext_lazy(
-        "Find the top error in the dead-letter groups and fix it first, then replay the messages."
+        "Find the top error in the dead-letter groups and fix it. Then replay the messages."
     ),
     url=_queue_url,
     observe=growing_queues,
@@ -170,8 +173,8 @@ BEHIND = AlertKind(
     says=_waits,
     measure=number,
     what_to_do=gettext_lazy(
-        "The indexer catches up automatically while it runs; the messages are safe on the "
-        "broker. If the lag grows, check ./ma logs feed and the database."
+        "The indexer catches up automatically while it is running. The messages are safe on "
+        "the broker. If the lag grows, check ./ma logs feed and the database."
     ),
     url=lambda facts: reverse("admin:health"),
     observe=behind,
@@ -187,8 +190,8 @@ STANDS_STILL = AlertKind(
     ),
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Messages are safe on the broker, but new ones do not appear in the lists. Start the "
-        "indexer: ./ma status, ./ma logs feed."
+        "Messages are safe on the broker, but new messages do not appear in the lists. Start "
+        "the indexer. To find the cause, run ./ma status and ./ma logs feed."
     ),
     url=lambda facts: reverse("admin:health"),
     observe=standing_still,

@@ -233,13 +233,13 @@ def _new(facts: Mapping[str, Any], value: float) -> str:
     count = round(value)
     if "fingerprint" not in facts:
         text = ngettext(
-            "%(n)s error group in the first hours of %(key)s.",
-            "%(n)s error groups in the first hours of %(key)s.",
+            "%(n)s error group appeared in the first hours of running %(key)s.",
+            "%(n)s error groups appeared in the first hours of running %(key)s.",
             count,
         )
         return text % {"n": number(count), "key": facts["setting"]}
     text = ngettext(
-        "New error: %(what)s, %(n)s time in %(where)s.",
+        "New error: %(what)s, once in %(where)s.",
         "New error: %(what)s, %(n)s times in %(where)s.",
         count,
     )
@@ -255,9 +255,9 @@ def _new_advice(facts: Mapping[str, Any]) -> Text:
     if "fingerprint" in facts:
         return NEW.what_to_do
     return _(
-        "Check the failures on the setting page: a new setting or its agent often still "
-        "contains mistakes. The alert closes automatically a day after the last of these "
-        "groups appeared, or once all have notes."
+        "Check the failures on the setting page: new settings and agents often contain "
+        "mistakes. The alert closes automatically a day after the last group appeared, or "
+        "when all groups have notes."
     )
 
 
@@ -293,8 +293,9 @@ NEW = AlertKind(
     says=_new,
     measure=number,
     what_to_do=gettext_lazy(
-        "Check its failures, then add a note with the cause and the recommended action. The "
-        "alert closes automatically a day after the first failure, or once a note exists."
+        "Check the failures of the group, then add a note with the cause and the recommended "
+        "action. The alert closes automatically a day after the first failure, or when a note "
+        "is added."
     ),
     url=_url,
     observe=new,
@@ -307,13 +308,13 @@ RETURNED = AlertKind(
     label=gettext_lazy("Error regressed"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0),
-    unit=gettext_lazy("1 while it recurs"),
+    unit=gettext_lazy("1 while the error recurs"),
     says=_returned,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "The failing agent version is not older than the fixed one, or is unknown. If another "
-        "version has the fix, mark the error as fixed again with that version. If the fix "
-        "does not work, reopen the error."
+        "The error occurred in an unknown agent version, in the version with the fix, or in a "
+        "later one. If another version contains the fix, mark the error as fixed again and "
+        "specify that version. If the fix does not work, reopen the error."
     ),
     url=_url,
     observe=returned,
@@ -323,12 +324,14 @@ GROWING = AlertKind(
     label=gettext_lazy("Failures increasing"),
     severity=Severity.BAD,
     limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=60), close_after=timedelta(minutes=10)),
-    unit=gettext_lazy("failures in the last hour, divided by the hour before (at least 20)"),
+    unit=gettext_lazy(
+        "ratio of failures in the last hour to those in the previous hour (fewer than 20 count as 20)"
+    ),
     says=_growing,
     measure=lambda value: f"×{number(value, 1)}",
     what_to_do=gettext_lazy(
-        "Open the error group: find the affected settings and servers, and what changed "
-        "there. The breaker disables a setting whose failures continue."
+        "Open the error group. Find the affected settings and servers, and check them for "
+        "recent changes. If the failures continue, the breaker disables the setting."
     ),
     url=_url,
     observe=growing,

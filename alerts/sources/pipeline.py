@@ -52,10 +52,10 @@ PIPELINE = AlertKind(
     says=_says,
     measure=lambda value: number(value - 1, 1) if value >= 1 else "",
     what_to_do=gettext_lazy(
-        "The run page shows the stage, its error and the log. The Insights page shows if the "
-        "pipeline cannot run here. Fix the cause, then start a run: ./ma manage pipeline run. "
-        "Nothing is lost: the next run catches up. Protocols not archived yet are kept, so "
-        "the database grows."
+        "The run page shows the stage, its error and the log. If the pipeline cannot run "
+        "here, the Insights page shows why. Fix the cause, then start a run: ./ma manage "
+        "pipeline run. Nothing is lost: the next run processes the missed data. Protocols "
+        "that are not archived yet are kept, so the database grows."
     ),
     url=lambda facts: link("pipeline_run", facts["run"]) if facts["run"] else link("insights"),
     observe=troubles,
@@ -71,9 +71,7 @@ def damaged(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 
 def _says_damaged(facts: Mapping[str, Any], value: float) -> str:
     count = round(value)
-    text = ngettext(
-        "%(n)s block of the archive is damaged.", "%(n)s blocks of the archive are damaged.", count
-    )
+    text = ngettext("%(n)s archive block is damaged.", "%(n)s archive blocks are damaged.", count)
     return text % {"n": number(count)}
 
 
@@ -86,8 +84,9 @@ ARCHIVE = AlertKind(
     says=_says_damaged,
     measure=lambda value: number(round(value)),
     what_to_do=gettext_lazy(
-        "The Insights page lists the damaged blocks. The next run reads blocks that are "
-        "complete in the database again. Restore the files of the others from a backup."
+        "The Insights page lists the damaged blocks. The next run rebuilds the blocks whose "
+        "data is still complete in the database. Restore the files of the other blocks from a "
+        "backup."
     ),
     url=lambda facts: link("insights"),
     observe=damaged,

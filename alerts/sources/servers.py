@@ -155,9 +155,9 @@ SILENT = AlertKind(
     says=_silent,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Check that the KMA runs and reaches the MA (./ma status, ./ma logs). Meanwhile the "
-        "KMA keeps its records, and single-server settings continue elsewhere in the pool. If "
-        "the server is gone for good, delete it."
+        "Check that the KMA is running and can reach the MA (./ma status, ./ma logs). "
+        "Meanwhile, the KMA keeps its records. Single-server settings continue on other "
+        "servers in the pool. If the server is permanently gone, delete it."
     ),
     url=_server_url,
     observe=silent_servers,
@@ -165,18 +165,18 @@ SILENT = AlertKind(
 )
 DISOBEYING = AlertKind(
     name="server_disobeying",
-    label=gettext_lazy("Server ignores the desired state"),
+    label=gettext_lazy("Server not accepting the desired state"),
     severity=Severity.BAD,
     limits=Thresholds(
         DISOBEYS_AFTER_SECONDS, 15.0, open_after=timedelta(seconds=20), close_after=timedelta(seconds=30)
     ),
-    unit=gettext_lazy("seconds since the desired state was accepted"),
+    unit=gettext_lazy("seconds since the desired state was last accepted"),
     says=_disobeying,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Enabling or disabling settings has no effect there. Check the site log (./ma logs "
-        "web) for failing heartbeats. Check the KMA log (./ma logs kma-NAME) for a full disk. "
-        "To end work there at once, stop the KMA."
+        "Enabling or disabling settings has no effect on this server. Check the site log "
+        "(./ma logs web) for failing heartbeats. Check the KMA log (./ma logs kma-NAME) for a "
+        "full disk. To stop all work on the server immediately, stop the KMA."
     ),
     url=_server_url,
     observe=disobeying_servers,
@@ -186,12 +186,12 @@ WITHHELD = AlertKind(
     label=gettext_lazy("Setting not sent to its servers"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=10)),
-    unit=gettext_lazy("1 while it is not sent"),
+    unit=gettext_lazy("1 while the setting is not sent to its servers"),
     says=_withheld,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "The setting page shows what to correct. Until then the setting runs nowhere and its "
-        "messages wait. All other settings continue."
+        "The setting page shows what to correct. Until then, the setting does not run on any "
+        "server, and its messages wait. All other settings continue to run."
     ),
     url=lambda facts: reverse("admin:setting", args=[facts["setting"]]),
     observe=withheld_settings,
@@ -205,9 +205,9 @@ SPOOL = AlertKind(
     says=_spool,
     measure=lambda value: f"{number(value)}\N{NO-BREAK SPACE}%",
     what_to_do=gettext_lazy(
-        "A server with a full spool takes no more messages. On the health page and in the KMA "
-        "log, find out why the MA does not accept its records. Then raise the spool limit or "
-        "enlarge the disk."
+        "A server with a full spool stops receiving messages. Check the Health page and the "
+        "KMA log to find out why the MA is not accepting records. Then raise the spool limit "
+        "or enlarge the disk."
     ),
     url=_server_url,
     observe=filling_spools,
@@ -221,7 +221,7 @@ TRIP = AlertKind(
     says=_tripped,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Check the counted failures of the trip, fix the cause, then enable the setting. Its "
+        "Check the failures behind the trip, fix the cause, then enable the setting. Its "
         "messages wait until then."
     ),
     url=lambda facts: reverse("admin:trip", args=[facts["trip"]]),
@@ -240,8 +240,9 @@ BEAT = AlertKind(
     ),
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Replays, retention, schedules and notifications wait; agents keep running. Start the "
-        "stopped component: ./ma status, ./ma logs redis, ./ma logs beat, ./ma logs worker."
+        "Replays, retention, schedules and notifications are delayed; agents keep running. "
+        "Start the stopped component. To find it, run ./ma status, ./ma logs redis, ./ma logs "
+        "beat and ./ma logs worker."
     ),
     url=lambda facts: reverse("admin:health"),
     observe=silent_beat,
@@ -271,8 +272,8 @@ def foreign_reports(now: datetime, live: frozenset[str]) -> Iterator[Observation
 
 def _set_aside(facts: Mapping[str, Any], value: float) -> str:
     text = ngettext(
-        "%(server)s sent %(n)s report about an instance that it never had.",
-        "%(server)s sent %(n)s reports about instances that it never had.",
+        "%(server)s sent %(n)s report about an instance that never ran on it.",
+        "%(server)s sent %(n)s reports about instances that never ran on it.",
         round(value),
     )
     return text % {"server": facts["server"], "n": number(round(value))}
@@ -287,9 +288,9 @@ SET_ASIDE = AlertKind(
     says=_set_aside,
     measure=number,
     what_to_do=gettext_lazy(
-        "Someone else may be using this server's token. Check which host sends with it. If in "
-        "doubt, revoke the token and issue a new one. The reports changed nothing; the server "
-        "page lists them. The alert closes after a day without new reports."
+        "Someone else may be using this server's token. Check which host uses it. If in "
+        "doubt, revoke the token and issue a new one. The reports were not applied. The "
+        "server page lists them. The alert closes after a day without new reports."
     ),
     url=lambda facts: link("server", facts["server"]),
     observe=foreign_reports,

@@ -72,7 +72,9 @@ def drifting_policies(now: datetime, live: frozenset[str]) -> Iterator[Observati
 
 
 def _drifts(facts: Mapping[str, Any], value: float) -> str:
-    text = _("Address %(address)s differs on the broker from the desired settings: %(names)s.")
+    text = _(
+        "On the broker, the settings of address %(address)s differ from the desired settings: %(names)s."
+    )
     return text % {"address": facts["address"], "names": ", ".join(facts["differing"])}
 
 
@@ -95,8 +97,8 @@ def _stalled(facts: Mapping[str, Any], value: float) -> str:
 
 def _unfed(facts: Mapping[str, Any], value: float) -> str:
     text = _(
-        "“%(key)s” is enabled, and its subscription has had no consumer for %(time)s; messages waiting: "
-        "%(n)s."
+        "“%(key)s” is enabled, but its subscription has had no consumer for %(time)s; "
+        "messages waiting: %(n)s."
     )
     return text % {"key": facts["setting"], "time": duration(round(value)), "n": number(facts["waiting"])}
 
@@ -104,8 +106,8 @@ def _unfed(facts: Mapping[str, Any], value: float) -> str:
 def _without_broker(facts: Mapping[str, Any], value: float) -> str:
     count = int(facts["runs"])
     text = ngettext(
-        "The KMA of %(server)s is not connected to the broker: %(n)s instance gets no messages.",
-        "The KMA of %(server)s is not connected to the broker: %(n)s instances get no messages.",
+        "The KMA of %(server)s is not connected to the broker: %(n)s instance is receiving no messages.",
+        "The KMA of %(server)s is not connected to the broker: %(n)s instances are receiving no messages.",
         count,
     )
     return text % {"server": facts["server"], "n": number(count)}
@@ -124,9 +126,9 @@ STALLED = AlertKind(
     says=_stalled,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Open the setting. If its servers are processing one long message, wait, or set a "
-        "longer time in the pool's alert rule. If nothing is in progress, disable and enable "
-        "the setting: its servers then reconnect."
+        "Open the setting. If a server has been processing one message for a long time, wait, "
+        "or set a longer time in the pool's alert rule. If nothing is in progress, disable "
+        "and re-enable the setting: its servers then reconnect."
     ),
     url=_setting_url,
     observe=_observe(lambda row: row.still_since),
@@ -141,8 +143,9 @@ UNFED = AlertKind(
     says=_unfed,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Messages wait and are not lost. Open the setting: check for a pool server that is in "
-        "service and offers the agent. Check that its KMA is connected to the broker."
+        "No messages are lost: they wait in the queue. Open the setting and check that its "
+        "pool has a server that is in service and offers the agent. Check that the KMA of "
+        "this server is connected to the broker."
     ),
     url=_setting_url,
     observe=_observe(lambda row: row.unfed_since),
@@ -152,12 +155,12 @@ WITHOUT_BROKER = AlertKind(
     label=gettext_lazy("KMA not connected to the broker"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=30)),
-    unit=gettext_lazy("1 while it is not connected"),
+    unit=gettext_lazy("1 while the KMA is not connected"),
     says=_without_broker,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
         "Check the address in KMA_AMQP_URL and the network between this server and the "
-        "broker. The KMA log shows the cause. Messages wait on the broker meanwhile."
+        "broker. The KMA log shows the cause. Meanwhile, messages wait on the broker."
     ),
     url=lambda facts: reverse("admin:server", args=[facts["server"]]),
     observe=without_broker,
@@ -172,9 +175,9 @@ DRIFT = AlertKind(
     says=_drifts,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Open the destination: it shows desired and actual values side by side. Write the "
-        "desired values to the broker, or adopt the broker's values. For an address of the MA "
-        "itself: ./ma manage provision."
+        "Open the destination to compare the desired and actual values. Write the desired "
+        "values to the broker, or adopt the broker's values. If the address belongs to the MA "
+        "itself, run ./ma manage provision."
     ),
     url=_destination_url,
     observe=drifting_policies,
@@ -197,7 +200,7 @@ def waiting_for_a_person(now: datetime, live: frozenset[str]) -> Iterator[Observ
 
 def _stands(facts: Mapping[str, Any], value: float) -> str:
     text = _(
-        "“%(key)s” is stalled: attempt %(n)s of its first message failed, and only an operator can retry it."
+        "“%(key)s” is stalled: its first message failed on attempt %(n)s, and only an operator can retry it."
     )
     return text % {"key": facts["setting"], "n": number(facts["attempt"])}
 
@@ -208,12 +211,12 @@ WAITS = AlertKind(
     severity=Severity.BAD,
     # While somebody has it tried again it does not block.
     limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=30)),
-    unit=gettext_lazy("1 while it waits"),
+    unit=gettext_lazy("1 while the message waits"),
     says=_stands,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Check the failures of the message for the cause. Fix it and retry the message, or "
-        "move the message to the DLQ."
+        "Find the cause in the message's failures. Fix it and retry the message, or move the "
+        "message to the DLQ."
     ),
     url=lambda facts: reverse("admin:waiting", args=[facts["setting"]]),
     observe=waiting_for_a_person,
@@ -247,13 +250,13 @@ def held_subscriptions(now: datetime, live: frozenset[str]) -> Iterator[Observat
 
 def _is_held(facts: Mapping[str, Any], value: float) -> str:
     text = _(
-        "“%(key)s”: replay %(id)s has held the subscription for %(time)s; other messages "
-        "wait. The hold ends automatically by %(until)s."
+        "“%(key)s”: the subscription has been on hold for %(time)s because of replay %(id)s. "
+        "Other messages are waiting. The hold ends automatically by %(until)s."
     )
     if facts["paused"]:
         text = _(
-            "“%(key)s”: replay %(id)s is paused and has held the subscription for %(time)s; other "
-            "messages wait. The hold ends automatically by %(until)s."
+            "“%(key)s”: the subscription has been on hold for %(time)s because of the paused "
+            "replay %(id)s. Other messages are waiting. The hold ends automatically by %(until)s."
         )
     return text % {
         "key": facts["setting"],
@@ -265,16 +268,16 @@ def _is_held(facts: Mapping[str, Any], value: float) -> str:
 
 HELD = AlertKind(
     name="subscription_held",
-    label=gettext_lazy("Subscription held by a replay"),
+    label=gettext_lazy("Subscription on hold for a replay"),
     severity=Severity.WARNING,
     limits=Thresholds(300.0, 300.0, open_after=timedelta(), close_after=timedelta()),
-    unit=gettext_lazy("seconds that a replay has held the subscription"),
+    unit=gettext_lazy("seconds since the subscription hold started"),
     says=_is_held,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Open the replay and check that it makes progress. If not, release the subscription "
-        "there: unprocessed messages go after the waiting ones. Resume a paused replay, or "
-        "release its subscription."
+        "Open the replay and check its progress. If there is no progress, release the "
+        "subscription on the replay page: unprocessed messages are placed after the waiting "
+        "messages. If the replay is paused, resume it or release its subscription."
     ),
     url=lambda facts: reverse("admin:replay", args=[facts["replay"]]),
     observe=held_subscriptions,

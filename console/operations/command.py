@@ -57,7 +57,7 @@ class OperationsCommand(BaseCommand):
         except Refused as refused:
             raise CommandError(refused.sentence) from refused
         except ObjectDoesNotExist as gone:
-            raise CommandError("It has been deleted in the meantime.") from gone
+            raise CommandError("This object has already been deleted.") from gone
         if options["json"]:
             now = self._found(options["key"])
             answer = {"done": str(done.message), "changed": done.changed}

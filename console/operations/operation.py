@@ -111,7 +111,9 @@ class ModelPermission:
     def why_not(self, user: Any, obj: Any) -> str:
         if user.has_perm(self.name):
             return ""
-        text = gettext("You don't have permission to do this. Ask an administrator for “%(permission)s”.")
+        text = gettext(
+            "You don't have permission to do this. Ask an administrator for the permission “%(permission)s”."
+        )
         return Missing(text % {"permission": self.label}, self.name)
 
 

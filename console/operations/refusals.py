@@ -43,8 +43,8 @@ class BrokerAway(Refused):
     """The broker does not answer, or answers with an error. `what_to_do`: where trying again is not all."""
 
     def __init__(self, problem: object = "", what_to_do: str = "") -> None:
-        why = BROKER_AWAY(problem=str(problem)) if problem else gettext("The broker does not respond.")
-        again = gettext("Nothing was changed; try again later.")
+        why = BROKER_AWAY(problem=str(problem)) if problem else gettext("The broker is not responding.")
+        again = gettext("Nothing was changed. Try again later.")
         super().__init__("broker_away", why, what_to_do or again)
 
 

@@ -81,7 +81,7 @@ class OperationPage(View):
             messages.error(request, refused.sentence)
             return self._back(obj)
         except type(obj).DoesNotExist:
-            messages.error(request, _("It has been deleted in the meantime."))
+            messages.error(request, _("This object has already been deleted."))
             return self._back(None)
         if done.message:
             messages.success(request, str(done.message))

@@ -34,7 +34,7 @@ HINTS = {
     "bad_options": "Correct the options: see /api/v1/docs/.",
     "bad_pointer": "Send a JSON pointer to a value in the body, for example /order/lines/0/sum.",
     "empty": "Send a non-empty text.",
-    "broker_away": "Nothing was changed; try again later.",
+    "broker_away": "Nothing was changed. Try again later.",
     "ended": "No action is needed: read it again to see the result.",
     "exists": "No action is needed: it exists already.",
     "no_destination": "Choose a setting of a message agent.",

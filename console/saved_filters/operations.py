@@ -140,7 +140,7 @@ class SaveFilter(_OfFilter):
                 "too_many",
                 _("The filter is not saved: you have reached the limit of %(n)s saved filters.")
                 % {"n": MOST},
-                _("Delete some of them."),
+                _("Delete the filters that you no longer need."),
             )
         with _named_once(), transaction.atomic():
             self.write(saved, act)
@@ -193,7 +193,7 @@ class DeleteFilter(_OfFilter):
         saved = self.on.rows().select_for_update(of=("self",)).get(pk=saved.pk)
         act.record(name=saved.name, shared=saved.shared)
         saved.delete()
-        return Done(_("Filter deleted. The records that it found are not affected."), is_gone=True)
+        return Done(_("Filter deleted. The records that matched it are not affected."), is_gone=True)
 
 
 @contextmanager

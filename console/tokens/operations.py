@@ -26,7 +26,9 @@ class RevokesToken(Operation[Any]):
 
     def question(self, token: Any, by: Any, **named: Any) -> Question:
         title = gettext("Revoke token %(token)s?") % {"token": token}
-        return Question(title, [_("Requests with this token are refused at once. This cannot be undone.")])
+        return Question(
+            title, [_("Requests with this token are rejected immediately. This cannot be undone.")]
+        )
 
     @transaction.atomic
     def run(self, token: Any, act: Act, **inputs: Any) -> Done:

@@ -86,9 +86,9 @@ def request_body(letter: DeadLetter, letters: int, act: Act) -> WholeFetch:
     if WholeFetch.objects.filter(state__in=(*OPEN_FETCHES, FetchState.DONE)).count() >= MOST_KEPT:
         raise Refused(
             "too_many",
-            gettext("Cannot fetch the body: the limit of %(n)s stored full messages is reached.")
+            gettext("Cannot fetch the body: the limit of %(n)s fetched messages has been reached.")
             % {"n": MOST_KEPT},
-            gettext("A fetched message is deleted after one day. Try again later."),
+            gettext("Try again later: fetched messages are deleted after one day."),
         )
     person = act.by if isinstance(act.by, User) else None
     name = person.get_username() if person else ""

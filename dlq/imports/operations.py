@@ -76,9 +76,9 @@ class ImportMessages(Operation[LaunchSetting]):
         **inputs: Any,
     ) -> Done:
         if setting.destination is None:
-            raise Refused("no_destination", gettext("Cannot import: the setting receives no messages."))
+            raise Refused("no_destination", gettext("Cannot import: this setting does not receive messages."))
         if wanted.done is not None and not again:
-            text = gettext("The same lines were already imported, %(at)s by %(by)s.")
+            text = gettext("The same lines were already imported at %(at)s by %(by)s.")
             params = {"at": f"{wanted.done.at:%Y-%m-%d %H:%M} UTC", "by": wanted.done.by_name or "?"}
             more = gettext("Confirm to send them again.")
             raise Refused("imported_already", text % params, more)

@@ -112,7 +112,7 @@ def parse_message(data: Any) -> Message:
     """Raises _Wrong, or one of _WRONG."""
     body, said = data.get("body"), data.get("message") or {}
     if said.get("masked") or (isinstance(body, dict) and "masked" in body):
-        raise _Wrong(_("it has masked values: ask someone who can view them to export it"))
+        raise _Wrong(_("contains masked values; ask someone who can view them to export the message"))
     if body is None and "body" not in said:
         raise _Wrong(_("no body"))
     value = _body(body or {}, said)

@@ -18,12 +18,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='replayjob',
             name='hold',
-            field=models.CharField(blank=True, choices=[('wanted', 'to be put on hold'), ('held', 'held'), ('ending', 'ending'), ('over', 'finished')], default='', editable=False, max_length=6),
+            field=models.CharField(blank=True, choices=[('wanted', 'hold pending'), ('held', 'held'), ('ending', 'ending'), ('over', 'finished')], default='', editable=False, max_length=6),
         ),
         migrations.AddField(
             model_name='replayjob',
             name='hold_minutes',
-            field=models.PositiveIntegerField(default=0, verbose_name='hold at most, minutes'),
+            field=models.PositiveIntegerField(default=0, verbose_name='maximum hold time, minutes'),
         ),
         migrations.AddField(
             model_name='replayjob',

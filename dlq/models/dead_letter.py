@@ -56,7 +56,7 @@ class DeadLetter(models.Model):
     address = models.CharField(_("original address"), max_length=300, blank=True)
     orig_queue = models.CharField(_("original queue"), max_length=300, blank=True)
     message_key = models.CharField(_("message key"), max_length=255, blank=True)
-    message_key_weak = models.BooleanField(_("weak message key"), default=False)
+    message_key_weak = models.BooleanField(_("message without an id"), default=False)
     message_id = models.TextField(_("message id"), blank=True)
     truncated = models.BooleanField(_("body truncated"), default=False)
     problem = models.TextField(_("problem"), blank=True)
@@ -97,7 +97,7 @@ class DeadLetter(models.Model):
             ("can_see_masked", _("Can see masked properties of dead letters")),
             ("edit_letters", _("Can edit and replay dead letters")),
             ("redirect", _("Can redirect dead letters to another setting")),
-            ("redirect_elsewhere", _("Can redirect dead letters to a setting of another destination")),
+            ("redirect_elsewhere", _("Can redirect dead letters to settings with another destination")),
             ("discard", _("Can discard dead letters")),
             ("approve", _("Can approve requests of other users")),
             ("manage_foreign", _("Can manage other dead-letter queues")),
@@ -207,7 +207,7 @@ class LetterReport(models.Model):
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:
-        verbose_name = _("report of a replayed message")
+        verbose_name = _("report on a replayed message")
         verbose_name_plural = _("reports of replayed messages")
         ordering = ("-occurred_at", "-id")
         default_permissions = ()

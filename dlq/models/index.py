@@ -90,7 +90,7 @@ class WordRebuild(models.Model):
     began_at = models.DateTimeField(_("began"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
     last = models.BigIntegerField(_("last message"), default=0)
-    position = models.BigIntegerField(_("messages up to"), default=0)
+    position = models.BigIntegerField(_("last indexed message"), default=0)
     letters = models.BigIntegerField(_("messages"), default=0)
 
     class Meta:

@@ -103,7 +103,7 @@ class MessageResult(models.TextChoices):
     PLANNED = "planned", _("planned")
     ACTED = "acted", _("requested from the broker")
     DONE = "done", _("done")
-    LEFT = "left", _("processed or expired earlier")
+    LEFT = "left", _("already processed or expired")
     STAYED = "stayed", _("stayed in place")
 
 
@@ -121,8 +121,8 @@ class WaitingItem(models.Model):
     at = models.DateTimeField(_("since"), default=timezone.now)
 
     class Meta:
-        verbose_name = _("message of an action")
-        verbose_name_plural = _("messages of an action")
+        verbose_name = _("message affected by an action")
+        verbose_name_plural = _("messages affected by an action")
         ordering = ("id",)
         default_permissions = ()
         constraints = [

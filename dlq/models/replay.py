@@ -58,7 +58,7 @@ class HoldState(models.TextChoices):
     delivers nothing any more; `held`; `ending`, it delivers again, and what was not handled follows behind;
     `over`."""
 
-    WANTED = "wanted", _("to be put on hold")
+    WANTED = "wanted", _("hold pending")
     HELD = "held", _("held")
     ENDING = "ending", _("ending")
     OVER = "over", _("finished")
@@ -137,12 +137,12 @@ class ReplayJob(Job):
     ladder_known_at = models.DateTimeField(null=True, editable=False)
     edit_rule = models.JSONField(_("edit rule"), default=dict)
     in_order = models.CharField(_("in order"), max_length=6, choices=InOrder.choices, blank=True, default="")
-    hold_minutes = models.PositiveIntegerField(_("hold at most, minutes"), default=0)
+    hold_minutes = models.PositiveIntegerField(_("maximum hold time, minutes"), default=0)
     hold = models.CharField(max_length=6, choices=HoldState.choices, blank=True, default="", editable=False)
     held_at = models.DateTimeField(_("on hold since"), null=True, editable=False)
     hold_until = models.DateTimeField(_("held until"), null=True, editable=False)
     acknowledged = models.JSONField(_("warnings acknowledged"), default=list)
-    needs_second = models.BooleanField(_("needs a second person"), default=False)
+    needs_second = models.BooleanField(_("needs approval by a second person"), default=False)
     approved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("approved by")
     )

@@ -76,15 +76,15 @@ def how_far(job: ReplayJob) -> str:
         return ""
     return {
         HoldState.WANTED.value: _(
-            "The subscription of %(key)s is being put on hold. Messages move after its consumers "
-            "have released it."
+            "The subscription of %(key)s is being put on hold. Messages are moved once its "
+            "consumers have closed."
         ),
         HoldState.HELD.value: _(
             "The subscription of %(key)s is on hold. The waiting messages are processed after the moved ones."
         ),
         HoldState.ENDING.value: _(
-            "The subscription of %(key)s is being released. Unprocessed messages move after the "
-            "waiting messages."
+            "The subscription of %(key)s is being released. Unprocessed messages are placed after "
+            "the waiting messages."
         ),
     }.get(job.hold, "") % {"key": job.target_key}
 

@@ -120,13 +120,14 @@ def _stopping(setting: LaunchSetting) -> str:
     figures = asked_now(setting)
     if figures.stale or figures.consumers is None:
         return _(
-            "Disabled, but the broker does not respond: consumers may be open and could process "
-            "these messages."
+            "Disabled, but the broker is not responding: consumers may still be open and could "
+            "process these messages."
         )
     text = ngettext(
-        "Stopping, %(n)s consumer open: it could still process these messages. Import them after it closes.",
-        "Stopping, %(n)s consumers open: they could still process these messages. Import them "
-        "after they close.",
+        "Stopping, %(n)s consumer open: it could still process these messages. Import the "
+        "messages after it closes.",
+        "Stopping, %(n)s consumers open: they could still process these messages. Import the "
+        "messages after the consumers close.",
         figures.consumers,
     )
     return text % {"n": number(figures.consumers)} if figures.consumers else ""

@@ -260,5 +260,5 @@ def _left_out(verdict: PreflightResult, foreign: Sequence[int]) -> list[SkippedR
         for code, count in sorted(verdict.skipped.items(), key=lambda pair: -pair[1])
     ]
     if foreign:
-        left.append(SkippedRow(number(len(foreign)), gettext("not messages of this setting"), foreign))
+        left.append(SkippedRow(number(len(foreign)), gettext("do not belong to this setting"), foreign))
     return left

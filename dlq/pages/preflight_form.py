@@ -81,14 +81,14 @@ class PreflightForm(forms.Form):
     )
     in_order = forms.ChoiceField(label=_("Order"), required=False)
     hold_minutes = forms.IntegerField(
-        label=_("Before the waiting messages: hold the subscription for at most, minutes"),
+        label=_("Maximum hold time of the subscription, minutes (only for “before the waiting messages”)"),
         required=False,
         min_value=1,
         max_value=MOST_HOLD_MINUTES,
         help_text=_(
             "Until these messages are processed, all other messages of the subscription wait, "
-            "including new ones. After this time, unprocessed messages move behind the waiting "
-            "ones."
+            "including new ones. When the time set here is up, unprocessed messages are placed "
+            "after the waiting ones."
         ),
     )
     ladder = forms.BooleanField(
@@ -127,7 +127,7 @@ class PreflightForm(forms.Form):
         self.fields["per_second"].initial = 0
         if action == Action.DISCARD:
             self.fields["reason"].required = True
-            self.fields["reason"].label = gettext("Reason (saved with the messages in trash)")
+            self.fields["reason"].label = gettext("Reason (saved with the messages in the trash)")
         if action not in DELIVERING:  # into the bin they go at once: no agent needs care
             for name in ("per_second", "window_from", "window_until", "ladder", "ladder_percent"):
                 del self.fields[name]
@@ -152,8 +152,8 @@ class PreflightForm(forms.Form):
             *((value, label % {"place": place}) for value, place in InOrder.choices),
         ]
         field.help_text = gettext(
-            "Sorted by the broker's message ids; each message moves separately. After a failover "
-            "to a broker with another node id, messages of the old node are skipped."
+            "Sorted by the broker's message ids; each message is moved separately. After a "
+            "failover to a broker with another node id, messages from the old node are skipped."
         )
         self.fields["hold_minutes"].initial = HOLD_MINUTES
 

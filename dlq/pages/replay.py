@@ -261,7 +261,7 @@ def _moved(item: ReplayItem) -> StateLabel:
 
 def _why(item: ReplayItem) -> str:
     return (
-        gettext("another consumer took it and returned it to the queue")
+        gettext("another consumer took the message and returned it to the queue")
         if words.is_back(item)
         else reason(item.why)
     )

@@ -87,7 +87,7 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     return page(
         request,
         "dlq/subscription.html",
-        title=_("Waiting messages of %(key)s") % {"key": key},
+        title=_("Messages waiting for %(key)s") % {"key": key},
         section="settings",
         crumbs=MESSAGES.crumbs(setting)[:-1],
         setting=setting,
@@ -122,7 +122,8 @@ def _load(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[
     except BrokerError as error:
         log.info("waiting messages unavailable", setting=setting.key, reason=str(error))
         return None, _(
-            "The broker does not respond. The waiting messages are safe there but cannot be shown now."
+            "The broker is not responding. The waiting messages are safe on the broker but cannot "
+            "be shown now."
         )
     try:
         heads = heads_for(masks)

@@ -173,7 +173,7 @@ class FollowQueue(_OfForeignQueue):
     def run(self, row: LetterQueue, act: Act, **inputs: Any) -> Done:
         followed = name_queue(row.queue, management(), act)
         return Done(
-            _("The queue is now monitored. Its messages appear in the lists after the next scan."), followed
+            _("The queue is now monitored. Its messages appear in the lists after its next scan."), followed
         )
 
 

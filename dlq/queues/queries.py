@@ -223,12 +223,12 @@ class QueueRow:
         if self.exact is not None:
             return ""
         if broker_away_since():
-            return _("the broker does not respond")
+            return _("the broker is not responding")
         if self.setting is not None and self.setting.provision_state == ProvisionState.PENDING:
             return _("the queue is being created")
         if self.figures.problem == MISSING:
             return _("the broker has no such queue")
-        return _("the broker reports no data for this queue now")
+        return _("the broker currently reports no data for this queue")
 
     @property
     def indexed_count(self) -> int:

@@ -179,7 +179,7 @@ def _running_already(setting: LaunchSetting) -> Refused:
     running = running_of_all(setting)
     return Refused(
         "already_running",
-        _("The job was not started: another job already moves all messages of this setting."),
+        _("The job was not started: another job is already moving all of this setting's messages."),
         _("Wait until that job finishes."),
         replay=str(running.pk) if running else "",
     )
@@ -222,7 +222,10 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: Preflight
             shown = list(job.items.order_by("letter").values_list("letter", flat=True)[:SHOWN_IDS])
             raise Refused(
                 "outstanding",
-                _("The job was not started: some messages already belong to another job or are gone."),
+                _(
+                    "The job was not started: some messages already belong to another job or are no "
+                    "longer in the queue."
+                ),
                 _("Refresh the list and exclude them."),
                 letters=shown,
             )

@@ -69,8 +69,8 @@ def title(job: ReplayJob) -> str:
         Action.GIVE_BACK: gettext("Replay %(id)s"),
         Action.REDIRECT: gettext("Redirect %(id)s"),
         Action.DISCARD: gettext("Discard %(id)s"),
-        Action.PUT_BACK: gettext("Restore from trash %(id)s"),
-        Action.EDIT: gettext("Edit and replay %(id)s"),
+        Action.PUT_BACK: gettext("Restore from trash, job %(id)s"),
+        Action.EDIT: gettext("Edit and replay, job %(id)s"),
     }
     return words[Action(job.action)] % {"id": str(job.pk)[:8]}
 
@@ -175,7 +175,7 @@ class PauseReplay(_ActsOnReplay):
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         paused = {"state": JobState.PAUSED, "paused_by": act.by, "paused_at": act.now, "pause_reason": {}}
         self.change(job, act, paused)
-        return Done(_("The job is pausing: it stops after the current slice."))
+        return Done(_("The job is pausing: it stops when the messages in progress have been moved."))
 
 
 class ResumeReplay(_ActsOnReplay):
@@ -220,7 +220,9 @@ class ReleaseReplay(_ActsOnReplay):
         if refused := super().refusal(job, now):
             return refused
         if job.held_at is None or job.hold not in (*RELEASABLE, HoldState.ENDING):
-            return Refused("nothing_held", gettext("Not possible: this replay does not hold a subscription."))
+            return Refused(
+                "nothing_held", gettext("Cannot release: this replay is not holding a subscription.")
+            )
         if job.hold == HoldState.ENDING or (job.hold_until or now) <= now:
             return _being_released()
         return None
@@ -232,7 +234,10 @@ class ReleaseReplay(_ActsOnReplay):
         return Question(
             gettext("Release the subscription of %(key)s?") % {"key": job.target_key},
             [
-                _("Delivery resumes. Unprocessed messages of this replay move after the waiting messages."),
+                _(
+                    "Delivery resumes. Unprocessed messages of this replay are placed after the waiting "
+                    "messages."
+                ),
                 _("Messages not moved yet stay in the DLQ, and the replay stops."),
             ],
             button=_("Release"),
@@ -269,7 +274,7 @@ class CancelReplay(_ActsOnReplay):
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         self.change(job, act, {"state": JobState.CANCELLED, "lease_until": _at_once()})
         start(job)
-        return Done(_("The job is cancelled."))
+        return Done(_("The job has been cancelled."))
 
 
 class _Decides(_ActsOnReplay):
@@ -304,14 +309,16 @@ class ApproveReplay(_Decides):
     code, label, icon = "replay.approve", _("Approve"), "ok"
     permission = _Approves(moves=True)
     asks = _("Approve: %(job)s?")
-    explained = _("The job starts as soon as you approve it. The audit log records both of you.")
+    explained = _(
+        "The job starts as soon as you approve it. The audit log records both you and the requester."
+    )
 
     def hidden(self, job: ReplayJob) -> frozenset[str]:
         return frozenset(self.inputs)
 
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         self.decide(job, act, {"state": JobState.PLANNED, "approved_by": act.by, "approved_at": act.now})
-        return Done(_("The job is approved and starts."))
+        return Done(_("The job has been approved and is starting."))
 
 
 class RefuseReplay(_Decides):
@@ -319,11 +326,11 @@ class RefuseReplay(_Decides):
 
     code, label, icon, tone = "replay.refuse", _("Reject"), "bad", "danger"
     asks = _("Reject: %(job)s?")
-    explained = _("No messages are moved. The requester sees who rejected the job, and why.")
+    explained = _("No messages will be moved. The requester sees who rejected the job, and why.")
 
     def run(self, job: ReplayJob, act: Act, **inputs: Any) -> Done:
         self.decide(job, act, {"state": JobState.CANCELLED, "problem": REFUSED_BY(person=str(act.by))})
-        return Done(_("The job is rejected."))
+        return Done(_("The job has been rejected."))
 
 
 # In the order of their buttons.
@@ -343,7 +350,9 @@ def _other_state(job: ReplayJob) -> Refused:
 
 
 def _asked_for(job: ReplayJob) -> list[Text]:
-    text = gettext("%(name)s requests: %(action)s, %(scope)s of %(key)s, %(n)s messages.")
+    text = gettext(
+        "Requested by %(name)s. Action: %(action)s. Selection: %(scope)s. Setting: %(key)s. Messages: %(n)s."
+    )
     facts = {
         "name": job.by.get_username() if job.by else gettext("unknown user"),
         "action": job.get_action_display(),

@@ -74,11 +74,11 @@ class Options:
         if not 0 <= self.ladder_percent <= 100:
             return _("The ladder threshold is invalid: enter a percentage from 0 to 100.")
         if self.in_order and self.in_order not in InOrder.values:
-            return _("The order is invalid: use behind, ahead, or leave it empty.")
+            return _("The order is invalid: use “behind” or “ahead”, or leave it empty.")
         if self.in_order == InOrder.AHEAD and not 1 <= self.hold_minutes <= MOST_HOLD_MINUTES:
             return _("The hold time is invalid: enter 1 to %(most)s minutes.") % {"most": MOST_HOLD_MINUTES}
         if self.in_order != InOrder.AHEAD and self.hold_minutes:
-            return _("A hold is possible only when the messages go before the waiting ones.")
+            return _("A hold is possible only when the messages are processed before the waiting ones.")
         return ""
 
 
@@ -156,7 +156,7 @@ def check_request(replay_request: ReplayRequest, *, by: Person, now: datetime) -
         check_of_setting(letters, set(replay_request.rows(by).values_list("pk", flat=True)))
     if replay_request.options.in_order and verdict.at_most > MOST_IN_ORDER:
         text = _(
-            "Publishing order is possible for at most %(n)s messages, because each moves separately."
+            "Publishing order is available for at most %(n)s messages, because each is moved separately."
         ) % {"n": number(MOST_IN_ORDER)}
         raise WronglyAsked(
             "too_many_in_order", text, _("Narrow the selection with a filter."), limit=MOST_IN_ORDER
@@ -173,10 +173,10 @@ def check_question(replay_request: ReplayRequest) -> None:
         raise WronglyAsked("bad_options", problem)
     if options.ladder and action not in DELIVERING:
         raise WronglyAsked(
-            "bad_options", _("A ladder is possible only for actions whose outcomes agents report.")
+            "bad_options", _("A ladder is possible only for actions whose outcomes are reported by agents.")
         )
     if options.in_order and action not in TO_A_SUBSCRIPTION:
-        raise WronglyAsked("bad_options", _("Publishing order is possible only for replay and redirect."))
+        raise WronglyAsked("bad_options", _("Publishing order is available only for replay and redirect."))
     if action != Action.REDIRECT:
         return
     setting, target = replay_request.setting, replay_request.target
@@ -192,7 +192,7 @@ def target_refusal(target: LaunchSetting, *, elsewhere: bool) -> Refused | None:
     if not target.takes_messages:
         return Refused(
             "target_standalone",
-            _("Redirect to “%(key)s” is not possible: a standalone agent receives no messages.") % name,
+            _("Cannot redirect to “%(key)s”: a standalone agent receives no messages.") % name,
             _("Choose a setting with a destination."),
         )
     if target.wanted_hash == REMOVING:
@@ -201,8 +201,8 @@ def target_refusal(target: LaunchSetting, *, elsewhere: bool) -> Refused | None:
         return Refused(
             "target_blocked",
             _(
-                "Redirect to “%(key)s” is not possible: a message at attempt %(n)s blocks its ordered "
-                "subscription."
+                "Cannot redirect to “%(key)s”: its ordered subscription is blocked by a message "
+                "(attempt %(n)s)."
             )
             % (name | {"n": number(attempt)}),
             _("Fix the cause or move that message to the DLQ, then redirect."),
@@ -212,7 +212,7 @@ def target_refusal(target: LaunchSetting, *, elsewhere: bool) -> Refused | None:
 
 
 def removed(target: LaunchSetting) -> Refused:
-    text = _("Redirect to “%(key)s” is not possible: the setting is being removed.") % {"key": target.key}
+    text = _("Cannot redirect to “%(key)s”: the setting is being removed.") % {"key": target.key}
     return Refused("target_removed", text, _("Choose another setting."))
 
 

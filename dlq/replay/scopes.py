@@ -196,7 +196,7 @@ def matching(
         )
     if by is None:
         raise Refused(
-            "nobody", _("The filter cannot be applied: the user who requested it no longer exists.")
+            "nobody", _("The filter cannot be applied: the user who requested the job no longer exists.")
         )
     filters, rows = found(query, by, rows=letters, at=at)
     if not filters.is_valid():  # what is wrong in it would be left out, and more would go than was meant
@@ -207,10 +207,10 @@ def matching(
         raise WronglyAsked(
             "phrase",
             _(
-                "Nothing was selected: phrases in quotes and values of any property work only in list "
-                "searches."
+                "Nothing was selected: quoted phrases and searches in any property work only in "
+                "lists. Remove them from the filter."
             ),
-            _("Select messages in the list, or search by words or by name=value."),
+            _("Select messages in the list, or search for them by words or by name=value."),
         )
     return rows
 
@@ -256,7 +256,7 @@ def check_of_setting(letters: Iterable[int], known: Set[int]) -> None:
         raise Refused(
             "not_of_setting",
             _("The request was refused: some messages do not belong to this setting."),
-            _("Select messages of one setting."),
+            _("Select messages of one setting only."),
             letters=foreign[:SHOWN_IDS],
         )
 

@@ -31,7 +31,7 @@ from dlq.replay.rules.ladder import step_size
 
 
 BODY_DELETED = _(
-    "Retention deleted the body after the message left its queue. The properties and the case file stay."
+    "Retention deleted the body after the message left its queue. The properties and the case file are kept."
 )
 
 LETTERS: dict[str, StateLabel] = {
@@ -88,8 +88,8 @@ ACTIONS: dict[str, ActionWords] = {
         "back",
         "primary",
         _(
-            "The agent processes them as new messages, with all attempts available. If the cause "
-            "remains, they fail again and return here. This cannot be undone."
+            "The agent processes the messages as new, with all attempts available. If the cause "
+            "remains, they fail again and return to the DLQ. This cannot be undone."
         ),
     ),
     Action.REDIRECT: ActionWords(
@@ -98,8 +98,8 @@ ACTIONS: dict[str, ActionWords] = {
         "back",
         "primary",
         _(
-            "The agent of the other setting processes them as new messages. If they fail there, "
-            "they go to its DLQ. This cannot be undone."
+            "The agent of the other setting processes the messages as new. If they fail again, "
+            "they go to the DLQ of that setting. This cannot be undone."
         ),
     ),
     Action.DISCARD: ActionWords(
@@ -107,14 +107,20 @@ ACTIONS: dict[str, ActionWords] = {
         _("Discard"),
         "trash",
         "danger",
-        _("They stay in trash and can be restored until they expire. Then they are deleted permanently."),
+        _(
+            "The messages stay in the trash and can be restored until they expire. Then they are "
+            "deleted permanently."
+        ),
     ),
     Action.PUT_BACK: ActionWords(
         _("Restore discarded messages?"),
         _("Restore"),
         "back",
         "primary",
-        _("They return to the DLQ of the setting, where they were before. No processing starts."),
+        _(
+            "The messages return to the DLQ of the setting, where they were before. Processing "
+            "does not start."
+        ),
     ),
 }
 
@@ -159,7 +165,7 @@ def moved_word(job: ReplayJob) -> str:
     }[Action(job.action)]
 
 
-BACK = StateLabel(gettext_lazy("not moved, in its queue again"), "warn", "letter")
+BACK = StateLabel(gettext_lazy("not moved, back in its queue"), "warn", "letter")
 
 
 def is_back(item: ReplayItem) -> bool:
@@ -202,7 +208,7 @@ def replay_bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
     rest = [
         bar(gettext("unknown: no report for an hour"), unknown, "warn", "unknown"),
         bar(gettext("unconfirmed: left the queue, target unknown"), unconfirmed, "warn", "unconfirmed"),
-        bar(gettext("taken elsewhere: by another consumer"), elsewhere, "warn", "taken_elsewhere"),
+        bar(gettext("taken by another consumer"), elsewhere, "warn", "taken_elsewhere"),
         bar(gettext("not moved yet"), planned, "off", "planned"),
         bar(gettext("not moved"), lost, "bad", "not_moved"),
         bar(gettext("cancelled before the move"), cancelled, "off", "cancelled"),
@@ -216,23 +222,22 @@ WAITS = {
     "window": lambda: gettext("The job is waiting for its time window."),
     "rate": lambda: gettext("The job is waiting because of its rate limit."),
     "stopping": lambda: gettext(
-        "The setting is stopping: the job waits up to 60 s until its consumers close."
+        "The setting is stopping: the job waits up to 60 s for its consumers to close."
     ),
     "blocked": lambda: gettext(
-        "A message blocks the ordered subscription of the other setting. The job waits up to 60 s for it."
+        "A message is blocking the other setting's ordered subscription. The job waits up to "
+        "60 s for the subscription to be unblocked."
     ),
-    "walk": lambda: gettext(
-        "The job is waiting for a scan of the target queue, which it shares with other jobs."
-    ),
-    "another_job": lambda: gettext("The job is waiting: another job moves messages of the same queue."),
+    "walk": lambda: gettext("The job is waiting for a scan of the target queue. Other jobs share this scan."),
+    "another_job": lambda: gettext("The job is waiting: another job is moving messages from the same queue."),
     "queued": lambda: gettext("The job is queued: no worker has picked it up yet."),
-    "retry": lambda: gettext("The job failed and restarts within 30 s."),
-    "held_by_another": lambda: gettext("The job is waiting: another replay holds the subscription."),
+    "retry": lambda: gettext("The job failed and will restart within 30 s."),
+    "held_by_another": lambda: gettext("The job is waiting: the subscription is on hold for another replay."),
     "letting_go": lambda: gettext("The job is waiting until the consumers release the subscription."),
     "ahead": lambda: gettext("The job is waiting until the moved messages are processed."),
     "hold_ends": lambda: gettext("The job is waiting until the subscription is released."),
     "feed": lambda: gettext(
-        "The job is waiting until the indexer catches up. Only then can it determine which "
+        "The job is waiting for the indexer to catch up. Only then can it determine which "
         "messages left the queue."
     ),
 }
@@ -250,8 +255,8 @@ def why_it_waits(job: ReplayJob, now: datetime) -> str:
 
 def walk_of(job: ReplayJob) -> str:
     text = ngettext(
-        "The job is scanning the queue %(queue)s for its messages: %(n)s message so far.",
-        "The job is scanning the queue %(queue)s for its messages: %(n)s messages so far.",
+        "The job is scanning the queue %(queue)s. %(n)s message scanned so far.",
+        "The job is scanning the queue %(queue)s. %(n)s messages scanned so far.",
         job.walked,
     )
     return text % {"queue": job.walking_queue, "n": number(job.walked)}
@@ -259,8 +264,8 @@ def walk_of(job: ReplayJob) -> str:
 
 def walk_of_other(job: ReplayJob) -> str:
     text = ngettext(
-        "That job is scanning the queue %(queue)s for its messages: %(n)s message so far.",
-        "That job is scanning the queue %(queue)s for its messages: %(n)s messages so far.",
+        "That job is scanning the queue %(queue)s. %(n)s message scanned so far.",
+        "That job is scanning the queue %(queue)s. %(n)s messages scanned so far.",
         job.walked,
     )
     return text % {"queue": job.walking_queue, "n": number(job.walked)}
@@ -270,7 +275,7 @@ def why_paused(job: ReplayJob) -> str:
     """Empty where a person paused it."""
     why = job.pause_reason
     if why.get("code") == TARGET_BLOCKED:
-        text = gettext("A message blocks the ordered subscription of “%(key)s” at attempt %(n)s.")
+        text = gettext("A message (attempt %(n)s) is blocking the ordered subscription of “%(key)s”.")
         return text % {"key": job.target_key, "n": number(int(why.get("attempt", 0)))}
     if why.get("code") != CONSUMERS_OPEN:
         return ""
@@ -286,7 +291,7 @@ def why_paused(job: ReplayJob) -> str:
     servers = (
         gettext("Servers: %(names)s.") % {"names": names}
         if names
-        else gettext("No instance of the setting is open: the consumers belong to another client.")
+        else gettext("The setting has no open instances, so the consumers belong to another client.")
     )
     return f"{text % {'n': number(count)}} {servers}"
 
@@ -308,9 +313,7 @@ def how(job: ReplayJob) -> list[Fact]:
     """Returns how it goes about its dead letters; only what somebody chose."""
     facts = _order(job)
     if job.per_second:
-        facts.append(
-            Fact(gettext("At most"), gettext("%(n)s messages per second") % {"n": number(job.per_second, 2)})
-        )
+        facts.append(Fact(gettext("At most"), gettext("%(n)s per second") % {"n": number(job.per_second, 2)}))
     if job.window_from is not None and job.window_until is not None:
         between = {"from": time_format(job.window_from, "H:i"), "until": time_format(job.window_until, "H:i")}
         facts.append(
@@ -325,9 +328,9 @@ def how(job: ReplayJob) -> list[Fact]:
             "step": number(job.ladder_step + 1),
             "n": _step(job.ladder_step),
         }
-        stops = gettext("Stops automatically when more than %(n)s %% of a step fail again.") % {
-            "n": number(job.ladder_percent)
-        }
+        stops = gettext(
+            "Stops automatically when more than %(n)s %% of the messages in a step fail again."
+        ) % {"n": number(job.ladder_percent)}
         facts.append(Fact(gettext("Ladder"), now_at, stops))
     return facts
 

@@ -69,7 +69,9 @@ class LetterFilter(SearchFilter):
     fingerprint = TextFilter(gettext_lazy("Fingerprint"), 64)
     exception_type = TextFilter(gettext_lazy("Exception"), 255)
     message_key = TextFilter(gettext_lazy("Message key"), 255)
-    without = OneOfFilter(gettext_lazy("Missing"), UNKNOWN_ONES, empty_label=gettext_lazy("known or missing"))
+    without = OneOfFilter(
+        gettext_lazy("Missing"), UNKNOWN_ONES, empty_label=gettext_lazy("with or without data")
+    )
     quiet: tuple[str, ...] = ("fingerprint", "exception_type", "message_key", "without", "queue")
     rarely = (
         "prop",

@@ -83,9 +83,10 @@ def give_up_blocked(setting: LaunchSetting, seen: str, act: Act) -> None:
         raise Refused(
             "over",
             gettext(
-                "The message was not moved: it no longer blocks the subscription, or was retried meanwhile."
+                "The message was not moved: it no longer blocks the subscription, or it has been "
+                "retried in the meantime."
             ),
-            gettext("Refresh the page and check its current state."),
+            gettext("Refresh the page and check the current state."),
         )
     digest, attempt = blocking.blocked.digest, blocking.blocked.attempt
     with transaction.atomic():
@@ -168,8 +169,8 @@ class RetryNow(OnMessages):
     code, label, kind = "messages.retry_now", _("Redeliver now"), WaitingKind.TRY_NOW
     asks, undone = _("Redeliver delayed messages now?"), _("This cannot be undone.")
     after = _(
-        "Their delay ends: the agent receives them as soon as it can. Attempts still count: a "
-        "message that fails its last attempt goes to the DLQ."
+        "The delay ends, and the agent receives the messages as soon as it can. Attempts "
+        "still count: a message that fails on its last attempt goes to the DLQ."
     )
 
 
@@ -180,7 +181,7 @@ class DeadLetterNow(OnMessages):
         "They go to the DLQ as if their attempts were exhausted, but without a failure. The "
         "DLQ shows who moved them, and why."
     )
-    undone = _("You can replay them from the DLQ like any other message.")
+    undone = _("You can replay them from the DLQ like any other messages.")
 
 
 class HoldMessages(OnMessages):
@@ -195,7 +196,10 @@ class HoldMessages(OnMessages):
 class ReleaseMessages(OnMessages):
     code, label, icon, kind = "messages.release", _("Release"), "back", WaitingKind.RELEASE
     asks = _("Release messages on hold?")
-    after = _("They go to the end of this subscription only, without a delay and with all attempts.")
+    after = _(
+        "They go only to this subscription, to the end of its queue, with no delay and the "
+        "full number of attempts."
+    )
     undone = _("You can hold them again while they wait.")
 
 
@@ -214,17 +218,17 @@ class GiveUpBlocked(Operation[LaunchSetting]):
     inputs = {"seen": Seen(), "reason": REASON_NEEDED}
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
-        title = gettext("Move the first message of %(key)s to the DLQ?") % {"key": setting.key}
+        title = gettext("Move the first message for %(key)s to the DLQ?") % {"key": setting.key}
         blocking = blocking_of(setting)
         if blocking is None:
-            nothing = gettext("No message blocks the subscription now: %(key)s") % {"key": setting.key}
+            nothing = gettext("No message is blocking the subscription of %(key)s") % {"key": setting.key}
             return Question(title, refusal=Refused("over", nothing))
         blocked = blocking.blocked
         facts = {"message": blocked.key, "attempt": blocked.attempt, "server": blocking.server}
         which = gettext("%(message)s: attempt %(attempt)s failed on %(server)s.") % facts
         becomes = _(
-            "The message goes to the DLQ of the setting, and processing continues with the next "
-            "one. A replay puts it at the end of the queue."
+            "The message goes to the setting's DLQ, and processing continues with the next one. A "
+            "replay puts the dead-lettered message at the end of the queue."
         )
         late = _("If a retry starts before the server receives this request, nothing happens to the message.")
         seen, button = {"seen": blocking.mark}, _("Move to DLQ")

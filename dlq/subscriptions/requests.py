@@ -68,8 +68,11 @@ def request_action(setting: LaunchSetting, kind: str, chosen: Selection, act: Ac
     if not found:
         raise Refused(
             "gone",
-            _("No action was started: these messages are no longer there."),
-            _("Refresh the page: the messages are processed, in delivery, or taken by someone else."),
+            _("No action was started: these messages are no longer in the list."),
+            _(
+                "Refresh the page: the messages were processed, are being delivered, or were taken by "
+                "someone else."
+            ),
         )
     missing = len(set(chosen.numbers)) - len(found)
     counts = {"missing": missing} if missing else {}
@@ -89,8 +92,8 @@ def _check(setting: LaunchSetting, kind: str, chosen: Selection, reason: str) ->
         raise WronglyAsked(
             "no_reason",
             _(
-                "No action was started: a reason is required, because others may search for these "
-                "messages. Enter a reason."
+                "No action was started: the reason is missing. Enter a reason for others who search "
+                "for these messages."
             ),
         )
     if chosen.numbers is not None and not 0 < len(set(chosen.numbers)) <= LARGEST_SELECTION:
@@ -130,12 +133,12 @@ def _too_many() -> Refused:
         "too_many_delayed",
         _(
             "No action was started: more than %(n)s messages are delayed, and the broker cannot "
-            "list each of them."
+            "list them individually."
         )
         % {"n": waiting_messages.LISTED},
         _(
-            "Disable the setting and redeliver all of them now. Then they wait without a delay, "
-            "and you can select them."
+            "Disable the setting and redeliver all these messages now. You can then select "
+            "individual messages."
         ),
     )
 

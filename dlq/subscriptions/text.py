@@ -36,7 +36,7 @@ RESULTS: dict[str, StateLabel] = {
     MessageResult.STAYED: StateLabel(MessageResult.STAYED.label, "warn", "warn"),
 }
 DONE: dict[str, Text] = {
-    WaitingKind.TRY_NOW: gettext_lazy("redelivered now"),
+    WaitingKind.TRY_NOW: gettext_lazy("redelivered without delay"),
     WaitingKind.TO_DLQ: gettext_lazy("moved to DLQ"),
     WaitingKind.HOLD: gettext_lazy("on hold"),
     WaitingKind.RELEASE: gettext_lazy("released"),
@@ -61,14 +61,14 @@ def action_bars(action: WaitingAction, counts: Mapping[str, int]) -> list[Bar]:
     shown = [
         Bar(DONE[action.kind], counts.get(MessageResult.DONE, 0), total, "ok", MessageResult.DONE),
         Bar(
-            _("processed, expired or taken by someone earlier"),
+            _("already processed, expired or taken by another consumer"),
             counts.get(MessageResult.LEFT, 0),
             total,
             "off",
             MessageResult.LEFT,
         ),
         Bar(
-            _("stayed in place, mostly in delivery"),
+            _("stayed in place (usually still in delivery)"),
             counts.get(MessageResult.STAYED, 0),
             total,
             "warn",

@@ -166,7 +166,7 @@ def remove_from_broker(queues: LetterQueues, letters: Collection[DeadLetter], no
         if letter.state not in MAYBE_THERE:
             found.numbers.append(letter.pk)
         elif letter.orig_message_id < 0 and letter.state == LetterState.DEAD:
-            why = _("messages of %(queue)s have no broker id: remove them manually")
+            why = _("messages in %(queue)s have no broker id: remove them manually")
             found.left.add(why % {"queue": letter.queue})
         elif letter.node_id != node and letter.state == LetterState.DEAD:
             found.left.add(_("messages of %(queue)s are on another broker") % {"queue": letter.queue})
@@ -184,14 +184,14 @@ def _remove_from(
 ) -> None:
     free = _mark_gone(queue, letters, now)
     if len(free) < len(letters):
-        found.left.add(_("a replay uses messages of %(queue)s: wait until it finishes") % {"queue": queue})
+        found.left.add(_("a replay uses messages from %(queue)s: wait until it finishes") % {"queue": queue})
     if not free:
         return
     crash.point("erase: marked")
     numbers = [letter.orig_message_id for letter in free]
     delete_dead_letters(queues.management, queue, origin, numbers)
     if left := count_dead_letters(queues.management, queue, origin, numbers):
-        found.left.add(_("%(n)s messages of %(queue)s are in delivery") % {"n": left, "queue": queue})
+        found.left.add(_("messages from %(queue)s in delivery: %(n)s") % {"n": left, "queue": queue})
         return
     crash.point("erase: removed")
     found.numbers += [letter.pk for letter in free]

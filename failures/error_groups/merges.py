@@ -24,7 +24,7 @@ MOST_MERGED = 200
 def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
     """`one`, with what was merged into it, becomes part of `into`. Raises Refused."""
     if one == into:
-        raise refused(_("Cannot merge: both fingerprints are the same."))
+        raise refused(_("Cannot merge a group with itself. Enter the fingerprint of another group."))
     with transaction.atomic():
         hold()
         rows = {
@@ -35,7 +35,10 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
             raise never_met()
         if rows[one].part_of_id or rows[into].part_of_id:
             raise refused(
-                _("Cannot merge: one of the error groups is a split-off setting. Rejoin it instead.")
+                _(
+                    "Cannot merge: one of the error groups contains a split-off setting. Rejoin that "
+                    "setting instead."
+                )
             )
         if rows[one].merged_into_id or rows[into].merged_into_id:
             raise refused(
@@ -46,7 +49,7 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
             )
         if Fingerprint.objects.filter(merged_into__in=[one, into]).count() >= MOST_MERGED:
             raise refused(
-                _("Cannot merge: the limit of %(most)d merged error groups is reached.")
+                _("Cannot merge: at most %(most)d error groups can be merged into one. Split one off first.")
                 % {"most": MOST_MERGED}
             )
         moved = sorted(Fingerprint.objects.filter(merged_into=one).values_list("pk", flat=True))
@@ -137,7 +140,7 @@ def refused(why: str) -> Refused:
 
 
 def never_met() -> Refused:
-    return refused(_("Unknown fingerprint: copy it from its error group page."))
+    return refused(_("Unknown fingerprint: copy the fingerprint from the error group page."))
 
 
 def note_act(fingerprint: str, what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime) -> None:

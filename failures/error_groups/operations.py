@@ -93,7 +93,7 @@ class MergeFingerprints(_OfFingerprint):
     def run(self, row: Fingerprint, act: Act, *, other: str, **inputs: Any) -> Done:
         merges.merge(other, row.pk, by=act.by, now=act.now)
         act.record()
-        return Done(_("Merged. Counts stay separate, so you can split it off at any time."))
+        return Done(_("Merged. Counts stay separate, so you can split the group off at any time."))
 
 
 class SplitFingerprint(_OfFingerprint):
@@ -124,8 +124,8 @@ class PartOffSetting(_OfFingerprint):
         act.record()
         return Done(
             _(
-                "Split off. New failures of this setting go to the separate group. You can rejoin it "
-                "at any time."
+                "Split off. New failures of this setting go to the separate group. You can rejoin the "
+                "setting at any time."
             )
         )
 
@@ -139,7 +139,7 @@ class JoinPart(_OfFingerprint):
     def run(self, row: Fingerprint, act: Act, **inputs: Any) -> Done:
         whole = splits.join(row.pk, by=act.by, now=act.now)
         act.record()
-        done = _("Rejoined. The original group's counts include these failures.")
+        done = _("Rejoined. The original group's counts again include the failures of this setting.")
         return Done(done, then=Fingerprint(fingerprint=whole))
 
 

@@ -45,7 +45,7 @@ def part_off(one: str, setting: str, *, by: Any, now: datetime) -> str:
             raise refused(_("Cannot split off: this setting is already split off."))
         if Fingerprint.objects.filter(part_of=one, merged_into=None).count() >= MOST_PARTS:
             raise refused(
-                _("Cannot split off: the limit of %(most)d split-off settings is reached.")
+                _("Cannot split off: at most %(most)d settings can be split off. Rejoin one of them first.")
                 % {"most": MOST_PARTS}
             )
         counted = _counted(whole, setting)
@@ -107,7 +107,7 @@ def _counted(whole: Fingerprint, setting: str) -> dict[str, Any]:
     latest = groups.order_by("-last_at").first()
     hours = FingerprintHour.objects.filter(fingerprint=whole.pk, setting_key=setting)
     if latest is None and not hours.exists():
-        raise refused(_("Cannot split off: the retained counts show no failures in this setting."))
+        raise refused(_("Cannot split off: the stored counts include no failures of this setting."))
     return {
         "part_of_id": whole.pk, "part_setting": setting, "merged_into": None,
         "exception_type": whole.exception_type,

@@ -12,7 +12,7 @@ class Advice(models.TextChoices):
     """Holds what to do when it appears again."""
 
     NONE = "", _("not specified")
-    WAIT = "wait", _("wait: resolves automatically")
+    WAIT = "wait", _("wait: the error resolves on its own")
     GIVE_BACK = "give_back", _("fix the cause, then replay")
     DISCARD = "discard", _("discard the messages")
     EDIT = "edit", _("edit the messages, then replay")
@@ -59,7 +59,7 @@ class KnownError(models.Model):
 
 class FingerprintAct(models.TextChoices):
     WROTE = "wrote", _("edited the notes")
-    FIXED = "fixed", _("marked it as fixed")
+    FIXED = "fixed", _("marked as fixed")
     REOPENED = "reopened", _("reopened it")
     MERGED = "merged", _("merged")
     SPLIT = "split", _("split off")

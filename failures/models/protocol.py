@@ -15,7 +15,7 @@ OUTCOMES = {
     Outcome.TIMED_OUT: _("timed out"),
     Outcome.ROLLED_BACK: _("rolled back"),
     Outcome.UNANSWERED: _("not acknowledged in time"),
-    Outcome.RAISED_AFTER_COMMIT: _("raised after commit"),
+    Outcome.RAISED_AFTER_COMMIT: _("exception after commit"),
     Outcome.KMA_DIED: _("KMA crashed"),
     Outcome.NOTED: _("recorded only"),
 }
@@ -39,7 +39,7 @@ class FailureProtocol(models.Model):
 
     id = models.UUIDField(primary_key=True, editable=False)
     spool = models.UUIDField(_("spool"))
-    number = models.BigIntegerField(_("number in the spool"))
+    number = models.BigIntegerField(_("record number in the spool"))
     setting = models.ForeignKey(
         LaunchSetting, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("launch setting")
     )
@@ -76,7 +76,7 @@ class FailureProtocol(models.Model):
     last_attempt = models.BooleanField(_("last attempt"), default=False)
     successes_before = models.BigIntegerField(_("successes since the previous failure"), default=0)
     message_key = models.CharField(_("message key"), max_length=255, blank=True)
-    message_key_weak = models.BooleanField(_("weak message key"), default=False)
+    message_key_weak = models.BooleanField(_("message without an id"), default=False)
     queue = models.CharField(_("queue"), max_length=300, blank=True)
     destination = models.CharField(_("destination"), max_length=300, blank=True)
     attempt = models.BigIntegerField(_("attempt"), default=1)

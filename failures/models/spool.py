@@ -13,11 +13,11 @@ class SpoolMark(models.Model):
 
     spool = models.UUIDField(primary_key=True, editable=False)
     server = models.ForeignKey(Server, models.CASCADE, related_name="spools", verbose_name=_("server"))
-    stored_up_to = models.BigIntegerField(_("stored up to"), default=0)
+    stored_up_to = models.BigIntegerField(_("stored up to record number"), default=0)
     updated_at = models.DateTimeField(_("updated"), default=timezone.now)
     # Of a newer or a foreign KMA: ignored and counted; the names are those of the last batch that had any.
     unknown_fields = models.BigIntegerField(_("unknown fields"), default=0)
-    unknown_names = models.JSONField(_("unknown field names"), default=list)
+    unknown_names = models.JSONField(_("names of unknown fields"), default=list)
     # Numbers that were passed over: a spool sends in order, so these records do not come any more, and one
     # that does is known like one that retention has deleted. `gaps` are [first, last] of the newest: see
     # `failures.intake.gaps`.
@@ -64,7 +64,7 @@ class RefusedRecord(models.Model):
     `code` is empty where `reason` says what of it is not as agreed."""
 
     spool = models.UUIDField(_("spool"))
-    number = models.BigIntegerField(_("number in the spool"))
+    number = models.BigIntegerField(_("record number in the spool"))
     record_id = models.UUIDField(_("record id"), null=True)
     server = models.ForeignKey(
         Server, models.CASCADE, related_name="refused_records", verbose_name=_("server")
@@ -99,7 +99,7 @@ class RecordConflict(models.Model):
 
     record_id = models.UUIDField(_("record id"))
     spool = models.UUIDField(_("spool"))
-    number = models.BigIntegerField(_("number in the spool"))
+    number = models.BigIntegerField(_("record number in the spool"))
     server = models.ForeignKey(
         Server, models.CASCADE, related_name="record_conflicts", verbose_name=_("server")
     )
@@ -138,11 +138,11 @@ class IntakeDebt(models.Model):
         verbose_name=_("server token"),
     )
     rows_until = models.DateTimeField(_("row limit resets at"))
-    bytes_until = models.DateTimeField(_("byte limit restored at"))
+    bytes_until = models.DateTimeField(_("byte limit resets at"))
 
     class Meta:
-        verbose_name = _("token intake limit")
-        verbose_name_plural = _("token intake limits")
+        verbose_name = _("intake limit per token")
+        verbose_name_plural = _("intake limits per token")
         default_permissions = ()
 
     def __str__(self) -> str:

@@ -176,7 +176,7 @@ class Fingerprint(Counted):
 class FoldMark(models.Model):
     """One row: who holds its lock folds."""
 
-    folded_at = models.DateTimeField(_("counted up to"), null=True)
+    folded_at = models.DateTimeField(_("counted until"), null=True)
 
     class Meta:
         verbose_name = _("counting checkpoint")

@@ -209,16 +209,16 @@ def _mark(step: Step, kinds: dict[str, int]) -> Mark:
 
 def verdict_text(step: Step) -> str:
     if step.verdict is Verdict.COUNTED:
-        return _("counted: %(same)s consecutive of this type, %(any)s of any type") % {
+        return _("counted; consecutive failures: %(same)s of this type, %(any)s of any type") % {
             "same": number(step.counts.same),
             "any": number(step.counts.any),
         }
     words = {
-        Verdict.WIPED: _("reset: a later message was processed successfully"),
+        Verdict.WIPED: _("count reset: a later message was processed successfully"),
         Verdict.TEMPORARY: _("temporary: not counted, does not reset the count"),
         Verdict.SAME_MESSAGE: _("repeat of the same message: counted once"),
         Verdict.NOT_THE_AGENT: _("not counted: the server's container crashed, not the agent's code"),
-        Verdict.NOTED: _("recorded only: no failure here"),
+        Verdict.NOTED: _("recorded only, not a failure"),
     }
     return words[step.verdict]
 

@@ -158,7 +158,7 @@ def _figures(before: tuple[Activation, Work], after: tuple[Activation, Work]) ->
         FigureRow(_("Processed"), number(did.handled), number(does.handled)),
         FigureRow(_("Processed per minute"), did.per_minute, does.per_minute),
         failed(_("Failed"), did.failed, does.failed, "false"),
-        FigureRow(_("Failed, share of attempts"), did.failed_share, does.failed_share),
+        FigureRow(_("Failure rate"), did.failed_share, does.failed_share),
         failed(_("Temporary"), did.temporary, does.temporary, "true"),
     ]
 

@@ -131,7 +131,7 @@ def _row(
 
 
 def spark_words(drawn: Spark) -> str:
-    return _("%(sum)s total, at most %(most)s per hour") % {
+    return _("%(sum)s total, peak %(most)s per hour") % {
         "sum": number(drawn.sum),
         "most": number(drawn.most),
     }

@@ -99,7 +99,7 @@ class ProtocolTable(tables.Table):
 
 
 def state_tag(state: MessageState) -> SafeString:
-    return format_html(' <span class="tag" title="{}">{}</span>', _("The message now"), state.label)
+    return format_html(' <span class="tag" title="{}">{}</span>', _("Current message state"), state.label)
 
 
 def protocol_tags(protocol: FailureProtocol) -> SafeString:
@@ -174,7 +174,7 @@ def heading_of(cleaned: Mapping[str, Any], rows: Sequence[FailureProtocol]) -> H
         return Heading(visible_html(_("Failures of message %(key)s") % {"key": key}, limit=120), about)
     if activation := cleaned.get("activation"):
         there = Activation.objects.filter(pk=activation).exists()
-        title = _("Failures of activation %(id)s") % {"id": str(activation)[:8]}
+        title = _("Failures in activation %(id)s") % {"id": str(activation)[:8]}
         about = _("Failures of one activation, on all its servers.")
         return Heading(title, about, link("activation", activation) if there else "", _("Open activation"))
     server, setting = cleaned.get("server"), cleaned.get("setting")

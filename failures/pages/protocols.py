@@ -141,7 +141,7 @@ def _files(query: QueryDict) -> list[tuple[str, str, Text]]:
     more = f"&{query.urlencode()}" if query else ""
     base = link("export_protocols")
     return [
-        ("CSV", f"{base}?file=csv{more}", _("one row each, for a spreadsheet")),
+        ("CSV", f"{base}?file=csv{more}", _("one row per record, for a spreadsheet")),
         (
             "JSON lines",
             f"{base}?file=jsonl{more}",

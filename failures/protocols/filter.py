@@ -218,8 +218,8 @@ def _of_name(column: str, number: int | None) -> Way:
 
 TEMPORARY = [("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))]
 COUNTED_OR_NOT = [
-    ("true", gettext_lazy("only counted")),
-    ("false", gettext_lazy("only not counted")),
+    ("true", gettext_lazy("counted only")),
+    ("false", gettext_lazy("uncounted only")),
 ]
 
 

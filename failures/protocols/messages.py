@@ -208,7 +208,7 @@ class MessageState(TextChoices):
     RECOVERED = "recovered", pgettext_lazy("message", "processed later")
     ELSEWHERE = "exception", pgettext_lazy("message", "sent to the exception destination")
     DISCARDED = "discarded", pgettext_lazy("message", "discarded")
-    GONE = "gone", pgettext_lazy("message", "no longer at the broker")
+    GONE = "gone", pgettext_lazy("message", "no longer on the broker")
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,10 +137,10 @@ class Damage:
     @property
     def todo(self) -> str:
         return _(
-            "The next run re-reads every block that the database still has in full. Results lack "
-            "the rows of the other blocks. Restore their files from a backup, then run ./ma "
-            "manage archive verify and ./ma manage pipeline run. ./ma manage archive status lists "
-            "the files; unreadable files are in %(place)s."
+            "The next run re-reads the blocks whose data is still complete in the database. Rows "
+            "from the other blocks are missing from the results. Restore the files of these "
+            "blocks from a backup. Then run ./ma manage archive verify and ./ma manage pipeline "
+            "run. ./ma manage archive status lists the files. Unreadable files are in %(place)s."
         ) % {"place": f"{settings.MA_ARCHIVE_URL.rstrip('/')}/quarantine/"}
 
 

@@ -215,7 +215,7 @@ class Migration(migrations.Migration):
                 ('settled_at', models.DateTimeField(null=True, verbose_name='finalized')),
                 ('computed', models.BooleanField(default=False, verbose_name='computed')),
                 ('check_asked', models.BooleanField(default=False, editable=False)),
-                ('computed_in', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='blocks', to='insights.pipelinerun', verbose_name='computed by run')),
+                ('computed_in', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='blocks', to='insights.pipelinerun', verbose_name='pipeline run')),
             ],
             options={
                 'verbose_name': 'archive block',
@@ -261,7 +261,7 @@ class Migration(migrations.Migration):
                 ('dead', models.BigIntegerField(verbose_name='dead-lettered')),
                 ('recovered', models.BigIntegerField(verbose_name='recovered')),
                 ('support', models.FloatField(verbose_name='share of messages')),
-                ('lift', models.FloatField(verbose_name='times above average')),
+                ('lift', models.FloatField(verbose_name='ratio to the average')),
                 ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='pipeline run')),
             ],
             options={

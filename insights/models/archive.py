@@ -47,7 +47,7 @@ class ArchiveBlock(models.Model):
     verified_at = models.DateTimeField(_("verified"), null=True)
     settled_at = models.DateTimeField(_("finalized"), null=True)
     computed_in = models.ForeignKey(
-        PipelineRun, models.SET_NULL, null=True, related_name="blocks", verbose_name=_("computed by run")
+        PipelineRun, models.SET_NULL, null=True, related_name="blocks", verbose_name=_("pipeline run")
     )
     computed = models.BooleanField(_("computed"), default=False)
     # A person wants it compared with the database, and its files read, once more.

@@ -208,7 +208,7 @@ class PoisonProfile(InsightRow):
     dead = models.BigIntegerField(_("dead-lettered"))
     recovered = models.BigIntegerField(_("recovered"))
     support = models.FloatField(_("share of messages"))
-    lift = models.FloatField(_("times above average"))
+    lift = models.FloatField(_("ratio to the average"))
 
     class Meta(InsightRow.Meta):
         verbose_name = _("poison-message indicator")

@@ -111,9 +111,9 @@ def suggestion_reason(word: str) -> str:
     words = {
         "earlier_saves": pgettext("why a limit is suggested", "trips earlier and avoids wasted deliveries"),
         "later_avoids_false": pgettext(
-            "why a limit is suggested", "trips less often where failures recover on their own"
+            "why a limit is suggested", "trips less often where failures stop on their own"
         ),
-        "as_it_is": pgettext("why a limit is suggested", "the current threshold is the best"),
+        "as_it_is": pgettext("why a limit is suggested", "the current threshold is optimal"),
         "too_little": pgettext("why a limit is suggested", "not enough data"),
     }
     return words.get(word, word)
@@ -165,8 +165,8 @@ def _sentence(figures: Any) -> str:
         return ""
     trips, saved, false = (figures[name] for name in FIGURES)
     text = ngettext(
-        "would have tripped %(n)s time and avoided %(saved)s deliveries (false trips: %(false)s)",
-        "would have tripped %(n)s times and avoided %(saved)s deliveries (false trips: %(false)s)",
+        "would have tripped once (deliveries avoided: %(saved)s, false trips: %(false)s)",
+        "would have tripped %(n)s times (deliveries avoided: %(saved)s, false trips: %(false)s)",
         trips,
     )
     return text % {"n": number(trips), "saved": number(saved), "false": number(false)}

@@ -43,7 +43,7 @@ HEADS = {
     "seconds_to_repair": _("Time to recovery"),
     "activation": _("Activation"),
     "setting_key": _("Setting"),
-    "bytes_going": _("Size to delete"),
+    "bytes_going": _("Data to delete"),
     "archive_bytes": _("Archive"),
     "database_bytes": _("Database"),
 }
@@ -188,14 +188,14 @@ SPECS = {
         ),
         Spec(
             "failure_days", _("Error groups by day"),
-            _("New, returned and gone error groups of each day, most frequent first."),
+            _("Error groups that appeared, returned or disappeared each day, most frequent first."),
             ("day", "setting_key", "fingerprint", "count", "messages", "standing", "rank"),
             ("-day", "-count"), "", ("messages", "rank"),
         ),
         Spec(
             "activation_health", _("Activation health"),
-            _("Failure rate of each ended activation, the time until its breaker tripped, and the "
-"time to recovery."),
+            _("Failure rate, time to breaker trip and time to recovery for each finished "
+"activation."),
             (
                 "started_at", "setting_key", "activation", "duration_seconds", "handled", "failures",
                 "failures_per_1000", "seconds_to_trip", "seconds_to_repair", "wasted_deliveries",
@@ -211,7 +211,7 @@ SPECS = {
         ),
         Spec(
             "breaker_backtest", _("Threshold back-test"),
-            _("Results of each threshold M on past data: trips, deliveries avoided, and false "
+            _("Back-test of each threshold M on past data: trips, deliveries avoided, and false "
 "trips."),
             ("setting_key", "mode", "m", "runs", "trips", "deliveries_saved", "false_trips", "first_trip_at"),
             ("setting_key", "mode", "m"), "", ("runs",),
@@ -234,15 +234,15 @@ SPECS = {
         ),
         Spec(
             "poison_profile", _("Poison-message indicators"),
-            _("Properties and sizes that are more common in dead letters than in messages that "
-"failed and recovered."),
+            _("Properties and sizes that are more common in dead letters than in messages processed "
+"after a failure."),
             ("setting_key", "property", "value_bucket", "dead", "recovered", "support", "lift"),
             ("-lift", "-dead"),
         ),
         Spec(
             "retention_plan", _("Retention plan"),
-            _("Data that retention deletes in the next 30 days, and the resulting size of the "
-"archive and the database."),
+            _("Data that retention will delete in the next 30 days, and the archive and database "
+"sizes after that."),
             ("day", "setting_key", "rows_going", "bytes_going", "archive_bytes", "database_bytes"),
             ("day", "setting_key"),
         ),

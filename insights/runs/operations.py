@@ -53,7 +53,7 @@ class StartPipelineRun(Operation[PipelineRun]):
                 recomputation.request_recomputation("requested on the command line")
             about = {"target": PIPELINE_RUNS.target(run)}
             act.record(about=about, **({"anew": True} if anew else {}))
-        done = _("Pipeline run requested: a worker starts it within seconds.")
+        done = _("The pipeline will start within seconds.")
         return Done(done, run, to_list=True)
 
 

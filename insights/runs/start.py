@@ -58,7 +58,7 @@ def request_run(
         text = _("Unknown pipeline job: %(names)s.") % {"names": ", ".join(wrong)}
         raise Refused("unknown_job", text)
     if since and until and since >= until:
-        raise Refused("empty_span", _("The data range is empty: the start must be before the end."))
+        raise Refused("empty_span", _("The time range is empty: the start must be before the end."))
     try:
         with transaction.atomic():
             return PipelineRun.objects.create(
@@ -67,7 +67,7 @@ def request_run(
                 master=master or settings.MA_PIPELINE_MASTER,
             )  # fmt: skip
     except IntegrityError as error:
-        text = _("Another pipeline run is in progress; only one can run at a time.")
+        text = _("Another pipeline run is in progress. Only one can run at a time.")
         raise Refused("open", text, _("Wait until it ends, or cancel it.")) from error
 
 

@@ -207,7 +207,9 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
     if not setting.enabled and waiting:
         return _off(request, row, waiting, now)
     if setting.enabled and (given_up := _interrupted_alone(row, now)):
-        why = _("interrupted on %(servers)s; no other server runs it") % {"servers": ", ".join(given_up)}
+        why = _("interrupted on %(servers)s; no other server is running it") % {
+            "servers": ", ".join(given_up)
+        }
         return Need("bad", "bad", setting.key, why, row.url, [(_("Open"), row.url)])
     if setting.enabled and row.state.tone in ("bad", "warn"):
         troubled = (run for run in row.runs if run.wanted and (run.problems or run.blocked))
@@ -288,7 +290,7 @@ def _on_other_duty(server: Server, now: datetime) -> str:
     if server.duty_reason:
         why += f" · {server.duty_reason}"
     if server.duty_until:
-        why += " · " + _("back %(when)s") % {"when": ago(server.duty_until, now)}
+        why += " · " + _("uncordons %(when)s") % {"when": ago(server.duty_until, now)}
     return why
 
 
@@ -300,7 +302,7 @@ def _of_dead(request: HttpRequest, rows: list[QueueRow], now: datetime) -> list[
 
 def _dead(request: HttpRequest, row: QueueRow, now: datetime) -> Need:
     if row.exact is None:
-        why = _("dead letters from the index: %(n)s") % {"n": row.indexed}
+        why = _("dead letters in the index: %(n)s") % {"n": row.indexed}
     else:
         why = ngettext("%(n)s dead letter", "%(n)s dead letters", row.exact) % {"n": number(row.exact)}
     if row.since:

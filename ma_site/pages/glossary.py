@@ -20,23 +20,29 @@ TERMS = (
         _("The queue of one setting on the broker. Messages wait there until an agent processes them."),
     ),
     (_("Server, KMA"), _("A host with a KMA: the agent container that takes messages and runs agents.")),
-    (_("Activation"), _("The time from one start of a setting to its end, over all its servers.")),
+    (_("Activation"), _("The period from the start of a setting until it has stopped on all its servers.")),
     (_("Instance"), _("A launch setting running on one server, with its own counters.")),
-    (_("Group run"), _("One execution of a scheduled group: its members run one after the other.")),
+    (_("Group run"), _("One execution of a scheduled group: its members run one after another.")),
     (
         _("Heartbeat"),
-        _("A report that a KMA sends every few seconds. A server without it is not responding."),
+        _("A report that a KMA sends every few seconds. If heartbeats stop, the server is offline."),
     ),
     (
         _("Cordon, drain"),
-        _("A cordoned server gets nothing new. A drained server also finishes and hands over what it runs."),
+        _(
+            "A cordoned server gets no new instances. A drained server also finishes or hands "
+            "over its running instances."
+        ),
     ),
     (_("Failure protocol"), _("The record of one failed attempt: error, code location, message, server.")),
     (
         _("Error group, fingerprint"),
         _("Failures with the same error at the same location. The fingerprint is the id of the group."),
     ),
-    (_("Known error"), _("An error group that someone has marked as known. It raises no alert for a time.")),
+    (
+        _("Known error"),
+        _("An error group that someone has marked as known. It raises no alerts for a set time."),
+    ),
     (
         _("Breaker, trip"),
         _(
@@ -47,39 +53,48 @@ TERMS = (
     (
         _("Interruption, quorum"),
         _(
-            "An interruption stops a setting on one server. The breaker trips when as many "
-            "servers are interrupted as the quorum requires."
+            "An interruption stops a setting on one server. The breaker trips when the number of "
+            "such servers reaches the quorum."
         ),
     ),
     (
         _("Dead letters"),
         _(
-            "Messages without an attempt left. The broker keeps them in the dead-letter "
-            "queue of their setting."
+            "Messages that have no attempts left. The broker keeps them in the dead-letter queue "
+            "of their setting."
         ),
     ),
     (_("Case file"), _("Everything known about one message: attempts, failures, replays, edits.")),
     (
-        _("Replay of messages"),
-        _("Moves dead letters back into the subscription of exactly the setting that failed."),
+        _("Message replay"),
+        _("Moves dead letters back to the subscription of the setting where they failed."),
     ),
     (
         _("Pre-flight"),
         _("Shows what a replay will do before it starts: target, selection, skipped messages, warnings."),
     ),
-    (_("Ladder"), _("Replays one message first, then more and more, and stops when too many fail again.")),
-    (_("Second person"), _("Someone other than the requester who approves a large replay.")),
+    (
+        _("Ladder"),
+        _(
+            "Replays one message first, then larger and larger batches. Stops when too many "
+            "messages fail again."
+        ),
+    ),
+    (_("Second person"), _("Someone who approves a large replay that another user requested.")),
     (
         _("Redirect, discard, trash"),
         _(
-            "Redirect moves a message to another setting or destination. Discard moves it to "
-            "the trash, where it can be restored for a time."
+            "Redirect moves a message to another setting or destination. Discard moves it to the "
+            "trash, where it can be restored for a limited time."
         ),
     ),
     (_("Spool"), _("The disk buffer of a KMA. Reports stay there until the MA has stored them.")),
     (
         _("Epoch, lease"),
-        _("The epoch is the number of a start. The lease is how long a server may work without the MA."),
+        _(
+            "The epoch is the sequence number of a start. The lease is the time that a server may "
+            "work without the MA."
+        ),
     ),
     (
         _("Archive, pipeline, insights"),

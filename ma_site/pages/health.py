@@ -136,8 +136,8 @@ def _redis() -> Part:
     except OSError as error:
         says = _("no response: %(problem)s") % {"problem": error}
         todo = _(
-            "Workers are stalled, and servers learn of changes only by polling (every 2 s). Start "
-            "Redis: ./ma status, ./ma logs redis."
+            "Workers receive no jobs. Servers learn of changes only by polling (every 2 s). Start "
+            "Redis. To find the cause, run ./ma status and ./ma logs redis."
         )
         return Part("Redis", DOWN, says, todo)
     return Part("Redis", OK, _milliseconds(seconds))
@@ -150,12 +150,12 @@ def _process(name: str, now: datetime) -> Part:
     labels = {"beat": _("Scheduler (beat)"), "feed": _("Dead-letter indexer")}
     todos = {
         "beat": _(
-            "Lost servers are not replaced until the scheduler runs. Start it: ./ma status, ./ma "
-            "logs beat, ./ma logs worker."
+            "While the scheduler is down, lost servers are not replaced. Start the scheduler. To "
+            "find the cause, run ./ma status, ./ma logs beat and ./ma logs worker."
         ),
         "feed": _(
-            "Messages are safe on the broker, but new ones do not appear in the lists. Start the "
-            "indexer: ./ma status, ./ma logs feed."
+            "Messages are safe on the broker, but new messages do not appear in the lists. Start "
+            "the indexer. To find the cause, run ./ma status and ./ma logs feed."
         ),
     }
     at = last_heartbeat(name)
@@ -177,8 +177,8 @@ def _records(now: datetime) -> list[Part]:
         return [Part(_("Server records"), OK, _refused(0))]
     more = "+" if len(newest) > MOST_REFUSED else ""
     todo = _(
-        "Open the server page: it lists the latest refused records and their reasons. Usually "
-        "the MA and KMA versions differ."
+        "Open the server page: it lists the latest refused records and their reasons. The "
+        "usual cause is that the MA and KMA versions differ."
     )
     of_servers = Counter(newest[:MOST_REFUSED]).most_common()
     parts = []
@@ -187,8 +187,8 @@ def _records(now: datetime) -> list[Part]:
         parts.append(Part(of_server, DEGRADED, _refused(count, more), todo, url=link("server", name)))
     if left := of_servers[REFUSED_SERVERS:]:
         says = _refused(sum(count for _name, count in left), more)
-        todo = _("Open the server pages: each lists its refused records.")
-        parts.append(Part(_("Records of other servers"), DEGRADED, says, todo, url=link("servers")))
+        todo = _("Open the server pages: each page lists the refused records from that server.")
+        parts.append(Part(_("Records from other servers"), DEGRADED, says, todo, url=link("servers")))
     return parts
 
 
@@ -204,13 +204,13 @@ def _retention(now: datetime) -> Part:
     if last is None:
         return Part(name, OK, _("has not run yet"), url=url)
     todo = _(
-        "No data is lost, but the database grows. The retention page shows the reason; "
-        "details: ./ma logs worker."
+        "No data is lost, but the database keeps growing. The Retention page shows the "
+        "reason. For details, see ./ma logs worker."
     )
     if last.problem:
         return Part(name, DEGRADED, _("last run partly failed"), todo, last.started_at, url)
     if now - last.started_at > RETENTION_LATE and last.state != RetentionState.RUNNING:
-        return Part(name, DEGRADED, _("no recent run"), todo, last.started_at, url)
+        return Part(name, DEGRADED, _("no recent runs"), todo, last.started_at, url)
     return Part(name, OK, _("on schedule"), since=last.started_at, url=url)
 
 

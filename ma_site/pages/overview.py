@@ -83,9 +83,9 @@ TOUR = (
     (
         "fingerprints",
         gettext_lazy("Error groups"),
-        gettext_lazy("see the same failures as one group, and assign it to you"),
+        gettext_lazy("view identical failures as one group, and assign it to yourself"),
     ),
-    ("settings", gettext_lazy("Launch settings"), gettext_lazy("disable an agent and enable it again")),
+    ("settings", gettext_lazy("Launch settings"), gettext_lazy("enable and disable agents")),
     ("health", gettext_lazy("Health"), gettext_lazy("check every component")),
 )
 

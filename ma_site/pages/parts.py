@@ -66,8 +66,8 @@ def pipeline_part(now: datetime) -> Part:
     if found.off:
         return Part(name, UNUSED, _("disabled"), url=url)
     todo = _(
-        "The pipeline page shows the reason. Nothing is lost: data not yet archived is kept, "
-        "and the next run processes it."
+        "The pipeline page shows the reason. No data is lost: the next run processes "
+        "everything that is not archived yet."
     )
     since = found.loaded.ended_at if found.loaded else None
     if found.says:
@@ -118,7 +118,7 @@ def _heaviest() -> str:
         else None
     )
     if since is not None:
-        says = _("%(says)s, oldest in DLQ for %(time)s") % {
+        says = _("%(says)s; the oldest message has been in the DLQ for %(time)s") % {
             "says": says,
             "time": coarse(timezone.now() - since),
         }
@@ -134,8 +134,9 @@ def broker_part() -> Part:
             note_away(timezone.now())
         says = _("no response: %(problem)s") % {"problem": error}
         todo = _(
-            "No messages are lost: they are on the broker's disk. Start the broker: ./ma status, "
-            "./ma logs artemis. Pages show the last known figures in grey."
+            "No messages are lost: they are on the broker's disk. Start the broker. To find the "
+            "cause, run ./ma status and ./ma logs artemis. Pages show the last known figures in "
+            "grey."
         )
         return Part(name, DOWN, says, todo, broker_away_since())
     says = _("Artemis %(version)s · message memory %(memory)s %% used · disk %(disk)s %% used") % {
@@ -189,7 +190,7 @@ def unassigned_part() -> Part:
             name,
             DEGRADED,
             says,
-            _("Find out where the messages belong: their queue is not assigned to any setting."),
+            _("Find out which setting the messages belong to. Their queue is not assigned to any setting."),
             url=url,
         )
     return Part(name, OK, says, url=url)
@@ -201,8 +202,8 @@ def unreadable_parts() -> list[Part]:
     if not waiting:
         return []
     says = ngettext(
-        "%(n)s message in %(queue)s that the broker could not convert to AMQP",
-        "%(n)s messages in %(queue)s that the broker could not convert to AMQP",
+        "%(queue)s: %(n)s message that the broker could not convert to AMQP",
+        "%(queue)s: %(n)s messages that the broker could not convert to AMQP",
         waiting,
     )
     todo = _(
@@ -229,7 +230,7 @@ def undelivered_parts() -> list[Part]:
     if wrong:
         told = _("broker counts are too low: %(queues)s") % {"queues": ", ".join(wrong[:10])}
         says = f"{says}; {told}"
-    todo = _("All of them are in the DLQ: edit and replay them. A broker restart corrects the counts.")
+    todo = _("All these messages are in the DLQ: edit and replay them. A broker restart corrects the counts.")
     return [Part(_("Undeliverable messages"), DEGRADED, says, todo, url=link("dead_letters"))]
 
 
@@ -238,10 +239,10 @@ def provisioning_part() -> Part:
         LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True)
     )
     name, away = _("Settings on the broker"), broker_away_since()
-    known = [_("unknown: the broker does not respond")] if away else []
+    known = [_("unknown: the broker is not responding")] if away else []
     if failed:
         known.append(_("not created: %(keys)s") % {"keys": ", ".join(failed[:10])})
-        todo = _("The page of each setting shows the reason.")
+        todo = _("Each setting's page shows the reason.")
         return Part(name, DEGRADED, "; ".join(known), todo, away, link("settings") + "?state=problem")
     if away:
         return Part(name, DEGRADED, known[0], since=away, url=link("settings"))
@@ -256,8 +257,8 @@ def address_parts(now: datetime) -> list[Part]:
     says = _("not in sync: %(addresses)s") % {"addresses": ", ".join(row.address for row in rows[:10])}
     todo = _(
         "Someone changed address settings on the broker. Open the destination: restore the "
-        "desired values or adopt the current ones. For an address of the MA itself: ./ma "
-        "manage provision."
+        "desired values or adopt the current ones. For an MA address, run ./ma manage "
+        "provision."
     )
     url = link("destinations")
     return [Part(_("Address settings on the broker"), DEGRADED, says, todo, rows[0].differs_since, url)]

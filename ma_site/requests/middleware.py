@@ -209,7 +209,7 @@ def _answer(request: HttpRequest, code: int, problem: dict[str, object], title: 
     if not isinstance(limit, int):
         return plain_page(title, [_("Nothing was changed.")], status=code)
     lines = [
-        _("This page accepts at most %(size)s.") % {"size": size(limit)},
+        _("This page accepts requests of up to %(size)s.") % {"size": size(limit)},
         _("Nothing was changed. Go back and send less data at once."),
     ]
     return plain_page(title, lines, status=code)

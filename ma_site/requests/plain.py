@@ -80,7 +80,7 @@ def _lines(request: HttpRequest) -> list[str]:
         if seconds
         else _(
             "Your request failed or was only partly carried out. Go back, check the result, and "
-            "send it again."
+            "send the request again."
         ),
         _("For site administrators: ./ma status, ./ma logs web."),
     ]
@@ -95,9 +95,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
         again = "Search the log of the web process for the id."
         return JsonResponse(body("internal", "Internal error of the MA.", "", again), status=500)
     lines = [
-        _("MA could not answer this request. If you submitted a form, check whether it took effect."),
-        _("Try again. If the error returns, give the error ID to an administrator."),
-        _("For site administrators: ./ma logs web has the cause under the error ID."),
+        _("MA could not process this request. If you submitted a form, check whether it took effect."),
+        _("Try again. If the error recurs, give the error ID to an administrator."),
+        _("For site administrators: use the error ID to find the cause in ./ma logs web."),
     ]
     return plain_page(_("Something went wrong"), lines, status=500, onwards=("/", _("Open overview")))
 

@@ -138,7 +138,7 @@ def _too_early(refused: TooManyFailures) -> HttpResponseBase:
     seconds = math.ceil(refused.wait.total_seconds())
     lines = [
         _("Try again in %(time)s.") % {"time": duration(seconds)},
-        _("Attempts are counted per account and per address; nothing is locked permanently."),
+        _("Attempts are counted per account and per IP address; the lockout is always temporary."),
     ]
     form = (reverse("admin:login"), _("Back to sign-in"))
     answer = plain_page(_("Too many sign-in attempts"), lines, status=429, onwards=form)

@@ -55,7 +55,9 @@ def erase_in_archive(wanted: ErasureTarget, dry: bool) -> Mapping[str, int]:
     if not is_on():
         return {}
     if not dry and PipelineRun.objects.filter(open=True).exists():
-        raise ArchiveNotErased(_("archive: the pipeline is running; run the erasure again after it ends"))
+        raise ArchiveNotErased(
+            _("archive: the pipeline is running. Run the erasure again after the pipeline finishes")
+        )
     remembered = ArchiveErasure.objects.filter(
         digest=wanted.digest, name=wanted.name, setting_key=wanted.setting
     ).first()
@@ -102,8 +104,9 @@ def _record_left(left: Sequence[str], counts: Mapping[str, int]) -> None:
     """Raises ArchiveNotErased."""
     if left:
         text = _(
-            "archive: these files cannot be read and may contain the data: %(files)s. Delete "
-            "them; or fix them, put them back, run the pipeline, and run the erasure again"
+            "archive: these unreadable files may contain the data to erase: %(files)s. Delete the "
+            "files, or repair them and put them back. Then run the pipeline and repeat the "
+            "erasure"
         )
         raise ArchiveNotErased(text % {"files": ", ".join(left)}, counts)
 
@@ -141,9 +144,7 @@ def _planned(
             continue
         old = ArchiveBlock.objects.filter(kind=each["kind"], number=each["block"]).first()
         if old is None:
-            raise ArchiveNotErased(
-                _("archive: this site does not know the block %(block)s") % {"block": each}
-            )
+            raise ArchiveNotErased(_("archive: block %(block)s is unknown to this site") % {"block": each})
         if (old.kind, old.number) in awaited:
             raise ArchiveNotErased(_("archive: a block is waiting to be rewritten; run the pipeline first"))
         pending.append(

@@ -14,7 +14,7 @@ from contract.reasons import SENTENCES, Reason
 
 def test_a_reason_says_its_parameters_in_its_sentence() -> None:
     assert str(reasons.HANDLING_SLOW(seconds=48.0, limit=60.5)) == (
-        "processing has taken 48 s, the limit is 60.5 s"
+        "processing has taken 48 s; the limit is 60.5 s"
     )
     assert str(reasons.AGENT_RAISED_AT_START(type="KeyError", text="'key'")) == "KeyError: 'key'"
     assert str(reasons.BROKER_LOST(detail="100% gone")) == "no connection to the broker: 100% gone"

@@ -94,7 +94,7 @@ def test_a_field_of_a_setting_has_values_default_and_description() -> None:
     assert (
         "| Grace period, s | `grace_seconds` | number, 0 to 3,600 | 30 | When the setting is stopped" in page
     )
-    assert "| `ANY` (one server, with failover), `MANY` (all servers of the pool) | `ANY` |" in page
+    assert "| `ANY` (one server, with failover), `MANY` (all servers in the pool) | `ANY` |" in page
     assert "| whole number, 1 to 10,000 | 10 |" in page and "`enabled`" not in page
 
 

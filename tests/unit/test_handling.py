@@ -37,14 +37,17 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "max_attempts": (-1, "Maximum attempts: 10 → unlimited."),
     "delay_ms": (0, "Redelivery delay: 5 s → none."),
     "multiplier": (1.25, "Delay multiplier: 2 → 1.25."),
-    "after_last": ("stay", "After the last attempt: dead-letter queue → keep first (ordered only)."),
+    "after_last": (
+        "stay",
+        "After the last attempt: dead-letter queue → keep first (ordered subscriptions only).",
+    ),
     "exception_destination": ("t.bad", "Exception destination: none → t.bad."),
-    "duplicate_key": ("property:id", "Repeats identified by: none → property:id."),
-    "duplicate_window_seconds": (86_400.0, "Duplicate detection window: none → 1 d."),
+    "duplicate_key": ("property:id", "Identify repeats by: none → property:id."),
+    "duplicate_window_seconds": (86_400.0, "Period for detecting repeats: none → 1 d."),
     "handling_timeout_seconds": (90.0, "Processing timeout: none → 1 min\xa030 s."),
     "masked_properties": (
         ("card", "iban"),
-        "Masked properties: none → card, iban. The masks of the other setting apply there.",
+        ("Masked properties: none → card, iban. The masks of the other setting apply to these messages."),
     ),
 }
 
@@ -89,7 +92,7 @@ def test_they_are_one_warning_and_stand_in_the_verdict() -> None:
     place = ReplayTarget("archive", "archive", consumers=1, servers=1, differences=found)
     verdict = judge([(GOOD, "")], Policy("redirect", node_id="node-1"), place, total=None)
     assert verdict.warnings == (Warning(OTHER_DESTINATION, n=3),) and verdict.differences == found
-    assert "The setting belongs to another destination: processing differs in 3 parameters." in text.sentence(
+    assert "The setting belongs to another destination: 3 processing parameters differ." in text.sentence(
         verdict.warnings[0]
     )
     none = judge([(GOOD, "gone")], Policy("redirect"), place, total=None)

@@ -11,7 +11,7 @@ CRONTABS = [
     ("*/5 * * * *", "every 5 minutes", "каждые 5 минут"),
     ("* * * * *", "every minute", "каждую минуту"),
     ("0 * * * *", "every hour", "каждый час"),
-    ("15,45 * * * *", "every hour at minute 15, 45", "каждый час, минуты: 15, 45"),
+    ("15,45 * * * *", "every hour, minutes: 15, 45", "каждый час, минуты: 15, 45"),
     ("0 */2 * * *", "every 2 hours", "каждые 2 часа"),
     ("0 22 * * SUN", "on Sunday at 22:00", "по дням недели: воскресенье, в 22:00"),
     (
@@ -33,7 +33,7 @@ CRONTABS = [
     ),
     (
         "0 9-17 * * 1-5",
-        "on Monday–Friday at minute 0 past hours 9–17",
+        "on Monday–Friday at minute 0 during hours 9–17",
         "по дням недели: понедельник–пятница, минуты: 0, часы: 9–17",
     ),
     ("*/10 8-18 * * *", "every 10 minutes during hours 8–18", "каждые 10 минут, часы: 8–18"),
@@ -65,17 +65,17 @@ def test_an_interval_in_words() -> None:
     [
         # Times.
         ("0 0 * * *", "every day at 00:00"),
-        ("30 * * * *", "every hour at minute 30"),
+        ("30 * * * *", "every hour, minutes: 30"),
         ("0,30 * * * *", "every 30 minutes"),
-        ("1,31 * * * *", "every hour at minute 1, 31"),
-        ("0-58 * * * *", "every hour at minute 0–58"),
-        ("0,29 * * * *", "every hour at minute 0, 29"),
+        ("1,31 * * * *", "every hour, minutes: 1, 31"),
+        ("0-58 * * * *", "every hour, minutes: 0–58"),
+        ("0,29 * * * *", "every hour, minutes: 0, 29"),
         ("0 0,12 * * *", "every 12 hours"),
         ("0 1,13 * * *", "every day at 01:00, 13:00"),
         ("15 */6 * * *", "every day at 00:15, 06:15, 12:15, 18:15"),
         ("0,30 1,2,3 * * *", "every day at 01:00, 01:30, 02:00, 02:30, 03:00, 03:30"),
-        ("0 1-6,8 * * *", "at minute 0 past hours 1–6, 8"),
-        ("5,10,15 1-3 * * *", "at minute 5, 10, 15 past hours 1–3"),
+        ("0 1-6,8 * * *", "at minute 0 during hours 1–6, 8"),
+        ("5,10,15 1-3 * * *", "at minute 5, 10, 15 during hours 1–3"),
         ("*/30 0-3 * * *", "every 30 minutes during hours 0–3"),
         ("* 5 * * *", "every minute during hours 5"),
         # Days of the month.

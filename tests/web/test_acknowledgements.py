@@ -225,7 +225,7 @@ def test_what_waits_no_more_is_gone(house: House, operating: APIClient, state: E
     assert answer.status_code == 410
     assert (answer.json()["state"], answer.json()["reason"]) == (
         state.value,
-        "The instance ended before acknowledgement; the broker redelivers the message.",
+        "The instance ended before acknowledgement; the broker will redeliver the message.",
     )
 
 

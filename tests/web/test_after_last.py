@@ -92,7 +92,7 @@ def test_a_file_refuses_it_too(orders: LaunchSetting) -> None:
         (
             "MA.DLA",
             (
-                "Allowed: A–Z, a–z, 0–9 and . _ / - only. Reserved: activemq, mops, jms, "
+                "Use only A–Z, a–z, 0–9 and . _ / -. Reserved names: activemq, mops, jms, "
                 "ExpiryQueue, MA and DLQ."
             ),
         ),
@@ -202,7 +202,10 @@ def test_the_page_says_so_where_the_broker_refused(orders: LaunchSetting) -> Non
     client = Client()
     client.force_login(reports.person("viewer", "failures.view_failureprotocol"))
     content = client.get(f"/protocols/{row.pk}/").content.decode()
-    assert "The broker refused this: the message is in the DLQ." in content and str(refusal.pk) in content
+    assert (
+        "The broker refused the operation; the message is in the DLQ." in content
+        and str(refusal.pk) in content
+    )
 
 
 def test_a_word_that_nobody_knows_is_refused(orders: LaunchSetting) -> None:

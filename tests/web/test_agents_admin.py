@@ -142,9 +142,10 @@ def test_the_page_of_a_destination_says_who_shares_its_policy(operator: User, se
 
     assert (
         "The broker keeps one policy per address, so a change applies to all launch settings "
-        "of this destination. Maximum attempts −1: unlimited. Empty maximum delay: 10 × "
-        "delay. Empty expiry: messages never expire. Failed and expired messages always go to "
-        "the dead-letter queue of their setting."
+        "of this destination. If the maximum number of attempts is −1, there is no limit. If "
+        "the maximum delay is empty, it is 10 × delay. If the expiry is empty, messages never "
+        "expire. Failed and expired messages always go to the dead-letter queue of their "
+        "setting."
     ) in page and "orders" in page
 
 
@@ -170,9 +171,9 @@ def test_a_destination_that_nothing_receives_from_says_that_the_broker_has_it_no
     words = "The broker has not created it"
 
     assert (
-        "A broker address: every setting below receives the messages published to "
-        "it. The broker creates it, with this policy, for the first setting that "
-        "subscribes. Until then, sends are rejected."
+        "A destination is a broker address. Every setting below receives the messages "
+        "published to it. The broker creates the address with this policy when the first "
+        "setting subscribes. Until the address exists, the broker rejects these messages."
     ) in client.get("/agents/destination/add/").content.decode()
     assert words in client.get(f"/agents/destination/{lone.pk}/change/").content.decode()
     assert words not in client.get(f"/agents/destination/{setting.destination_id}/change/").content.decode()

@@ -130,7 +130,7 @@ def test_claims_about_a_run_are_stored(setting: LaunchSetting, server: Server) -
         True,
     )
     assert (run.same_type, run.same_count, run.any_count) == ("KeyError", 2, 5)
-    assert [str(problem) for problem in run.problems] == ["processing has taken 2.5 s, the limit is 3 s"]
+    assert [str(problem) for problem in run.problems] == ["processing has taken 2.5 s; the limit is 3 s"]
 
 
 def test_claims_of_an_old_epoch_or_an_unknown_run_have_no_effect(

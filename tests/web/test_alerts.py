@@ -323,7 +323,9 @@ def test_a_storm_is_some_alerts_and_one_for_all_others(quick: Heat, pool: Pool, 
 
     assert Alert.objects.filter(state="open").count() == MOST_OPENED + 1
     assert len(hook.heard) == MOST_OPENED + 1
-    assert [each["says"] for each in heard(hook) if each["subject"] == MORE] == ["40 more of this kind"]
+    assert [each["says"] for each in heard(hook) if each["subject"] == MORE] == [
+        "40 more alerts of this kind"
+    ]
     # Hours later they are still one, and what is new has one of its own.
     quick.values["new"] = 90
     quick.look(NOW + timedelta(hours=3))

@@ -66,9 +66,9 @@ def test_a_new_kind_is_one_alert_wherever_it_comes(pool: Pool, grown_up: LaunchS
     assert alerts_text.says(alert) == "New error: builtins.KeyError · orders.py:handle, 3 times in orders."
     assert alerts_text.about(alert) == "/fingerprint/?of=v1%3Aa"
     assert alerts_text.alert_label(alert) == "New error group" and (
-        "Check its failures, then add a note with the cause and the recommended "
-        "action. The alert closes automatically a day after the first failure, or "
-        "once a note exists."
+        "Check the failures of the group, then add a note with the cause and the recommended "
+        "action. The alert closes automatically a day after the first failure, or when a note "
+        "is added."
     ) in alerts_text.what_to_do(alert)
 
     other = Pool.objects.create(name="other")
@@ -103,7 +103,7 @@ def test_the_first_hours_of_a_setting_are_one_alert_also_when_they_are_over(pool
     look("fingerprint_new")
     alert = Alert.objects.get()
     assert (alert.subject, alerts_text.says(alert)) == (
-        "setting:young", "30 error groups in the first hours of young.",
+        "setting:young", "30 error groups appeared in the first hours of running young.",
     )  # fmt: skip
     assert alerts_text.about(alert) == "/settings/young/"
     assert alerts_text.alert_label(alert) == "New error groups"
@@ -133,7 +133,7 @@ def test_a_storm_of_new_kinds_is_ten_and_one() -> None:
     assert len(subjects) == 11
     # Those that came most have one of their own.
     assert {f"v1:{number}" for number in range(40, 50)} | {""} == set(subjects)
-    assert alerts_text.says(Alert.objects.get(subject="")) == "40 more of this kind"
+    assert alerts_text.says(Alert.objects.get(subject="")) == "40 more alerts of this kind"
     look("fingerprint_new", NOW + 2 * HOUR)
     assert opened("fingerprint_new") == subjects
 

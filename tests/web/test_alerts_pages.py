@@ -271,9 +271,8 @@ def test_bounds_are_changed_in_the_admin_and_crossed_ones_are_refused(pool: Pool
     assert "Server not responding" in client.get(path).content.decode()
     fields = {"kind": "spool_filling", "pool": pool.pk, "watched": "on"}
     assert (
-        "Rule not saved: the closing threshold is above the opening threshold. Lower it."
-        in client.post(path, {**fields, "upper": "50", "lower": "70"}).content.decode()
-    )
+        "Rule not saved: the closing threshold is above the opening threshold. Lower the closing threshold."
+    ) in client.post(path, {**fields, "upper": "50", "lower": "70"}).content.decode()
     client.post(path, {**fields, "upper": "50"})
     assert (AlertRule.objects.get().upper, AlertRule.objects.get().pool) == (50.0, pool)
     assert (

@@ -210,17 +210,17 @@ def test_the_page_of_a_pool_says_what_a_list_would_stop_before_it_is_saved(house
     make_setting(house, "off", agent="demo.scripted")
     client, path = _signed_in(chief), f"/agents/pool/{house.pk}/change/"
     preview = f"/previews/pool/{house.pk}/"
-    assert "Every setting of this pool has an allowed agent." in client.get(path).content.decode()
+    assert "Every setting in this pool uses an allowed agent." in client.get(path).content.decode()
     hint = client.get(
         preview, {"allows": "listed", "listed_agents": "shop.prices\nshop.gone"}
     ).content.decode()
     assert (
-        "Enabled, but not sent to their servers with this list:" in hint
+        "With this list, these enabled settings will not be sent to their servers:" in hint
         and "/settings/scripted/" in hint
         and "/settings/prices/" not in hint
     )
     assert (
-        "Disabled, and cannot be enabled with this list:" in hint
+        "With this list, these disabled settings cannot be enabled:" in hint
         and "/settings/off/" in hint
         and "shop.gone" in hint
     )

@@ -79,7 +79,7 @@ def test_the_page_of_what_waits_tells_of_it(setting: LaunchSetting, keeper: User
     text = logged_in(keeper).get(WAITING).content.decode()
 
     assert "ID:&lt;b&gt;poison&lt;/b&gt;" in text and KEY not in text
-    assert "One message blocks all others; its attempt 3 failed:" in text and PAGE in text
+    assert "One message is blocking all others. Attempt 3 failed:" in text and PAGE in text
     assert "/settings/row/retry/" not in text  # the right to run is another one
     seen = logged_in(keeper).get("/settings/row/").content.decode()
     assert "View blocking message" in seen
@@ -117,9 +117,9 @@ def test_what_was_tried_again_meanwhile_is_not_meant(
     answer = client.post(PAGE, ASKED, follow=True)
 
     assert (
-        "The message was not moved: it no longer blocks the subscription, or was retried meanwhile."
-        in answer.content.decode()
-    )
+        "The message was not moved: it no longer blocks the subscription, or it has been "
+        "retried in the meantime."
+    ) in answer.content.decode()
     assert wished(server) is None
     assert AuditEntry.objects.get().result == AuditResult.REFUSED
     Run.objects.update(blocked=None)
@@ -135,7 +135,10 @@ def test_what_is_wrongly_asked_begins_nothing(
     told = (
         "This field is required"
         if "reason" in wrong
-        else "The message was not moved: it no longer blocks the subscription, or was retried meanwhile."
+        else (
+            "The message was not moved: it no longer blocks the subscription, or it has been "
+            "retried in the meantime."
+        )
     )
     assert told in answer.content.decode()
     assert wished(server) is None
@@ -172,7 +175,10 @@ def test_rest_tells_of_it_and_gives_it_up(setting: LaunchSetting, server: Server
     refused = client.post(REST, said | {"attempt": 2})
     assert (
         refused.status_code == 409
-        and "The message was not moved: it no longer blocks the subscription, or was retried meanwhile."
+        and (
+            "The message was not moved: it no longer blocks the subscription, or it has been "
+            "retried in the meantime."
+        )
         in refused.content.decode()
     )
     assert wished(server) is None

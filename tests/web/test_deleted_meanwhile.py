@@ -90,7 +90,7 @@ def test_a_page_says_so_and_leads_to_the_list(
     url = reverse(f"admin:group_{action}", args=["night"])
     told = client.post(url, {"reason": "", "member": "m-1", "to": "down"}, follow=True)
     assert (told.status_code, told.redirect_chain[-1][0]) == (200, reverse("admin:groups"))
-    assert "It has been deleted in the meantime." in told.content.decode()
+    assert "This object has already been deleted." in told.content.decode()
 
 
 def test_a_form_says_so_and_leads_to_the_list(
@@ -101,7 +101,7 @@ def test_a_form_says_so_and_leads_to_the_list(
 
     url = reverse("admin:agents_scheduledgroup_change", args=[group.pk])
     told = client.post(url, {"description": "new", "members": "m-2 m-1"}, follow=True)
-    assert told.status_code == 200 and "It has been deleted in the meantime." in told.content.decode()
+    assert told.status_code == 200 and "This object has already been deleted." in told.content.decode()
     entries = AuditEntry.objects.values_list("action", "target", "result")
     assert list(entries) == [("group.change", "group:night", "refused")]
 

@@ -124,9 +124,9 @@ def test_each_value_that_differs_is_marked(destination: Destination, operator: U
     assert "maxDeliveryAttempts 4 unlimited differs" in text and "redeliveryDelay 100 ms 7 s differs" in text
     assert "deadLetterAddress MA.DLA trash differs" in text
     assert (
-        "You don't have permission to do this. Ask an administrator for “Can change destination”."
-        in page_of(signed_in(viewer), destination)
-    )
+        "You don't have permission to do this. Ask an administrator for the permission “Can "
+        "change destination”."
+    ) in page_of(signed_in(viewer), destination)
 
 
 def test_the_wanted_is_shown_while_the_broker_cannot_be_asked(
@@ -138,7 +138,7 @@ def test_the_wanted_is_shown_while_the_broker_cannot_be_asked(
     monkeypatch.setattr(policies, "management", away)
     client = signed_in(operator)
     text = page_of(client, destination)
-    assert "Cannot read the values on the broker: no answer within 1.5 s" in text
+    assert "Cannot read the values from the broker: no answer within 1.5 s" in text
     assert "redeliveryDelay 100 ms —" in text and "differs" not in text
     for action in ("apply", "adopt"):
         assert "Cannot read the policy from the broker:" in looked_at(client, url(destination, action)).text
@@ -184,8 +184,8 @@ def test_apply_writes_what_is_wanted_and_says_so_in_every_history(
     client = signed_in(operator)
     asked = looked_at(client, url(destination, "apply")).text
     assert (
-        "Messages that already wait use the policy from their next failure. A "
-        "message that is delayed now keeps its delay."
+        "For messages already waiting, the policy takes effect at their next failure. A "
+        "message that is already delayed keeps its current delay."
     ) in asked and "trash differs" in asked
 
     assert "Written to the broker: shop.orders" in said(
@@ -238,8 +238,10 @@ def test_what_only_the_ma_decides_is_not_adopted(destination: Destination, opera
     meddle(destination, deadLetterAddress="trash")
     client = signed_in(operator)
 
-    assert "MA always sets the differing values, so they cannot be adopted." in page_of(client, destination)
-    assert "MA always sets the other differing values: write them to the broker." in said(
+    assert (
+        "The differing values are always set by the MA, so they cannot be adopted from the broker."
+    ) in page_of(client, destination)
+    assert "The MA always sets the other differing values. Write them to the broker." in said(
         client, destination, "adopt", seen(client, destination, "adopt")
     )
     assert stories() == []

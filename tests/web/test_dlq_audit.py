@@ -242,7 +242,7 @@ def test_a_code_is_declared_by_one_app() -> None:
 def test_details_are_words() -> None:
     pairs = {
         "acknowledged": (["same_version", "ordered"],
-        "the same agent version as at the failure, the subscription is ordered"),
+        "the agent version had not changed since the failure, the subscription is ordered"),
         "bodies": (False, "no"), "settings": ({"orders": 2}, "orders: 2"), "letters": ([7, 8], "7, 8"),
         "kind": ("to_dlq", "move to DLQ"), "odd": ("x", "x"),
         "rule": ([{"op": "remove_property", "place": "region", "value": ""}], "remove a property: region"),

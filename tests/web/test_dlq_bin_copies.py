@@ -96,8 +96,8 @@ def test_alone_it_goes_once_that_is_acknowledged(edited: DeadLetter) -> None:
     assert (
         f'value="{CODE}"' in shown
         and (
-            "This is the original of an edited message, and the copy was already "
-            "replayed. If you restore and replay it, the message is processed twice."
+            "The edited copy of this message was already replayed. If you also restore and replay "
+            "the original, the message is processed twice."
         )
         in shown
     )
@@ -106,8 +106,8 @@ def test_alone_it_goes_once_that_is_acknowledged(edited: DeadLetter) -> None:
     with pytest.raises(
         CommandError,
         match=(
-            "This is the original of an edited message, and the copy was already "
-            "replayed. If you restore and replay it, the message is processed twice."
+            "The edited copy of this message was already replayed. If you also restore and replay "
+            "the original, the message is processed twice."
         ),
     ):
         told("put-back", *how, str(edited.pk))

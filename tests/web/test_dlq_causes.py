@@ -89,7 +89,7 @@ def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run)
         "ended_at": AT,
         "state": "lost",
     }
-    lost = "The container ended before acknowledgement; the broker redelivers the message."
+    lost = "The container ended before acknowledgement; the broker will redeliver the message."
     Acknowledgement.objects.create(
         acknowledgement="a", reason=Reason("delivery.container_ended"), **of, **ended
     )
@@ -98,7 +98,7 @@ def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run)
     client = Client()
     client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
     text = client.get(f"/letters/{letter.pk}/").content.decode()
-    assert "Acknowledgement at attempt 1: lost" in text and lost in text
+    assert "Acknowledgement on attempt 1: lost" in text and lost in text
     assert "Awaiting acknowledgement since attempt" not in text
     other = letters.dead("orders", 11, "ID:2")
     assert "Awaiting acknowledgement since attempt 1" in client.get(f"/letters/{other.pk}/").content.decode()
@@ -112,7 +112,7 @@ def test_an_agent_cannot_say_that_a_person_gave_its_message_up(run: Run) -> None
     client = Client()
     client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
     text = client.get(f"/letters/{letter.pk}/").content.decode()
-    assert "Failed at attempt 1: shop.Sold" in text and "by a person, after attempt" not in text
+    assert "Failed on attempt 1: shop.Sold" in text and "by a person, after attempt" not in text
 
 
 def test_what_was_only_noted_is_no_failure_of_the_case_nor_of_the_run(run: Run) -> None:
@@ -123,7 +123,7 @@ def test_what_was_only_noted_is_no_failure_of_the_case_nor_of_the_run(run: Run) 
     client = Client()
     client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
     text = client.get(f"/letters/{letter.pk}/").content.decode()
-    assert "Noted at attempt 1: acknowledgement_timeout_ignored" in text and "0 failures" in text
+    assert "Recorded on attempt 1: acknowledgement_timeout_ignored" in text and "0 failures" in text
 
 
 def test_another_setting_and_another_message_explain_nothing(run: Run) -> None:

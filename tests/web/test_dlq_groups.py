@@ -249,7 +249,7 @@ def test_a_filter_goes_along_to_the_groups_which_say_what_of_it_holds(world: Wor
     )
     assert (
         "No dead letters." in narrowed.text
-        and "Groups are counted over all dead letters of their settings. They ignore this part of the filter:"
+        and ("Group counts include all dead letters of each setting. This part of the filter is not applied:")
         not in narrowed.text + whole.text
     )
     assert "orders-export" in whole.text

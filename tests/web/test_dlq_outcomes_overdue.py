@@ -151,7 +151,7 @@ def test_the_page_and_the_interface_tell_of_both(world: World, run: Run) -> None
     assert (told["letters"]["taken_elsewhere"], told["letters"]["unconfirmed"]) == (1, 2)
     assert (told["outcomes"]["waiting"], told["outcomes"]["unknown"]) == (0, 2)
     page = looked_at(client, f"/replays/{job.pk}/").text
-    assert "taken elsewhere: by another consumer 1" in page and "unknown: no report for an hour 2" in page
+    assert "taken by another consumer 1" in page and "unknown: no report for an hour 2" in page
     for show, number in (("taken_elsewhere", 1), ("unknown", 2), ("unconfirmed", 2), ("waiting", 0)):
         rows = client.get(reverse("admin:replay", args=[job.pk]), {"show": show}).content.decode()
         assert rows.count("data-row id=") == number, show

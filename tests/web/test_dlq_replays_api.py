@@ -79,7 +79,10 @@ def test_a_preflight_tells_what_goes_what_stays_and_what_to_think_of(
     assert told["reasons"] == {"gone": "no longer in the queue"}
     texts = {each["code"]: each["text"] for each in told["warnings"]}
     assert texts.keys() == {"no_consumer"}, "no order is kept by a setting that is not ordered"
-    assert "The subscription has no consumers now: no online server runs the setting." in texts["no_consumer"]
+    assert (
+        "The subscription has no consumers now: no online server is running the setting."
+        in texts["no_consumer"]
+    )
     LaunchSetting.objects.filter(key="orders").update(ordered=True)
     told = operator.post(PREFLIGHT, {"setting": "orders", "letters": [row.pk for row in three]}).json()
     assert (

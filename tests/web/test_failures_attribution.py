@@ -153,9 +153,8 @@ def test_records_of_an_activation_that_nobody_knows_are_stored_and_marked(
     )
     client.force_login(person)
     assert (
-        "Unverified: the site knows no such instance on srv-1. The database was "
-        "restored from a backup, the activation was deleted, or the report is "
-        "forged."
+        "Unverified: the site does not know this instance on srv-1. Possible causes: a "
+        "restored database, a deleted activation or a forged report."
     ) in client.get(f"/protocols/{protocol.pk}/").content.decode()
     assert "unverified" in client.get("/protocols/").content.decode()
 

@@ -220,7 +220,7 @@ def test_a_conflict_is_shown_with_the_protocol_and_its_server(world: World) -> N
         and "alert(1)" in page.text
     )
     text = looked_at(client, f"/servers/{server.name}/").text
-    assert "Received again with different content" in text and str(protocol.pk)[:8] in text
+    assert "Records received again with different content" in text and str(protocol.pk)[:8] in text
 
 
 def test_a_conflict_of_a_closing_record_leads_to_its_activation(world: World) -> None:
@@ -230,7 +230,7 @@ def test_a_conflict_of_a_closing_record_leads_to_its_activation(world: World) ->
         of_server = RecordBatch(run.server.name, uuid.uuid4(), (record(closing, 1, uuid.uuid4()),))
         accept_batch(run.server, of_server, AT)
     page = looked_at(signed_in(world, "viewer"), f"/servers/{run.server.name}/")
-    assert str(run.activation_id)[:8] in page.text.split("Received again with different content")[1]
+    assert str(run.activation_id)[:8] in page.text.split("Records received again with different content")[1]
     assert not any(link == f"/protocols/{run.activation_id}/" for link in page.links())
 
 

@@ -109,7 +109,8 @@ def test_refusals_say_why(world: World) -> None:
 
     assert (
         refused.status_code == 409
-        and refused.json()["detail"] == "Cannot merge: both fingerprints are the same."
+        and refused.json()["detail"]
+        == "Cannot merge a group with itself. Enter the fingerprint of another group."
     )
     assert writer.post(f"{URL}{row.pk}/known/", {"runbook_url": "ftp://x"}, format="json").status_code == 409
     assert writer.post(f"{URL}{row.pk}/known/", {"advice": "explode"}, format="json").status_code == 400

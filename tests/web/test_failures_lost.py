@@ -177,7 +177,7 @@ def test_people_see_that_records_were_lost_and_came_again(world: World) -> None:
     text = looked_at(client, address).text
     assert (
         "were accepted but are no longer in the database" in text
-        and "The KMA is asked to resend them." in text
+        and "The KMA has been asked to resend them." in text
     )
     SpoolMark.objects.filter(pk=spool.id).update(stored_up_to=1500)
     assert "The KMA resent the records that it still had." in looked_at(client, address).text

@@ -191,16 +191,17 @@ def test_on_the_page_by_who_may_and_the_page_says_what_cannot_be_divided(world: 
     )
     assert (
         (
-            "Failures of these settings are not counted here. Older failures without "
-            "activation counts cannot be divided and are counted here."
+            "Failures of these settings are not counted here. Older failures with no recorded "
+            "activation are still counted here: they cannot be separated."
         )
         in whole.text
         and setting in whole.text
         and "Rejoin" in whole.text
     )
     assert (
-        "The total covers activations with retained counts; older failures stay "
-        "in the original group. The last 7 and 30 days are exact."
+        "The total covers only failures of activations whose counts are still stored. Older "
+        "failures stay in the original group. The counts for the last 7 and 30 days are "
+        "exact."
     ) in page.text and "Split off from another group: holds all failures of the setting" in page.text
     assert f"/protocols/?fingerprint={row.pk.replace(':', '%3A')}&setting={setting}" in page.links()
     assert f"/fingerprint/?of={part.pk.replace(':', '%3A')}" in looked_at(operator, "/fingerprints/").links()

@@ -59,7 +59,7 @@ def test_a_queue_is_named_and_forgotten_on_its_page(keeper: User) -> None:
         "/foreign-queues/", {"queue": "old", "note": "<i>theirs"}, follow=True
     ).content.decode()
     assert (
-        "The queue is now monitored. Its messages appear in the lists after the next scan." in text
+        "The queue is now monitored. Its messages appear in the lists after its next scan." in text
         and "&lt;i&gt;theirs" in text
         and "not counted yet" in text
     )

@@ -49,11 +49,9 @@ def test_one_that_is_too_old_is_said_to_be_that_until_it_is_upgraded(
     for seconds in (0, 30):
         evaluate_kind(kind, timezone.now() + timedelta(seconds=seconds))
     alert = Alert.objects.get(kind="server_silent", subject="srv-1")
-    assert problem in text.says(
-        alert
-    ) and "Upgrade that KMA. Meanwhile its instances continue and it keeps its records." in text.what_to_do(
-        alert
-    )
+    assert problem in text.says(alert) and (
+        "Upgrade the KMA. Until then, it keeps running its instances and stores records locally."
+    ) in text.what_to_do(alert)
 
     assert beat(server, VERSION) == 200
     assert "is too old for this site: its protocol version is" not in page_of(

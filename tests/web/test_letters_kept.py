@@ -261,7 +261,8 @@ def test_pages_rest_and_files_keep_the_case_and_say_why_the_body_is_gone(
     apply()
     client.force_login(root)
     why = (
-        "Retention deleted the body after the message left its queue. The properties and the case file stay."
+        "Retention deleted the body after the message left its queue. The properties and the "
+        "case file are kept."
     )
 
     page = client.get(f"/letters/{row.pk}/").content.decode()
@@ -327,8 +328,8 @@ def test_the_page_counts_a_thousand_and_says_that_there_are_more(
     text = " ".join(client.get("/retention/").content.decode().split())
     assert "1,000+ messages that left the DLQ before" in text
     assert (
-        "Only the first 1,000 dead letters of each type are counted, across all "
-        "settings; there are more. To count them all:"
+        "Only the first 1,000 dead letters of each type are counted across all settings. To "
+        "count all of them:"
     ) in text
     # Whoever wants to know it exactly asks in a terminal.
     assert dry_run()["dead_letters", "orders"]["would_go"] == 2101

@@ -84,7 +84,7 @@ def test_what_was_not_looked_through_is_not_said_to_be_none(
         )  # fmt: skip
     monkeypatch.setattr(searching, "BUDGET", -1.0)
     page = looked_at(client, "/dead-letters/orders/?delivered_from=9")
-    assert "Other states were not searched to the end. show" in page.text and ways(page)
+    assert "The search in other states is incomplete. show" in page.text and ways(page)
 
 
 def test_other_states_are_only_those_of_messages_that_one_may_see(orders: LaunchSetting) -> None:

@@ -247,7 +247,7 @@ def test_a_file_that_is_refused_ends_with_1_and_names_each_place(
     first, second, third, _advice = ran.err.splitlines()
     assert first.startswith(f"{file}: settings/orders/brekaer: unknown field")
     assert second.startswith(f"{file}: settings/orders/breaker_m: must be a whole number")
-    assert third == "ma: The file is refused; nothing was stored. (settings/orders/brekaer)"
+    assert third == "ma: The file was rejected; nothing was stored. (settings/orders/brekaer)"
     assert remote("apply", str(tmp_path / "none")).code == Exit.USAGE
     file.write_bytes(b"\xff")
     assert remote("apply", str(file)).code == Exit.USAGE

@@ -11,7 +11,7 @@ from tests.web.pages import Elements, signed_in
 
 STRICT = ("/trips/", "/activations/", "/fingerprints/", "/alerts/", "/answers/")
 LENIENT = ("/protocols/", "/insights/tables/activation_health/")
-UNKNOWN = "Unknown name “no-such”: choose one of the list."
+UNKNOWN = "Unknown name “no-such”: choose a name from the list."
 DELETED = "No existing object has this name. Only records of deleted objects can match."
 
 

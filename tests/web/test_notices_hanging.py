@@ -107,8 +107,8 @@ def test_more_addresses_than_can_be_told_in_time_are_refused(setting: LaunchSett
     with pytest.raises(
         ValidationError,
         match=(
-            "Recipient not saved: the limit is 10. Remove one first, or use an "
-            "address that forwards to several people."
+            "Recipient not saved: the limit is 10 recipients. Remove one first, or use an address "
+            "that forwards to several people."
         ),
     ):
         target_of(setting, "http://127.0.0.1:9/more")

@@ -143,7 +143,8 @@ def test_anything_that_goes_wrong_with_one_run_is_kept_to_it(
         "cannot_be_sent"
     }
     assert (
-        "The data for its servers cannot be prepared." in admin_client.get("/settings/bad/").content.decode()
+        "The data for the setting's servers cannot be prepared."
+        in admin_client.get("/settings/bad/").content.decode()
     )
 
 

@@ -63,7 +63,7 @@ def test_an_interruption_of_an_old_epoch_is_shown_without_effect(world: World) -
 
 
 def test_why_it_is_off_tells_a_person_from_the_breaker(world: World) -> None:
-    assert "Why is the setting disabled? operator disabled it; the breaker did not trip." in panel(
+    assert ("Why is the setting disabled? operator disabled the setting. The breaker did not trip.") in panel(
         world, "stock-sync"
     )
 
@@ -72,8 +72,9 @@ def test_one_server_of_two_is_not_enough_and_that_is_said(world: World) -> None:
     text = panel(world, "orders-export")
 
     assert (
-        "Why is the setting still enabled? Interrupted on srv-3, but 2 servers are needed to "
-        "disable it: still running on srv-1, srv-2, srv-4."
+        "Why is the setting still enabled? The setting is interrupted on srv-3 and still "
+        "running on srv-1, srv-2, srv-4. It is disabled only after interruptions on 2 "
+        "servers."
     ) in text
     assert "1 of 2" in text
 
@@ -84,8 +85,10 @@ def test_the_nearest_server_is_told_with_what_is_missing(world: World) -> None:
     )
 
     text = panel(world, "mail-send")
-    assert ("Closest to the threshold is srv-1: 2 of 3 consecutive OSError and 5 of 10 of any type.") in text
-    assert "1 more consecutive failure disables it." in text
+    assert (
+        "srv-1 is closest to the threshold: 2 of 3 consecutive OSError failures and 5 of 10 of any type."
+    ) in text
+    assert "1 more consecutive failure disables the setting." in text
 
 
 def test_each_failure_says_whether_it_counted(world: World) -> None:
@@ -94,9 +97,9 @@ def test_each_failure_says_whether_it_counted(world: World) -> None:
     LaunchSetting.objects.filter(key="mail-send").update(count_once=True)
     text = panel(world, "mail-send")
 
-    assert "reset: a later message was processed successfully" in text
+    assert "count reset: a later message was processed successfully" in text
     assert "temporary: not counted, does not reset the count" in text
-    assert "counted: 2 consecutive of this type, 2 of any type" in text
+    assert "counted; consecutive failures: 2 of this type, 2 of any type" in text
     assert "OSError × 2" in text and "KeyError × 1" in text
 
 
@@ -191,7 +194,7 @@ def test_what_if_says_when_it_looked_at_the_latest_only(world: World, monkeypatc
     fail(world, "mail-send", "srv-1", *["OSError"] * 6)
 
     text = looked_at(signed_in(world, "viewer"), "/settings/mail-send/what-if/?m=9").text
-    assert "Too many failures: the check covers only the latest 3, since" in text
+    assert "Too many failures: the check covers only the latest 3, starting from" in text
     assert "would have tripped 1 time" in text
 
 

@@ -86,7 +86,7 @@ def test_a_letter_is_shown_whole_with_types_and_its_case_file(world: World) -> N
 
     assert '"order": 70000' in page.text and "TextMessage" in page.text
     assert "traced uuid 0b5c1a52-8d5c-4bb8-9a40-3b1f3c0e1d11" in page.text
-    for words in ("Failed at attempt 1: KeyError", "Dead-lettered to DLQ.orders-export",
+    for words in ("Failed on attempt 1: KeyError", "Dead-lettered to DLQ.orders-export",
                   "Replayed to orders-export",
                   "Processed successfully after the replay"):  # fmt: skip
         assert words in page.text
@@ -164,7 +164,9 @@ def test_a_setting_that_is_off_is_warned_of(world: World) -> None:
 def test_confirming_begins_the_job_with_its_reason(world: World) -> None:
     client = signed_in(world, "operator")
     letter = make_letter(
-        world, KEY, "one more properties stay unchanged. To change one, enter its name in an empty row."
+        world,
+        KEY,
+        ("Properties not shown and left unchanged: one. To change one, enter its name in an empty row."),
     )
     answer = client.post(f"/dead-letters/{KEY}/give-back/", {"letter": [str(letter.pk)], "reason": "mended"})
 
@@ -244,7 +246,7 @@ def test_without_a_filter_the_button_says_that_it_gives_all_of_the_setting_back(
         "/dead-letters/mail-send/give-back/?all=1"
     ]
     asked = looked_at(client, "/dead-letters/mail-send/give-back/?all=1").text
-    assert "All dead letters of the setting, with any error." in asked
+    assert "All dead letters of the setting, regardless of the error." in asked
 
 
 def test_a_whole_selection_fits_into_one_form(world: World) -> None:
@@ -325,7 +327,9 @@ def test_the_list_tells_how_often_a_message_was_given_back_as_its_filter_means_i
 
     assert replays("") == ["0", "2"]
     assert (replays("replays_from=1"), replays("replays_to=0")) == (["2"], ["0"])
-    assert "How often this message was replayed" in client.get("/dead-letters/stock-sync/").content.decode()
+    assert (
+        "How many times this message was replayed" in client.get("/dead-letters/stock-sync/").content.decode()
+    )
     assert again.pk < left_out.pk
 
 
@@ -376,12 +380,13 @@ def test_a_letter_that_the_broker_cannot_deliver_says_so_and_what_to_do(world: W
     letter.save()
     client = signed_in(world, "viewer")
     text = looked_at(client, f"/letters/{letter.pk}/").text
-    assert ("The broker cannot deliver it to agents: it is a JMS StreamMessage that contains bytes.") in text
     assert (
-        "If you replay it unchanged, it returns to the DLQ. Edit and replay it, "
-        "or consume it with a JMS (Core) client."
+        "The broker cannot deliver this message to agents: it is a JMS StreamMessage that contains bytes."
     ) in text
     assert (
-        "The broker cannot deliver it to agents: its body does not match its JMS message type."
-        not in looked_at(client, f"/letters/{other.pk}/").text
-    )
+        "If replayed unchanged, the message returns to the DLQ. Edit and replay it, or read "
+        "it with a JMS (Core) client."
+    ) in text
+    assert (
+        "The broker cannot deliver this message to agents: its body does not match its JMS message type."
+    ) not in looked_at(client, f"/letters/{other.pk}/").text

@@ -22,7 +22,7 @@ def test_the_preview_tells_each_delay_and_the_time_until_dead(world: World) -> N
     text = plain(looked_at(signed_in(world, "operator"), f"/previews/destination/?{QUERY}").text)
 
     assert "1 — immediately 2 5 s 5 s 3 10 s 15 s" in text
-    assert "It is dead-lettered 15 s after its first failure, plus processing time." in text
+    assert "The message is dead-lettered 15 s after its first failure, plus processing time." in text
 
 
 def test_a_policy_without_end_is_warned_of(world: World) -> None:
@@ -65,14 +65,13 @@ def test_who_may_only_look_sees_the_schedule_too(world: World) -> None:
     destination = world.settings["orders-export"].subscribed
 
     text = page_of(world, "viewer", destination)
-    assert "It is dead-lettered 30 s – 40 s after its first failure, plus processing time." in text
+    assert ("The message is dead-lettered 30 s – 40 s after its first failure, plus processing time.") in text
     assert (
-        "The policy belongs to the address: all settings of this destination "
-        "share it. A change applies to messages already waiting, from their next "
-        "failure on. A delayed message keeps its current delay. A message with "
-        "more failures than the new maximum is dead-lettered on its next failure. "
-        "A new expiry applies to messages that arrive later, including replayed "
-        "ones."
+        "All settings that receive from this destination share its address policy. A change "
+        "also applies to waiting messages, starting with their next failure. A message that "
+        "is already delayed keeps its current delay. A message with more failures than the "
+        "new maximum is dead-lettered on its next failure. A new expiry applies to messages "
+        "that arrive later, including replayed ones."
     ) in text
 
 
@@ -100,7 +99,7 @@ def test_without_scripts_a_button_shows_the_schedule_of_what_was_typed_and_saves
     assert Destination.objects.filter(pk=destination.pk).values().get() == before
 
     wrong = client.post(url, typed | {"_preview": "1", "delay_ms": "x"}).content.decode()
-    assert "errornote" in wrong and "The preview appears when all values are filled in." in wrong
+    assert "errornote" in wrong and "The preview appears when all fields are filled in." in wrong
     assert client.post(url, typed).status_code == 302
     assert Destination.objects.get(pk=destination.pk).delay_ms == 7000
 

@@ -72,8 +72,8 @@ def test_the_figures_of_both_are_side_by_side_and_lead_to_their_failures(world: 
 
     figures = page.text.partition("Figure Before Now ")[2]
     assert figures.startswith(
-        "Duration 30 min 2 min Processed 600 100 Processed per minute 20 50 "
-        "Failed 30 25 Failed, share of attempts 4.7 % 20 % Temporary 7 0"
+        "Duration 30 min 2 min Processed 600 100 Processed per minute 20 50 Failed 30 25 "
+        "Failure rate 4.7 % 20 % Temporary 7 0"
     )
     for activation in (before, after):
         assert f"/protocols/?activation={activation.pk}&temporary=false" in page.links()

@@ -135,7 +135,7 @@ def test_a_warning_that_is_not_ticked_keeps_the_job_from_beginning(
     answer = post(client, letter, **confirmed)
     assert (
         answer.status_code == 200
-        and "The job was not started: confirm the warnings below first." in answer.content.decode()
+        and "The job was not started: acknowledge the warnings below first." in answer.content.decode()
     )
     assert not ReplayJob.objects.exists() and not LetterEdit.objects.exists()
     assert AuditEntry.objects.get().result == "refused", "the attempt stays in the audit"

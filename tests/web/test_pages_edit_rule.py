@@ -144,7 +144,7 @@ def test_a_warning_has_to_be_ticked_and_a_great_number_to_be_typed(
     monkeypatch.setattr("dlq.replay.preflight.rules.TYPED_ABOVE", 2)
     shown = look(client, **SUM)
     refused = confirm(client, shown, acknowledge=[], confirm="3")
-    assert "The job was not started: confirm the warnings below first." in refused.content.decode()
+    assert "The job was not started: acknowledge the warnings below first." in refused.content.decode()
     assert "Type the number" in confirm(client, shown, confirm="2").content.decode()
     assert not ReplayJob.objects.exists()
     assert confirm(client, shown, confirm="3").status_code == 302
@@ -156,9 +156,8 @@ def test_above_the_limit_a_second_person_decides(
     settings.MA_SECOND_PERSON_ABOVE = 2
     shown = look(client, **SUM)
     assert (
-        "More than 2 messages need the approval of a second person. The job starts after the approval."
-        in shown.content.decode()
-    )
+        "A job with more than 2 messages needs approval from a second person before it starts."
+    ) in shown.content.decode()
     confirm(client, shown)
     assert ReplayJob.objects.get().state == "awaiting"
 
@@ -167,7 +166,7 @@ def test_a_trial_is_bounded(client: Client, some: list[DeadLetter], monkeypatch:
     monkeypatch.setattr("dlq.edit.operations.TRIED", 2)
     monkeypatch.setattr("dlq.edit.operations.SHOWN", 0)
     text = look(client, **SUM).content.decode()
-    assert "1 of 2" in text and "Only the newest messages were tested; the job tests each one." in text
+    assert "1 of 2" in text and "Only the newest messages were tested. The job tests every message." in text
 
 
 def test_who_may_not_edit_gets_nothing(some: list[DeadLetter]) -> None:

@@ -112,12 +112,12 @@ def test_a_refusal_is_said_in_russian(world: World) -> None:
 def test_a_form_that_is_too_old_says_that_nothing_was_changed(world: World) -> None:
     answer = signed_in(world, "operator", enforce_csrf_checks=True).post("/settings/orders-export/disable/")
 
-    assert (answer.status_code, headings(answer)) == (403, ["Not accepted"])
+    assert (answer.status_code, headings(answer)) == (403, ["Form not accepted"])
     assert "Nothing was changed" in answer.content.decode()
 
 
 @pytest.mark.parametrize(
-    ("language", "heading"), [("en", "Something went wrong"), ("ru", "Внутренняя ошибка")]
+    ("language", "heading"), [("en", "Something went wrong"), ("ru", "Произошла ошибка")]
 )
 def test_our_own_failure_has_an_id_under_which_the_log_has_the_cause(
     breaks: Client, logged: list[dict[str, Any]], language: str, heading: str

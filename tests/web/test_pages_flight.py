@@ -67,7 +67,7 @@ def test_it_says_how_many_go_and_why_others_do_not(world: World, client: Client)
     assert "Will be moved 3" in page.text
     assert f"1 : no longer in the queue ( {gone} )" in page.text
     assert f"1 : marked as known error ( {known} )" in page.text
-    assert "1 : not messages of this setting" in page.text
+    assert "1 : do not belong to this setting" in page.text
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "reason": "mended"})
     [job] = jobs()
     assert (job.scope, job.total, job.skipped, job.reason) == (
@@ -85,18 +85,16 @@ def test_nothing_begins_before_each_warning_is_ticked(world: World, client: Clie
     page = looked_at(client, f"{BACK}?all=1")
     assert set(ticks(page)) >= {"disabled", "same_version"}
     assert (
-        "Same agent version as at the failure: 2 of 2 messages will likely fail again." in page.text
-        and (
-            "The setting is disabled: the messages wait in its subscription until it "
-            "is enabled. The usual order is to replay first and enable afterwards."
-        )
-        in page.text
-    )
+        "The agent version has not changed since the failure. Messages likely to fail again: 2 of 2."
+    ) in page.text and (
+        "The setting is disabled: the messages wait in its subscription until it "
+        "is enabled. The usual order is to replay first and enable afterwards."
+    ) in page.text
 
     answer = client.post(BACK, {**hidden(page), "acknowledge": ["disabled"]})
     assert (
         answer.status_code == 200
-        and "The job was not started: confirm the warnings below first." in answer.content.decode()
+        and "The job was not started: acknowledge the warnings below first." in answer.content.decode()
         and not jobs()
     )
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
@@ -196,9 +194,8 @@ def test_above_the_limit_of_the_site_it_waits_for_another_person(
     assert "Can approve requests of other users" not in looked_at(client, path + ",".join(map(str, few))).text
     page = looked_at(client, path + ",".join(map(str, many)))
     assert (
-        "More than 2 messages need the approval of a second person. The job starts after the approval."
-        in page.text
-    )
+        "A job with more than 2 messages needs approval from a second person before it starts."
+    ) in page.text
     client.post(path, hidden(page) | {"reason": "test data"})
     [job] = jobs()
     assert (job.state, job.needs_second) == ("awaiting", True)
@@ -218,9 +215,8 @@ def test_what_is_more_than_was_looked_at_may_be_more_than_one_person_may_move(
     letters(world, 1, exception_type="Timeout", fingerprint="v1:t")
     page = looked_at(client, path)
     assert (
-        "More than 25 messages need the approval of a second person. The job starts after the approval."
-        in page.text
-    )
+        "A job with more than 25 messages needs approval from a second person before it starts."
+    ) in page.text
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "confirm": "20"})
     [job] = jobs()
     assert (job.state, job.needs_second, job.total) == ("awaiting", True, 20)

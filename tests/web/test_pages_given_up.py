@@ -24,7 +24,7 @@ def others(world: World, **values: object) -> None:
 
 
 def test_the_overview_says_that_it_was_given_up_and_runs_nowhere(world: World) -> None:
-    said = "interrupted on srv-3; no other server runs it"
+    said = "interrupted on srv-3; no other server is running it"
     client = signed_in(world, "viewer")
     assert said not in looked_at(client, "/").text
 
@@ -35,7 +35,10 @@ def test_the_overview_says_that_it_was_given_up_and_runs_nowhere(world: World) -
 def test_a_run_that_only_begins_is_none_that_runs(world: World) -> None:
     others(world, state=RunPhase.STARTING, problems=[])
 
-    assert "interrupted on srv-3; no other server runs it" in looked_at(signed_in(world, "viewer"), "/").text
+    assert (
+        "interrupted on srv-3; no other server is running it"
+        in looked_at(signed_in(world, "viewer"), "/").text
+    )
 
 
 def test_the_panel_says_when_it_will_be_switched_off(world: World) -> None:
@@ -44,6 +47,6 @@ def test_the_panel_says_when_it_will_be_switched_off(world: World) -> None:
     text = panel(world, KEY)
 
     assert (
-        "Interrupted on srv-3, and no other server runs it. It is disabled if no other server "
-        "can run it for 60 s."
+        "The setting is interrupted on srv-3 and does not run on any other server. It will be "
+        "disabled unless another suitable server becomes available within 60 s."
     ) in text

@@ -57,11 +57,11 @@ def test_who_may_look_run_and_cancel(client: Client, viewer: User, operator: Use
 def test_run_now_asks_for_one_and_refuses_a_second(client: Client, operator: User) -> None:
     client.force_login(operator)
     first = client.post("/insights/run/", follow=True).content.decode()
-    assert "Pipeline run requested: a worker starts it within seconds." in first and "queued" in first
+    assert "The pipeline will start within seconds." in first and "queued" in first
     run = PipelineRun.objects.get()
     assert (run.state, run.trigger, run.asked_by) == ("waiting", "page", operator)
     assert (
-        "Another pipeline run is in progress; only one can run at a time."
+        "Another pipeline run is in progress. Only one can run at a time."
         in client.post("/insights/run/", follow=True).content.decode()
     )
     assert PipelineRun.objects.count() == 1
@@ -90,9 +90,9 @@ def test_an_empty_one_says_what_will_be_there(client: Client, viewer: User) -> N
         "Not computed yet." in text
         and "No runs yet." in text
         and (
-            "Shows failures by day, new error groups and a suggested threshold for "
-            "each breaker. Also compares servers and shows poison-message indicators "
-            "and the replay success rate."
+            "This page shows failures by day, new error groups and a suggested threshold for each "
+            "breaker. It also compares servers and shows poison-message indicators and the replay "
+            "success rate."
         )
         in text
     )
@@ -211,9 +211,9 @@ def test_it_says_plainly_that_the_last_run_failed(world: World, state: str, says
 def test_it_says_plainly_that_it_is_old(world: World) -> None:
     client = signed_in(world, "viewer")
     found()
-    assert "These results are out of date: no run has succeeded since." not in look(client).text
+    assert "These results are out of date: no later run has succeeded." not in look(client).text
     PipelineRun.objects.update(ended_at=timezone.now() - timedelta(hours=37))
-    assert "These results are out of date: no run has succeeded since." in look(client).text
+    assert "These results are out of date: no later run has succeeded." in look(client).text
 
 
 def test_the_log_is_for_who_may_run_it(world: World) -> None:
@@ -248,9 +248,9 @@ def test_a_page_that_meets_a_load_reads_again() -> None:
 def test_the_setting_s_page_tells_the_suggestion_and_its_what_if(world: World) -> None:
     client = signed_in(world, "viewer")
     assert (
-        "The Insights page lists the damaged blocks. The next run reads blocks "
-        "that are complete in the database again. Restore the files of the others "
-        "from a backup."
+        "The Insights page lists the damaged blocks. The next run rebuilds the blocks whose "
+        "data is still complete in the database. Restore the files of the other blocks from a "
+        "backup."
     ) not in look(client, "/settings/orders-export/").text
     found()
     page = look(client, "/settings/orders-export/")

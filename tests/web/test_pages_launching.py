@@ -105,7 +105,7 @@ def test_a_duty_is_shown_with_who_why_and_until_when(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/servers/srv-3/").text.replace("\xa0", " ")
 
     assert "cordoned 3 h ago by operator: new disk on Friday" in text
-    assert "Uncordons automatically in 4 h" in text
+    assert "The server is uncordoned automatically in 4 h" in text
     assert "Can cordon and drain servers" in text
 
 
@@ -179,7 +179,10 @@ def test_a_cursor_that_nobody_wrote_is_no_error(world: World) -> None:
 
 
 def test_a_servers_differing_is_a_badge(world: World) -> None:
-    assert "partial: servers differ" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+    assert (
+        "partial: failing on some servers"
+        in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+    )
     assert "partial" not in looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
 
 

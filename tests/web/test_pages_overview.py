@@ -93,7 +93,7 @@ def test_figures_of_before_are_greyed_with_their_age(world: World, monkeypatch: 
     monkeypatch.setattr(figures, "FRESH", timedelta(0))
     page = looked_at(client, "/settings/orders-export/")
 
-    assert "The broker does not respond; figures from" in page.text and "77" in page.text
+    assert "The broker is not responding; figures from" in page.text and "77" in page.text
     assert any("stale" in (attributes.get("class") or "") for _tag, attributes in page.found)
 
 
@@ -175,8 +175,8 @@ def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, clien
 
     for path, words in {
         "/": (
-            "A launch setting defines which agent processes messages of a "
-            "destination, and on which servers. Once saved, it receives messages."
+            "A launch setting defines which agent processes the messages of a destination, and on "
+            "which servers. It receives messages as soon as it is saved."
         ),
         "/servers/": "Create one with ./ma manage create_server NAME",
         "/protocols/": "No failures yet.",
@@ -204,8 +204,8 @@ def test_a_house_where_all_is_well_says_that_too(
     )  # fmt: skip
 
     assert (
-        "Nothing needs attention: all enabled settings run, there are no dead "
-        "letters, all servers are online."
+        "Nothing needs attention: all enabled settings are running, there are no dead "
+        "letters, and all servers are online."
     ) in looked_at(client, "/").text
 
 
@@ -314,13 +314,13 @@ def test_health_leads_to_the_servers_whose_records_were_refused(world: World) ->
         ("Records of server odd-2", "4 records refused in 24 h", "/servers/odd-2/"),
         ("Records of server odd-3", "3 records refused in 24 h", "/servers/odd-3/"),
         ("Records of server odd-4", "2 records refused in 24 h", "/servers/odd-4/"),
-        ("Records of other servers", "2 records refused in 24 h", "/servers/"),
+        ("Records from other servers", "2 records refused in 24 h", "/servers/"),
     ]
     assert (
         "/servers/odd-2/" in page.links()
         and (
-            "Open the server page: it lists the latest refused records and their "
-            "reasons. Usually the MA and KMA versions differ."
+            "Open the server page: it lists the latest refused records and their reasons. The "
+            "usual cause is that the MA and KMA versions differ."
         )
         in page.text
     )
@@ -382,7 +382,7 @@ def test_messages_that_the_broker_could_not_read_are_told(
 
     monkeypatch.setattr(parts, "message_count", lambda queue: 2 if queue == "MA.unreadable" else 0)
     text = looked_at(client, "/health/").text
-    assert "2 messages in MA.unreadable that the broker could not convert to AMQP" in text
+    assert "MA.unreadable: 2 messages that the broker could not convert to AMQP" in text
     assert (
         "No agent receives these messages, and the console does not show them. "
         "Read them with a JMS (Core) client, then notify their producer."

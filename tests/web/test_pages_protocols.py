@@ -91,7 +91,7 @@ def test_a_case_file_tells_everything_in_the_order_of_time(world: World) -> None
 def test_a_case_file_of_nothing_is_empty(world: World) -> None:
     client = signed_in(world, "viewer")
     for query in ("", "?key=nothing", "?key=%F0%9F%98%80&setting=x"):
-        assert "No other events are known for this message." in looked_at(client, f"/cases/{query}").text
+        assert "No other events for this message." in looked_at(client, f"/cases/{query}").text
 
 
 def test_the_brokers_own_count_is_no_property_of_the_message(world: World) -> None:

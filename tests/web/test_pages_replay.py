@@ -34,7 +34,7 @@ def test_it_shows_outcomes_from_the_counts_that_are_kept_with_it(world: World, j
 
     for words in ("replayed 812", "processed 640", "failed again, will be retried 12",
         "waiting for processing 160",
-                  "not moved yet 188", "3 marked as known error"):  # fmt: skip
+                  "not moved yet 188", "3 the error is marked as known"):  # fmt: skip
         assert words in text, words
 
 
@@ -123,12 +123,12 @@ def test_it_tells_how_it_goes_and_why_it_waits(world: World, job: ReplayJob) -> 
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
     for words in (
-        "2.5 messages per second",
+        "2.5 per second",
         "from 22:00 to 06:00",
         "step 3: 25 messages",
-        "Stops automatically when more than 10 % of a step fail again.",
+        "Stops automatically when more than 10 % of the messages in a step fail again.",
         "The job is waiting for the outcomes of this step.",
-        "the same agent version as at the failure",
+        "the agent version had not changed since the failure",
     ):
         assert words in text, words
 
@@ -137,7 +137,7 @@ def test_a_letter_that_was_left_out_says_why(world: World, job: ReplayJob) -> No
     ReplayItem.objects.create(job=job, letter=world.letters[0], state=ItemState.SKIPPED, why="muted")
     page = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=skipped")
 
-    assert "skipped" in page.text and page.text.count("marked as known error") == 2
+    assert "skipped" in page.text and page.text.count("the error is marked as known") == 2
     assert f"/replays/{job.pk}/?show=skipped&why=gone" in page.links()
     assert (
         "No messages in this state."
@@ -267,7 +267,7 @@ def test_each_step_of_a_ladder_shows_its_outcomes(world: World, job: ReplayJob) 
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
     assert "1 1 1 0 0 0 passed 2 2 0 0 1 1 stopped 50 % failed" in text
-    assert "Stopped automatically: too many messages of a step failed again." in text
+    assert "Stopped automatically: too many messages in a step failed again." in text
 
 
 def test_what_is_left_is_known_while_letters_are_still_written_down(world: World, job: ReplayJob) -> None:

@@ -46,21 +46,21 @@ def test_the_rule_in_force_with_its_numbers(look: Any, settings: Any) -> None:
     settings.MA_RETENTION_DAYS, settings.MA_RETENTION_SILENT_DAYS = 1, 45
     html = look()
     assert (
-        "If it finished with an error: only protocols more than 1 day older than "
-        "its start are deleted, unless the setting has its own number."
+        "If the activation finished with an error, only protocols created more than 1 day "
+        "before its start are deleted. A setting can override this number."
     ) in html
     assert (
-        "If nothing finished for 45 days: everything older is deleted, including "
-        "protocols of an activation that never ends."
+        "If no activation has finished for 45 days, all protocols older than that are "
+        "deleted, including those of an activation that never ends."
     ) in html
     assert (
-        "Failure protocols of dead letters are deleted too: each message keeps a copy of its last failure."
-        in html
-    )
+        "Failure protocols of dead letters are deleted too, but each message keeps a copy of "
+        "its last failure."
+    ) in html
 
     settings.MA_RETENTION_SILENT_DAYS, settings.MA_RETENTION_KEEP_DEAD = 0, True
     html = look()
-    assert "Nothing is deleted by age alone." in html
+    assert "Protocols are not deleted because of age alone." in html
     assert "Failure protocols of messages that are still in the DLQ are kept." in html
 
 
@@ -140,7 +140,7 @@ def test_one_that_does_not_begin_any_more_is_degraded(look: Any, client: Client)
     RetentionRun.objects.create(state="done", started_at=timezone.now() - timedelta(hours=4))
     look()
 
-    assert "no recent run" in client.get("/health/").content.decode()
+    assert "no recent runs" in client.get("/health/").content.decode()
 
 
 def test_many_settings_are_shown_page_by_page(look: Any, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def failed(world: World) -> Server:
 def test_the_newest_are_listed_with_their_setting_and_a_link_to_all(world: World, failed: Server) -> None:
     page = looked_at(signed_in(world, "viewer"), "/servers/srv-1/")
 
-    assert "Latest failures" in page.text and "All failures of this server: 12" in page.text
+    assert "Latest failures" in page.text and "All failures on this server: 12" in page.text
     assert "Odd0" in page.text and "key-0" in page.text and "<b>text 0</b>" in page.text
     assert page.text.index("Odd0") < page.text.index("Odd1")
     assert "Odd11" not in page.text and "Elsewhere" not in page.text

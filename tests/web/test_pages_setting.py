@@ -16,10 +16,10 @@ from tests.web.rows import make_setting
 def test_what_the_breaker_does_at_its_limit_is_said(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
 
-    assert "3 consecutive failures of one type, or 10 of any type" in text
+    assert "consecutive failures: 3 of one type, or 10 of any type" in text
     assert (
-        "A server that reaches the threshold interrupts the setting there; two "
-        "such servers disable it everywhere."
+        "When a server reaches the threshold, the setting is interrupted on that server. "
+        "After interruptions on two servers, it is disabled everywhere."
     ) in text
     of_any = looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
     assert "disabled until someone re-enables it" in of_any
@@ -41,17 +41,17 @@ def test_one_bad_message_alone_is_warned_of(world: World) -> None:
 
     many = looked_at(client, "/settings/orders-export/").text
     assert (
-        "On a quiet queue, one bad message can interrupt this setting on a server "
-        "after 3 attempts, before dead-lettering."
+        "On a quiet queue, one bad message can interrupt this setting on a server after 3 "
+        "attempts, before the message is dead-lettered."
     ) in many
     any_one = looked_at(client, "/settings/mail-send/").text
     assert (
-        "On a quiet queue, one bad message disables this setting after 3 attempts, before dead-lettering."
-        in any_one
-    )
+        "On a quiet queue, one bad message disables this setting after 3 attempts, before the "
+        "message is dead-lettered."
+    ) in any_one
     assert (
-        "To avoid this, count each message once, raise the threshold, or allow "
-        "fewer attempts at the destination."
+        "To avoid this, count each message once, raise the threshold, or reduce the "
+        "destination's maximum attempts."
     ) in any_one
     assert (
         "On a quiet queue, one bad message disables this setting after"
@@ -65,8 +65,7 @@ def test_a_bad_message_that_dies_with_the_trip_is_told_truly(world: World) -> No
 
     text = looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
     assert (
-        "On a quiet queue, one bad message disables this setting at its last "
-        "attempt (3), as it is dead-lettered."
+        "On a quiet queue, one bad message disables this setting when the last attempt (3) fails."
     ) in text
     assert "On a quiet queue, one bad message disables this setting after" not in text
 
@@ -93,7 +92,7 @@ def test_few_failures_that_trip_are_told() -> None:
 
     assert (
         len(warnings) == 2
-        and "At this threshold, 1 failure of one type already trips the breaker." in warnings[1]
+        and "At this threshold, 1 failure of one type is enough to trip the breaker." in warnings[1]
     )
 
 
@@ -131,7 +130,7 @@ def test_a_form_previews_the_schedule_before_it_is_saved(world: World) -> None:
     assert "1 immediately 2 5 s 3 15 s dead-lettered 15 s" in page.text.replace("\xa0", " ")
     for wrong in ("", "max_attempts=x", query.replace("=2&", "=1e999&"), query.replace("=3&", "=-7&")):
         assert (
-            "The preview appears when all values are filled in."
+            "The preview appears when all fields are filled in."
             in looked_at(client, f"/previews/destination/?{wrong}").text
         )
 
@@ -141,12 +140,12 @@ def test_the_form_of_a_setting_previews_its_breaker(world: World) -> None:
 
     of_destination = world.settings["orders-export"].destination_id
     assert (
-        "1 consecutive failures of one type, or 4 of any type"
+        "consecutive failures: 1 of one type, or 4 of any type"
         in looked_at(client, f"/previews/setting/?breaker_m=4&destination={of_destination}").text
     )
     assert "10 of any" in looked_at(client, "/previews/setting/?breaker_m=10&setting=invoices").text
     assert (
-        "Choose a destination to see the redelivery of a failing message."
+        "Choose a destination to see how a failing message is redelivered."
         in looked_at(client, "/previews/setting/?breaker_m=10&destination=").text
     )
 

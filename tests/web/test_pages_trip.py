@@ -56,7 +56,7 @@ def test_a_trip_leads_to_the_waiting_messages_and_counts_them(
     ("quorum", "said"),
     [
         ({"live": ["srv-1", "srv-4"]}, "Other servers online srv-1, srv-4"),
-        ({"live": []}, "Other servers online none that could run the setting"),
+        ({"live": []}, "Other servers online no servers that could run the setting"),
         ({}, "Other servers online —"),
     ],
 )

@@ -50,8 +50,8 @@ def test_a_kma_of_another_version_is_told_on_every_page_that_calls_it_silent(
 
 def test_a_silent_server_s_page_says_what_to_do(client: Client) -> None:
     assert (
-        "Check that its KMA is running. While it cannot reach the site, it keeps "
-        "its records and its instances continue. If the server is gone for good, "
+        "Check whether the KMA on this server is running. While it cannot reach the site, the "
+        "KMA keeps its records and the instances continue. If the server is gone for good, "
         "delete it."
     ) in looked_at(client, "/servers/srv-4/").text
 
@@ -78,18 +78,18 @@ def test_the_page_of_a_setting_tells_what_an_alert_of_its_subscription_tells(
     assert (
         "no acknowledgement for 17 min" in stalled
         and (
-            "Open the setting. If its servers are processing one long message, wait, "
-            "or set a longer time in the pool's alert rule. If nothing is in "
-            "progress, disable and enable the setting: its servers then reconnect."
+            "Open the setting. If a server has been processing one message for a long time, wait, "
+            "or set a longer time in the pool's alert rule. If nothing is in progress, disable "
+            "and re-enable the setting: its servers then reconnect."
         )
         in stalled
     )
     assert (
         "has had no consumer for 17 min" in unfed
         and (
-            "Messages wait and are not lost. Open the setting: check for a pool "
-            "server that is in service and offers the agent. Check that its KMA is "
-            "connected to the broker."
+            "No messages are lost: they wait in the queue. Open the setting and check that its "
+            "pool has a server that is in service and offers the agent. Check that the KMA of "
+            "this server is connected to the broker."
         )
         in unfed
     )
@@ -114,8 +114,8 @@ def test_the_page_of_retention_promises_nothing_that_it_deletes(client: Client) 
     text = looked_at(client, "/retention/").text
     assert "Counts of failures and dead letters stay." not in text
     assert (
-        "Rules for deleting failure protocols, dead letters and other records. "
-        "Messages that are still in the DLQ and failure counts are kept in full."
+        "Rules for deleting failure protocols, dead letters and other records. Failure counts "
+        "and messages still in the DLQ are kept in full."
     ) in text
 
 
@@ -161,20 +161,20 @@ def test_a_letter_that_is_in_its_queue_again_is_not_told_as_taken(
     listed = looked_at(client, row).text.partition("Messages")[2]
     assert "taken elsewhere" in listed
     assert (
-        "not moved, in its queue again" in listed
-        and "another consumer took it and returned it to the queue" in listed
+        "not moved, back in its queue" in listed
+        and "another consumer took the message and returned it to the queue" in listed
     )
 
     case = looked_at(client, pages["letter that came back"]).text
-    assert "another consumer took it and returned it to the queue" in case
+    assert "another consumer took the message and returned it to the queue" in case
     assert "Taken by another consumer before the move (" not in case
 
 
 def test_why_a_letter_stayed_is_told_in_words(client: Client, pages: dict[str, str]) -> None:
     listed = looked_at(client, pages["job of every end"]).text
-    assert "the broker left it in the queue at every attempt" in listed and "stuck" not in listed
+    assert "the broker left the message in the queue on every attempt" in listed and "stuck" not in listed
     case = looked_at(client, pages["letter that stayed"]).text
-    assert "the broker left it in the queue at every attempt" in case and "stuck" not in case
+    assert "the broker left the message in the queue on every attempt" in case and "stuck" not in case
 
 
 def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(
@@ -197,6 +197,6 @@ def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(
     with translation.override("en"):
         too_large = middleware.refusal(RequestFactory().post("/login/", {}, CONTENT_LENGTH="9000000"))
     assert isinstance(too_large, HttpResponse) and too_large.status_code == 413
-    assert "This page accepts at most 1 MiB." in Elements(too_large.content.decode()).text.replace(
+    assert "This page accepts requests of up to 1 MiB." in Elements(too_large.content.decode()).text.replace(
         "\xa0", " "
     )

@@ -82,9 +82,8 @@ def test_what_is_cut_off_is_said(
     house.publish(*(f"w{n}" for n in range(205)))
     page = looked_at(viewer, PAGE)
     assert (
-        "The broker lists the first 200 messages. Actions on all messages include the rest." in page.text
-        and "Waiting 205" in page.text
-    )
+        "The broker lists only the first 200 messages. Actions on all messages also apply to the rest."
+    ) in page.text and "Waiting 205" in page.text
     assert "w150" in looked_at(viewer, f"{PAGE}?part=waiting&start=150").text
     monkeypatch.setattr("broker.management.waiting_messages.LISTED", 1)
     house.delay("d1", "d2")
@@ -119,13 +118,13 @@ def test_the_broker_that_is_away_is_said_and_nothing_is_begun(
     house.publish("m")
     number = house.numbers("waiting")[0]
     monkeypatch.setattr(house.management, "call", away)
-    assert "The broker does not respond." in looked_at(operator, PAGE).text
+    assert "The broker is not responding." in looked_at(operator, PAGE).text
     data = {"kind": "hold", "part": "waiting", "number": number, "asked": 1, "reason": "x"}
     for answer in (
         operator.get(f"{ASK}?kind=hold&part=waiting&all=1", follow=True),
         operator.post(ASK, data, follow=True),
     ):
-        assert "The broker does not respond: no connection. Nothing was changed" in answer.content.decode()
+        assert "The broker is not responding: no connection. Nothing was changed" in answer.content.decode()
     assert not WaitingAction.objects.exists()
     assert [(each.action, each.result) for each in AuditEntry.objects.all()] == [("messages.hold", "refused")]
 

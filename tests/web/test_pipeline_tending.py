@@ -260,7 +260,7 @@ def test_damage_of_the_archive_is_told_everywhere_until_it_is_mended(
     assert "5 archive blocks are damaged" in client.get("/health/").content.decode()
     assert [finding.ok for finding in check_pipeline(timezone.now())] == [False, True]
     (alert,) = ARCHIVE.observe(timezone.now(), frozenset())
-    assert alert.value == 5.0 and ARCHIVE.says(alert.facts, 5.0) == "5 blocks of the archive are damaged."
+    assert alert.value == 5.0 and ARCHIVE.says(alert.facts, 5.0) == "5 archive blocks are damaged."
     assert ARCHIVE.url(alert.facts) == "/insights/"
     client.cookies["django_language"] = "ru"
     assert "Повреждено 5 блоков архива:" in client.get("/insights/").content.decode()

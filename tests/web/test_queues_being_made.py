@@ -131,7 +131,7 @@ def test_health_knows_nothing_of_settings_on_a_broker_that_is_away(
     )
     monkeypatch.setattr(parts, "_broker_says", away)
     assert (
-        "Settings on the broker degraded unknown: the broker does not respond"
+        "Settings on the broker degraded unknown: the broker is not responding"
         in looked_at(client, "/health/").text
     )
     queue_counts.forget()

@@ -149,7 +149,7 @@ def test_within_a_destination_the_right_to_redirect_is_asked_for_as_before(
 
 def test_who_lacks_it_is_told_its_name(archive: LaunchSetting, three: list[DeadLetter]) -> None:
     answer = rest(reports.person("near", *READS, "dlq.redirect")).post(REPLAYS, asked(three))
-    assert "Can redirect dead letters to a setting of another destination" in answer.json()["detail"]
+    assert "Can redirect dead letters to settings with another destination" in answer.json()["detail"]
     assert "“demo”" in answer.json()["detail"], "the pool that lacks it first"
 
 
@@ -225,12 +225,11 @@ def test_the_preflight_lists_what_differs_and_it_has_to_be_acknowledged(
     }
     texts = {each["code"]: each["text"] for each in told["differences"]}
     assert texts["attempted"].startswith("Attempts so far: 0 to 4 → 0.")
-    assert texts["masked_properties"].endswith("The masks of the other setting apply there.")
+    assert texts["masked_properties"].endswith("The masks of the other setting apply to these messages.")
     warning = next(each for each in told["warnings"] if each["code"] == "other_destination")
     assert (
         warning["n"] == 5
-        and "The setting belongs to another destination: processing differs in 5 parameters."
-        in warning["text"]
+        and "The setting belongs to another destination: 5 processing parameters differ." in warning["text"]
     )
 
     answer = rest(mover).post(REPLAYS, asked(three, acknowledge=["no_consumer"]))
@@ -299,13 +298,13 @@ def test_the_page_begins_only_what_was_compared_and_ticked(
     sent = {"letters": str(three[0].pk), "compared": "archive", "acknowledge": list(CODES)}
     shown = Elements(client.post(PAGE, sent | {"target": "billing"}).content.decode()).text
     assert (
-        "The job was not started: confirm the warnings below first." in shown
+        "The job was not started: acknowledge the warnings below first." in shown
         and "Destination t.orders t.billing" in shown
     )
     assert not ReplayJob.objects.exists(), "of billing nobody has seen what differs"
     unticked = client.post(PAGE, sent | {"target": "archive", "acknowledge": ["no_consumer"]})
     assert (
-        "The job was not started: confirm the warnings below first." in unticked.content.decode()
+        "The job was not started: acknowledge the warnings below first." in unticked.content.decode()
         and not ReplayJob.objects.exists()
     )
     assert client.post(PAGE, sent | {"target": "billing", "compared": "billing"}).status_code == 302

@@ -90,7 +90,7 @@ def test_pages_tell_the_guard_and_its_repeats(guarded: LaunchSetting, operator: 
     of_setting = client.get("/settings/guarded/").content.decode()
     of_activation = client.get(f"/activations/{Activation.objects.get().pk}/").content.decode()
 
-    assert "Repeats identified by" in of_setting and "property:&lt;b&gt;order&lt;/b&gt;" in of_setting
+    assert "Identify repeats by" in of_setting and "property:&lt;b&gt;order&lt;/b&gt;" in of_setting
     assert "3 repeats, not processed" in of_setting and "3 repeats, not processed" in of_activation
     assert "<dt>Repeats</dt><dd>3</dd>" in of_activation
     assert "<b>order</b>" not in of_setting + of_activation

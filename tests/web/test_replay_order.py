@@ -83,8 +83,8 @@ def test_who_goes_ahead_acknowledges_the_hold(operator: APIClient, letter: DeadL
     assert codes(flight) == ["no_consumer", "hold"]
     said = flight.json()["warnings"][1]
     assert (said["n"], said["of"]) == (5, 0) and (
-        "The subscription is held for up to 5 minutes while these messages are "
-        "processed before the waiting ones."
+        "These messages are processed before the waiting ones. Meanwhile, the subscription is "
+        "held for up to 5 minutes."
     ) in said["text"]
     refused = operator.post(REPLAYS, ahead | {"acknowledge": ["no_consumer"]})
     assert (refused.status_code, refused.json()["warnings"]) == (409, ["hold"])
@@ -211,8 +211,12 @@ def test_the_page_offers_three_orders_and_asks_for_the_hold_once_it_is_chosen(
     sent = {"all": "1", "acknowledge": ticks(page), "in_order": "ahead", "hold_minutes": "30"}
     again = client.post(BACK, sent)
     page = Elements(again.content.decode())
-    assert "The job was not started: confirm the warnings below first." in page.text and "hold" in ticks(page)
-    assert "Meanwhile 4 messages wait in it. Publishing continues; new messages wait too." in page.text
+    assert "The job was not started: acknowledge the warnings below first." in page.text and "hold" in ticks(
+        page
+    )
+    assert (
+        "Meanwhile 4 messages wait in the subscription. Publishing continues; new messages wait too."
+    ) in page.text
     client.post(BACK, sent | {"acknowledge": ticks(page)})
     job = begun(world)
     assert (job.in_order, job.hold_minutes, job.hold) == ("ahead", 30, "wanted")
@@ -332,7 +336,7 @@ def test_while_the_broker_does_not_answer_the_replay_says_no_number(
 @pytest.mark.parametrize(
     ("why", "said"),
     [
-        (hold.HELD_BY_ANOTHER, "The job is waiting: another replay holds the subscription."),
+        (hold.HELD_BY_ANOTHER, "The job is waiting: the subscription is on hold for another replay."),
         (hold.LETTING_GO, "The job is waiting until the consumers release the subscription."),
         (hold.HANDLED_AHEAD, "The job is waiting until the moved messages are processed."),
         (hold.HOLD_ENDING, "The job is waiting until the subscription is released."),

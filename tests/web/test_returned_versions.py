@@ -88,7 +88,7 @@ def test_an_agent_that_is_older_than_the_fix_does_not_bring_it_back(hall: Hall, 
     assert (alerts(), is_listed(ann)) == ([], False)
     told = page(ann)
     assert "regressed" not in told
-    assert "Still seen on older versions:" in told
+    assert "Still seen in older versions:" in told
     assert told.index("1.10</span>") < told.index("1.9</span>"), "the newest first"
 
 

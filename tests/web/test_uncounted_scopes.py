@@ -66,7 +66,7 @@ def test_the_job_says_at_least_and_how_far_its_count_is(client: Client) -> None:
     assert (job.total, job.is_counted) == (3, False)
     counts.add_counts(job.pk, {"planned": 2, "skipped": 1})
     text = looked_at(client, f"/replays/{job.pk}/").text
-    assert "At least 3 messages counting exactly: 3 so far" in text and not guesses(text)
+    assert "At least 3 messages exact count in progress: 3 so far" in text and not guesses(text)
     assert "3+" in looked_at(client, "/replays/").text
     assert "messages, at least: 3" in looked_at(client, "/audit/").text
     assert AuditEntry.objects.get(operation=job.pk).counts == {"letters_at_least": 3}

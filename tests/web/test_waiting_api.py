@@ -161,8 +161,8 @@ def test_a_broker_that_is_away_is_503(
     monkeypatch.setattr(house.management, "attribute", away)
     for answer in (operator.get(WAITING), ask(operator, all=True)):
         assert (answer.status_code, answer.json()["error"]) == (503, "broker_away")
-        assert answer.json()["detail"] == "The broker does not respond: no connection."
-        assert answer.json()["what_to_do"] == "Nothing was changed; try again later."
+        assert answer.json()["detail"] == "The broker is not responding: no connection."
+        assert answer.json()["what_to_do"] == "Nothing was changed. Try again later."
     # A look is no attempt.
     assert list(AuditEntry.objects.values_list("action", "result")) == [("messages.hold", "refused")]
 

@@ -53,7 +53,7 @@ def test_the_page_says_what_it_costs_how_far_it_is_and_gives_the_bytes(
     assert "1,200" in client.get(address).content.decode()
     client.post(f"{address}whole/")
     WholeFetch.objects.update(seen=700)
-    assert "Searching its queue: 700 of 1,200 messages read." in client.get(address).content.decode()
+    assert "Searching the queue. Messages read: 700 of 1,200." in client.get(address).content.decode()
     client.post(f"{address}whole/cancel/")
     assert WholeFetch.objects.get().state == "cancelled"
     done(letter)

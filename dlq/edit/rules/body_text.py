@@ -107,7 +107,9 @@ def _with_string(message: Message, text: str) -> Message:
 def with_bytes(message: Message, content: bytes) -> Message:
     """Raises EditRefused for a body that is not bytes."""
     if message.body.type != "binary":
-        raise EditRefused("body_fixed", _("Cannot replace the body with a file: it is not binary."), BODY)
+        raise EditRefused(
+            "body_fixed", _("Cannot replace the body with a file: the body is not binary."), BODY
+        )
     _check_size(len(content))
     return replace(message, body=Typed("binary", content))
 

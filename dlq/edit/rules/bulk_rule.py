@@ -154,7 +154,9 @@ def apply(
     result, locked = message, locked | rule.locked
     for operation in rule.operations:
         if is_hidden(operation, locked):
-            raise EditRefused("locked", _("The rule affects a part that cannot be changed."), operation.place)
+            raise EditRefused(
+                "locked", _("The rule affects a part of the message that cannot be changed."), operation.place
+            )
         result, done = _APPLY[operation.op](operation, result, locked, masked, jms_kind)
         changes += done
     if result == message:
@@ -194,7 +196,9 @@ def _json(
         raise EditRefused("no_json", _("The body is not JSON."))
     before = _value_at(text, operation.tokens)
     if before is not None and locked and names_in(json.loads(before), locked):
-        raise EditRefused("locked", _("It contains a field that cannot be changed."), operation.pointer)
+        raise EditRefused(
+            "locked", _("The value contains a field that cannot be changed."), operation.pointer
+        )
     if operation.op == "set_json":
         new, after = json_pointer.put(text, operation.tokens, operation.json), operation.json
     else:

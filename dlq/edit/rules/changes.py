@@ -57,7 +57,7 @@ def changes_of(data: Any) -> Changes:
     put = dict(named_value(each) for each in sets)
     names = tuple(dict.fromkeys(checked_name(_word(name)) for name in removed))
     if twice := put.keys() & set(names):
-        raise EditRefused("twice", _("It is both set and removed. Choose one."), min(twice))
+        raise EditRefused("twice", _("The property is both set and removed. Choose one."), min(twice))
     return Changes(text, content, data.get("other_form") is True, put, names)
 
 

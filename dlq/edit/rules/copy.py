@@ -74,7 +74,9 @@ def _check_bytes(message: Message, changes: Changes, jms_kind: int | None) -> No
     try:
         text = changes.content.decode()
     except UnicodeDecodeError as error:
-        raise EditRefused("no_text", _("The body was text, but the new body is not."), BODY) from error
+        raise EditRefused(
+            "no_text", _("The original body is text. The new body must be text too."), BODY
+        ) from error
     with_text(message, text, other_form=False, jms_kind=jms_kind)
 
 

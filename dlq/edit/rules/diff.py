@@ -68,7 +68,7 @@ def changes_between(
         changes.insert(0, _body_change(before, after, masked, jms_kind))
     if len(changes) > MOST_CHANGES:
         left_out = len(changes) - MOST_CHANGES
-        return [*changes[:MOST_CHANGES], change(_("%(n)s more properties") % {"n": left_out}, None, None)]
+        return [*changes[:MOST_CHANGES], change(_("%(n)s more (properties)") % {"n": left_out}, None, None)]
     return changes
 
 
@@ -135,7 +135,7 @@ def unified(before: str, after: str) -> list[str]:
     left_out = max(0, len(shown) - MOST_LINES) + max(0, len(old) - COMPARED) + max(0, len(new) - COMPARED)
     if not left_out:
         return shown
-    return [*shown[:MOST_LINES], "@@ " + _("%(n)s more lines") % {"n": left_out} + " @@"]
+    return [*shown[:MOST_LINES], "@@ " + _("lines not shown: %(n)s") % {"n": left_out} + " @@"]
 
 
 def _lines(text: str) -> list[str]:

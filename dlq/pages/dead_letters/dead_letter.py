@@ -209,8 +209,12 @@ def _undeliverable(message: Message | None) -> str:
     if reason is None:
         return ""
     if reason.value == BYTES_IN_STREAM:
-        return _("The broker cannot deliver it to agents: it is a JMS StreamMessage that contains bytes.")
-    return _("The broker cannot deliver it to agents: its body does not match its JMS message type.")
+        return _(
+            "The broker cannot deliver this message to agents: it is a JMS StreamMessage that contains bytes."
+        )
+    return _(
+        "The broker cannot deliver this message to agents: its body does not match its JMS message type."
+    )
 
 
 def _look(request: HttpRequest, body: Body | None) -> BodyFormat:

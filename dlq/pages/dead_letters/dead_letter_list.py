@@ -58,12 +58,12 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
     base = link("export_letters", key) if key else link("export_letters")
     more = f"&{query}" if query else ""
     files: list[tuple[str, str, Text]] = [
-        ("CSV", f"{base}?file=csv{more}", _("one row each, for a spreadsheet")),
-        ("JSON lines", f"{base}?file=jsonl{more}", _("one object each, without properties")),
+        ("CSV", f"{base}?file=csv{more}", _("one row per record, for a spreadsheet")),
+        ("JSON lines", f"{base}?file=jsonl{more}", _("one object per record, without properties")),
         (
-            _("JSON lines with properties"),
+            _("JSON Lines with properties"),
             f"{base}?file=jsonl&bodies=1{more}",
-            _("full messages with properties; you can import them again"),
+            _("full messages with properties (can be imported again)"),
         ),
     ]
     if setting is None:
@@ -88,7 +88,7 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
 
 # Numbers that are hidden where there is little room.
 LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
-REPLAYS_HELP = gettext_lazy("How often this message was replayed")
+REPLAYS_HELP = gettext_lazy("How many times this message was replayed")
 
 
 @dataclass(frozen=True, slots=True)

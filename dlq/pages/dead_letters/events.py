@@ -57,9 +57,9 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
     if given_up:
         what = _("Moved to DLQ manually after attempt %(n)s: %(kind)s")
     elif protocol.outcome == NOTED:
-        what = _("Noted at attempt %(n)s: %(kind)s")
+        what = _("Recorded on attempt %(n)s: %(kind)s")
     else:
-        what = _("Failed at attempt %(n)s: %(kind)s")
+        what = _("Failed on attempt %(n)s: %(kind)s")
     what %= {"n": amounts.number(protocol.attempt), "kind": protocol.exception_type}
     run = _("%(server)s, activation %(id)s") % {
         "server": protocol.server_name,
@@ -96,8 +96,8 @@ def _done(item: ReplayItem) -> str:
     words = {
         Action.GIVE_BACK: _("Replayed to %(key)s"),
         Action.REDIRECT: _("Redirected from %(key)s to %(target)s"),
-        Action.DISCARD: _("Discarded: moved to trash"),
-        Action.PUT_BACK: _("Restored from trash"),
+        Action.DISCARD: _("Discarded: moved to the trash"),
+        Action.PUT_BACK: _("Restored from the trash"),
         Action.EDIT: _("Edited and replayed to %(key)s"),
     }
     return words[Action(job.action)] % {"key": job.setting_key, "target": job.target_key or job.setting_key}
@@ -115,7 +115,9 @@ def moved(item: ReplayItem, edit: VisibleEdit | None) -> Event:
     }
     state = ItemState(item.state)
     if is_back(item):
-        words[state] = _("Not moved (%(action)s): another consumer took it and returned it to the queue")
+        words[state] = _(
+            "Not moved (%(action)s): another consumer took the message and returned it to the queue"
+        )
     what = words[state] % {"action": job.get_action_display()} if state in words else _done(item)
     by = job.by.get_username() if job.by else _("unknown user")
     said = [by, job.reason, reason(item.why) if state in words else ""]
@@ -149,7 +151,7 @@ def arrived(item: ReplayItem, *, seen: bool) -> Event:
 
 
 def recovery(recovered: RecoveredMessage) -> Event:
-    what = _("Processed successfully at attempt %(n)s") % {"n": amounts.number(recovered.attempt)}
+    what = _("Processed successfully on attempt %(n)s") % {"n": amounts.number(recovered.attempt)}
     return Event(recovered.occurred_at, "ok", what, _server_of(recovered))
 
 
@@ -199,7 +201,7 @@ def _answer_event(row: Acknowledgement) -> Event:
     if at is None:
         what, url = _("Awaiting acknowledgement since attempt %(n)s"), link("answers")
     else:
-        what, url = _("Acknowledgement at attempt %(n)s: %(state)s"), f"{link('answers')}?state=ended"
+        what, url = _("Acknowledgement on attempt %(n)s: %(state)s"), f"{link('answers')}?state=ended"
     facts = {"n": amounts.number(row.attempt), "state": shown.word}
     detail = " · ".join(filter(None, [row.server.name, str(row.reason)]))
     tone = "warn" if row.state == AcknowledgementState.LOST else shown.tone
@@ -224,7 +226,7 @@ def _waiting_event(item: WaitingItem) -> Event:
     """Returns when it was asked for: what followed from it comes after it."""
     action = item.action
     words = {
-        WaitingKind.TRY_NOW: _("Redelivered now by %(name)s"),
+        WaitingKind.TRY_NOW: _("Redelivered without delay at the request of %(name)s"),
         WaitingKind.TO_DLQ: _("Moved to DLQ by %(name)s"),
         WaitingKind.HOLD: _("Put on hold by %(name)s"),
         WaitingKind.RELEASE: _("Released by %(name)s"),

@@ -44,7 +44,7 @@ def full_body_panel(user: Any, letter: DeadLetter) -> FullBodyPanel | None:
         return FullBodyPanel(fetch, None, refused.reason if refused else "")
     count = message_count(letter.queue)
     if count is None:
-        return FullBodyPanel(fetch, None, _("The broker does not respond."))
+        return FullBodyPanel(fetch, None, _("The broker is not responding."))
     return FullBodyPanel(fetch, cost_of(letter, count), "")
 
 

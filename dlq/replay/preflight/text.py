@@ -23,7 +23,7 @@ OPERATION_WORDS: Mapping[str, Promise] = {
     "set_property": gettext_lazy("set a property"),
     "remove_property": gettext_lazy("remove a property"),
     "set_json": gettext_lazy("set a field of the JSON body"),
-    "remove_json": gettext_lazy("remove a field of the JSON body"),
+    "remove_json": gettext_lazy("remove a field from the JSON body"),
 }
 
 
@@ -32,7 +32,7 @@ def edit_reason(code: str) -> str:
     one."""
     words = {
         "no_json": _("the body is not JSON"),
-        "pointer_missing": _("the body has no field at the path of the rule"),
+        "pointer_missing": _("the body has no field at the path given in the rule"),
         "unchanged": _("the rule changes nothing in the message"),
         "locked": _("the rule changes a protected part of the message"),
         "truncated": _("only the beginning of the body is stored: the message is too large to edit"),
@@ -41,7 +41,7 @@ def edit_reason(code: str) -> str:
         "body_fixed": _("the body is not text, so it cannot be edited"),
         "bad_text": _("the text contains invalid Unicode"),
         "unsendable": _("the edited message cannot be sent"),
-        "copy_sent": _("the edited copy was replayed, but the original stayed: discard the original"),
+        "copy_sent": _("the edited copy was replayed, but the original remains: discard the original"),
     }
     return words.get(code, "")
 
@@ -51,18 +51,18 @@ def reason(code: str) -> str:
     (`ReplayItem.why`)."""
     words = {
         rules.GONE: _("no longer in the queue"),
-        rules.HELD: _("in delivery to another consumer"),
+        rules.HELD: _("being delivered to another consumer"),
         rules.OUTSTANDING: _("being moved by another job"),
-        rules.MUTED: _("marked as known error"),
+        rules.MUTED: _("the error is marked as known"),
         rules.OFTEN: _("replayed more than %(n)s times without success")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)},
         rules.COPY_SENT: _("original of an edited message: the copy was already replayed"),
-        rules.NO_ID: _("sent directly to the dead-letter queue, never in a subscription"),
+        rules.NO_ID: _("sent directly to the dead-letter queue, bypassing subscriptions"),
         rules.OTHER_BROKER: _("dead-lettered on another broker"),
         rules.NO_SUBSCRIPTION: _("the target subscription does not exist"),
-        "stuck": _("the broker left it in the queue at every attempt"),
+        "stuck": _("the broker left the message in the queue on every attempt"),
         "refused": _("the broker refused the move"),
-        "late": _("dead-lettered while the job moved neighbouring messages"),
+        "late": _("dead-lettered while the job was moving neighbouring messages"),
     }
     return words.get(code) or edit_reason(code) or code
 
@@ -73,18 +73,21 @@ def sentence(warning: Warning) -> str:
 
 
 def _same_version(warning: Warning) -> str:
-    text = _("Same agent version as at the failure: %(n)s of %(of)s messages will likely fail again.")
+    text = _(
+        "The agent version has not changed since the failure. Messages likely to fail again: %(n)s of %(of)s."
+    )
     return text % {"n": number(warning.n), "of": number(warning.of)}
 
 
 def _ordered(warning: Warning) -> str:
     if not warning.n:
         return _(
-            "The subscription is ordered: these messages come after newer ones that are already processed."
+            "The subscription is ordered, and newer messages have already been processed: these "
+            "messages will be processed out of order."
         )
     text = ngettext(
-        "The subscription is ordered: these messages come after %(n)s newer message.",
-        "The subscription is ordered: these messages come after %(n)s newer messages.",
+        "The subscription is ordered: these messages will be processed after %(n)s newer message.",
+        "The subscription is ordered: these messages will be processed after %(n)s newer messages.",
         warning.n,
     )
     return text % {"n": number(warning.n)}
@@ -92,29 +95,29 @@ def _ordered(warning: Warning) -> str:
 
 def _hold(warning: Warning) -> str:
     held = ngettext(
-        "The subscription is held for up to %(n)s minute while these messages are processed "
-        "before the waiting ones.",
-        "The subscription is held for up to %(n)s minutes while these messages are processed "
-        "before the waiting ones.",
+        "These messages are processed before the waiting ones. Meanwhile, the subscription is "
+        "held for up to %(n)s minute.",
+        "These messages are processed before the waiting ones. Meanwhile, the subscription is "
+        "held for up to %(n)s minutes.",
         warning.n,
     )
     wait = ngettext(
-        "Meanwhile %(n)s message waits in it. Publishing continues; new messages wait too.",
-        "Meanwhile %(n)s messages wait in it. Publishing continues; new messages wait too.",
+        "Meanwhile %(n)s message waits in the subscription. Publishing continues; new messages wait too.",
+        "Meanwhile %(n)s messages wait in the subscription. Publishing continues; new messages wait too.",
         warning.of,
     )
     if not warning.of:
-        wait = _("Meanwhile publishing continues; new messages wait.")
-    after = _("Messages not processed in this time move after the waiting messages.")
+        wait = _("Meanwhile, publishing continues; new messages wait.")
+    after = _("Messages not processed within this time are placed after the waiting ones.")
     return f"{held % {'n': number(warning.n)}} {wait % {'n': number(warning.of)}} {after}"
 
 
 def _stopping(warning: Warning) -> str:
     text = ngettext(
-        "Stopping, %(n)s consumer open: it could still process these messages. The job waits "
-        "up to 60 s until it closes, then pauses.",
-        "Stopping, %(n)s consumers open: they could still process these messages. The job "
-        "waits up to 60 s until they close, then pauses.",
+        "Stopping, %(n)s consumer open: it could still process these messages. If it does not "
+        "close within 60 s, the job pauses.",
+        "Stopping, %(n)s consumers open: they could still process these messages. If they do "
+        "not close within 60 s, the job pauses.",
         warning.n,
     )
     return text % {"n": number(warning.n)}
@@ -130,8 +133,8 @@ def _ladder(warning: Warning) -> str:
 
 def _other_destination(warning: Warning) -> str:
     text = ngettext(
-        "The setting belongs to another destination: processing differs in %(n)s parameter.",
-        "The setting belongs to another destination: processing differs in %(n)s parameters.",
+        "The setting belongs to another destination: %(n)s processing parameter differs.",
+        "The setting belongs to another destination: %(n)s processing parameters differ.",
         warning.n,
     )
     return text % {"n": number(warning.n)}
@@ -145,22 +148,24 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     ),
     rules.TRIPPED: lambda _w: _(
         "The breaker disabled the setting: the messages wait in its subscription until "
-        "someone enables it. The usual order is to fix the cause, replay, then enable."
+        "someone enables it. The usual order is to fix the cause, replay the messages, then "
+        "enable the setting."
     ),
     rules.STOPPING: _stopping,
     rules.STOPPING_UNKNOWN: lambda _w: _(
-        "Disabled, but the broker does not respond: consumers may still be open. The job asks "
-        "the broker before any move. It waits up to 60 s for open consumers, then pauses."
+        "Disabled, but the broker is not responding: consumers may still be open. The job "
+        "checks with the broker before it moves messages. If consumers do not close within 60 "
+        "s, the job pauses."
     ),
     rules.NO_CONSUMER: lambda _w: _(
-        "The subscription has no consumers now: no online server runs the setting."
+        "The subscription has no consumers now: no online server is running the setting."
     ),
     rules.SAME_VERSION: _same_version,
     rules.ORDERED: _ordered,
     rules.HOLD: _hold,
     rules.OTHER_HOLDS: lambda _w: _(
-        "Another replay holds the subscription. Until it ends, no other messages are "
-        "processed, and no other replay can go before the waiting messages."
+        "The subscription is on hold for another replay. Until that replay ends, no other "
+        "messages are processed, and no other replay can go before the waiting messages."
     ),
     rules.LADDER: _ladder,
     rules.MUTED: lambda _w: _("The error of this message is marked as known."),
@@ -169,8 +174,8 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
     ),
     rules.COPY_SENT: lambda _w: _(
-        "This is the original of an edited message, and the copy was already replayed. If you "
-        "restore and replay it, the message is processed twice."
+        "The edited copy of this message was already replayed. If you also restore and replay "
+        "the original, the message is processed twice."
     ),
 }
 
@@ -189,8 +194,8 @@ DIFFERENCES: Mapping[str, Promise] = {
     "multiplier": gettext_lazy("Delay multiplier"),
     "after_last": gettext_lazy("After the last attempt"),
     "exception_destination": gettext_lazy("Exception destination"),
-    "duplicate_key": gettext_lazy("Repeats identified by"),
-    "duplicate_window_seconds": gettext_lazy("Duplicate detection window"),
+    "duplicate_key": gettext_lazy("Identify repeats by"),
+    "duplicate_window_seconds": gettext_lazy("Period for detecting repeats"),
     "handling_timeout_seconds": gettext_lazy("Processing timeout"),
     "masked_properties": gettext_lazy("Masked properties"),
     "attempted": gettext_lazy("Attempts so far"),
@@ -218,9 +223,11 @@ def difference_words(found: Difference) -> DifferenceWords:
 
 def _follows(found: Difference) -> str:
     if found.code == ATTEMPTED:
-        return _("The count restarts: the messages get all attempts of the other destination.")
+        return _(
+            "The attempt count restarts: the messages get as many attempts as the other destination allows."
+        )
     if found.code == MASKED:
-        return _("The masks of the other setting apply there.")
+        return _("The masks of the other setting apply to these messages.")
     return ""
 
 
@@ -262,8 +269,8 @@ def tick(warning: Warning) -> str:
         rules.OTHER_DESTINATION: _("Redirect to the other destination"),
         rules.DISABLED: _("Queue them anyway"),
         rules.TRIPPED: _("Queue them anyway"),
-        rules.STOPPING: _("Wait for the consumers"),
-        rules.STOPPING_UNKNOWN: _("Wait for the consumers"),
+        rules.STOPPING: _("Wait for the consumers to close"),
+        rules.STOPPING_UNKNOWN: _("Wait for the consumers to close"),
         rules.NO_CONSUMER: _("Queue them anyway"),
         rules.SAME_VERSION: _("Replay anyway"),
         rules.ORDERED: _("Continue out of order"),
@@ -284,10 +291,10 @@ def acknowledged(code: str) -> str:
         rules.STOPPING: _("consumers of the disabled setting were still open"),
         rules.STOPPING_UNKNOWN: _("the broker did not report whether consumers were still open"),
         rules.NO_CONSUMER: _("the subscription had no consumers"),
-        rules.SAME_VERSION: _("the same agent version as at the failure"),
+        rules.SAME_VERSION: _("the agent version had not changed since the failure"),
         rules.ORDERED: _("the subscription is ordered"),
         rules.HOLD: _("the subscription is held during the replay"),
-        rules.OTHER_HOLDS: _("another replay held the subscription"),
+        rules.OTHER_HOLDS: _("the subscription was on hold for another replay"),
         rules.LADDER: _("a ladder was recommended"),
     }
     return words.get(code) or reason(code)
