@@ -108,7 +108,7 @@ class TripQuery(QuerySerializer):
         required=False,
         allow_null=True,
         default=None,
-        help_text="true: the setting is still disabled by this trip.",
+        help_text="true: only trips that still disable their setting; false: only ended trips.",
     )
 
 

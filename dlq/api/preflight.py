@@ -191,7 +191,7 @@ class DifferenceSerializer(serializers.Serializer[Any]):
 
 
 class FlightSerializer(serializers.Serializer[Any]):
-    going = serializers.IntegerField(help_text="Number of selected messages; with `about` a lower bound.")
+    going = serializers.IntegerField(help_text="Number of included messages; with `about` a lower bound.")
     total = serializers.IntegerField(
         help_text="Number of messages in the scope; with `about` an upper bound."
     )

@@ -254,7 +254,7 @@ def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirme
         return
     if going <= TYPED_ABOVE or confirmed == going:
         return
-    asks = f"{going:,} messages are selected. Type the number to confirm: "
+    asks = f"This affects {going:,} messages. Type the number to confirm: "
     if confirmed is None and sys.stdin.isatty() and is_typed(input(asks), going):
         return
     raise CommandError(f"No job was created: {going} messages need a confirmation. Add --confirm {going}.")
