@@ -17,14 +17,14 @@ CRONTABS = [
     (
         "0 6 * JAN MON-FRI",
         "on Monday–Friday at 06:00, only in January",
-        "по дням недели: понедельник–пятница, в 06:00, только в месяцы: январь",
+        "по дням недели: понедельник–пятница, в 06:00, только в этих месяцах: январь",
     ),
     ("15 14 1,15 * *", "on day 1, 15 of the month at 14:15", "1, 15 числа месяца в 14:15"),
     ("0 0 L * *", "on the last day of the month at 00:00", "в последний день месяца в 00:00"),
     (
         "0 0 * * 5#2",
-        "on Friday no. 2 of the month at 00:00",
-        "по дням недели: пятница (2-й раз в месяце), в 00:00",
+        "on Friday (occurrence 2 in the month) at 00:00",
+        "по дням недели: пятница (2-й такой день в месяце), в 00:00",
     ),
     (
         "0 0 13 * 5",
@@ -34,7 +34,7 @@ CRONTABS = [
     (
         "0 9-17 * * 1-5",
         "on Monday–Friday at minute 0 during hours 9–17",
-        "по дням недели: понедельник–пятница, минуты: 0, часы: 9–17",
+        "по дням недели: понедельник–пятница, часы: 9–17; минуты: 0",
     ),
     ("*/10 8-18 * * *", "every 10 minutes during hours 8–18", "каждые 10 минут, часы: 8–18"),
 ]
@@ -93,8 +93,11 @@ def test_an_interval_in_words() -> None:
         ("0 0 * * 6,0,1", "on Monday, Saturday, Sunday at 00:00"),
         ("0 0 * * 2-4", "on Tuesday–Thursday at 00:00"),
         ("0 0 * * 5L", "on the last Friday of the month at 00:00"),
-        ("0 0 * * 0#1", "on Sunday no. 1 of the month at 00:00"),
-        ("0 0 * * 1,5#2,3#1", "on Monday, Wednesday no. 1 of the month, Friday no. 2 of the month at 00:00"),
+        ("0 0 * * 0#1", "on Sunday (occurrence 1 in the month) at 00:00"),
+        (
+            "0 0 * * 1,5#2,3#1",
+            "on Monday, Wednesday (occurrence 1 in the month), Friday (occurrence 2 in the month) at 00:00",
+        ),
         ("* * * * SUN", "on Sunday every minute"),
         ("0 0 13 * */2", "on day 13 of the month, if it is Tuesday, Thursday, Saturday, Sunday at 00:00"),
         # Months.

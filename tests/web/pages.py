@@ -27,7 +27,7 @@ def every_page(world: World) -> dict[str, str]:
         "settings": "/settings/",
         "settings off": "/settings/?state=off",
         "setting": f"/settings/{key}/",
-        "setting that failed": "/settings/prices-import/",
+        "setting where they failed": "/settings/prices-import/",
         "setting that is off": "/settings/stock-sync/",
         "switch off": f"/settings/{key}/disable/",
         "switch on": "/settings/stock-sync/enable/",

@@ -218,7 +218,7 @@ def test_a_word_that_nobody_knows_is_refused(orders: LaunchSetting) -> None:
 @pytest.mark.parametrize(
     ("values", "end"),
     [
-        ({"after_last": "dlq"}, "It is dead-lettered"),
+        ({"after_last": "dlq"}, "The message is dead-lettered"),
         ({"after_last": "discard"}, "discarded"),
         ({"after_last": "exception", "exception_destination": "t.errors"}, "sent to t.errors"),
     ],
@@ -232,7 +232,7 @@ def test_the_schedule_of_a_setting_ends_with_it(
     client.force_login(person())
     text = Elements(client.get("/settings/orders/").content.decode()).text
     schedule = text[text.index("Redelivery of a failing message") :]
-    assert end in schedule and ("It is dead-lettered" in schedule) == (values["after_last"] == "dlq")
+    assert end in schedule and ("The message is dead-lettered" in schedule) == (values["after_last"] == "dlq")
 
 
 @pytest.mark.parametrize("field", ["committed_destination", "rolled_back_destination"])

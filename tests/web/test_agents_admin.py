@@ -168,7 +168,7 @@ def test_a_destination_that_nothing_receives_from_says_that_the_broker_has_it_no
     operator: User, setting: LaunchSetting
 ) -> None:
     client, lone = signed_in(operator), Destination.objects.create(name="shop.reports")
-    words = "The broker has not created it"
+    words = "It does not exist on the broker"
 
     assert (
         "A destination is a broker address. Every setting below receives the messages "

@@ -63,7 +63,7 @@ def test_a_setting_enabled_before_any_server_is_alive_starts_when_one_appears(
 ) -> None:
     activation = activate(setting, None, NOW)
     assert (activation.state, activation.runs.count()) == ("pending", 0)
-    assert "No server of the pool" in str(activation.reason)
+    assert "No server in the pool" in str(activation.reason)
 
     reply = accept_heartbeat(server, heartbeat("srv-1"), NOW)
 

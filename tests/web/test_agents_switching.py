@@ -82,7 +82,7 @@ def test_an_agent_that_no_server_offers_is_refused_when_all_are_here_to_tell(
 ) -> None:
     make_alive(server, second_server, now=NOW, agents=("demo.scripted",))
     with pytest.raises(
-        Refused, match=r"offers the agent “demo.orders”. Available agents: demo.scripted"
+        Refused, match=r"has the agent “demo.orders”. Available agents: demo.scripted"
     ) as refused:
         enable_setting(setting, None, NOW)
     assert refused.value.code == "unknown_agent"

@@ -230,7 +230,7 @@ def test_the_page_of_a_pool_says_what_a_list_would_stop_before_it_is_saved(house
     )
     assert Pool.objects.get(pk=house.pk).allowed_agents == ["shop.prices", "shop.report"]
     assert (
-        "No longer sent to their servers because the pool does not allow their agents:"
+        "Settings no longer sent to their servers because the pool does not allow their agents:"
         in answer.content.decode()
         and "scripted" in answer.content.decode()
     )

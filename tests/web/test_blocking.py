@@ -87,7 +87,7 @@ def test_the_page_of_what_waits_tells_of_it(setting: LaunchSetting, keeper: User
 
 def test_the_overview_tells_of_it_in_the_language_of_the_reader(setting: LaunchSetting, keeper: User) -> None:
     text = logged_in(keeper).get("/", headers={"accept-language": "ru"}).content.decode()
-    assert "заблокировано сообщением" in text and "blocked by message" not in text
+    assert "обработка заблокирована сообщением" in text and "blocked by message" not in text
 
 
 def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: User) -> None:
@@ -123,7 +123,7 @@ def test_what_was_tried_again_meanwhile_is_not_meant(
     assert wished(server) is None
     assert AuditEntry.objects.get().result == AuditResult.REFUSED
     Run.objects.update(blocked=None)
-    assert "No message blocks the subscription now:" in client.get(PAGE, follow=True).content.decode()
+    assert "No message is blocking the subscription of" in client.get(PAGE, follow=True).content.decode()
 
 
 @pytest.mark.parametrize("wrong", [{"reason": " "}, {"seen": ""}, {"seen": "3:"}, {"seen": "x" * 1000}])
@@ -215,7 +215,7 @@ def test_an_alert_tells_that_it_waits_for_a_person(setting: LaunchSetting, serve
     assert look(0) == [] and look(50) == []
     assert look(70) == ["row"]
     alert = Alert.objects.get(kind=kind.name, state="open")
-    assert "attempt 3 of its first message failed" in alerts_text.says(alert) and KEY not in str(alert.facts)
+    assert "its first message failed on attempt 3" in alerts_text.says(alert) and KEY not in str(alert.facts)
     assert alerts_text.about(alert) == WAITING
     with translation.override("ru"):
         assert "остановилась" in alerts_text.says(alert)

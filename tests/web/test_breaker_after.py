@@ -216,7 +216,7 @@ def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
     trip.refresh_from_db()
     assert [effect["what"] for effect in trip.effects].count("notice") == 2
     assert (
-        "recipient was added later: notified if this trip reopens, and on the next trip."
+        "recipient was added later and will be notified if this trip reopens or another trip occurs."
         not in client.get(f"/trips/{trip.pk}/").content.decode()
     )
 

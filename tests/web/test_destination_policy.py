@@ -215,7 +215,7 @@ def test_adopt_makes_what_the_broker_has_the_wish(destination: Destination, oper
     )  # fmt: skip
     client = signed_in(operator)
 
-    assert "Adopted from the broker" in said(client, destination, "adopt", seen(client, destination, "adopt"))
+    assert "Broker policy adopted" in said(client, destination, "adopt", seen(client, destination, "adopt"))
     destination.refresh_from_db()
     stored = (
         destination.max_attempts, destination.delay_ms, destination.multiplier, destination.max_delay_ms,
@@ -252,7 +252,7 @@ def test_what_is_not_possible_here_is_not_adopted(destination: Destination, oper
     client = signed_in(operator)
 
     told = said(client, destination, "adopt", seen(client, destination, "adopt"))
-    assert "The policy on the broker cannot be adopted:" in told and "multiplier:" in told
+    assert "The broker's policy cannot be adopted:" in told and "multiplier:" in told
     assert Destination.objects.get(pk=destination.pk).delay_ms == 100 and stories() == []
 
 
@@ -278,7 +278,7 @@ def test_what_somebody_did_not_see_is_not_done(destination: Destination, operato
 def test_nothing_is_done_where_nothing_differs(destination: Destination, operator: User) -> None:
     client = signed_in(operator)
     for action in ("apply", "adopt"):
-        assert "policy on the broker is in sync." in said(
+        assert "policy on the broker is already in sync." in said(
             client, destination, action, seen(client, destination, action)
         )
     assert stories() == []
@@ -320,7 +320,7 @@ def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
     assert [new for _key, new, _reason in stories()] == ["applying"]
     assert entries() == [("destination.apply", "done", {"begun": True})]
     monkeypatch.setattr(policies, "apply", really)
-    assert "policy on the broker is in sync." in said(
+    assert "policy on the broker is already in sync." in said(
         client, destination, "apply", seen(client, destination, "apply")
     )
 
@@ -356,7 +356,7 @@ def test_on_the_real_broker_both_ways(house_broker: None, pool: Pool, operator: 
     meddle(destination, redeliveryDelay=7000, maxRedeliveryDelay=-1, expiryDelay=-1)
     assert "3 values differ" in page_of(client, destination)
 
-    assert "Adopted from" in said(client, destination, "adopt", seen(client, destination, "adopt"))
+    assert "Broker policy adopted" in said(client, destination, "adopt", seen(client, destination, "adopt"))
     destination.refresh_from_db()
     assert (destination.delay_ms, destination.max_delay_ms, destination.expiry_ms) == (7000, None, None)
     provision_due(NOW)
@@ -395,7 +395,7 @@ def test_what_was_changed_on_the_broker_is_told_by_rest_health_and_an_alert_unti
     evaluate_kind(kind, start + timedelta(seconds=185))
     alert = Alert.objects.get(state="open")
     assert alerts_text.says(alert) == (
-        f"Address {destination.name} differs on the broker from the desired settings: "
+        f"On the broker, the settings of address {destination.name} differ from the desired settings: "
         "maxDeliveryAttempts, redeliveryDelay."
     )
     assert alerts_text.about(alert) == f"/destinations/{destination.pk}/"

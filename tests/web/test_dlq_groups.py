@@ -241,7 +241,7 @@ def test_a_filter_goes_along_to_the_groups_which_say_what_of_it_holds(world: Wor
     assert to in looked_at(client, f"/letters/?{query}").links()
 
     page = looked_at(client, to)
-    assert "They ignore this part of the filter: Exception contains: KeyErr ; Words in body" in page.text
+    assert "This part of the filter is not applied: Exception contains: KeyErr ; Words in body" in page.text
     assert "\u202e" not in page.text
     assert f"/letters/?{query}" in page.links() and f"/letters/groups/?by=day&{query}" in page.links()
     whole, narrowed = (
@@ -296,7 +296,7 @@ def test_what_of_a_filter_does_not_hold_is_said_in_the_words_of_its_form(world: 
     page = looked_at(
         signed_in(world, "operator"), f"/dead-letters/{KEY}/groups/?span=1d&state=every&text=pear"
     )
-    told = page.text.partition("ignore this part of the filter: ")[2].partition(
+    told = page.text.partition("This part of the filter is not applied: ")[2].partition(
         "Show messages that match the full filter"
     )[0]
     assert told.strip() == "Time: last 24 hours ; State: any state ; Words in body or properties: pear ."

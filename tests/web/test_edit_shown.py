@@ -87,7 +87,7 @@ def test_an_item_without_an_edit_has_no_changes(letter: DeadLetter, orders: Laun
     job = letters.given_back(orders, letter)
     reader = reports.person("reader", *SEES)
     assert items(reader, job)[0]["changes"] is None
-    assert "Changes of message" not in page(reader, f"/replays/{job.pk}/")
+    assert "Changes to message" not in page(reader, f"/replays/{job.pk}/")
 
 
 def test_what_was_masked_when_it_was_edited_leaves_the_rest_to_see(
@@ -153,6 +153,6 @@ def test_values_that_name_what_is_masked_are_hidden_and_what_is_absent_stays_abs
 def test_the_form_shows_json_indented_and_says_so(letter: DeadLetter) -> None:
     chief = User.objects.create_superuser("chief")
     text = page(chief, f"/letters/{letter.pk}/edit/")
-    assert '{\n  "sum": 1.10,\n' in text and "The JSON is shown indented." in text
+    assert '{\n  "sum": 1.10,\n' in text and "The JSON is shown with indentation" in text
     plain = letters.dead("orders", 11, "ID:11", body=Typed("string", "hello"))
-    assert "shown indented" not in page(chief, f"/letters/{plain.pk}/edit/")
+    assert "shown with indentation" not in page(chief, f"/letters/{plain.pk}/edit/")

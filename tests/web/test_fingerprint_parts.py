@@ -202,7 +202,7 @@ def test_on_the_page_by_who_may_and_the_page_says_what_cannot_be_divided(world: 
         "The total covers only failures of activations whose counts are still stored. Older "
         "failures stay in the original group. The counts for the last 7 and 30 days are "
         "exact."
-    ) in page.text and "Split off from another group: holds all failures of the setting" in page.text
+    ) in page.text and "It contains all failures of the setting" in page.text
     assert f"/protocols/?fingerprint={row.pk.replace(':', '%3A')}&setting={setting}" in page.links()
     assert f"/fingerprint/?of={part.pk.replace(':', '%3A')}" in looked_at(operator, "/fingerprints/").links()
 

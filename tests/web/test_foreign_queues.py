@@ -149,7 +149,7 @@ def test_the_broker_being_away_changes_nothing(keeper: User, memory: MemoryBroke
         api_client(keeper).post("/api/v1/foreign-queues/", {"queue": "old"}, format="json").status_code == 503
     )
     text = signed_in(keeper).post("/foreign-queues/", {"queue": "old"}, follow=True).content.decode()
-    assert "The broker does not respond:" in text and not LetterQueue.objects.exists()
+    assert "The broker is not responding:" in text and not LetterQueue.objects.exists()
 
 
 def test_letters_of_a_foreign_queue_are_listed_like_others(keeper: User, setting: LaunchSetting) -> None:

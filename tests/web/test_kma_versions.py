@@ -39,7 +39,7 @@ def test_one_that_is_too_old_is_said_to_be_that_until_it_is_upgraded(
     assert beat(server, OLDEST_VERSION - 1) == 400
     problem = (
         f"srv-1 is too old for this site: its protocol version is {OLDEST_VERSION - 1}, "
-        f"the site needs at least {OLDEST_VERSION}"
+        f"but the site needs at least {OLDEST_VERSION}"
     )
     assert problem in page_of(viewer, "/servers/srv-1/")
     assert problem in page_of(viewer, "/health/")

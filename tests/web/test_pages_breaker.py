@@ -50,7 +50,7 @@ def test_why_it_is_off_is_said_in_one_sentence(world: World) -> None:
 
     assert (
         "Why is the setting disabled? The breaker tripped: 3 consecutive IndexError "
-        "failures on srv-2, srv-3. It stays disabled until"
+        "failures on srv-2, srv-3. The setting stays disabled until"
     ) in text
     assert "2 of 2 required servers" in text and "stopped on server srv-1" in text
     assert "disabled setting returns" in text and "oncall@shop.example" in text

@@ -37,7 +37,7 @@ def test_the_overview_shows_the_brokers_count_and_where_the_index_differs(
 def test_without_the_broker_the_index_counts_and_says_so(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/dead-letters/").text
 
-    assert "The broker does not respond: the counts below" in text and "? index: 4 " in text
+    assert "The broker is not responding: the counts below" in text and "? index: 4 " in text
 
 
 def test_the_list_goes_on_by_key_and_never_counts_a_whole_table(
@@ -107,7 +107,7 @@ def test_a_letter_that_is_no_message_is_shown_as_bytes(world: World) -> None:
     )
     page = looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/")
 
-    assert "no AMQP message" in page.text and "00 53 6e 6f" in page.text
+    assert "not an AMQP message" in page.text and "00 53 6e 6f" in page.text
 
 
 def test_a_letter_that_is_cut_or_not_durable_says_so(world: World) -> None:

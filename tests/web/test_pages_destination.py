@@ -50,7 +50,7 @@ def test_an_expiry_shorter_than_the_schedule_is_warned_of(world: World) -> None:
         "message may expire before attempt"
     ) in short and "before attempt 3" in short
     assert (
-        ". It is then dead-lettered when its next attempt is due, without the remaining attempts."
+        ". It is then dead-lettered at the time of its next attempt, and the remaining attempts are skipped."
         not in looked_at(client, f"/previews/destination/?{QUERY}16000").text
     )
 
@@ -91,7 +91,7 @@ def test_without_scripts_a_button_shows_the_schedule_of_what_was_typed_and_saves
     page = answer.content.decode()
     assert answer.status_code == 200
     assert (
-        "It is dead-lettered 7" in page
+        "The message is dead-lettered 7" in page
         and 'value="7000"' in page
         and "typed" in page
         and "errornote" not in page

@@ -107,7 +107,7 @@ def test_the_page_shows_the_policy_the_schedule_and_who_shares_it(world: World) 
         "Redelivery policy Maximum attempts" in page.text and "Redelivery of a failing message" in page.text
     )
     assert "/settings/orders-export/" in page.links() and "/settings/orders-archive/" in page.links()
-    assert "Cannot read the values on the broker" in page.text, "the broker of this world is away"
+    assert "Cannot read the values from the broker" in page.text, "the broker of this world is away"
     form = reverse("admin:agents_destination_change", args=[destination.pk])
     assert form not in page.links()
     assert form in looked_at(signed_in(world, "operator"), f"/destinations/{destination.pk}/").links()

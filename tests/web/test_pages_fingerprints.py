@@ -291,7 +291,7 @@ class TestTwoActivations:
 
         assert "Comparison with the previous finished activation" in text
         assert "shop.NewError" in text and text.index("new") and "gone" in text
-        assert "messages per server: concurrent" in text and "parameters: b" in text
+        assert "concurrent messages per server" in text and "parameters: b" in text
 
     def test_merged_ones_are_one_and_told_by_their_head(self, world: World) -> None:
         after = self.make_next(world)

@@ -66,7 +66,7 @@ def test_it_says_how_many_go_and_why_others_do_not(world: World, client: Client)
 
     assert "Will be moved 3" in page.text
     assert f"1 : no longer in the queue ( {gone} )" in page.text
-    assert f"1 : marked as known error ( {known} )" in page.text
+    assert f"1 : the error is marked as known ( {known} )" in page.text
     assert "1 : do not belong to this setting" in page.text
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "reason": "mended"})
     [job] = jobs()

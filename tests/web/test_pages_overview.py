@@ -178,7 +178,7 @@ def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, clien
             "A launch setting defines which agent processes the messages of a destination, and on "
             "which servers. It receives messages as soon as it is saved."
         ),
-        "/servers/": "Create one with ./ma manage create_server NAME",
+        "/servers/": "Create a server with ./ma manage create_server NAME",
         "/protocols/": "No failures yet.",
         "/dead-letters/": (
             "Each setting gets its own dead-letter queue when it is saved. Its dead letters appear here."

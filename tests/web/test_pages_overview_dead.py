@@ -52,7 +52,7 @@ def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(
         attributes for tag, attributes in page.found if tag == "svg" and attributes.get("class") == "spark"
     ]
     assert any(
-        "dead-lettered in the last 24 hours, at most" in (attributes["aria-label"] or "")
+        "dead-lettered in the last 24 hours, peak:" in (attributes["aria-label"] or "")
         for attributes in sparks
     )
     assert not any("style" in attributes for _tag, attributes in page.found)
@@ -83,7 +83,7 @@ def test_a_queue_that_the_broker_does_not_count_is_shown_with_why(
     monkeypatch.setattr(figures, "_away_since", timezone.now())
     figures._known.clear()
     text = looked_at(client, "/dead-letters/").text
-    assert "? index: 0 0" in text and "The broker does not respond: the counts below" in text, (
+    assert "? index: 0 0" in text and "The broker is not responding: the counts below" in text, (
         "said once, above"
     )
     alone = looked_at(client, f"/settings/{KEY}/").text

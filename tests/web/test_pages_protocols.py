@@ -144,7 +144,7 @@ def test_a_list_is_headed_by_what_it_is_of(world: World) -> None:
             f"server={protocol.server_name}&setting={protocol.setting_key}",
             "Failures of setting orders-export",
         ),
-        (f"activation={protocol.activation_uuid}", "Failures of activation"),
+        (f"activation={protocol.activation_uuid}", "Failures in activation"),
         (f"fingerprint={protocol.fingerprint}", protocol.exception_type),
         ("fingerprint=v1:nothing", "Failures with fingerprint v1:nothing"),
         ("message_key=%E2%80%AEx", "Failures of message"),
@@ -175,7 +175,7 @@ def test_a_list_that_ran_out_of_time_says_so_and_goes_on(
     page = looked_at(signed_in(world, "viewer"), "/protocols/?text=nowhere")
 
     assert (
-        "; the next page continues from there. Filter by setting, server or time to search faster."
+        "; the next page continues from there. To search faster, filter by setting, server or time."
         in page.text
         and "No results so far." in page.text
     )

@@ -217,7 +217,7 @@ def test_only_another_person_with_the_permission_approves(world: World, job: Rep
     job.refresh_from_db()
     assert job.state == JobState.AWAITING
     client = signed_in(world, "chief")
-    assert "operator requests: replay" in looked_at(client, f"{path}approve/").text
+    assert "Requested by operator. Action: replay." in looked_at(client, f"{path}approve/").text
     client.post(f"{path}approve/")
     job.refresh_from_db()
     assert (job.state, job.approved_by) == (JobState.PLANNED, world.people["chief"])

@@ -81,25 +81,16 @@ def test_of_a_setting_that_has_only_begun_nothing_has_finished_yet(look: Any, po
     running = activation(make_setting(pool, "young"), of_today(1), going_on=True)
     protocols(running, 1, of_today(0))
     html = look()
-    assert (
-        "no activation has finished yet" in html
-        and "no activation finished for a long time: everything before" not in html
-    )
+    assert "no activation has finished yet" in html and "everything before" not in html
 
     protocols(running, 1, 3000)
     html = look()
-    assert (
-        "no activation has finished yet" not in html
-        and "no activation finished for a long time: everything before" in html
-    )
+    assert "no activation has finished yet" not in html and "everything before" in html
 
     activation(make_setting(pool, "silent", address="t.silent"), 3000, well=True)
     FailureProtocol.objects.all().delete()
     html = look()
-    assert (
-        "no activation has finished yet" in html
-        and "no activation finished for a long time: everything before" in html
-    )
+    assert "no activation has finished yet" in html and "everything before" in html
 
 
 def test_made_up_history_says_that_a_person_removes_it(look: Any, pool: Pool) -> None:

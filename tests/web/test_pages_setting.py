@@ -208,4 +208,4 @@ def test_a_setting_without_queues_yet_does_not_blame_the_broker(world: World) ->
 
     text = looked_at(signed_in(world, "viewer"), "/settings/fresh/").text
 
-    assert "being created on the broker" in text and "The broker does not respond, and" not in text
+    assert "being created on the broker" in text and "The broker is not responding, and" not in text

@@ -35,7 +35,7 @@ def client(world: World, pages: dict[str, str]) -> Client:
 def test_a_server_that_lost_the_broker_says_so_wherever_it_is_shown(
     client: Client, pages: dict[str, str]
 ) -> None:
-    lost = "ot connected to the broker: 1 instance gets no messages"
+    lost = "ot connected to the broker: 1 instance is receiving no messages"
     for path in (pages["server kma-without-broker"], "/servers/", "/health/", "/"):
         assert lost in looked_at(client, path).text, path
     assert "KMA_AMQP_URL" in looked_at(client, pages["server kma-without-broker"]).text
@@ -45,7 +45,7 @@ def test_a_kma_of_another_version_is_told_on_every_page_that_calls_it_silent(
     client: Client, pages: dict[str, str]
 ) -> None:
     for path in (pages["server kma-too-old"], "/servers/", "/health/", "/"):
-        assert "The KMA of kma-too-old is too old for this site" in looked_at(client, path).text, path
+        assert "The KMA on kma-too-old is too old for this site" in looked_at(client, path).text, path
 
 
 def test_a_silent_server_s_page_says_what_to_do(client: Client) -> None:
@@ -151,7 +151,7 @@ def test_a_job_that_waits_for_consumers_never_promises_that_messages_wait(
 
 def test_a_job_that_others_hold_up_says_what_to_do(client: Client, pages: dict[str, str]) -> None:
     text = looked_at(client, pages["job failed on what others hold"]).text
-    assert "Close that consumer, then replay them again." in text
+    assert "Close that consumer, then replay the messages again." in text
 
 
 def test_a_letter_that_is_in_its_queue_again_is_not_told_as_taken(

@@ -88,7 +88,7 @@ def test_what_is_cut_off_is_said(
     monkeypatch.setattr("broker.management.waiting_messages.LISTED", 1)
     house.delay("d1", "d2")
     assert (
-        "messages are delayed. The broker cannot list each of them"
+        "messages are delayed. The broker cannot list them individually"
         in looked_at(viewer, f"{PAGE}?part=delayed").text
     )
 

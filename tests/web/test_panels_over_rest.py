@@ -167,7 +167,7 @@ def test_what_is_no_other_activation_of_the_setting_is_404(world: World) -> None
     other = next(each for key, each in world.activations.items() if key != KEY)
 
     for query in ("", f"?before={first.pk}", f"?before={other.pk}", f"?before={UUID(int=3)}"):
-        assert "other activation" in told(world, path + query, code=404)["detail"]
+        assert "Activation to compare with" in told(world, path + query, code=404)["detail"]
     told(world, f"{path}?before=x", code=400)
     told(world, f"activations/{UUID(int=3)}/difference/", code=404)
 

@@ -96,7 +96,7 @@ def test_a_count_of_the_broker_has_its_age(world: World, client: Client) -> None
     letters(world, 1)
     page = looked_at(client, f"{BACK}?all=1")
     assert "Broker count: 7 (" in page.text and "last known" not in page.text
-    assert "does not respond" not in page.text
+    assert "not responding" not in page.text
 
 
 def test_while_the_broker_is_away_it_says_so_and_how_old_the_count_is(
@@ -112,7 +112,7 @@ def test_while_the_broker_is_away_it_says_so_and_how_old_the_count_is(
     monkeypatch.setattr(queue_counts, "figures_of_all", away)
     monkeypatch.setattr(queue_counts, "FRESH", timedelta(0))
     page = looked_at(client, f"{BACK}?all=1")
-    assert "The broker does not respond now." in page.text
+    assert "The broker is not responding." in page.text
     assert "Broker count: 7 (" in page.text and "This is the last known count." in page.text
     queue_counts.forget()
     broker_answers(monkeypatch, away)
@@ -124,7 +124,9 @@ def test_the_minutes_of_a_hold_follow_the_choice_of_the_order(world: World, clie
     letters(world, 1)
     html = client.get(f"{BACK}?all=1").content.decode()
     assert 'data-only-with="in_order" data-value="ahead"' in html
-    assert "Before the waiting messages: hold" in html, "without a script its label says what it belongs to"
+    assert "Maximum hold time of the subscription" in html, (
+        "without a script its label says what it belongs to"
+    )
     wrong = {"all": "1", "in_order": "ahead", "hold_minutes": "0"}
     assert 'data-only-with="in_order"' not in client.post(BACK, wrong).content.decode(), "what is wrong shows"
 
@@ -138,7 +140,7 @@ def test_too_many_in_order_leave_the_form_as_it_was_filled_in(
     answer = client.post(BACK, sent)
     html = answer.content.decode()
     assert answer.status_code == 200 and not ReplayJob.objects.filter(setting_key=KEY).exists()
-    assert "Publishing order is possible for at most 1 messages" in html
+    assert "Publishing order is available for at most 1 messages" in html
     assert "carrier is back" in html and 'value="3' in html and '<option value="behind" selected' in html
     assert not AuditEntry.objects.filter(setting_key=KEY, result="refused").exists(), "it was no attempt"
 

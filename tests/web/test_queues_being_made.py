@@ -18,7 +18,7 @@ from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
 
 KEY = "mail-send"
 RAW = "Problem while retrieving attribute MessageCount"
-AWAY = "The broker does not respond"
+AWAY = "The broker is not responding"
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_where_every_queue_is_being_made_the_broker_is_not_said_to_be_away(
     ("state", "said"),
     [
         (ProvisionState.PENDING, "The broker is creating the queues"),
-        (ProvisionState.READY, "The broker reports no figures for this setting now"),
+        (ProvisionState.READY, "The broker is not reporting figures for this setting"),
     ],
 )
 def test_the_page_of_the_setting_says_it_too(
@@ -153,6 +153,9 @@ def test_the_line_of_the_disk_names_what_fills_it(client: Client, monkeypatch: p
         queue=f"DLQ.{KEY}", state="dead", seen_at=timezone.now() - timedelta(days=3)
     )
     text = looked_at(client, "/health/").text
-    assert f"largest queue: DLQ.{KEY}, 12,034 messages, 50 MiB, oldest in DLQ for 3 d" in text
+    assert (
+        f"largest queue: DLQ.{KEY}, 12,034 messages, 50 MiB; the oldest message has been in the DLQ for 3 d"
+        in text
+    )
     assert "largest queue: orders, 1 message, 2 KiB" in looked_at(client, "/health/").text
     assert "largest queue" not in looked_at(client, "/health/").text

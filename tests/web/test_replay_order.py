@@ -168,7 +168,10 @@ def test_the_command_asks_for_an_order(operator: APIClient, letter: DeadLetter) 
     how = ("--setting", "orders", "--as", "operator", str(letter.pk), "--in-order", "ahead")
     out = StringIO()
     call_command("dlq", "preflight", *how, "--hold-minutes", "7", stdout=out)
-    assert "warning    hold: The subscription is held for up to 7 minutes" in out.getvalue()
+    assert (
+        "warning    hold: These messages are processed before the waiting ones. "
+        "Meanwhile, the subscription is held for up to 7 minutes" in out.getvalue()
+    )
     begun = StringIO()
     more = ("--reason", "x", "--acknowledge", "all", "--hold-minutes", "7", "--json")
     call_command("dlq", "replay", *how, *more, stdout=begun, stderr=StringIO())
@@ -256,7 +259,7 @@ def test_each_page_of_the_setting_says_who_holds_it_and_until_when(world: World,
         assert f"replay {str(job.pk)[:8]}" in page.text, path
         assert "59 min" in page.text or "1 h" in page.text, path
     assert (
-        "is on hold: a replay goes before its waiting messages."
+        "is on hold: replayed messages are processed before the waiting messages."
         in looked_at(client, f"/settings/{KEY}/").text
     )
     ReplayJob.objects.update(state="paused", paused_at=timezone.now())
@@ -282,7 +285,7 @@ def test_who_may_see_no_replays_is_told_without_a_link(world: World) -> None:
     person.force_login(reports.person("clerk", "agents.view_launchsetting"))
     page = looked_at(person, f"/settings/{KEY}/")
     assert str(job.pk)[:8] not in page.text and f"/replays/{job.pk}/" not in page.links()
-    assert "is on hold: a replay goes before its waiting messages." in page.text
+    assert "is on hold: replayed messages are processed before the waiting messages." in page.text
 
 
 def test_the_replay_says_how_far_its_hold_is(
@@ -307,7 +310,7 @@ def test_the_replay_says_how_far_its_hold_is(
 
     ReplayJob.objects.filter(pk=job.pk).update(hold="wanted")
     assert (
-        "is being put on hold. Messages move after its consumers have released it."
+        "is being put on hold. Messages are moved once its consumers have closed."
         in looked_at(client, path).text
     )
     ReplayJob.objects.filter(pk=job.pk).update(hold="ending")
@@ -515,7 +518,9 @@ def test_a_long_hold_opens_an_alert_until_it_ends(orders: LaunchSetting) -> None
     assert open_alerts(now + timedelta(seconds=299)) == []
     [alert] = open_alerts(now + timedelta(seconds=301))
     said = alert_text.says(alert)
-    assert said.startswith(f"“orders”: replay {str(job.pk)[:8]} has held the subscription for 5 min 1 s")
+    assert said.startswith(
+        f"“orders”: the subscription has been on hold for 5 min 1 s because of replay {str(job.pk)[:8]}"
+    )
     assert alert_text.about(alert) == f"/replays/{job.pk}/"
     LaunchSetting.objects.update(hold="", held_by=None)
     assert open_alerts(now + timedelta(seconds=310)) == []
@@ -526,7 +531,7 @@ def test_a_paused_replay_opens_it_at_once_whatever_the_rule_of_the_pool(orders: 
     holding(orders, held_at=now, state="paused")
     AlertRule.objects.create(kind="subscription_held", pool=orders.pool, upper=7200, lower=7200)
     [alert] = open_alerts(now + timedelta(seconds=2))
-    assert "is paused and has held the subscription for 2 s" in alert_text.says(alert)
+    assert "has been on hold for 2 s because of the paused replay" in alert_text.says(alert)
     ReplayJob.objects.update(state="running")
     assert open_alerts(now + timedelta(seconds=4)) == []
 

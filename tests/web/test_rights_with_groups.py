@@ -97,7 +97,7 @@ def test_the_form_refuses_a_group_without_members_too(groups: None, gab: Gab, cl
         told = client.post(url, {"name": "empty", "description": "", "members": " "})
         assert (
             told.status_code == 200
-            and "the group has no members and so belongs to no pool" in told.content.decode()
+            and "The group has no members, so it belongs to no pool" in told.content.decode()
         )
     assert ScheduledGroup.objects.count() == 1 and gab[0].members.count() == 2
 

@@ -130,7 +130,7 @@ def test_a_silent_leased_run_is_not_taken_over_before_its_lease_is_over(pool: Po
 
 def test_the_last_server_is_not_stopped(many: LaunchSetting, server: Server, second_server: Server) -> None:
     stop_on_server(many, server, None, NOW)
-    with pytest.raises(Refused, match="no other server of its pool may run it"):
+    with pytest.raises(Refused, match="no other server in its pool can run it"):
         stop_on_server(many, second_server, None, NOW)
 
     assert ServerStop.objects.count() == 1
@@ -140,7 +140,7 @@ def test_a_server_without_the_agent_is_no_other_server(
     many: LaunchSetting, server: Server, second_server: Server
 ) -> None:
     OfferedAgent.objects.filter(server=second_server).delete()
-    with pytest.raises(Refused, match="no other server of its pool may run it"):
+    with pytest.raises(Refused, match="no other server in its pool can run it"):
         stop_on_server(many, server, None, NOW)
 
 

@@ -99,7 +99,7 @@ def test_a_copy_has_every_value_but_the_key(operator: User, setting: LaunchSetti
     for chosen in ("DELAYED", "MANY", "daily", "Europe/Berlin", str(setting.pool_id)):
         assert f'<option value="{chosen}" selected>' in page, chosen
     assert value_of(page, "schedule_time") == "02:30"
-    assert "The values are those of orders." in page
+    assert "The values are copied from orders." in page
 
 
 def test_saved_under_a_key_of_its_own_it_is_a_disabled_setting(

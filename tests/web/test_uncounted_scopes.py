@@ -80,14 +80,14 @@ def test_planning_ends_with_the_exact_number(client: Client) -> None:
     node = DeadLetter.objects.filter(queue=f"DLQ.{KEY}", node_id=NODE, orig_message_id__gt=0).count()
     assert job.is_counted and job.total == node and "at_least" not in job.counts
     text = looked_at(client, f"/replays/{job.pk}/").text
-    assert "counting exactly" not in text and "At least" not in text
+    assert "exact count in progress" not in text and "At least" not in text
 
 
 def test_a_job_that_ended_before_it_was_counted_never_says_an_exact_number(client: Client) -> None:
     job = begun(client)
     ReplayJob.objects.filter(pk=job.pk).update(state="cancelled", finished_at=timezone.now())
     text = looked_at(client, f"/replays/{job.pk}/").text
-    assert "At least 3 messages" in text and "counting exactly" not in text
+    assert "At least 3 messages" in text and "exact count in progress" not in text
 
 
 @pytest.mark.parametrize(

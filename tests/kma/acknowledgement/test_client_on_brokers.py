@@ -238,7 +238,7 @@ def test_an_agent_answers_another_servers_delivery_through_the_ma(
     ma.replies = [
         (202, {"state": "pending", "url": "…"}),
         (200, {"state": "committed", "reason": ""}),
-        (410, {"error": "gone", "state": "lost", "reason": "its connection was lost"}),
+        (410, {"error": "gone", "state": "lost", "reason": "the connection was lost"}),
         (404, {"error": "not_found"}),
     ]
     named = {**COMMIT, "id": foreign}
@@ -247,6 +247,6 @@ def test_an_agent_answers_another_servers_delivery_through_the_ma(
     start()
     eventually(lambda: len(truth(tmp_path)) == 5, "all answers", 40)
     found = [line["state"] for line in truth(tmp_path)[1:]]
-    assert found[0] == "committed" and found[1] == "refused: its connection was lost"
+    assert found[0] == "committed" and found[1] == "refused: the connection was lost"
     assert found[2].startswith("refused: 404") and found[3] == "committed"
     assert ma.asked == [{"acknowledgement": foreign, "action": "COMMIT"}] * 4
