@@ -157,7 +157,7 @@ AGENT_ON = ReasonKind("delivery.agent_on", _("agent on %(server)s"))
 # -- the message that blocks an ordered subscription --
 BLOCKED = ReasonKind(
     "run.blocked",
-    _("blocked by message %(key)s: attempt %(attempt)s failed, retried on request"),
+    _("blocked by message %(key)s: attempt %(attempt)s failed; retried only on request"),
 )
 BLOCKED_FOR = ReasonKind(
     "run.blocked_for",

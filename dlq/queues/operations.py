@@ -66,8 +66,8 @@ def name_queue(queue: str, asked: Management, act: Act) -> LetterQueue:
             raise Refused(
                 "too_many",
                 gettext(
-                    "The queue was not added: at most %(n)s other queues can be monitored. Stop "
-                    "monitoring one first."
+                    "The queue was not added: the limit is %(n)s queues under “Other dead-letter queues”. "
+                    "Stop monitoring one of them first."
                 )
                 % {"n": MOST},
             )

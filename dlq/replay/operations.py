@@ -69,8 +69,8 @@ def title(job: ReplayJob) -> str:
         Action.GIVE_BACK: gettext("Replay %(id)s"),
         Action.REDIRECT: gettext("Redirect %(id)s"),
         Action.DISCARD: gettext("Discard %(id)s"),
-        Action.PUT_BACK: gettext("Restore from trash, job %(id)s"),
-        Action.EDIT: gettext("Edit and replay, job %(id)s"),
+        Action.PUT_BACK: gettext("Restore from trash %(id)s"),
+        Action.EDIT: gettext("Edit and replay %(id)s"),
     }
     return words[Action(job.action)] % {"id": str(job.pk)[:8]}
 

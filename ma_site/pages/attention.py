@@ -264,7 +264,9 @@ def _of_server(row: ServerRow, now: datetime) -> Need | None:
         return Need(tone, icon, server.name, why, url, acts, SERVER, frozenset(kinds))
 
     if server.last_seen_at is None:
-        return needs("warn", "new", _("no heartbeat yet: start a KMA with its token, or delete the server"))
+        return needs(
+            "warn", "new", _("no heartbeat yet: start a KMA with this server's token, or delete the server")
+        )
     if row.note:
         return needs(
             "bad", "silent", row.note.says, "server_silent", "server_disobeying", "kma_without_broker"
