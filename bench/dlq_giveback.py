@@ -72,7 +72,7 @@ def _give_back(setting: Any, every: int | None) -> float:
     chosen = list(rows.values_list("pk", flat=True))[::every] if every else []
     scope = Scope.SELECTION if every else Scope.ALL
     asked = ReplayRequest(setting, Action.GIVE_BACK, scope, letters=chosen)
-    with patch("console.jobs.worker.send"):  # no Redis here: this process is the worker
+    with patch("console.jobs.engine.send"):  # no Redis here: this process is the worker
         job = create_job(asked, by=person, now=timezone.now())
     began = time.monotonic()
     while not ReplayJob.objects.filter(pk=job.pk).exclude(finished_at=None).exists():

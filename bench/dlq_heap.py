@@ -71,13 +71,13 @@ def _give_back(setting: object) -> None:
     from django.contrib.auth.models import User
     from django.utils import timezone
 
-    from console.jobs import worker
+    from console.jobs import engine
     from dlq.models import OPEN_JOBS, ReplayJob
     from dlq.replay.creation import create_job
     from dlq.replay.requests import ReplayRequest
     from ma_site.tasks import run_job
 
-    setattr(worker, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
+    setattr(engine, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
     by = User.objects.create_user("bench-heap")
     asked = ReplayRequest(setting, "give_back", "all", reason="bench")  # type: ignore[arg-type]  # a LaunchSetting
     job = create_job(asked, by=by, now=timezone.now())

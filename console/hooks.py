@@ -36,7 +36,7 @@ class MessageChanges:
 
 # Operations that a dead letter was part of, the latest ones.
 operations_of_letter: Hook[[int], list[UUID]] = Hook()
-# Who works on the jobs of each kind: `console.jobs.worker.Worker`s, which models must not be led to.
+# Who works on the jobs of each kind: `console.jobs.engine.Worker`s, which models must not be led to.
 job_workers: Hook[[], Sequence[Any]] = Hook()
 # Of entries of the audit, by their id: what was changed in a message, as this person may see it.
 message_changes: Hook[[Sequence[Any], Any], dict[int, MessageChanges]] = Hook()

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from broker.port import BrokerError
 from console import hooks
-from console.jobs.worker import Worker
+from console.jobs.engine import Worker
 from dlq.full_body.worker import BodyFetchWorker
 from dlq.index.broker import letter_queues
 from dlq.outcomes.settlement import end_overdue

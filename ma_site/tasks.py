@@ -28,7 +28,7 @@ from alerts.notices.delivery import send_due
 from broker.port import BrokerError, Management
 from console import hooks
 from console.broker import management
-from console.jobs.worker import RUN_TASK, kind_of, run, start_due
+from console.jobs.engine import RUN_TASK, kind_of, run, start_due
 from failures.error_groups.regressions import forget_versions
 from failures.error_groups.rollup import fold_all, forget_hours
 from failures.protocols import properties

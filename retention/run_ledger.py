@@ -1,7 +1,7 @@
 """Describes who applies retention: one at a time, step by step, each gone on with where the one before it
 stopped or was killed.
 
-The row of the run is the truth. A step takes it as any job is taken (`console.jobs.worker`); every chunk that
+The row of the run is the truth. A step takes it as any job is taken (`console.jobs.engine`); every chunk that
 it deletes renews its lease in the same transaction and is rolled back where somebody else has the run by
 now. Killed before the commit nothing is gone and nothing counted, after it both are.
 """

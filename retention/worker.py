@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from agents.models import LaunchSetting
 from console.database.storage import checkpoints_apart
-from console.jobs.worker import Wait, Worker, run
+from console.jobs.engine import Wait, Worker, run
 from retention.ages import activations, dead_letters, error_groups, limits
 from retention.batches import Chunks, TimeIsUp
 from retention.models import PART_FAILED, RetentionFigure, RetentionRun, RetentionState

@@ -16,8 +16,7 @@ from agents.pools.rights import check_anywhere
 from agents.provisioning.queue_counts import message_count
 from broker.amqp.codec import decode
 from broker.port import MessageUndecodable
-from console.jobs.job import NOBODY
-from console.jobs.worker import start
+from console.jobs.engine import NOBODY, start
 from console.operations.operation import Act, Done, ModelPermission, Operation, Resource
 from console.operations.refusals import BrokerAway, Refused
 from console.ui.errors import MissingPermission

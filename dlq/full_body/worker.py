@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from broker.port import BrokerError
 from console.jobs import crash
-from console.jobs.worker import Worker
+from console.jobs.engine import Worker
 from console.reasons import NO_REASON, Reason
 from dlq.dead_letters.rules.parser import letter_row
 from dlq.full_body.operations import KEPT

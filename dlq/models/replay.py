@@ -8,7 +8,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from console.jobs.job import Job
+from console.jobs.engine import Job
 from contract.names import ahead_queue, dead_letter_queue
 from dlq.models.dead_letter import BIN_QUEUE, LetterState
 

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
 from console.filters import ListFilter, OneOfFilter, SpanFilter, TextFilter
-from console.jobs.worker import ANOTHER
+from console.jobs.engine import ANOTHER
 from console.lists.keyset import keyset_page, list_page, numbered_page
 from console.operations.web import operation_buttons
 from console.ui.amounts import number

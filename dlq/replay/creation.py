@@ -16,7 +16,7 @@ from agents.models import LaunchSetting
 from agents.provisioning.topology import REMOVING
 from console.audit.log import Person, attempt, record
 from console.audit.models import AuditResult
-from console.jobs.worker import start
+from console.jobs.engine import start
 from console.operations.refusals import Refused, WronglyAsked
 from console.ui.amounts import number
 from contract.typed import storable

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
 from agents.pools.rights import check_anywhere, may, settings_for, why_not
-from console.jobs.worker import start
+from console.jobs.engine import start
 from console.operations.inputs import REASON, ChoicesInput, Input
 from console.operations.operation import Act, Done, ModelPermission, Operation, Permission, Question, Resource
 from console.operations.refusals import Refused

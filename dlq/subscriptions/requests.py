@@ -17,7 +17,7 @@ from broker.management import waiting_messages
 from broker.port import Management
 from console.audit.log import LONGEST_REASON, record
 from console.broker import management
-from console.jobs.worker import start
+from console.jobs.engine import start
 from console.operations.operation import Act
 from console.operations.refusals import Refused, WronglyAsked
 from contract.names import hold_queue

@@ -22,7 +22,7 @@ from broker.management.queues import find
 from broker.management.topology import apply
 from broker.port import Management, ManagementFailed
 from console.jobs import crash
-from console.jobs.worker import Wait, Worker
+from console.jobs.engine import Wait, Worker
 from console.processes import lock
 from console.reasons import said
 from contract.names import HOLD, dead_letter_queue, hold_queue

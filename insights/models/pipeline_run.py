@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.jobs.job import Job
+from console.jobs.engine import Job
 
 
 class PipelineState(models.TextChoices):

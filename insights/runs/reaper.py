@@ -16,7 +16,7 @@ from django.utils import timezone
 from agents.models import Server
 from console.database.statements import bound_lock_waits
 from console.jobs import detached
-from console.jobs.job import NOBODY
+from console.jobs.engine import NOBODY
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, Reason
 from insights.archive.readiness import is_default, readiness

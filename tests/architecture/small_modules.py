@@ -16,7 +16,6 @@ EARLY = "read before Django is there"
 REASONS = {
     "agents/api/heartbeat.py": "the one route of a KMA: what it needs no other route loads",
     "agents/groups/rules.py": RULE,
-    "agents/settings/text.py": "the words of questions, as each feature has them",
     "agents/state_history.py": SEAM,
     "agents/isolation.py": SEAM,
     "alerts/queries.py": "the lists of alerts, for the page and REST",

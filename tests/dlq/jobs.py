@@ -8,8 +8,7 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from console.audit.log import Person
-from console.jobs.job import Job
-from console.jobs.worker import Worker, claim, held
+from console.jobs.engine import Job, Worker, claim, held
 from dlq.index.broker import LetterQueues
 from dlq.models import ReplayJob
 from dlq.replay.creation import create_job

@@ -45,7 +45,7 @@ SUM = rule_of([{"op": "set_json", "pointer": "/sum", "json": "2.50"}])
 
 @pytest.fixture(autouse=True)
 def no_celery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: None)
 
 
 class Scene:

@@ -30,9 +30,9 @@ from dlq.edit.operations import rule_for, ruled
 from dlq.index.feed import Feed, Inbox
 from dlq.models import DeadLetter
 from dlq.replay.preflight.rules import CODES
-from console.jobs import worker
+from console.jobs import engine
 
-worker.send = lambda *_, **__: True
+engine.send = lambda *_, **__: True
 pool, destination = Pool.objects.create(name="p"), Destination.objects.create(name="t.{key}")
 setting = LaunchSetting.objects.create(key="{key}", agent="a", pool=pool, destination=destination)
 inbox, account = Inbox(), settings.MA_BROKER_AMQP
@@ -51,14 +51,14 @@ WORK = """
 import json
 from django.utils import timezone
 from django.contrib.auth.models import User
-from console.jobs import worker
+from console.jobs import engine
 from console.operations.operation import perform
 from dlq.replay.requests import ReplayRequest, check_request
 from dlq.models import DeadLetter, LetterEdit, ReplayItem, ReplayJob
 from dlq.replay.operations import CancelReplay
 from tests.dlq.jobs import run_replay
 
-worker.send = lambda *_, **__: True
+engine.send = lambda *_, **__: True
 if {cancelled}:
     perform(CancelReplay, ReplayJob.objects.get(), User.objects.get())
 for _turn in range(20):

@@ -20,7 +20,7 @@ NUMBERS = [(kind, 10 * n + m, size) for n, kind in enumerate(KINDS) for m, size 
 
 @pytest.fixture(autouse=True)
 def no_celery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: True)
 
 
 def what_came(encoded: list[bytes]) -> dict[Any, tuple[str, Any, dict[str, Any]]]:

@@ -368,7 +368,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_said_wrongly(
         with _undone_afterwards():
             history = History(seed)
             monkeypatch.setattr(tasks, "letter_queues", lambda world=history.world: world.queues)
-            monkeypatch.setattr("console.jobs.worker.send", history.world.asked_to_run)
+            monkeypatch.setattr("console.jobs.engine.send", history.world.asked_to_run)
             monkeypatch.setattr("dlq.replay.worker.mover.ThreadPoolExecutor", Threads(history.chance))
             try:
                 history.happen()

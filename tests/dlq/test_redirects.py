@@ -42,7 +42,7 @@ RETRIED = RedeliveryPolicy(max_attempts=10, delay=0)
 
 @pytest.fixture(autouse=True)
 def no_celery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: None)
 
 
 # -- messages of every kind, each with its number ------------------------------------------------------------

@@ -25,7 +25,7 @@ KEY = KEYS[0]
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     monkeypatch.setattr(tasks, "letter_queues", lambda: world.queues)
-    monkeypatch.setattr("console.jobs.worker.send", world.asked_to_run)
+    monkeypatch.setattr("console.jobs.engine.send", world.asked_to_run)
     monkeypatch.setattr("dlq.index.feed.PAUSE", 0.0)
     return world
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents.models import Run
 from broker.port import BrokerTimeout, BrokerUnavailable, Message, Settle
 from console.audit.models import AuditEntry
-from console.jobs.worker import claim
+from console.jobs.engine import claim
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said
 from contract.typed import Typed
@@ -83,7 +83,7 @@ class Scene:
 def no_celery(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What would have been sent to a worker."""
     sent: list[str] = []
-    monkeypatch.setattr("console.jobs.worker.send", lambda task, kind, job, **_: sent.append(job))
+    monkeypatch.setattr("console.jobs.engine.send", lambda task, kind, job, **_: sent.append(job))
     return sent
 
 

@@ -79,7 +79,7 @@ class Scene:
 def scene(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Scene:
     browser = CountingBrowser(stage.queues.browser)
     monkeypatch.setattr(tasks, "letter_queues", lambda: replace(stage.queues, browser=browser))
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: True)
     return Scene(stage, browser)
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def no_celery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: True)
 
 
 class Scene:

@@ -13,7 +13,7 @@ from broker.amqp.consumer import AmqpConsumer
 from broker.management.queues import queue_figures
 from broker.port import BrokerUnavailable, Message, Settle
 from console.audit.models import AuditEntry
-from console.jobs.worker import held, run
+from console.jobs.engine import held, run
 from console.operations.operation import perform
 from console.operations.refusals import Refused
 from console.reasons import NO_REASON, said
@@ -93,7 +93,7 @@ def on_stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The broker of the stage; what would have been sent to a worker."""
     sent: list[str] = []
     monkeypatch.setattr(requests, "management", lambda: stage.management)
-    monkeypatch.setattr("console.jobs.worker.send", lambda task, kind, action, **_: sent.append(action))
+    monkeypatch.setattr("console.jobs.engine.send", lambda task, kind, action, **_: sent.append(action))
     return sent
 
 
@@ -242,7 +242,7 @@ def _are_there(letters: QuerySet[DeadLetter], count: int) -> bool:
 def test_what_was_sent_to_the_dead_letters_is_given_back_like_any_other(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: None)
     scene = Scene(stage, waiting=1, delayed=1)
     letters = DeadLetter.objects.filter(setting_key=scene.key)
     for dead, part in enumerate(("waiting", "delayed")):

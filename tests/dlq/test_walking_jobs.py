@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from console.jobs.worker import claim
+from console.jobs.engine import claim
 from dlq import tasks
 from dlq.cli.rest import call_api
 from dlq.models import JobState, ReplayJob
@@ -44,7 +44,7 @@ def scene(stage: Stage, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Scene
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
     browser = InterruptedBrowser(stage.queues.browser)
     monkeypatch.setattr(tasks, "letter_queues", lambda: replace(stage.queues, browser=browser))
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: True)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: True)
     monkeypatch.setattr("dlq.replay.worker.agreement.AT_ONCE", 10)
     monkeypatch.setattr("dlq.replay.worker.agreement.SIGN_EVERY", 0.0)
     return Scene(stage, browser)

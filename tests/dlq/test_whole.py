@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from broker.amqp.codec import decode
 from broker.port import Message, Settle
-from console.jobs.worker import run
+from console.jobs.engine import run
 from console.operations.operation import perform
 from contract.typed import Typed
 from dlq.dead_letters.rules.parser import WHOLE_BODY

@@ -23,7 +23,7 @@ from broker.management import dead_letters as moves
 from broker.port import Settle
 from console.audit.models import AuditEntry
 from console.broker import management
-from console.jobs import worker
+from console.jobs import engine
 from console.operations.operation import perform
 from console.operations.refusals import Refused
 from contract.messages import BlockedMessage
@@ -61,7 +61,7 @@ def _small(size: int = 2) -> None:
     slices.SLICE = size  # type: ignore[attr-defined]
     # A move by ids takes several transactions of the broker.
     moves.FLUSH = max(1, size // 5)
-    worker.send = lambda *_, **__: True  # type: ignore[attr-defined]
+    engine.send = lambda *_, **__: True  # type: ignore[attr-defined]
 
 
 def prepare(key: str, count: int) -> list[int]:
@@ -310,14 +310,14 @@ def states(job: str, hours: float = 0) -> dict[str, list[str]]:
 def tend(asked: list[str], size: int = 2) -> list[dict[str, Any]]:
     """Beat and its worker, until these jobs are over; nobody takes a job from anybody who has it."""
     _small(size)
-    worker.PAUSE = timedelta(seconds=0.3)
+    engine.PAUSE = timedelta(seconds=0.3)
     sent: list[str] = []
 
     def asked_to_run(task: str, kind: str, job: str, **__: Any) -> bool:
         sent.append(job)
         return True
 
-    worker.send = asked_to_run  # type: ignore[assignment,attr-defined]
+    engine.send = asked_to_run  # type: ignore[assignment,attr-defined]
     while ReplayJob.objects.filter(pk__in=asked, finished_at=None).exists():
         sent.clear()
         start_jobs()

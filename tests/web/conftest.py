@@ -47,7 +47,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         slow_calls.note("sends a task")
         told.append(job)
 
-    monkeypatch.setattr("console.jobs.worker.send", send)
+    monkeypatch.setattr("console.jobs.engine.send", send)
     return told
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Pool, Run, Server
-from console.jobs.worker import claim
+from console.jobs.engine import claim
 from failures.models import FailureProtocol, RecoveredMessage
 from retention import batches
 from retention.models import RetentionRun

@@ -33,7 +33,7 @@ NOT_TAKEN = 405
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """One of each thing that an address may name, by the begin of the route's name."""
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: None)
     setting = reports.setting()
     letter = letters.dead("orders", 10, "ID:10")
     job = ReplayJob.objects.create(setting=setting, setting_key="orders", scope="all", state="running")

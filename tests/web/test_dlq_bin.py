@@ -206,7 +206,7 @@ def test_a_producer_may_have_said_an_earlier_end(broker: Broker) -> None:
 def test_letters_of_a_setting_are_put_back_whole_selected_or_by_a_filter(
     broker: Broker, anna: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
+    monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: None)
     reports.setting()
     rows = [binned(broker, "orders", number, exception_type=f"{number}Error") for number in (10, 11, 12)]
     binned(broker, "invoices", 20)

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from agents.models import LaunchSetting, PoolGrant
 from broker.port import AddressUnknown, BrokerUnavailable
 from console.audit.models import AuditEntry
-from console.jobs.worker import held
+from console.jobs.engine import held
 from console.operations.refusals import Refused
 from console.reasons import said
 from dlq.models import Action, DeadLetter, JobState, KnownFault, ReplayJob, Scope
@@ -160,7 +160,7 @@ def test_a_job_that_was_paused_on_the_way_to_its_worker_is_let_go(
 ) -> None:
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
-    monkeypatch.setattr("console.jobs.worker.held", paused(held))
+    monkeypatch.setattr("console.jobs.engine.held", paused(held))
     run_replay(str(job.pk))  # nothing is asked of the broker
     job.refresh_from_db()
     assert (job.state, job.holder, job.lease_until) == (JobState.PAUSED, None, None)

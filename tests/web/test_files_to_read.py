@@ -67,7 +67,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     monkeypatch.setattr(broker, "_connection", Moving(world.management))
     monkeypatch.setattr(broker, "_process", os.getpid())
-    monkeypatch.setattr("console.jobs.worker.send", world.asked_to_run)
+    monkeypatch.setattr("console.jobs.engine.send", world.asked_to_run)
     monkeypatch.setattr("dlq.replay.worker.mover.ThreadPoolExecutor", AtOnce)
     return world
 

@@ -19,7 +19,7 @@ from broker.management.topology import apply, found_policy
 from broker.memory.broker import MemoryBroker
 from broker.port import Management, Message, Outgoing
 from console import broker as broker_service
-from console.jobs.worker import Wait, claim, start_due
+from console.jobs.engine import Wait, claim, start_due
 from console.operations.operation import perform
 from console.operations.refusals import Refused
 from contract.typed import Typed

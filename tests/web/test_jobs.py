@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from broker.port import BrokerUnavailable
 from console import hooks
-from console.jobs.job import RETRY
-from console.jobs.worker import (
+from console.jobs.engine import (
     ANOTHER,
     PAUSE,
+    RETRY,
     STARTED,
     WORKER_FAILED,
     Wait,
@@ -50,7 +50,7 @@ class Mover(Worker[ReplayJob]):
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     told: list[tuple[str, str]] = []
-    monkeypatch.setattr("console.jobs.worker.send", lambda task, kind, job, **_: told.append((kind, job)))
+    monkeypatch.setattr("console.jobs.engine.send", lambda task, kind, job, **_: told.append((kind, job)))
     return told
 
 
@@ -131,7 +131,7 @@ def test_a_turn_goes_on_until_the_job_is_over(sent: list[Any]) -> None:
 def test_a_turn_that_is_over_lets_others_have_the_worker(
     sent: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("console.jobs.worker.TURN", 0.0)
+    monkeypatch.setattr("console.jobs.engine.TURN", 0.0)
     one = job()
     run(Mover(more), one.pk, timezone.now())
     assert (now_of(one).state, one.holder, one.lease_until) == ("running", None, None)

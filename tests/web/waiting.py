@@ -77,7 +77,7 @@ class WaitingHouse:
         monkeypatch.setattr("dlq.subscriptions.requests.management", lambda: self.management)
         monkeypatch.setattr("dlq.subscriptions.queries.management", lambda: self.management)
         monkeypatch.setattr("dlq.subscriptions.queries.AmqpBrowser", lambda account, timeout: self.browser)
-        monkeypatch.setattr("console.jobs.worker.send", lambda *_, **__: None)
+        monkeypatch.setattr("console.jobs.engine.send", lambda *_, **__: None)
 
     def publish(self, *names: str, body: str = "", **properties: Typed) -> None:
         for name in names:

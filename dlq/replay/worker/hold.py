@@ -37,7 +37,7 @@ from broker.management.queues import QueueFigures, queue_figures
 from broker.management.topology import apply
 from broker.port import AddressUnknown, Management, ManagementFailed
 from console.jobs import crash
-from console.jobs.worker import Wait
+from console.jobs.engine import Wait
 from console.processes import lock
 from contract.names import ahead_queue
 from dlq.models import HoldState, JobState, ReplayJob

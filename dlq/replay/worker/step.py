@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from broker.port import AddressUnknown, BrokerError
 from console.jobs import crash
-from console.jobs.worker import Wait, Worker, start
+from console.jobs.engine import Wait, Worker, start
 from console.operations.refusals import Refused
 from console.reasons import Reason, said
 from dlq.index.broker import LetterQueues
