@@ -117,7 +117,7 @@ class _OfAnnotation(Operation[AnyAnnotation]):
 
 
 class AddNote(_OfAnnotation[Note]):
-    """Free words, never changed afterwards."""
+    """Adds a note, which is never changed afterwards."""
 
     code, label, on = "note.add", _("note"), NOTES
     address = "remarks/note/"
@@ -135,7 +135,8 @@ class AddNote(_OfAnnotation[Note]):
 
 
 class MuteLetters(_OfAnnotation[KnownFault]):
-    """Lists can leave them out, and giving back does. 409 when it is known already."""
+    """Marks dead letters as known: lists can hide them, and replays skip them. 409 if they are known
+    already."""
 
     code, label, on = "dead_letters.mute", _("mark as known"), FAULTS
     address = "remarks/mute/"
@@ -175,7 +176,7 @@ class MuteLetters(_OfAnnotation[KnownFault]):
 
 
 class Unmute(_OfAnnotation[KnownFault]):
-    """409 also where its date was first."""
+    """Ends the known error. 409 if it has ended already, also by its date."""
 
     code, label, on = "dead_letters.unmute", _("unmark as known"), FAULTS
     address = "remarks/faults/<int:pk>/end/"
@@ -196,7 +197,7 @@ class _OfTaking(_OfAnnotation[Taking]):
 
 
 class Take(_OfTaking):
-    """One person at a time: 409 when somebody has it already."""
+    """Assigns to the user. 409 if somebody is assigned already."""
 
     code, label = "assignment.take", _("assignee set")
     address = "remarks/take/"
@@ -222,8 +223,8 @@ class Take(_OfTaking):
 
 
 class HandOver(_OfTaking):
-    """Ends this one and answers the one of the other person. `text` replaces the note, without it the note
-    stays. Not only its holder may: who took it may be asleep."""
+    """Ends this assignment and returns that of the new assignee. `text` replaces the note; without it the
+    note stays. Every user with the permission may hand over, not only the assignee."""
 
     code, label = "assignment.hand_over", _("assignee changed")
     address = "remarks/takings/<int:pk>/hand-over/"
@@ -261,7 +262,7 @@ class HandOver(_OfTaking):
 
 
 class EndTaking(_OfTaking):
-    """Nobody works on it any more, or it is done."""
+    """Ends the assignment."""
 
     code, label = "assignment.end", _("assignee removed")
     address = "remarks/takings/<int:pk>/end/"

@@ -50,7 +50,7 @@ def check_no_body(request: Request) -> None:
 
 
 class CheckedModelSerializer(serializers.ModelSerializer[M]):
-    """Runs `Model.clean` on the instance as it would be; an unknown field is an error, not a silence."""
+    """Checks the whole object as it would be stored; unknown fields are errors."""
 
     @cached_property
     def _readable_fields(self) -> list[Any]:

@@ -153,6 +153,8 @@ class SavedFilterChangeSerializer(BodySerializer):
 
 
 class SavedFilterList(Audited, generics.ListAPIView[SavedFilter]):
+    """Saved filters of the list: own and shared ones."""
+
     filters: ClassVar[SavedFilters]
     queryset = SavedFilter.objects.all()
     serializer_class = SavedFilterSerializer
@@ -176,6 +178,8 @@ class SavedFilterList(Audited, generics.ListAPIView[SavedFilter]):
 
 
 class OneSavedFilter(Audited, APIView):
+    """A saved filter."""
+
     filters: ClassVar[SavedFilters]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

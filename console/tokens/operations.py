@@ -71,6 +71,8 @@ class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
 
 
 class ApiTokens(OperationsMixin, mixins.ListModelMixin, GenericViewSet[Any]):
+    """API tokens; secrets are never returned."""
+
     queryset = ApiToken.objects.select_related("user").order_by("pk")
     serializer_class = ApiTokenSerializer
     operations = {RevokeToken: None}

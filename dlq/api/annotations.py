@@ -192,6 +192,8 @@ def _described(
 
 @_described(RemarkQuery, NoteAsk, NoteSerializer, AddNote)
 class Notes(_Annotations[Note]):
+    """Notes about settings, error groups and messages."""
+
     queryset = Note.objects.all()
     serializer_class = NoteSerializer
     ask, query, addition = NoteAsk, RemarkQuery, AddNote
@@ -199,8 +201,8 @@ class Notes(_Annotations[Note]):
 
 @_described(OpenQuery, FaultAsk, FaultSerializer, MuteLetters)
 class Faults(_Annotations[KnownFault]):
-    """With `open=true` those that mute dead letters at this moment. A new one mutes its dead letters: lists
-    can leave them out, and giving back skips them. 409 when it is known already."""
+    """Known errors. With `open=true` only those that mute dead letters now. A new one mutes its dead letters:
+    lists can hide them, and replays skip them. 409 if it exists already."""
 
     queryset = KnownFault.objects.select_related("ended_by")
     serializer_class = FaultSerializer
@@ -214,7 +216,7 @@ class Faults(_Annotations[KnownFault]):
 
 @_described(OpenQuery, TakingAsk, TakingSerializer, Take)
 class Takings(_Annotations[Taking]):
-    """A new one is refused with 409 when somebody has it already."""
+    """Assignments. 409 if somebody is assigned already."""
 
     queryset = Taking.objects.select_related("handed_to")
     serializer_class = TakingSerializer

@@ -69,7 +69,7 @@ PAGE_SIZE, LARGEST_PAGE = 100, 500
 
 
 class LetterSerializer(serializers.ModelSerializer[DeadLetter]):
-    """Its context holds the `masks` of who asks."""
+    """A dead letter; masked values are hidden from users who may not see them."""
 
     body_text = serializers.CharField(read_only=True)
 
@@ -267,6 +267,8 @@ def _redirects(letters: Sequence[DeadLetter], letter: DeadLetter, *, has_key: bo
 
 
 class OneLetter(SeesLetters, Masked, generics.RetrieveAPIView[DeadLetter]):
+    """A dead letter with its body and its case file."""
+
     queryset = DeadLetter.objects.all()
     serializer_class = WholeLetterSerializer
 

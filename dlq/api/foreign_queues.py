@@ -43,6 +43,8 @@ class ForeignAsk(serializers.Serializer[Any]):
 
 
 class ForeignQueues(Audited, generics.ListAPIView[LetterQueue]):
+    """Lists other dead-letter queues: queues of no setting of this site."""
+
     queryset = FOREIGN_QUEUES.rows()
     serializer_class = ForeignSerializer
     pagination_class = None
@@ -52,6 +54,7 @@ class ForeignQueues(Audited, generics.ListAPIView[LetterQueue]):
 
     @extend_schema(request=ForeignAsk, responses={201: ForeignSerializer}, extensions=performing(FollowQueue))
     def post(self, request: Request) -> Response:
+        """Adds a queue to the index."""
         asked = ForeignAsk(data=request.data)
         asked.is_valid(raise_exception=True)
         queue, note = asked.validated_data["queue"], asked.validated_data["note"]
@@ -61,6 +64,8 @@ class ForeignQueues(Audited, generics.ListAPIView[LetterQueue]):
 
 
 class ForeignQueue(Audited, generics.RetrieveAPIView[LetterQueue]):
+    """A dead-letter queue of no setting of this site."""
+
     queryset = FOREIGN_QUEUES.rows()
     serializer_class = ForeignSerializer
     action_permissions = {"get": (SEE_ALL,), "delete": (SEE_ALL,)}

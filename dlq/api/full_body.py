@@ -68,6 +68,7 @@ class WholeLetter(Audited, APIView):
 
     @extend_schema(responses=WholeSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """Returns the latest fetch of the whole body, or the cost of a fetch."""
         letter = get_object_or_404(BODIES.rows_for(request.user), pk=pk)
         fetch = latest(letter)
         going = fetch is not None and fetch.state in (*OPEN_FETCHES, FetchState.DONE)

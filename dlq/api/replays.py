@@ -108,6 +108,8 @@ class ReplayQuery(serializers.Serializer[Any]):
 
 
 class Replays(ByKey, Audited, generics.ListAPIView[ReplayJob]):
+    """Lists replay jobs, newest first."""
+
     queryset = ReplayJob.objects.all()
     serializer_class = ReplaySerializer
     ordering = ("-created_at", "-id")
@@ -185,6 +187,8 @@ class ReplayItems(ByKey, generics.ListAPIView[ReplayItem]):
 
 
 class ReplayViewSet(OperationsMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[ReplayJob]):
+    """A replay job."""
+
     queryset = ReplayJob.objects.all()
     serializer_class = ReplaySerializer
     action_permissions = {"retrieve": ()}

@@ -81,7 +81,7 @@ def test_what_is_no_id_is_refused(text: str) -> None:
 
 def test_a_refusal_shows_what_came_and_no_more_than_is_good_to_read() -> None:
     for wrong, shown in (("ack", "ack"), ("accept" * 100, "accept" * 10), (7, "int")):
-        with pytest.raises(ValueError, match=f"^'{shown}' is no action"):
+        with pytest.raises(ValueError, match=f"^'{shown}' is not an action"):
             parse_action(wrong)  # type: ignore[arg-type]
 
 

@@ -48,11 +48,11 @@ def test_no_password_is_in_the_text_of_one() -> None:
     [
         ("postgresql://ma:a#b@host/ma", "%23"),
         ("postgresql://host/", "name of the database"),
-        ("postgresql://host/ma?sslmode=verify-full&sslmode=disable", "twice"),
+        ("postgresql://host/ma?sslmode=verify-full&sslmode=disable", "duplicate"),
         ("postgresql://host/ma?sslmode=always", "must be one of"),
         ("postgresql://host/ma?sslrootcert=/ca.pem", "needs sslmode"),
         ("postgresql://host/ma?sslmode=verify-full&sslcert=/c.pem", "set together"),
-        ("postgresql://host/ma?user=admin", "not known: user"),
+        ("postgresql://host/ma?user=admin", "unknown parameters: user"),
         ("mysql://host/ma", "must begin with"),
     ],
 )
