@@ -134,7 +134,7 @@ def test_what_somebody_took_away_is_seen_and_comes_back(
     provision_setting(wish.pk)
     broker_service.management().call("broker", "destroyQueue", wish.key)
     assert [str(difference) for difference in topology_differences(wish)] == [
-        f"queue {wish.key}: wanted on t.{wish.key}, found nothing"
+        f"queue {wish.key}: expected on t.{wish.key}, found nothing"
     ]
     provision_all()
 

@@ -33,7 +33,7 @@ def pool() -> Pool:
 def test_it_is_a_month_of_one_disabled_setting(pool: Pool) -> None:
     setting = LaunchSetting.objects.get()
     assert (setting.key, setting.enabled, setting.takes_messages) == (HISTORY_KEY, False, False)
-    assert "--remove" in setting.description and "Made up" in setting.description
+    assert "--remove" in setting.description and "Generated demo data" in setting.description
     rows = FailureProtocol.objects.all()
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     assert 400 < rows.count() < 3000
@@ -58,7 +58,7 @@ def test_pages_show_it_as_what_it_is(pool: Pool) -> None:
     client = Client()
     client.force_login(User.objects.create_superuser("boss"))
     shown = client.get(f"/settings/{HISTORY_KEY}/").content.decode()
-    assert "Made up" in shown
+    assert "Generated demo data" in shown
     protocol = FailureProtocol.objects.first()
     assert protocol is not None
     assert "(demo data)" in client.get(f"/protocols/{protocol.pk}/").content.decode()

@@ -127,7 +127,7 @@ def test_masked_fields_are_shown_to_whom_may_see_them() -> None:
     for hidden in (told("show", str(row.pk)), told("show", str(row.pk), "--json")):
         assert "DE-SECRET" not in hidden and "sku" in hidden
     assert "DE-SECRET" in told("show", str(row.pk), "--as", "trusted")
-    with pytest.raises(CommandError, match="no dead letter"):
+    with pytest.raises(CommandError, match="No dead letter"):
         told("show", str(row.pk), "--as", "stranger")
 
 
@@ -138,19 +138,21 @@ def test_text_for_a_terminal_moves_nothing_on_it() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
-    [(["list", "--setting", "ordres"], "no setting 'ordres'"), (["list", "--limit", "0"], "from 1 to 1000"),
+    [(["list", "--setting", "ordres"], "no setting 'ordres'"),
+     (["list", "--limit", "0"], "between 1 and 1000"),
      (["list", "--since", "yesterday"], "since: "), (["list", "--state", "undead"], "state: .*undead"),
      (["list", "--filter", "exeption=KeyError"], "Unknown filter parameter .exeption"),
      (["list", "--message-key", ""], "message_key: The value is missing"),
      (["export", "--filter", "text="], "text: The value is missing"),
-     (["list", "--filter", "span=1d", "--span", "1h"], "span: in --filter and as --span; say it once"),
+     (["list", "--filter", "span=1d", "--span", "1h"], "span: in --filter and as --span: use only one of "
+         "them"),
      (["export", "--text", "..."], "text: Enter at least one word"),
      (["show"], "Specify a message id or a filter"),
      (["show", "7", "--text", "x"], "Specify either a message id or a filter."),
      (["show", "--text", "nowhere"], "No results."),
-     (["show", "4711"], "no dead letter 4711"), (["show", str(2**63)], "is not a number"),
+     (["show", "4711"], "No dead letter 4711"), (["show", str(2**63)], "is not a dead-letter id"),
      (["export", "--setting", "ordres"], "no setting 'ordres'"),
-     (["export", "-o", "/nowhere/letters.csv"], "not whole, 0 letters: No such file")],
+     (["export", "-o", "/nowhere/letters.csv"], "is incomplete, 0 messages: No such file")],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(orders: LaunchSetting, arguments: list[str], why: str) -> None:
     with pytest.raises(CommandError, match=why) as refused:

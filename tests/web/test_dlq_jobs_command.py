@@ -77,7 +77,7 @@ def test_a_preflight_tells_without_changing_anything(three: list[DeadLetter]) ->
 
 def test_what_is_not_acknowledged_is_not_begun(three: list[DeadLetter]) -> None:
     how = ("--setting", "orders", "--reason", "x", "--as", "operator", "--all")
-    with pytest.raises(CommandError, match="say --acknowledge ladder_advised --acknowledge no_c") as refused:
+    with pytest.raises(CommandError, match="add --acknowledge ladder_advised --acknowledge no_c") as refused:
         told("replay", *how, "--acknowledge", "ladder_advised")
     assert refused.value.returncode == 1 and not ReplayJob.objects.exists()
     told("replay", *how, "--acknowledge", "no_consumer")
@@ -126,8 +126,9 @@ def test_above_a_thousand_the_number_is_said(
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
-    [([], "one of the three"), (["7", "--all"], "one of the three"), (["x"], "valid integer"),
-     (["7", "--reason", " "], "--reason is empty"), (["7", "--setting", "ordres"], "no setting .ordres"),
+    [([], "exactly one of"), (["7", "--all"], "exactly one of"), (["x"], "valid integer"),
+     (["7", "--reason", " "], "--reason is empty"),
+     (["7", "--setting", "ordres"], "Setting .ordres. not found"),
      (["999999"], "do not belong to this setting.*999999"), (["--all", "--window", "22:00"],
      "must have the form 22:00-06:00"),
      (["--query", "span=9y"], "the filter is invalid")],
@@ -286,7 +287,7 @@ def test_ending_the_command_ends_only_the_waiting(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dlq.cli.progress.sleep", interrupted)
-    with pytest.raises(CommandError, match="goes on") as ended:
+    with pytest.raises(CommandError, match="continues") as ended:
         asked("replay", "--all", "--wait")
     assert ended.value.returncode == 130
     assert ReplayJob.objects.get().state == "planned"
@@ -358,9 +359,9 @@ def test_a_job_is_named_by_the_begin_of_its_id(three: list[DeadLetter]) -> None:
         assert json.loads(told("job", short, "--json", "--as", "operator"))["id"] == job
         told("resume", short, "--as", "operator")
     other = "0" if job[0] != "0" else "1"
-    with pytest.raises(CommandError, match=f"no replay {other * 8}; list them with ./ma manage dlq jobs"):
+    with pytest.raises(CommandError, match=f"No replay {other * 8}; list them with ./ma manage dlq jobs"):
         told("follow", other * 8, "--as", "operator")
-    with pytest.raises(CommandError, match="'x-1' is no id of a replay"):
+    with pytest.raises(CommandError, match="'x-1' is not a replay id"):
         told("follow", "x-1", "--as", "operator")
     ReplayJob.objects.create(
         id=f"{job[:-1]}{'0' if job[-1] != '0' else '1'}", setting_key="orders", scope="all"
@@ -376,6 +377,6 @@ def test_with_json_a_refusal_is_json_too(three: list[DeadLetter]) -> None:
         call_command("dlq", "replay", *how, stdout=out)
     assert json.loads(out.getvalue())["error"] == "unacknowledged"
     out = StringIO()
-    with pytest.raises(CommandError, match="no setting 'nosuch'"):
+    with pytest.raises(CommandError, match="Setting 'nosuch' not found"):
         call_command("dlq", "waiting", "nosuch", "--json", "--as", "operator", stdout=out)
     assert json.loads(out.getvalue())["error"] == "not_found"

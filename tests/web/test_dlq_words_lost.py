@@ -71,5 +71,5 @@ def test_words_that_were_lost_are_found_again(
     done = manage("reindex")
 
     assert done.returncode == 0, done.stderr[-500:]
-    assert "5 letters" in done.stdout
+    assert "5 messages" in done.stdout
     assert found(root, "parcel") == [0, 1, 2, 3, 4] and found(root, "customer 3") == [3]

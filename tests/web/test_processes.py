@@ -30,7 +30,7 @@ def test_the_latest_heartbeat_of_a_process_counts() -> None:
 def test_a_heartbeat_that_came_while_somebody_asked_is_no_time_ago() -> None:
     record_heartbeat("feed", NOW + SECOND / 4)
     assert [seconds_since("feed", NOW), *[each.detail for each in check_processes(NOW) if each.ok]] == [
-        0.0, "feed: seen 0 s ago",
+        0.0, "feed: last heartbeat 0 s ago",
     ]  # fmt: skip
 
 

@@ -340,7 +340,7 @@ def told(*arguments: str) -> str:
 def test_the_command_says_the_same(archive: LaunchSetting, three: list[DeadLetter], mover: User) -> None:
     how = ("--setting", "orders", "--target", "archive", "--as", "mover", "--all")
     lines = told("preflight", "--action", "redirect", *how).splitlines()
-    assert "differs    Destination: t.orders → t.archive." in lines
+    assert "difference Destination: t.orders → t.archive." in lines
     assert any(line.startswith("warning    other_destination: ") for line in lines)
     with pytest.raises(CommandError, match="--acknowledge other_destination"):
         told("redirect", *how, "--reason", "wrong queue", "--acknowledge", "no_consumer")

@@ -37,10 +37,11 @@ def test_a_dry_run_says_what_would_go_and_why_and_deletes_nothing(setting: Launc
     protocols(None, 2, 3000)
 
     assert said("--dry-run").splitlines()[0] == (
-        "orders: 7 protocols would go; the last activation succeeded: everything up to its end"
+        "orders: 7 protocols would be deleted; the last activation succeeded: everything up to its end"
     )
-    assert "(no setting): 2 protocols would go; no activation finished for a long time: older than " in said(
-        "--dry-run"
+    assert (
+        "(no setting): 2 protocols would be deleted; no activation finished for a long time: older than "
+        in said("--dry-run")
     )
     assert FailureProtocol.objects.count() == 9
     assert not RetentionRun.objects.exists()
@@ -65,13 +66,13 @@ def test_what_two_ranges_would_let_go_is_kept_once(setting: LaunchSetting, setti
 
     for asked in (["--dry-run"], []):
         assert sum(row["kept"].get("dead", 0) for row in rows(*asked)) == 1, asked
-    assert "1 protocol would go" not in said("--dry-run")
+    assert "1 protocol would be deleted" not in said("--dry-run")
 
 
 def test_one_of_a_thing_is_not_many(setting: LaunchSetting) -> None:
     recoveries(protocols(activation(setting, 5, well=True), 1, 5))
 
-    assert said("--dry-run").startswith("orders: 1 protocol would go; ")
+    assert said("--dry-run").startswith("orders: 1 protocol would be deleted; ")
     assert [line.partition(";")[0] for line in said().splitlines()] == [
         "orders: 1 protocol deleted", "orders: 1 recovered message deleted",
     ]  # fmt: skip
@@ -92,7 +93,7 @@ def test_a_dry_run_counts_to_a_bound_and_says_so(
             "at_least": True,
         }
     ]  # fmt: skip
-    assert said("--dry-run").startswith("orders: at least 6 protocols would go")
+    assert said("--dry-run").startswith("orders: at least 6 protocols would be deleted")
 
 
 def test_a_dry_run_in_which_nothing_would_go_says_so_per_setting_and_why(pool: Pool, settings: Any) -> None:
@@ -127,13 +128,14 @@ def test_a_dry_run_counts_the_settings_of_which_nothing_goes_where_they_are_many
     for number in range(2):
         make_setting(pool, f"idle-{number}", address=f"t.{number}")
     assert [line.partition(";")[0] for line in said("--dry-run").splitlines()] == [
-        "orders: 7 protocols would go", "idle-0: nothing to delete", "idle-1: nothing to delete",
+        "orders: 7 protocols would be deleted", "idle-0: nothing to delete", "idle-1: nothing to delete",
         "(no setting): nothing to delete",
     ]  # fmt: skip
 
     make_setting(pool, "idle-2", address="t.2")
     assert [line.partition(";")[0] for line in said("--dry-run").splitlines()] == [
-        "orders: 7 protocols would go", "3 settings: nothing to delete", "(no setting): nothing to delete",
+        "orders: 7 protocols would be deleted", "3 settings: nothing to delete",
+        "(no setting): nothing to delete",
     ]  # fmt: skip
     assert [row["setting"] for row in rows("--dry-run")] == ["orders"]
 
@@ -146,7 +148,7 @@ def test_a_dry_run_that_could_not_look_at_all_of_it_does_not_say_that_nothing_go
     monkeypatch.setattr(preview, "MOST_PARTS", 2)
     protocols(activation(setting, of_today(1), going_on=True), 5, 3000, received_at=timezone.now())
 
-    assert said("--dry-run").startswith("orders: at least 0 protocols would go")
+    assert said("--dry-run").startswith("orders: at least 0 protocols would be deleted")
 
 
 def test_it_applies_the_rule_and_says_what_it_did(setting: LaunchSetting) -> None:

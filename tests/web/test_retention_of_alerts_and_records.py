@@ -166,7 +166,7 @@ def test_a_dry_run_tells_what_would_go_up_to_a_bound(monkeypatch: pytest.MonkeyP
 
     out = StringIO()
     call_command("apply_retention", "--dry-run", stdout=out)
-    assert "at least 3 alerts would go; what is older than" in out.getvalue()
+    assert "at least 3 alerts would be deleted; older than" in out.getvalue()
     assert Alert.objects.count() == 4 and RefusedRecord.objects.count() == 1
 
 

@@ -80,8 +80,8 @@ def test_create_server_says_what_it_did_to_a_server_that_existed(
 
     assert told == [
         "",
-        "The server srv-7 existed. It now has 2 valid tokens.",
-        "The server srv-7 existed. It now has 2 valid tokens; the oldest was revoked.",
+        "The server srv-7 already existed. It now has 2 valid tokens.",
+        "The server srv-7 already existed. It now has 2 valid tokens; the oldest was revoked.",
     ]
 
 

@@ -38,8 +38,8 @@ def test_what_it_says(url: str, expected: Email | None) -> None:
         ("smtp:///?from=ma@example.org", "needs a host"),
         ("smtp://mail:port/?from=ma@example.org", "Port"),
         ("smtp://ann@mail/?from=ma@example.org", "a user and a password"),
-        ("smtp://mail/inbox?from=ma@example.org", "nothing but"),
-        ("smtp://mail/?from=ma@example.org&tls=1", "nothing but"),
+        ("smtp://mail/inbox?from=ma@example.org", "only"),
+        ("smtp://mail/?from=ma@example.org&tls=1", "only"),
     ],
 )
 def test_what_is_wrong_stops_the_start_with_the_reason(url: str, reason: str) -> None:
