@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import Max
 
 from dlq.models import DeadLetter, LetterReport, LetterState
-from dlq.models.dead_letter import LetterResult
+from dlq.models.dead_letter import BIN_QUEUE, LetterResult
 from failures.protocols.messages import Case, MessageState, Place
 
 WORDS = {
@@ -17,20 +17,23 @@ WORDS = {
 }
 
 
-def word_of(state: str) -> str:
-    """Returns what its state is called as a place of a message."""
-    return WORDS[state]
+def word_of(queue: str, state: str) -> str:
+    """Returns what its state is called as a place of a message: what lies in the trash is discarded."""
+    in_trash = queue == BIN_QUEUE and state == LetterState.DEAD
+    return WORDS[LetterState.DISCARDED.value if in_trash else state]
 
 
 def places_of(cases: Collection[Case]) -> Mapping[Case, Place]:
-    """By the latest of its dead letters; processed since that was replayed where a KMA said so."""
+    """By the latest of its dead letters; processed since that was replayed where a KMA said so. A row in the
+    trash counts where there is no other: the one that it had before says whether the message was discarded,
+    or edited and replayed."""
     keys = {key for _setting, key in cases}
     rows = DeadLetter.objects.filter(message_key__in=keys).order_by("seen_at", "pk")
+    found = rows.values_list("queue", "setting_key", "message_key", "state", "seen_at", "state_at")
+    trash_first = sorted(found, key=lambda row: row[0] != BIN_QUEUE)
     latest = {
-        (setting, key): (state, max(seen_at, state_at))
-        for setting, key, state, seen_at, state_at in rows.values_list(
-            "setting_key", "message_key", "state", "seen_at", "state_at"
-        )
+        (setting, key): (word_of(queue, state), max(seen_at, state_at))
+        for queue, setting, key, state, seen_at, state_at in trash_first
     }
     handled = _handled(keys)
     return {case: _place(*found, handled.get(case)) for case, found in latest.items() if case in cases}
@@ -42,7 +45,7 @@ def _handled(keys: Collection[str]) -> Mapping[Case, datetime]:
     return {(setting, key): at for setting, key, at in found}
 
 
-def _place(state: str, since: datetime, handled: datetime | None) -> Place:
-    if state == LetterState.GIVEN_BACK and handled is not None and handled >= since:
+def _place(word: str, since: datetime, handled: datetime | None) -> Place:
+    if word == MessageState.REPLAYED and handled is not None and handled >= since:
         return MessageState.RECOVERED.value, handled
-    return WORDS[state], since
+    return word, since

@@ -329,5 +329,7 @@ def _end_job(job: ReplayJob, now: datetime) -> None:
 
 
 def deaths(setting_key: str, message_keys: Collection[str]) -> Mapping[str, datetime]:
-    letters = DeadLetter.objects.filter(setting_key=setting_key, message_key__in=message_keys).order_by()
-    return dict(letters.values_list("message_key").annotate(Max("seen_at")))
+    """Without moves to another dead-letter queue, as `_deaths`."""
+    letters = DeadLetter.objects.filter(setting_key=setting_key, message_key__in=message_keys)
+    died = letters.filter(orig_queue=F("setting_key")).order_by()
+    return dict(died.values_list("message_key").annotate(Max("seen_at")))

@@ -146,7 +146,7 @@ def _state_of(row: DeadLetter, places: Mapping[tuple[str, str], tuple[str, Any]]
     recovered = place is not None and place[0] == MessageState.RECOVERED.value
     if row.state == LetterState.GIVEN_BACK and recovered and not row.message_key_weak:
         return MessageState.RECOVERED
-    return MessageState(word_of(row.state))
+    return MessageState(word_of(row.queue, row.state))
 
 
 def _letter(row: DeadLetter, is_exact: bool) -> Hit:
