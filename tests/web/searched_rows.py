@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from dlq.models import DeadLetter
+from dlq.models import DeadLetter, LetterReport
 from dlq.search.word_index import catch_up
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.factories import World, make_letter
@@ -31,18 +31,64 @@ def everywhere(world: World) -> dict[str, Any]:
     }
     DeadLetter.objects.filter(pk=rows["replayed"].pk).update(state="given_back")
     catch_up(200)
-    RecoveredMessage.objects.create(
-        id=uuid4(), setting_key=KEY, activation_uuid=uuid4(), server_name="srv-1",
-        message_key="ID:recovered", attempt=2, occurred_at=at + timedelta(seconds=5),
-    )  # fmt: skip
+    _recovered("ID:recovered", at)
     return rows
 
 
-def _failed(world: World, key: str, at: datetime) -> FailureProtocol:
+# What the section of each state is called.
+STATES = {
+    "dead": "dead-lettered",
+    "retried": "being retried",
+    "replayed": "replayed",
+    "processed": "processed later",
+    "recovered": "processed later",
+    "discarded": "discarded",
+    "trash": "discarded",
+    "gone": "no longer at the broker",
+}
+
+
+def one_in_each_state(world: World) -> dict[str, Any]:
+    """{state: the row of its message}. Its key is `ID:in-<state>`, and its text says `late <state> order`.
+    `processed` was replayed before; `trash` is the row that `discarded` has there."""
+    at = timezone.now()
+    rows: dict[str, Any] = {}
+    for state, stored in (
+        ("dead", "dead"), ("replayed", "given_back"), ("processed", "given_back"), ("discarded", "discarded"),
+        ("gone", "gone"),
+    ):  # fmt: skip
+        rows[state] = make_letter(
+            world, KEY, f"a late {state} order", message_key=f"ID:in-{state}", state=stored, state_at=at
+        )
+    rows["trash"] = make_letter(
+        world, KEY, "a late trash order", message_key="ID:in-discarded", queue="DLQ.bin",
+        orig_queue=f"DLQ.{KEY}", seen_at=at, state_at=at,
+    )  # fmt: skip
+    for state in ("retried", "recovered"):
+        rows[state] = _failed(world, f"ID:in-{state}", at, f"no late {state} order is complete")
+    catch_up(200)
+    LetterReport.objects.create(
+        id=uuid4(), setting_key=KEY, message_key="ID:in-processed", result="handled", server_name="srv-1",
+        activation_uuid=uuid4(), attempt=1, occurred_at=at, received_at=at + timedelta(seconds=5),
+    )  # fmt: skip
+    _recovered("ID:in-recovered", at)
+    return rows
+
+
+def _recovered(key: str, at: datetime) -> None:
+    RecoveredMessage.objects.create(
+        id=uuid4(), setting_key=KEY, activation_uuid=uuid4(), server_name="srv-1", message_key=key, attempt=2,
+        occurred_at=at + timedelta(seconds=5),
+    )  # fmt: skip
+
+
+def _failed(
+    world: World, key: str, at: datetime, text: str = f"order {BUSINESS_ID} has no total"
+) -> FailureProtocol:
     """Its text has the id as well."""
     row = FailureProtocol.objects.get(pk=world.protocols[0].pk)
     row.pk, row.number, row.message_key, row.message_key_weak = uuid4(), uuid4().int % 10**9, key, False
     row.properties, row.occurred_at, row.last_attempt, row.disposition = {"order": BUSINESS_ID}, at, False, ""
-    row.exception_text = f"order {BUSINESS_ID} has no total"
+    row.exception_text = text
     row.save(force_insert=True)
     return row
