@@ -189,6 +189,8 @@ class RetentionRuns(generics.ListAPIView[RetentionRun]):
 
 
 class OneRetentionRun(generics.RetrieveAPIView[RetentionRun]):
+    """With its largest figures, by kind and setting."""
+
     queryset: QuerySet[RetentionRun] = RetentionRun.objects.all()
     serializer_class = WholeRetentionRunSerializer
     action_permissions = RIGHT
