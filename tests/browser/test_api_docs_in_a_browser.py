@@ -89,7 +89,7 @@ def token_of(world: World, name: str) -> str:
 def test_the_routes_are_listed_and_each_answers_who_may_and_refuses_who_may_not(
     live_server: Any, world: World, opened: Callable[..., Browser]
 ) -> None:
-    places = {
+    places: dict[str, dict[str, object]] = {
         "/api/v1/settings/{key}/": {"key": KEY},
         "/api/v1/activations/{id}/": {"id": world.activations[KEY].pk},
         "/api/v1/retention/runs/{id}/": {"id": RetentionRun.objects.create(state="done").pk},
@@ -108,8 +108,8 @@ def test_the_routes_are_listed_and_each_answers_who_may_and_refuses_who_may_not(
     addresses = []
     for path in sorted(new):
         assert described[path]["get"]["description"], f"{path}: it says what it is"
-        of = next((named for begin, named in places.items() if path.startswith(begin)), {})
-        addresses.append(path.format(**of))
+        of = next((named for begin, named in places.items() if path.startswith(begin)), None)
+        addresses.append(path.format(**(of or {})))
     for who, status, word in (("viewer", 200, None), ("outsider", 403, "permission_denied")):
         found = browser.run_until_done(ASK, addresses, token_of(world, who))
         assert found.keys() == set(addresses), found

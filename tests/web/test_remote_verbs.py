@@ -21,6 +21,7 @@ from console.models import ApiToken, SavedFilter
 from contract.typed import Typed
 from deploy.remote.site import Exit
 from dlq.models import LetterQueue, WholeFetch
+from dlq.replay.preflight.rules import CODES
 from insights.models import PipelineRun
 from ma_site.api import every_command
 from retention.models import RetentionRun
@@ -131,7 +132,7 @@ def asked(command: Mapping[str, Any], words: list[str], may: RemoteClient, may_n
 def others(letters: letter_requests.Rows, launching: launching_requests.Rows) -> Iterator[Ask]:  # noqa: F811
     """Verbs that share their route with another one."""
     replays, waiting, house = f"POST {REST}/replays/", f"POST {REST}/settings/{{key}}/waiting/", letters.house
-    moved = {"setting": KEY, "letters": [letters.letter.pk], "acknowledge": [*letter_requests.CODES]}
+    moved = {"setting": KEY, "letters": [letters.letter.pk], "acknowledge": [*CODES]}
     yield Ask(replays, said={**moved, "action": "redirect", "target": "mirror"})
     yield Ask(replays, said={**moved, "action": "discard", "reason": "x"})
     yield Ask(replays, said={**moved, "action": "put_back", "letters": [letters.in_bin.pk]})
@@ -298,9 +299,10 @@ def test_a_plan_with_changes_ends_with_2_and_who_may_not_apply_it_with_1(
         assert (exported.code, exported.err) == (Exit.DONE, "")
         file = tmp_path / "settings.yaml"
         file.write_text(exported.out.replace("breaker_m: 10", "breaker_m: 9"), "utf-8")
-        for words in (("plan", str(file)), ("apply", "--dry-run", str(file))):
+        planning: tuple[tuple[str, ...], ...] = (("plan", str(file)), ("apply", "--dry-run", str(file)))
+        for words in planning:
             planned = remote(*words, "--json")
-            assert planned.code == Exit.CHANGES == 2
+            assert planned.code == Exit.CHANGES and int(Exit.CHANGES) == 2
             assert [each["path"] for each in planned.json["changes"]] == ["settings/orders/breaker_m"]
             assert "1 change to make; nothing was stored." in remote(*words).out
 
