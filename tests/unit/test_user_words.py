@@ -74,7 +74,7 @@ def constants(code: str) -> Iterator[tuple[int, str]]:
     tree = ast.parse(code)
     known = {id(node) for root in ast.walk(tree) if is_unread(root) for node in ast.walk(root)}
     for node in ast.walk(tree):
-        if id(node) in known:
+        if id(node) in known or not isinstance(node, ast.expr):
             continue
         text = ""
         if isinstance(node, ast.JoinedStr):
