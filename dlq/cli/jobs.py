@@ -2,11 +2,9 @@
 preflight|replay|redirect|discard|put-back|jobs|job|follow|pause|resume|release|cancel|approve|refuse."""
 
 import json
-import re
 import sys
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
-from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -17,7 +15,7 @@ from console.audit.refusals import HIDDEN
 from console.operations.operation import perform
 from console.ui.amounts import is_typed
 from dlq.cli import terminal
-from dlq.cli.progress import check_ended, follow
+from dlq.cli.progress import check_ended, follow, full_id
 from dlq.cli.rest import (
     Refused,
     about_setting,
@@ -27,15 +25,12 @@ from dlq.cli.rest import (
     person_named,
     print_json,
 )
-from dlq.cli.terminal import safe
 from dlq.models import Action, InOrder, JobState, ReplayJob
 from dlq.replay.operations import ON_REPLAYS, REPLAY_JOBS
 from dlq.replay.preflight.rules import CODES, TYPED_ABOVE
 from dlq.replay.requests import HOLD_MINUTES
 
 ALL_WARNINGS = "all"
-ID_DIGITS, LONGEST_ID = 32, 80
-_HEXADECIMAL = re.compile(f"[0-9a-f]{{1,{ID_DIGITS}}}")
 ID_HELP = "id of the job, or the beginning of the id"
 ACTIONS = {
     "replay": (Action.GIVE_BACK, "replay messages to their setting"),
@@ -270,27 +265,9 @@ def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
         command.stdout.write("".join(f"{terminal.job(row)}\n" for row in rows), ending="")
 
 
-def _full_id(person: User, begin: str) -> str:
-    """Finds a job that this person may see by the begin of its id, as pages show it. Raises CommandError."""
-    digits = begin.replace("-", "").lower()
-    if not _HEXADECIMAL.fullmatch(digits):
-        raise CommandError(f"{safe(begin, LONGEST_ID)!r} is not a replay id, nor the beginning of one.")
-    if len(digits) == ID_DIGITS:
-        return str(UUID(digits))
-    first, last = UUID(digits.ljust(ID_DIGITS, "0")), UUID(digits.ljust(ID_DIGITS, "f"))
-    with as_refused("replays"):
-        jobs = REPLAY_JOBS.rows_for(person).filter(pk__range=(first, last))
-    found = [str(pk) for pk in jobs.values_list("pk", flat=True)[:2]]
-    if not found:
-        raise CommandError(f"No replay {begin}; list them with ./ma manage dlq jobs.")
-    if len(found) > 1:
-        raise CommandError(f"Several replays begin with {begin}: {', '.join(found)}, …; use a longer id.")
-    return found[0]
-
-
 def _job(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
-    job = _full_id(person, options["id"])
+    job = full_id(person, options["id"])
     if options["letters"]:
         _letters(command, person, job)
         return
@@ -319,7 +296,7 @@ def _query(url: str) -> list[tuple[str, str]]:
 
 def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
-    answer = follow(person, _full_id(person, options["id"]), command.stderr, outcomes=options["outcomes"])
+    answer = follow(person, full_id(person, options["id"]), command.stderr, outcomes=options["outcomes"])
     if options["json"]:
         print_json(command, answer)
     check_ended(answer)
@@ -327,7 +304,7 @@ def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
 
 def _act(command: BaseCommand, options: dict[str, Any]) -> None:
     operation, person = options["operation"], person_named(options["person"])
-    job = _full_id(person, options["id"])
+    job = full_id(person, options["id"])
     given = {name: each.from_command(options[name]) for name, each in operation.inputs.items()}
     with as_refused(f"replays/{job}"):
         perform(operation, _seen(person, operation.code, job), person, **given)

@@ -1,17 +1,20 @@
-"""Describes how far a job is, on a terminal: rate, remaining time, outcomes. Ending the command ends only the
-looking."""
+"""Finds a job and describes how far it is, on a terminal: rate, remaining time, outcomes. Ending the command
+ends only the looking."""
 
+import re
 from collections import deque
 from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from dlq.cli import terminal
-from dlq.cli.rest import call_api
+from dlq.cli.rest import as_refused, call_api
 from dlq.models import JobState
+from dlq.replay.operations import REPLAY_JOBS
 
 # Seconds between two looks; so many of them make the rate.
 LOOK_EVERY, LOOKS = 1.0, 30
@@ -21,6 +24,29 @@ AT_WORK = (JobState.PLANNED, JobState.RUNNING)
 ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED, JobState.STOPPED)
 
 Tell = Callable[[str], None]
+
+ID_DIGITS, LONGEST_ID = 32, 80
+_HEXADECIMAL = re.compile(f"[0-9a-f]{{1,{ID_DIGITS}}}")
+
+
+def full_id(person: User, begin: str) -> str:
+    """Finds a job that this person may see by the begin of its id, as pages show it. Raises CommandError."""
+    digits = begin.replace("-", "").lower()
+    if not _HEXADECIMAL.fullmatch(digits):
+        raise CommandError(
+            f"{terminal.safe(begin, LONGEST_ID)!r} is not a replay id, nor the beginning of one."
+        )
+    if len(digits) == ID_DIGITS:
+        return str(UUID(digits))
+    first, last = UUID(digits.ljust(ID_DIGITS, "0")), UUID(digits.ljust(ID_DIGITS, "f"))
+    with as_refused("replays"):
+        jobs = REPLAY_JOBS.rows_for(person).filter(pk__range=(first, last))
+    found = [str(pk) for pk in jobs.values_list("pk", flat=True)[:2]]
+    if not found:
+        raise CommandError(f"No replay {begin}; list them with ./ma manage dlq jobs.")
+    if len(found) > 1:
+        raise CommandError(f"Several replays begin with {begin}: {', '.join(found)}, …; use a longer id.")
+    return found[0]
 
 
 def follow(person: User, job: str, stderr: Any, *, outcomes: bool = False) -> dict[str, Any]:
