@@ -62,6 +62,12 @@ class AskSerializer(serializers.Serializer[Any]):
         default=False,
         help_text="Marks `query` as a group; only shown with the job.",
     )
+    up_to = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**63 - 1,
+        help_text="For `all` and `query`: `newest` of the pre-flight. Messages dead-lettered later stay.",
+    )
     target = serializers.CharField(
         required=False, max_length=61, help_text="For a redirect: the receiving setting."
     )
@@ -106,6 +112,8 @@ class AskSerializer(serializers.Serializer[Any]):
             raise serializers.ValidationError(
                 {"letters": "Send exactly one of `letters`, `all: true` and `query`."}
             )
+        if "letters" in attrs and "up_to" in attrs:
+            raise serializers.ValidationError({"up_to": "up_to is allowed only with `all` and `query`."})
         if (attrs["action"] == Action.REDIRECT) != bool(attrs.get("target")):
             raise serializers.ValidationError(
                 {"target": "target is required for a redirect, and allowed only there."}
@@ -149,6 +157,7 @@ def request_of(asked: dict[str, Any]) -> ReplayRequest:
         reason=asked["reason"],
         options=Options(**{name: asked[name] for name in HOW}, **_order(asked)),
         acknowledged=asked["acknowledge"],
+        up_to=asked.get("up_to"),
     )
 
 
@@ -199,6 +208,9 @@ class FlightSerializer(serializers.Serializer[Any]):
         help_text="true: only `seen` messages were checked; the job counts all of them."
     )
     seen = serializers.IntegerField()
+    newest = serializers.IntegerField(
+        help_text="Number of the newest checked message, for `up_to` of the job. 0: there is none."
+    )
     skipped = serializers.DictField(
         child=serializers.IntegerField(), help_text="Number of skipped messages of `seen`, by reason."
     )
@@ -217,6 +229,7 @@ def verdict_json(verdict: PreflightResult) -> dict[str, Any]:
         "total": verdict.total,
         "about": verdict.about,
         "seen": verdict.seen,
+        "newest": verdict.newest,
         "skipped": verdict.skipped,
         "reasons": {code: reason(code) for code in verdict.skipped},
         "examples": {code: list(letters) for code, letters in verdict.examples.items()},

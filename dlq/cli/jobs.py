@@ -69,6 +69,12 @@ def _scope_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--group", action="store_true", help="mark the filter as a group (./ma manage dlq groups)"
     )
+    parser.add_argument(
+        "--up-to",
+        type=int,
+        metavar="ID",
+        help="for --all and --query: leave out messages dead-lettered after this one (preflight shows it)",
+    )
     add_person_arguments(parser)
 
 
@@ -161,6 +167,8 @@ def _asked(options: dict[str, Any], action: str) -> dict[str, Any]:
         asked["letters"] = options["letters"]
     else:
         asked |= {"query": options["query"], "group": options["group"]}
+    if options["up_to"] is not None:
+        asked["up_to"] = options["up_to"]
     if options.get("target"):
         asked["target"] = options["target"]
     return asked
@@ -192,6 +200,8 @@ def _preflight(command: BaseCommand, options: dict[str, Any]) -> None:
         print_json(command, answer)
     else:
         command.stdout.write("\n".join(terminal.verdict(answer)))
+        if answer["newest"] and "letters" not in asked:
+            command.stdout.write(terminal.end_of_scope(answer["newest"]))
 
 
 def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -200,7 +210,7 @@ def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
         raise CommandError("--reason is empty.")
     person = person_named(options["person"])
     asked |= {"reason": options["reason"], "acknowledge": _acknowledged(options)}
-    _confirm(command, person, asked, options["confirm"])
+    asked |= _confirm(person, asked, options["confirm"])
     job = _ask_to_begin(person, asked)
     if options["wait"]:
         job = follow(person, job["id"], command.stderr)
@@ -238,20 +248,22 @@ def _acknowledged(options: dict[str, Any]) -> list[str]:
     return list(CODES) if ALL_WARNINGS in options["acknowledge"] else options["acknowledge"]
 
 
-def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirmed: int | None) -> None:
-    """Above TYPED_ABOVE somebody says how many go: with --confirm, or at the terminal. Of those who may not
-    nobody asks that: the question itself is refused, and kept."""
+def _confirm(person: User, asked: dict[str, Any], confirmed: int | None) -> dict[str, int]:
+    """Above TYPED_ABOVE somebody says how many go: with --confirm, or at the terminal. Returns where the
+    counted scope ends. Of those who may not nobody asks that: the question itself is refused, and kept."""
     try:
-        going = call_api(
+        answer = call_api(
             person, "POST", "preflight/", {name: asked[name] for name in asked if name != "acknowledge"}
-        )["going"]
+        )
     except Refused:
-        return
+        return {}
+    going, newest = answer["going"], answer["newest"]
+    end = {"up_to": newest} if newest and "letters" not in asked else {}
     if going <= TYPED_ABOVE or confirmed == going:
-        return
+        return end
     asks = f"This affects {going:,} messages. Type the number to confirm: "
     if confirmed is None and sys.stdin.isatty() and is_typed(input(asks), going):
-        return
+        return end
     raise CommandError(f"No job was created: {going} messages need a confirmation. Add --confirm {going}.")
 
 

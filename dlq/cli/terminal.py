@@ -169,6 +169,10 @@ def verdict(answer: Row) -> Iterator[str]:
     yield from (f"warning    {warning['code']}: {warning['text']}" for warning in answer["warnings"])
 
 
+def end_of_scope(newest: int) -> str:
+    return f"newest     message {newest}: to leave out later ones, add --up-to {newest}"
+
+
 def group(row: Row) -> str:
     """One group in two lines: how many of what, and the filter that finds them."""
     what = safe(row["value"] or "unknown", SENTENCE_SHOWN)

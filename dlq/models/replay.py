@@ -78,9 +78,9 @@ class ReplayJob(Job):
     where they go (`target_key`: the setting that gets them, where it is one).
 
     `query` is the filter of the scopes `matching` and `group`, as in the address bar. `letters_up_to` freezes
-    a scope that is not a list of dead letters: those that die later do not belong to it. `planned_to` is how
-    far planning came: a number at the broker for the scope `all`, else a row. `planned_at` is set when all
-    slices are written down: nothing moves before.
+    a scope that is not a list of dead letters: those that die after its pre-flight do not belong to it.
+    `planned_to` is how far planning came: a number at the broker for the scope `all`, else a row.
+    `planned_at` is set when all slices are written down: nothing moves before.
 
     `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which
     dead letters move (None: always). A `ladder` moves 1, 5, 25, 125, … dead letters, waits after each step

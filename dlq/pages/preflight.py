@@ -55,11 +55,13 @@ def ticks_of(verdict: PreflightResult, acknowledged: Iterable[str]) -> list[Tick
 
 @dataclass(frozen=True, slots=True)
 class ChosenScope:
-    """`letters` for the scopes one and selection, `query` for group and matching."""
+    """`letters` for the scopes one and selection, `query` for group and matching. `up_to`: the newest dead
+    letter that the page counted, which the form sends back."""
 
     scope: Scope
     letters: tuple[int, ...] = ()
     query: str = ""
+    up_to: int | None = None
 
     @property
     def listed(self) -> str:
@@ -70,11 +72,13 @@ def chosen_scope(request: HttpRequest) -> ChosenScope | None:
     """`all=1`; `match=1` with a filter, and `group=1` where that filter is a group; else `letter=7&letter=8`
     or `letters=7,8`. A POST carries the filter as one field `query`. None: nothing is named."""
     data = request.POST if request.method == "POST" else request.GET
+    up_to = next(iter(parse_numbers([request.POST.get("up_to", "")])), None)
     if data.get("all") == "1":
-        return ChosenScope(Scope.ALL)
+        return ChosenScope(Scope.ALL, up_to=up_to)
     if data.get("match") == "1" or data.get("group") == "1":
         query = data.get("query", "") if request.method == "POST" else LetterFilter.part_of(data).urlencode()
-        return ChosenScope(Scope.GROUP if data.get("group") == "1" else Scope.MATCHING, query=query)
+        scope = Scope.GROUP if data.get("group") == "1" else Scope.MATCHING
+        return ChosenScope(scope, query=query, up_to=up_to)
     ids = parse_numbers([*data.getlist("letter"), *data.get("letters", "").split(",")])
     return ChosenScope(listed_scope(ids), tuple(ids)) if ids else None
 
@@ -198,6 +202,7 @@ def _request_of(
         query=what.query,
         target=target,
         acknowledged=ticked(request, target),
+        up_to=what.up_to,
         **more,
     )
 

@@ -205,15 +205,17 @@ def _create(asked: ReplayRequest, by: Person, now: datetime) -> ReplayJob:
         state=JobState.PLANNED,
         created_at=now,
         acknowledged=sorted(set(asked.acknowledged)),
+        letters_up_to=asked.up_to,
         hold=HoldState.WANTED if asked.options.in_order == InOrder.AHEAD else "",
         **asdict(asked.options),
     )
 
 
 def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime, judged: PreflightResult | None) -> int:
-    """Returns how many dead letters go at most."""
+    """Returns how many dead letters go at most. The scope ends where somebody was shown its end, else now."""
     dead = DeadLetter.objects.filter(queue=job.source_queue, state=LetterState.DEAD)
-    job.letters_up_to = dead.aggregate(last=Max("pk"))["last"] or 0
+    newest = dead.aggregate(last=Max("pk"))["last"] or 0
+    job.letters_up_to = newest if job.letters_up_to is None else min(newest, job.letters_up_to)
     if job.scope in LISTED:
         freeze_list(job, ids, now)
         job.refresh_from_db(fields=["counts", "skipped"])

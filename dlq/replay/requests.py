@@ -85,7 +85,8 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
     """`letters` for the scopes one and selection, `query` for group and matching, `target` for a redirect.
-    `detail` is for the audit."""
+    `up_to`: the last row of a scope that is no list, as somebody was shown it (None: as far as there are
+    any). `detail` is for the audit."""
 
     setting: LaunchSetting
     action: str
@@ -96,6 +97,7 @@ class ReplayRequest:
     reason: str = ""
     options: Options = field(default_factory=Options)
     acknowledged: Sequence[str] = ()
+    up_to: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -120,7 +122,8 @@ class ReplayRequest:
         wrong."""
         if self.scope in LISTED:
             return source_rows(self.action, self.setting.key).filter(pk__in=self.letters)
-        return matching(self.action, self.setting.key, self.scope, self.query, by)
+        rows = matching(self.action, self.setting.key, self.scope, self.query, by)
+        return rows if self.up_to is None else rows.filter(pk__lte=self.up_to)
 
 
 def listed_scope(letters: Sequence[int]) -> Scope:

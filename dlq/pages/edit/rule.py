@@ -45,7 +45,12 @@ class RuleContext:
     @property
     def replay_request(self) -> ReplayRequest:
         return ReplayRequest(
-            self.setting, Action.EDIT, self.what.scope, letters=self.what.letters, query=self.what.query
+            self.setting,
+            Action.EDIT,
+            self.what.scope,
+            letters=self.what.letters,
+            query=self.what.query,
+            up_to=self.what.up_to,
         )
 
     @property

@@ -172,7 +172,8 @@ class Warning:
 class PreflightResult:
     """`seen` dead letters of the scope were looked at. `about`: there are more than these, of which nothing
     is said: at least `going` would go, and no more than `total`. `skipped` and `examples` by reason are of
-    those that were looked at."""
+    those that were looked at. `newest`: the row of the newest of them (0: there is none); a job that ends
+    there takes nothing that dies later."""
 
     seen: int
     total: int
@@ -183,6 +184,7 @@ class PreflightResult:
     warnings: tuple[Warning, ...] = ()
     first: tuple[int, ...] = ()
     differences: tuple[Difference, ...] = ()
+    newest: int = 0
 
     @property
     def typed(self) -> bool:
@@ -224,6 +226,7 @@ def judge(
         warnings=tuple(_warnings(going, policy, place, way)) if going else (),
         first=tuple(letter.pk for letter in going[:EXAMPLES]),
         differences=place.differences,
+        newest=letters[0][0].pk if letters else 0,
     )
 
 
