@@ -42,6 +42,11 @@ class Tick:
     words: str
     ticked: bool
 
+    @property
+    def without_ladder(self) -> bool:
+        """Returns whether it only counts where the ladder is not ticked."""
+        return self.code == LADDER
+
 
 def ticks_of(verdict: PreflightResult, acknowledged: Iterable[str]) -> list[Tick]:
     known = frozenset(acknowledged)
@@ -168,7 +173,7 @@ def _asked(
     try:
         with creation.attempted(replay_request, by) if posted else nullcontext():
             verdict = requests.check_request(replay_request, by=by, now=now)
-            missing = bool(verdict.missing(replay_request.acknowledged))
+            missing = form.lacks(verdict, replay_request.acknowledged)
             if valid and verdict.typed:
                 form.check_typed(verdict.going)
             if valid and form.is_valid() and not missing:
@@ -223,8 +228,8 @@ def _shown(
 ) -> HttpResponseBase:
     setting, words = replay_request.setting, ACTIONS[replay_request.action]
     letters = with_heads(DeadLetter.objects.filter(pk__in=verdict.first)).order_by("-pk")
-    if any(warning.code == LADDER for warning in verdict.warnings):
-        form.recommend_ladder()
+    if verdict.advises_ladder:
+        form.recommend_ladder(ticked=what.scope == Scope.GROUP)
     masks = masks_for(request.user)
     if replay_request.target is not None:
         form.fields["target"].initial = replay_request.target

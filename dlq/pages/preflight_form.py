@@ -1,6 +1,7 @@
 """The form in which a person says why dead letters move, how fast, when, in which order and where to; and
 what they have acknowledged of the setting that was compared."""
 
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +20,7 @@ from dlq import rights
 from dlq.models import Action, InOrder
 from dlq.models.replay import DELIVERING, TO_A_SUBSCRIPTION
 from dlq.replay import requests
-from dlq.replay.preflight.rules import OTHER_DESTINATION
+from dlq.replay.preflight.rules import LADDER, OTHER_DESTINATION, PreflightResult
 from dlq.replay.requests import HOLD_MINUTES, MOST_HOLD_MINUTES, MOST_PER_SECOND, Options
 
 
@@ -157,9 +158,26 @@ class PreflightForm(forms.Form):
         )
         self.fields["hold_minutes"].initial = HOLD_MINUTES
 
-    def recommend_ladder(self) -> None:
-        """Says so where the pre-flight advises one; whoever knows better leaves it."""
+    def recommend_ladder(self, *, ticked: bool) -> None:
+        """Says so where the pre-flight advises one; `ticked` at the first look. Whoever knows better leaves
+        it."""
         self.fields["ladder"].label = gettext("Ladder: 1, 5, 25, 125, … messages (recommended)")
+        self.fields["ladder"].initial = ticked
+
+    @property
+    def with_ladder(self) -> bool:
+        """Returns whether the box is ticked as the form stands, valid or not."""
+        if (field := self.fields.get("ladder")) is None:
+            return False
+        # Not of the bound field, which keeps the label that it finds at first.
+        if self.is_bound:
+            return bool(field.widget.value_from_datadict(self.data, {}, "ladder"))
+        return bool(field.initial)
+
+    def lacks(self, verdict: PreflightResult, acknowledged: Iterable[str]) -> bool:
+        """Returns whether a warning is not acknowledged that this form, valid or not, calls for."""
+        missing = {warning.code for warning in verdict.missing(acknowledged)}
+        return bool(missing - {LADDER} if self.with_ladder else missing)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

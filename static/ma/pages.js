@@ -92,11 +92,15 @@
             if (inside) menu.querySelector("summary").focus();
         });
     });
-    // A field that only means something with a choice beside it; without scripts its label says so.
+    // A field that only means something with a choice beside it, or without one; without scripts its label says so.
     function showOnlyWith(form) {
         form.querySelectorAll("[data-only-with]").forEach(function (field) {
             const of = form.elements[field.dataset.onlyWith];
             if (of) field.hidden = of.type === "checkbox" ? !of.checked : of.value !== field.dataset.value;
+        });
+        form.querySelectorAll("[data-only-without]").forEach(function (field) {
+            const of = form.elements[field.dataset.onlyWithout];
+            if (of) field.hidden = of.checked;
         });
     }
 
@@ -122,7 +126,7 @@
         localBars(document);
         showPause();
         reachable();
-        document.querySelectorAll("form:has([data-only-with])").forEach(showOnlyWith);
+        document.querySelectorAll("form:has([data-only-with], [data-only-without])").forEach(showOnlyWith);
     }
 
     document.addEventListener("htmx:afterSwap", prepare);

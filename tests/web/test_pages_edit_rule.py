@@ -2,6 +2,7 @@
 down."""
 
 import json
+import re
 from html import unescape
 from typing import Any
 
@@ -148,6 +149,19 @@ def test_a_warning_has_to_be_ticked_and_a_great_number_to_be_typed(
     assert "Type the number" in confirm(client, shown, confirm="2").content.decode()
     assert not ReplayJob.objects.exists()
     assert confirm(client, shown, confirm="3").status_code == 302
+
+
+def test_a_group_begins_with_the_ladder_that_is_recommended(
+    client: Client, some: list[DeadLetter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlq.replay.preflight.rules.MANY", 3)
+    DeadLetter.objects.update(fingerprint="v1:a")
+    shown = client.post(
+        "/dead-letters/orders/edit/",
+        {"step": "look", "match": "1", "group": "1", "query": "fingerprint=v1:a", **SUM},
+    )
+    text = shown.content.decode()
+    assert re.search(r'name="ladder"[^>]* checked', text) and "messages (recommended)" in text
 
 
 def test_above_the_limit_a_second_person_decides(

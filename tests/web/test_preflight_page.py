@@ -79,6 +79,54 @@ def test_the_ladder_is_in_sight_and_recommended_where_it_is_advised(world: World
     assert "125, … messages (recommended)" in client.get(f"{BACK}?all=1").content.decode()
 
 
+def box(page: Elements, name: str, value: str = "") -> dict[str, Any]:
+    [found] = [
+        each for tag, each in page.found
+        if tag == "input" and each.get("name") == name and value in (each.get("value") or "")
+    ]  # fmt: skip
+    return dict(found)
+
+
+def hidden_notes(page: Elements) -> list[str]:
+    return [tag for tag, each in page.found if each.get("data-only-without") == "ladder" and "hidden" in each]
+
+
+def test_a_group_begins_with_the_ladder_that_is_recommended(world: World, client: Client) -> None:
+    letters(world, 25, fingerprint="v1:a")
+    asked = f"{BACK}?group=1&fingerprint=v1:a"
+    page = looked_at(client, asked)
+    assert "checked" in box(page, "ladder") and hidden_notes(page) == ["fieldset", "div"]
+    assert "checked" not in box(looked_at(client, f"{BACK}?all=1"), "ladder"), "a group alone is one error"
+    sent = {"group": "1", "query": "fingerprint=v1%3Aa"}
+    again = client.post(BACK, sent)
+    text = again.content.decode()
+    assert "acknowledge the warnings below first" in text and "ladder_advised" in text
+    assert 'data-only-without="ladder" hidden' not in text, "who takes it away is warned"
+    assert client.post(BACK, sent | {"ladder": "on"}).status_code == 302
+    assert ReplayJob.objects.get(setting_key=KEY).ladder
+
+
+def test_fewer_than_a_ladder_is_for_begin_without_one(world: World, client: Client) -> None:
+    letters(world, 24, fingerprint="v1:a")
+    page = looked_at(client, f"{BACK}?group=1&fingerprint=v1:a")
+    assert "checked" not in box(page, "ladder") and not hidden_notes(page)
+
+
+def test_another_mistake_does_not_bring_back_the_warning_of_the_ladder(world: World, client: Client) -> None:
+    letters(world, 25, fingerprint="v1:a")
+    sent = {"group": "1", "query": "fingerprint=v1%3Aa", "ladder": "on", "window_from": "22:00"}
+    text = client.post(BACK, sent).content.decode()
+    assert "Set both ends of the time window" in text and "acknowledge the warnings below first" not in text
+    assert 'data-only-without="ladder" hidden' in text
+
+
+def test_it_says_that_each_warning_has_to_be_ticked(world: World, client: Client) -> None:
+    letters(world, 25, fingerprint="v1:a", agent_version="2.4.1")
+    page = looked_at(client, f"{BACK}?group=1&fingerprint=v1:a")
+    assert "The job starts only when the box under each warning is ticked." in page.text
+    assert "Replay anyway" in page.text and hidden_notes(page) == ["div"]
+
+
 @pytest.mark.parametrize(("ordered", "warned"), [(False, False), (True, True)])
 def test_only_a_setting_that_keeps_an_order_is_warned_of_it(
     world: World, client: Client, ordered: bool, warned: bool

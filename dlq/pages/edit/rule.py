@@ -124,8 +124,11 @@ def _check(
 ) -> HttpResponseBase:
     """Raises Refused. `form` and `verdict`: those that a confirmation was not enough for."""
     now = timezone.now()
-    unticked = verdict is not None and bool(verdict.missing(request.POST.getlist("acknowledge")))
+    form = form or PreflightForm(None, action=Action.EDIT, setting=context.setting, user=request.user)
+    unticked = verdict is not None and form.lacks(verdict, request.POST.getlist("acknowledge"))
     verdict = verdict or requests.check_request(context.replay_request, by=request.user, now=now)
+    if verdict.advises_ladder:
+        form.recommend_ladder(ticked=context.what.scope == Scope.GROUP)
     trial = try_rule(rule, context.replay_request.rows(request.user), request.user, now)
     return page(
         request,
@@ -147,7 +150,7 @@ def _check(
         ticks=ticks_of(verdict, request.POST.getlist("acknowledge")),
         unticked=unticked,
         second=creation.second_above(Action.EDIT, verdict.at_most),
-        form=form or PreflightForm(None, action=Action.EDIT, setting=context.setting, user=request.user),
+        form=form,
     )
 
 

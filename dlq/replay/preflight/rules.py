@@ -196,6 +196,10 @@ class PreflightResult:
         """Returns how many could go: where not all were looked at, all that there are."""
         return self.total if self.about else self.going
 
+    @property
+    def advises_ladder(self) -> bool:
+        return any(warning.code == LADDER for warning in self.warnings)
+
     def missing(self, acknowledged: Iterable[str]) -> tuple[Warning, ...]:
         known = frozenset(acknowledged)
         return tuple(warning for warning in self.warnings if warning.code not in known)
