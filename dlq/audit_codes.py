@@ -12,6 +12,7 @@ from dlq.exports import EXPORT
 from dlq.models import ItemState, Outcome, ReplayItem, Scope
 from dlq.models.message_action import WaitingKind, WaitingPart
 from dlq.models.replay import AT_LEAST
+from dlq.replay.counts import OPEN_OUTCOMES
 from dlq.replay.preflight.text import OPERATION_WORDS, acknowledged
 
 # Jobs that one dead letter can have been in: it is replayed once, and may have been left out or cancelled
@@ -50,6 +51,7 @@ text.COUNTS.declare(
         "left": _("placed after the waiting messages"),
         "letters": _("messages"),
         AT_LEAST: _("messages, at least"),
+        OPEN_OUTCOMES: _("waiting for their outcome"),
         "letters_at_least": _("messages, at least"),
         "messages": _("messages"),
         "dead letters": _("dead letters"),

@@ -88,6 +88,17 @@ def waiting(job: ReplayJob) -> int:
     return 0 if job.action in (Action.DISCARD, Action.PUT_BACK) else waiting_of(job.counts)
 
 
+# In the counts of an entry of the audit: replayed messages whose outcome was still open then.
+OPEN_OUTCOMES = "open_outcomes"
+
+
+def so_far(job: ReplayJob) -> dict[str, int]:
+    """Returns `job.counts` for the audit, with what nothing was heard of yet: an entry is written at an
+    instant, and outcomes arrive later."""
+    still_open = waiting(job)
+    return {**job.counts, OPEN_OUTCOMES: still_open} if still_open else dict(job.counts)
+
+
 # -- items of many dead letters in one statement -------------------------------------------------------------
 # The ORM would make an object and a tuple of each.
 

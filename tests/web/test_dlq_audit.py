@@ -19,6 +19,8 @@ from console.audit.models import AuditChanged, AuditEntry, AuditResult
 from console.audit.text import ACTIONS, action_words, codes_of, count_words, detail_words, scope_words
 from console.audit.web import AuditFilter, AuditSchema
 from console.operations.refusals import Refused
+from dlq.models import JobState, ReplayJob
+from dlq.replay.worker.endings import finish
 from tests.web import letters, reports
 
 pytestmark = pytest.mark.django_db
@@ -250,3 +252,19 @@ def test_details_are_words() -> None:
     for name, (value, words) in pairs.items():
         assert detail_words(name, value)[1] == words
     assert str(detail_words("bodies", False)[0]) == "with bodies"
+
+
+def test_the_end_of_a_replay_says_how_many_outcomes_are_open_then(anna: User, client: Client) -> None:
+    """Nobody thinks that 29 messages are lost: they were moved, and nothing was heard of them yet."""
+    job = ReplayJob.objects.create(
+        setting=reports.setting(), setting_key="orders", scope="all", state=JobState.RUNNING, by=anna,
+        holder=uuid4(), lease_until=timezone.now() + timedelta(minutes=1),
+        planned_at=timezone.now(), total=185, counts={"given_back": 185, "handled": 150, "dead_again": 6},
+    )  # fmt: skip
+    finish(job, timezone.now())
+
+    entry = AuditEntry.objects.get(action="replay.done")
+    assert entry.counts["open_outcomes"] == 29
+    client.force_login(reports.person("auditor", "console.view_auditentry"))
+    shown = client.get("/audit/").content.decode()
+    assert "waiting for their outcome: 29" in re.sub(r"<[^>]+>", "", shown)

@@ -157,7 +157,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
         if job.end(finished_at=now, state=state, problem=problem):
             result = AuditResult.FAILED if state == JobState.FAILED else AuditResult.DONE
             audit(
-                job, f"replay.{state.value}", by=job.by, now=now, counts=job.counts, result=result,
+                job, f"replay.{state.value}", by=job.by, now=now, counts=counts.so_far(job), result=result,
                 detail={"problem": str(problem)},
             )  # fmt: skip
 
@@ -167,7 +167,7 @@ def stop_job(job: ReplayJob, why: str, now: datetime) -> None:
     with transaction.atomic():
         running = ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS)
         if running.update(state=JobState.STOPPED, problem=WHY_STOPPED[why]()):
-            audit(job, "replay.stopped", by=job.by, now=now, detail={"why": why}, counts=job.counts)
+            audit(job, "replay.stopped", by=job.by, now=now, detail={"why": why}, counts=counts.so_far(job))
 
 
 def wind_up(job: ReplayJob, now: datetime) -> None:
@@ -181,7 +181,7 @@ def wind_up(job: ReplayJob, now: datetime) -> None:
     with transaction.atomic():
         if job.end(finished_at=now):
             code = "replay.cancelled" if job.state == JobState.CANCELLED else "replay.stopped_done"
-            audit(job, code, by=job.by, now=now, counts=job.counts)
+            audit(job, code, by=job.by, now=now, counts=counts.so_far(job))
 
 
 def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:

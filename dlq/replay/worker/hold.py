@@ -42,6 +42,7 @@ from console.processes import lock
 from contract.names import ahead_queue
 from dlq.models import HoldState, JobState, ReplayJob
 from dlq.reasons import HOLD_OVER, WHY_STOPPED
+from dlq.replay.counts import so_far
 from dlq.replay.creation import audit
 from dlq.replay.worker.pacer import target_of
 
@@ -228,5 +229,5 @@ def end_overdue_holds(now: datetime) -> int:
             paused = ReplayJob.objects.filter(pk=job.pk, state=JobState.PAUSED)
             if paused.update(state=JobState.STOPPED, problem=WHY_STOPPED[OVER]()):
                 stopped += 1
-                audit(job, "replay.stopped", by=job.by, now=now, detail={"why": OVER}, counts=job.counts)
+                audit(job, "replay.stopped", by=job.by, now=now, detail={"why": OVER}, counts=so_far(job))
     return stopped

@@ -333,7 +333,7 @@ def pause(job: ReplayJob, asked: GateReading, now: datetime) -> bool:
             state=JobState.PAUSED, paused_at=now, paused_by=None, pause_reason=why, stopping_since=None
         )
         if paused:
-            audit(job, "replay.pause", by=job.by, now=now, detail={"why": why}, counts=job.counts)
+            audit(job, "replay.pause", by=job.by, now=now, detail={"why": why}, counts=counts.so_far(job))
         crash.point("stopping pauses")
     return paused
 
