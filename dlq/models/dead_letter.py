@@ -171,6 +171,12 @@ class DeadLetter(models.Model):
         return self.chapter - 1 + (self.state == LetterState.GIVEN_BACK)
 
     @property
+    def is_in_trash(self) -> bool:
+        """It is the row of a message that was moved into the trash and is there still: nobody has to do
+        anything with it."""
+        return self.queue == BIN_QUEUE and self.state == LetterState.DEAD
+
+    @property
     def died_here(self) -> bool:
         """It came from a subscription, where else somebody moved it here from another dead-letter queue."""
         return self.orig_queue == self.setting_key

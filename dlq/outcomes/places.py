@@ -15,28 +15,31 @@ WORDS = {
     LetterState.GONE.value: MessageState.GONE.value,
     LetterState.DISCARDED.value: MessageState.DISCARDED.value,
 }
+# Of the message's own row, while it may be in the trash itself: of an edited one the copy was replayed.
+LEFT_FOR_THE_TRASH = (LetterState.DISCARDED.value, LetterState.GONE.value)
 
 
-def word_of(queue: str, state: str) -> str:
-    """Returns what its state is called as a place of a message: what lies in the trash is discarded."""
-    in_trash = queue == BIN_QUEUE and state == LetterState.DEAD
-    return WORDS[LetterState.DISCARDED.value if in_trash else state]
+def word_of(state: str) -> str:
+    """Returns what its state is called as a place of a message."""
+    return WORDS[state]
 
 
 def places_of(cases: Collection[Case]) -> Mapping[Case, Place]:
     """By the latest of its dead letters; processed since that was replayed where a KMA said so. A row in the
-    trash counts where there is no other: the one that it had before says whether the message was discarded,
-    or edited and replayed."""
+    trash is newer than the message's own one, and says nothing of a copy that was replayed instead."""
     keys = {key for _setting, key in cases}
     rows = DeadLetter.objects.filter(message_key__in=keys).order_by("seen_at", "pk")
-    found = rows.values_list("queue", "setting_key", "message_key", "state", "seen_at", "state_at")
-    trash_first = sorted(found, key=lambda row: row[0] != BIN_QUEUE)
-    latest = {
-        (setting, key): (word_of(queue, state), max(seen_at, state_at))
-        for queue, setting, key, state, seen_at, state_at in trash_first
-    }
+    own: dict[Case, Place] = {}
+    in_trash: dict[Case, Place] = {}
+    for setting, key, queue, state, seen_at, state_at in rows.values_list(
+        "setting_key", "message_key", "queue", "state", "seen_at", "state_at"
+    ):
+        (in_trash if queue == BIN_QUEUE else own)[setting, key] = state, max(seen_at, state_at)
     handled = _handled(keys)
-    return {case: _place(*found, handled.get(case)) for case, found in latest.items() if case in cases}
+    return {
+        case: _place(own.get(case), in_trash.get(case), handled.get(case))
+        for case in set(cases) & (own.keys() | in_trash.keys())
+    }
 
 
 def _handled(keys: Collection[str]) -> Mapping[Case, datetime]:
@@ -45,7 +48,15 @@ def _handled(keys: Collection[str]) -> Mapping[Case, datetime]:
     return {(setting, key): at for setting, key, at in found}
 
 
-def _place(word: str, since: datetime, handled: datetime | None) -> Place:
-    if word == MessageState.REPLAYED and handled is not None and handled >= since:
+def _place(own: Place | None, in_trash: Place | None, handled: datetime | None) -> Place:
+    """Pure. `own`, `in_trash`: state of the latest dead letter there, and since when; one of them is
+    known."""
+    is_there = in_trash is not None and in_trash[0] == LetterState.DEAD
+    if in_trash is not None and is_there and (own is None or own[0] in LEFT_FOR_THE_TRASH):
+        return MessageState.IN_TRASH.value, in_trash[1]
+    known = own or in_trash
+    assert known is not None
+    state, since = known
+    if state == LetterState.GIVEN_BACK and handled is not None and handled >= since:
         return MessageState.RECOVERED.value, handled
-    return word, since
+    return WORDS[state], since

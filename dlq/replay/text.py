@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Count
 from django.utils.formats import time_format
-from django.utils.translation import gettext, gettext_lazy, ngettext
+from django.utils.translation import gettext, gettext_lazy, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.ui.amounts import number
@@ -14,7 +14,17 @@ from console.ui.page import Bar, Fact, StateLabel, Text
 from console.ui.text import visible_html
 from dlq.dead_letters.masks import Masks
 from dlq.edit.rules.bulk_rule import describe_rule, rule_of
-from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
+from dlq.models import (
+    OPEN_JOBS,
+    Action,
+    DeadLetter,
+    ItemState,
+    JobState,
+    LetterState,
+    Outcome,
+    ReplayItem,
+    ReplayJob,
+)
 from dlq.models.replay import DELIVERING
 from dlq.replay.counts import (
     CONSUMERS_OPEN,
@@ -40,6 +50,13 @@ LETTERS: dict[str, StateLabel] = {
     LetterState.GONE: StateLabel(LetterState.GONE.label, "off", "off"),
     LetterState.DISCARDED: StateLabel(LetterState.DISCARDED.label, "off", "trash"),
 }
+IN_TRASH = StateLabel(pgettext_lazy("message", "in trash"), "off", "trash")
+
+
+def letter_label(letter: DeadLetter) -> StateLabel:
+    return IN_TRASH if letter.is_in_trash else LETTERS[letter.state]
+
+
 JOBS: dict[str, StateLabel] = {
     JobState.AWAITING: StateLabel(JobState.AWAITING.label, "warn", "person"),
     JobState.PAUSED: StateLabel(JobState.PAUSED.label, "warn", "pause"),

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob
+from dlq.models import Action, DeadLetter, EditState, ItemState, LetterState, ReplayItem, ReplayJob
 from dlq.models.dead_letter import BIN_QUEUE
+from dlq.replay.scopes import read, with_copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +96,36 @@ def _job_of(letter: DeadLetter, jobs: Sequence[ReplayJob]) -> ReplayJob | None:
         ).exists():
             return job
     return None
+
+
+# -- originals of edited messages, whose copies were replayed instead ----------------------------------------
+
+
+def edited_copies(letters: Iterable[DeadLetter]) -> dict[int, ReplayItem]:
+    """By dead letter that is or was in the trash: the item whose edited copy was replayed instead of it. Two
+    statements, where any lies there."""
+    there = [letter for letter in letters if letter.queue == BIN_QUEUE and letter.message_key]
+    if not there:
+        return {}
+    rows = DeadLetter.objects.filter(pk__in=[letter.pk for letter in there]).order_by()
+    copied = with_copies(read(rows))
+    return _items_of([letter for letter in there if letter.pk in copied]) if copied else {}
+
+
+def _items_of(letters: Sequence[DeadLetter]) -> dict[int, ReplayItem]:
+    items = ReplayItem.objects.filter(
+        letter__message_key__in={letter.message_key for letter in letters},
+        job__action=Action.EDIT,
+        edit__state__in=(EditState.SENT, EditState.DONE),
+    )
+    found: dict[int, ReplayItem] = {}
+    for item in items.select_related("job", "letter").order_by("letter__orig_message_id", "pk"):
+        for letter in letters:
+            same = _place_of(item.letter) == _place_of(letter)
+            if same and (letter.message_key_weak or item.letter.orig_message_id < letter.orig_message_id):
+                found[letter.pk] = item
+    return found
+
+
+def _place_of(letter: DeadLetter) -> tuple[str, str, str]:
+    return letter.node_id, letter.setting_key, letter.message_key

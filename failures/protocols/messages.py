@@ -208,6 +208,7 @@ class MessageState(TextChoices):
     RECOVERED = "recovered", pgettext_lazy("message", "processed later")
     ELSEWHERE = "exception", pgettext_lazy("message", "sent to the exception destination")
     DISCARDED = "discarded", pgettext_lazy("message", "discarded")
+    IN_TRASH = "in_trash", pgettext_lazy("message", "in trash")
     GONE = "gone", pgettext_lazy("message", "no longer on the broker")
 
 

@@ -24,7 +24,6 @@ REASONS = {
     "console/operations/refusals.py": SEAM,
     "console/rest/body_limits.py": EARLY,
     "dlq/index/rules.py": RULE,
-    "dlq/outcomes/places.py": "what failures ask of dead letters, which no outcome needs",
     "ma_site/requests/stack.py": "one need of the interpreter, with its reason",
     "contract/fingerprint.py": "a rule of both programs, with its source",
     "failures/intake/gaps.py": RULE,

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from dlq.models import DeadLetter, LetterReport
+from dlq.models import DeadLetter, LetterEdit, LetterReport, ReplayItem, ReplayJob
 from dlq.search.word_index import catch_up
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.factories import World, make_letter
@@ -26,8 +26,8 @@ def everywhere(world: World) -> dict[str, Any]:
         "longer": make_letter(world, KEY, f"about {BUSINESS_ID}8"),
         "other order": make_letter(world, KEY, "about 9-B"),
         "replayed": make_letter(world, KEY, "nothing", properties=ORDER),
-        "retried": _failed(world, "ID:retried", at),
-        "recovered": _failed(world, "ID:recovered", at),
+        "retried": failed_with_id(world, "ID:retried", at),
+        "recovered": failed_with_id(world, "ID:recovered", at),
     }
     DeadLetter.objects.filter(pk=rows["replayed"].pk).update(state="given_back")
     catch_up(200)
@@ -43,7 +43,7 @@ STATES = {
     "processed": "processed later",
     "recovered": "processed later",
     "discarded": "discarded",
-    "trash": "discarded",
+    "trash": "in trash",
     "gone": "no longer at the broker",
 }
 
@@ -65,7 +65,9 @@ def one_in_each_state(world: World) -> dict[str, Any]:
         orig_queue=f"DLQ.{KEY}", seen_at=at, state_at=at,
     )  # fmt: skip
     for state in ("retried", "recovered"):
-        rows[state] = _failed(world, f"ID:in-{state}", at, f"no late {state} order is complete")
+        rows[state] = failed_with_id(
+            world, f"ID:in-{state}", at, exception_text=f"no late {state} order is complete"
+        )
     catch_up(200)
     LetterReport.objects.create(
         id=uuid4(), setting_key=KEY, message_key="ID:in-processed", result="handled", server_name="srv-1",
@@ -82,13 +84,31 @@ def _recovered(key: str, at: datetime) -> None:
     )  # fmt: skip
 
 
-def _failed(
-    world: World, key: str, at: datetime, text: str = f"order {BUSINESS_ID} has no total"
-) -> FailureProtocol:
+def failed_with_id(world: World, key: str, at: datetime, **values: Any) -> FailureProtocol:
     """Its text has the id as well."""
     row = FailureProtocol.objects.get(pk=world.protocols[0].pk)
     row.pk, row.number, row.message_key, row.message_key_weak = uuid4(), uuid4().int % 10**9, key, False
     row.properties, row.occurred_at, row.last_attempt, row.disposition = {"order": BUSINESS_ID}, at, False, ""
-    row.exception_text = text
+    row.exception_text = f"order {BUSINESS_ID} has no total"
+    for name, value in values.items():
+        setattr(row, name, value)
     row.save(force_insert=True)
     return row
+
+
+def edited_and_replayed(world: World) -> dict[str, Any]:
+    """`original`: as it was dead-lettered; `trash`: the row that it has there; `job` replayed a copy, which
+    was processed."""
+    same = {"message_key": "ID:edited", "properties": ORDER}
+    original = make_letter(world, KEY, "as it was", orig_message_id=500, state="given_back", **same)
+    trash = make_letter(
+        world, KEY, "as it was", orig_message_id=501, queue="DLQ.bin", orig_queue=f"DLQ.{KEY}", **same
+    )
+    job = ReplayJob.objects.create(
+        setting=world.settings[KEY], setting_key=KEY, action="edit", scope="one", state="done", total=1,
+        source_queue=f"DLQ.{KEY}", target_queue="DLQ.bin", finished_at=world.now,
+    )  # fmt: skip
+    item = ReplayItem.objects.create(job=job, letter=original, state="given_back", outcome="handled")
+    LetterEdit.objects.create(item=item, encoded=b"", state="done")
+    catch_up(200)
+    return {"original": original, "trash": trash, "job": job}

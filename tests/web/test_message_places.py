@@ -33,16 +33,16 @@ def place() -> str:
     return places_of({CASE})[CASE][0]
 
 
-def test_what_was_discarded_is_so_though_its_row_in_the_trash_is_newer() -> None:
+def test_what_was_discarded_is_in_the_trash_once_its_row_there_is_known() -> None:
     row(10, state="discarded")
     assert place() == "discarded"
     in_trash(11)
-    assert place() == "discarded"
+    assert place() == "in_trash"
 
 
-def test_what_is_known_from_the_trash_alone_is_discarded() -> None:
+def test_what_is_known_from_the_trash_alone_is_in_the_trash() -> None:
     in_trash(11)
-    assert place() == "discarded"
+    assert place() == "in_trash"
 
 
 def test_an_edited_message_is_replayed_though_its_original_lies_in_the_trash() -> None:

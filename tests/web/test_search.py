@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission
 
 from dlq.search.word_index import catch_up
 from failures.models import FailureProtocol
-from ma_site.pages.search import Way, ways_of
+from ma_site.pages.searched_messages import Way, ways_of
 from tests.web.factories import World, make_letter
 from tests.web.pages import looked_at, signed_in
 from tests.web.searched_rows import BUSINESS_ID, everywhere
@@ -114,14 +114,39 @@ def test_a_business_id_is_found_in_every_state_and_exactly_first(world: World, t
 
 
 @pytest.mark.parametrize(
-    ("text", "exact", "by_text"),
+    ("text", "exact", "in_letters", "in_failures"),
     [
-        ("A-1", [{"message_key": "A-1"}, {"value": "A-1"}], [{"text": '"A-1"'}, {"text": "A-1"}]),
-        ("late order", [{"message_key": "late order"}, {"value": "late order"}], [{"text": "late order"}]),
-        ('"late order"', [{"message_key": '"late order"'}], [{"text": '"late order"'}]),
-        ("order=A-1", [{"message_key": "order=A-1"}, {"prop": "order=A-1"}], [{"text": "order=A-1"}]),
-        ("ord*", [{"message_key": "ord*"}, {"value": "ord*"}], [{"text": "ord*"}]),
+        ("late", [{"message_key": "late"}, {"value": "late"}], ['"late"', "late"], ['"late"', "late"]),
+        ("A-1", [{"message_key": "A-1"}, {"value": "A-1"}], ['"A-1"'], ['"A-1"']),
+        ('5"-pipe', [{"message_key": '5"-pipe'}, {"value": '5"-pipe'}], ['«5"-pipe»'], ['«5"-pipe»']),
+        ("#424", [{"message_key": "#424"}, {"value": "#424"}], ['"#424"', "#424"], ['"#424"', "#424"]),
+        (
+            "late order",
+            [{"message_key": "late order"}, {"value": "late order"}],
+            ["late order"],
+            ["late order"],
+        ),
+        (
+            "late A-1",
+            [{"message_key": "late A-1"}, {"value": "late A-1"}],
+            ['late "A-1"'],
+            ["late A-1"],
+        ),
+        ('"late order"', [{"message_key": '"late order"'}], ['"late order"'], ['"late order"']),
+        (
+            "order=A-1",
+            [{"message_key": "order=A-1"}, {"prop": "order=A-1"}],
+            ['"order=A-1"'],
+            ['"order=A-1"'],
+        ),
+        ("ord*", [{"message_key": "ord*"}, {"value": "ord*"}], ["ord*"], ["ord*"]),
     ],
 )
-def test_how_a_text_is_looked_for(text: str, exact: list[Way], by_text: list[Way]) -> None:
-    assert ways_of(text) == (exact, by_text)
+def test_how_a_text_is_looked_for(
+    text: str, exact: list[Way], in_letters: list[str], in_failures: list[str]
+) -> None:
+    ways = ways_of(text)
+
+    assert ways.exact == exact
+    assert [way["text"] for way in ways.in_letters] == in_letters
+    assert [way["text"] for way in ways.in_failures] == in_failures

@@ -27,9 +27,9 @@ from dlq.pages.dead_letters.case import Case, case_of
 from dlq.pages.dead_letters.full_body import body_file, full_body_panel
 from dlq.pages.page_head import case_url, list_of, sees_letters
 from dlq.replay.operations import title as title_of_job
-from dlq.replay.text import BODY_DELETED, LETTERS
+from dlq.replay.text import BODY_DELETED, OUTCOMES, letter_label
 from dlq.search.visibility import found, letters_for, sees_queue
-from dlq.trash.queries import PutBack, put_back_of
+from dlq.trash.queries import PutBack, edited_copies, put_back_of
 from failures.error_groups.splits import known_in
 
 # -- what can be done with one dead letter, and why some of it cannot be done now ----------------------------
@@ -129,6 +129,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     masks, kind = masks_for(request.user), (letter.fingerprint, letter.setting_key)
     body = visible_body(whole, letter, masks) if whole else None
     look, put_back = _look(request, body), put_back_of(letter)
+    copy = edited_copies([letter]).get(letter.pk)
     hidden = masks.hides_bytes(letter) if whole is None else body is None
     properties = masks.items(
         letter, [item for item in letter.properties if item.get("name") not in BROKERS_OWN]
@@ -140,7 +141,10 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters")), (letter.queue, list_of(letter.queue))],
         letter=letter,
-        state=LETTERS[letter.state],
+        state=letter_label(letter),
+        copy=copy,
+        copy_job=title_of_job(copy.job) if copy else "",
+        copy_outcome=OUTCOMES[copy.outcome] if copy and copy.outcome else None,
         message=message,
         body=body,
         problem=problem,

@@ -28,7 +28,7 @@ from dlq.models import DeadLetter, LetterState
 from dlq.models.annotation import fault_of_row
 from dlq.models.content import with_heads
 from dlq.pages.page_head import head_of_all, queue_head, sees_letters, tabs
-from dlq.replay.text import LETTERS
+from dlq.replay.text import letter_label
 from dlq.saved_filters import bar_of
 from dlq.search.filter import EVERY_STATE, LetterFilter
 from dlq.search.newest import Newest
@@ -180,7 +180,7 @@ class LetterTable(TickedTable):
         return amounts.number(value)
 
     def render_state(self, value: DeadLetter) -> SafeString:
-        return state(LETTERS[value.state], pill=False)
+        return state(letter_label(value), pill=False)
 
 
 @dataclass(frozen=True, slots=True)
