@@ -239,7 +239,7 @@ def _new(facts: Mapping[str, Any], value: float) -> str:
         )
         return text % {"n": number(count), "key": facts["setting"]}
     text = ngettext(
-        "New error: %(what)s, once in %(where)s.",
+        "New error: %(what)s, %(n)s time in %(where)s.",
         "New error: %(what)s, %(n)s times in %(where)s.",
         count,
     )

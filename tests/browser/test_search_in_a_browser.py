@@ -86,7 +86,9 @@ def test_a_phrase_and_an_id_lead_to_the_message_in_every_state(
         hits = browser.run(UNDER, f"Messages: {word}")
         assert address in hits, (state, hits, browser.url())
         if by == "phrase":
-            assert browser.run(HITS) == [address], "and nothing that has only the words"
+            assert [hit for hit in browser.run(HITS) if "/cases/" not in hit] == [address], (
+                "and nothing that has only the words"
+            )
 
         browser.click(f".hits a[href='{address}']")
         wait_for(lambda: browser.url() == live_server.url + address)  # noqa: B023 - it is called at once

@@ -44,7 +44,7 @@ STATES = {
     "recovered": "processed later",
     "discarded": "discarded",
     "trash": "in trash",
-    "gone": "no longer at the broker",
+    "gone": "no longer on the broker",
 }
 
 

@@ -129,7 +129,7 @@ def test_days_that_the_demo_made_up_are_marked_in_words(world: World) -> None:
     page = look(client)
     days = (newest - timedelta(days=9), newest - timedelta(days=3))
     first, last = (date_format(day, "DATE_FORMAT") for day in days)
-    assert f"Demo data from {first} to {last}: 280 simulated failures" in page.text
+    assert f"Demo data from {first} to {last} (simulated failures: 280)" in page.text
     assert "./ma manage demo_history --remove" in page.text and "/settings/demo-history/" in page.links()
     assert sum("demo" in (attrs.get("aria-label") or "") for _, attrs in page.found) == 7
     assert "demo-history" in look(client, "/insights/tables/failure_days/?setting=demo-history").text
@@ -255,7 +255,7 @@ def test_the_setting_s_page_tells_the_suggestion_and_its_what_if(world: World) -
     found()
     page = look(client, "/settings/orders-export/")
     assert "Suggested threshold: M = 6 (now 10)." in page.text.replace("\xa0", " ")
-    assert "avoided 1,200 deliveries" in page.text
+    assert "deliveries avoided: 1,200" in page.text
     assert "/settings/orders-export/what-if/?m=6" in page.links()
 
     BreakerSuggestion.objects.update(evidence={"now": "nonsense"}, why="unheard of")
