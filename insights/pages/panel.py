@@ -165,7 +165,7 @@ def _sentence(figures: Any) -> str:
         return ""
     trips, saved, false = (figures[name] for name in FIGURES)
     text = ngettext(
-        "would have tripped once (deliveries avoided: %(saved)s, false trips: %(false)s)",
+        "would have tripped %(n)s time (deliveries avoided: %(saved)s, false trips: %(false)s)",
         "would have tripped %(n)s times (deliveries avoided: %(saved)s, false trips: %(false)s)",
         trips,
     )

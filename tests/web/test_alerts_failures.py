@@ -109,7 +109,7 @@ def test_the_first_hours_of_a_setting_are_one_alert_also_when_they_are_over(pool
     assert alerts_text.alert_label(alert) == "New error groups"
     assert "Check the failures on the setting page" in alerts_text.what_to_do(
         alert
-    ) and "Check the failures" not in alerts_text.what_to_do(alert)
+    ) and "Check the failures of the group" not in alerts_text.what_to_do(alert)
     look("fingerprint_new", NOW + 10 * HOUR)
     assert opened("fingerprint_new") == ["setting:young"]
     failed("v1:later", NOW + 10 * HOUR, key="young")
