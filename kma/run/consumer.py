@@ -214,9 +214,7 @@ class ConsumerLoop:
         self._settler.ordered.forget()
         if in_doubt := list(self._committing.values()):
             keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
-            self._log.warning(
-                "commit in doubt: committed, or redelivered later", number=len(in_doubt), message_keys=keys
-            )
+            self._log.warning("in doubt: committed or redelivered", number=len(in_doubt), message_keys=keys)
         for ended in in_doubt:
             self._pool.release(ended.work.slot)
         self._committing.clear()

@@ -347,9 +347,7 @@ class Worker(ThreadWorker):
             self._drop(conn)
         self._bound_bodies()
         if self.too_slow or self.made_room:
-            self.log.warning(
-                "connections closed: %s too slow, %s to free slots", self.too_slow, self.made_room
-            )
+            self.log.warning("closed: %s too slow, %s to free slots", self.too_slow, self.made_room)
             self.too_slow = self.made_room = 0
 
     def _cap_keepalive(self, deadline: float) -> None:

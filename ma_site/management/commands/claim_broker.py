@@ -26,7 +26,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--adopt", action="store_true", help="take the broker over from another site")
+        parser.add_argument(
+            "--adopt",
+            action="store_true",
+            help="take the broker over from another site, which stops using it",
+        )
         parser.add_argument("--reason", default="", help="reason for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
