@@ -183,7 +183,7 @@ def test_what_needs_a_start_says_so_in_one_line(tmp_path: Path, arguments: tuple
     config = configuration.read({"MA_DATA": str(tmp_path / "none")})
     done = ma(config, *arguments)
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"ma: .*: \./ma up( makes it)?\n", done.stderr)
+    assert re.fullmatch(r"ma: .*: \./ma up( creates it)?\n", done.stderr)
     assert not config.data.exists()
 
 

@@ -177,7 +177,7 @@ def test_plain_http_goes_to_this_machine_alone_unless_told(url: str, allowed: bo
     if allowed:
         site_at(url, TOKEN)
         return
-    with pytest.raises(RemoteError, match="in the clear") as error:
+    with pytest.raises(RemoteError, match="unencrypted") as error:
         site_at(url, TOKEN)
     assert error.value.code == Exit.USAGE and "--allow-plain-http" in error.value.what_to_do
 
