@@ -90,7 +90,8 @@ class Site:
             try:
                 answer = self.opener.open(request, timeout=self.timeout)
             except HTTPError as error:
-                raise self._refusal(error) from None
+                with error:
+                    raise self._refusal(error) from None
         with answer:
             yield answer
 
