@@ -197,7 +197,7 @@ def test_no_redirect_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
         with listening(lambda _path: (302, {"Location": there}, b"")) as listener:
             assert run("--url", f"http://127.0.0.1:{listener.port}", "settings", "list") == Exit.REFUSED
         assert other.asked == []
-    assert f"leads to http://127.0.0.1:{other.port}" in capsys.readouterr().err
+    assert f"redirects to http://127.0.0.1:{other.port}" in capsys.readouterr().err
 
 
 @pytest.mark.process
