@@ -55,7 +55,7 @@ def encoded_message(
 def seconds_property(value: int) -> Typed:
     """A number of seconds as JMS's int. Raises ValueError for what is no positive one."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
-        raise ValueError(f"{value!r} is not a positive whole number of seconds")
+        raise ValueError(f"{value!r} is not a whole number of seconds from 1 to 2147483647")
     return Typed("int", value)
 
 

@@ -390,7 +390,7 @@ def test_another_handling_of_the_run_answers_by_the_id(client: Make) -> None:
     one.link.put(message([COMMIT | named, ROLLBACK | named, COMMIT]))
     one.settled(2)
     eventually(lambda: len(answers(one)) == 3, "all answers")
-    assert answers(one) == ["committed", "refused: It is committed already.", "committed"]
+    assert answers(one) == ["committed", "refused: The delivery is committed already.", "committed"]
     assert ended(one) == [("committed", "")]
 
 

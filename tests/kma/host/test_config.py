@@ -71,7 +71,7 @@ def test_a_secret_may_come_as_a_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("kma_from_file\n")
     without = {name: value for name, value in RIGHT.items() if name != "KMA_TOKEN"}
     assert read_config({**without, "KMA_TOKEN_FILE": str(tmp_path / "token")}).token == "kma_from_file"
-    with pytest.raises(ConfigError, match="only one"):
+    with pytest.raises(ConfigError, match="keep one"):
         read_config({**RIGHT, "KMA_TOKEN_FILE": str(tmp_path / "token")})
     with pytest.raises(ConfigError, match="cannot be read"):
         read_config({**without, "KMA_TOKEN_FILE": str(tmp_path / "none")})

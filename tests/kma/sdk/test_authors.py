@@ -63,9 +63,9 @@ def test_classes_and_functions_are_registered_by_name(monkeypatch: pytest.Monkey
         ("shop.c", "standalone", "", ""),
     ]
     assert run_agent("shop.a").ok and run_agent("shop.b").ok
-    with pytest.raises(TypeError, match="takes no messages"):
+    with pytest.raises(TypeError, match="accepts no messages"):
         run_agent("shop.c")
-    with pytest.raises(errors.UnknownAgent, match=r"offered: shop\.a"):
+    with pytest.raises(errors.UnknownAgent, match=r"available: shop\.a"):
         run_agent("shop.d")
 
 
@@ -274,7 +274,11 @@ def test_a_send_brings_the_time_to_answer_as_an_integer_property() -> None:
 @pytest.mark.parametrize("value", [0, -1, 2.5, True, "7", 2**31])
 def test_a_time_to_answer_is_a_whole_number_of_seconds(value: Any) -> None:
     failed = run_agent(lambda message, context: context.send("a", "b", acknowledgement_timeout=value)).failure
-    assert failed is not None and failed.exception_type == "ValueError" and "more than 0" in failed.text
+    assert (
+        failed is not None
+        and failed.exception_type == "ValueError"
+        and "whole number of seconds from 1" in failed.text
+    )
 
 
 def test_exceptions_keep_the_names_that_are_stored_and_hashed_into_fingerprints() -> None:

@@ -88,7 +88,7 @@ def test_the_harness_runs_it_as_the_container_does() -> None:
         result = run_standalone(ending(error))
         assert (result.outcome, len(result.sent)) == (outcome, 1), error
     assert run_standalone(lambda context: None).ok
-    with pytest.raises(TypeError, match="takes no messages"):
+    with pytest.raises(TypeError, match="accepts no messages"):
         run_agent(lambda context: None)
     assert run_standalone(lambda message, context: None).outcome is Outcome.RAISED
 
