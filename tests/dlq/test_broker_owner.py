@@ -200,7 +200,7 @@ def test_an_empty_site_does_not_begin_on_a_broker_whose_settings_it_does_not_kno
     """A broker of an older version has no mark, but queues of settings."""
     dead_letter(stage)
     said = ended(first.feed())
-    assert "settings that this site does not know (strange-" in said
+    assert "settings unknown to this site (strange-" in said
     assert stage.count("DLQ.feed") == 1
 
 
@@ -297,7 +297,7 @@ def test_a_running_site_whose_broker_was_taken_over_takes_no_letter_any_more_and
     assert "worker stops" in ended(worker)
     until(lambda: consumers(stage) == 0, "the feed lets go")
     assert stage.count("DLQ.feed") == 1
-    assert "has taken it over" in first.run("doctor", status=1)
+    assert "took it over" in first.run("doctor", status=1)
     assert "broker_adopted" in first.python(ALERTS)
 
     feed_of_owner(second, stage)
@@ -339,8 +339,8 @@ def test_a_feed_waits_for_a_broker_that_is_away_and_refuses_it_then(
     own_broker.stop()
     try:
         feed, worker = second.feed(), second.worker()
-        says(feed, "whose broker it is")
-        says(worker, "whose broker it is")
+        says(feed, "owner of the broker")
+        says(worker, "owner of the broker")
     finally:
         own_broker.start()
     assert "./ma up --adopt-broker" in ended(feed)

@@ -76,11 +76,13 @@ def constants(code: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if id(node) in known or not isinstance(node, ast.expr):
             continue
+        if not isinstance(node, ast.Constant | ast.JoinedStr):
+            continue
         text = ""
         if isinstance(node, ast.JoinedStr):
             known.update(map(id, node.values))
             text = "".join(str(each.value) if isinstance(each, ast.Constant) else "x" for each in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        elif isinstance(node.value, str):
             text = node.value
         if len(text.split()) >= 3:
             yield node.lineno, text
