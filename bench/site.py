@@ -13,7 +13,7 @@ from bench import Bound, Delay, Line, Measure
 
 DATABASES = ("sqlite", "postgresql")
 NOWHERE = "127.0.0.1:1"
-# As docs/how-to/operations.md wants it for millions of protocols; what is set beside the product has it too.
+# As docs/how-to/postgresql.md wants it for millions of protocols; what is set beside the product has it too.
 OF_A_LARGE_HOUSE = {"max_wal_size": "8GB"}
 _LINES: dict[str, type[Line]] = {kind.__name__: kind for kind in (Measure, Delay, Bound)}
 

@@ -220,7 +220,7 @@ class BrokerTimeout(BrokerUnavailable):
 
 class AccessRefused(BrokerError):
     """Permanent: wrong account or missing right. Operator: compare the account with
-    docs/how-to/operations.md."""
+    docs/reference/broker-accounts.md."""
 
 
 class AddressUnknown(BrokerError):

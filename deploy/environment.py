@@ -1,5 +1,5 @@
 """What runs, a line of the Procfile per process, that of the KMA for one per server; and the environment
-of each process: docs/how-to/operations.md names every variable."""
+of each process: docs/reference/environment.md names every variable."""
 
 import re
 import socket

@@ -86,7 +86,7 @@ def config_for_start(environ: Mapping[str, str], choice: Choice) -> Config:
         f"{now.data} was last started with another environment:\n"
         + "\n".join(map(str, found))
         + "\nNothing was started. With the environment of the last start: ./ma up --remembered"
-        "\nWith this environment: ./ma up --changed (docs/how-to/operations.md)"
+        "\nWith this environment: ./ma up --changed (docs/how-to/another-environment.md)"
     )
 
 

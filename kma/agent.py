@@ -9,7 +9,8 @@
 
 Returning is success. `TemporaryUnavailable` and any other exception bring the message back later,
 `InvalidMessage` sends it to the dead letters at once. An agent with `run_agent(self, context)` is standalone:
-it is run by itself, not per message. docs/how-to/agents.md takes a newcomer through both. What stands behind
+it is run by itself, not per message. docs/how-to/agents.md and docs/how-to/standalone-agents.md take a
+newcomer through both. What stands behind
 these names is in kma/sdk.
 """
 

@@ -212,7 +212,7 @@ def _refuse(problems: list[str]) -> None:
         listed = "\n  ".join(problems)
         raise ImproperlyConfigured(
             f"The environment of the MA is invalid:\n  {listed}\n"
-            "`./ma` sets it. To set it manually, see docs/how-to/operations.md, section Environment."
+            "`./ma` sets it. To set it manually, see docs/reference/environment.md."
         )
 
 

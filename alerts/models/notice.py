@@ -65,7 +65,7 @@ class NoticeTarget(models.Model):
             raise ValidationError(
                 {
                     "channel": _(
-                        "This site cannot send e-mail: MA_EMAIL_URL is not set (docs/how-to/operations.md)."
+                        "This site cannot send e-mail: MA_EMAIL_URL is not set (docs/how-to/notices.md)."
                     )
                 }
             )

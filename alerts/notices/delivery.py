@@ -50,7 +50,7 @@ class Undelivered(Exception):
 
 
 def sign(secret: str, timestamp: str, body: bytes) -> str:
-    """HMAC-SHA256 in hex over the timestamp, a point, and the body, as docs/how-to/operations.md tells
+    """HMAC-SHA256 in hex over the timestamp, a point, and the body, as docs/how-to/notices.md tells
     receivers."""
     return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 

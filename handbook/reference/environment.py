@@ -1,11 +1,10 @@
-"""Environment variables: what is read and with which default says the code, what it is for the guide to
-operations."""
+"""Environment variables: what is read, and which values it may have, says the code; what it is for, and which
+default `./ma` gives it, says docs/reference/environment.md. The site's page has both."""
 
 import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from deploy.config import HANDED_ON, REPOSITORY
 from handbook import markdown, source
@@ -15,10 +14,11 @@ FILES = {
     "The site": "ma_site/env.py",
     "A KMA": "kma/host/config.py",
 }
-GUIDE = source.DOCS / "how-to" / "operations.md"
-PLACE = Path("reference") / "environment.md"
+GUIDE = source.DOCS / "reference" / "environment.md"
 NAME = re.compile(r"K?MA_[A-Z_]+")
+HEADS = ("variable", "default", "values", "unit", "meaning")
 ROW = re.compile(r"^\| (`K?MA_[^|]*) \|(.*)\|$", re.MULTILINE)
+TABLE = re.compile(r"^\|.*?\n(?=\n|\Z)", re.DOTALL | re.MULTILINE)
 UNITS = {
     "_SECONDS": "s",
     "_HOURS": "h",
@@ -52,45 +52,51 @@ class Variable:
         return next((unit for end, unit in UNITS.items() if self.name.endswith(end)), "")
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the guide says of a variable."""
+
+    default: str
+    meaning: str
+
+
 def pages() -> Mapping[str, str]:
-    meanings = read_meanings()
-    heads = ("variable", "default", "values", "unit", "meaning")
-    parts = [
-        "Secrets may come as a file, whose name is in `NAME_FILE`. Variables marked * are handed on from the "
-        "environment of `./ma up` to the processes that it starts."
-    ]
+    said, text = read_guide(), GUIDE.read_text("utf-8")
     for program, file in FILES.items():
         found = variables(ast.parse((REPOSITORY / file).read_text("utf-8")))
-        if missing := [each.name for each in found if not meanings.get(each.name)]:
+        if missing := [each.name for each in found if each.name not in said]:
             raise ValueError(f"{GUIDE.name} does not say what these are for: {', '.join(missing)}")
-        parts += [f"## {program}", markdown.table(heads, [_row(each, meanings) for each in found])]
-    return {"environment": markdown.page("Environment variables", *parts)}
+        text = _with_table(text, f"## {program}", markdown.table(HEADS, [_row(each, said) for each in found]))
+    return {"environment": text}
 
 
-def _row(variable: Variable, meanings: Mapping[str, str]) -> tuple[str, ...]:
+def _with_table(text: str, heading: str, table: str) -> str:
+    """Puts it in the place of the table below the heading."""
+    before, rest = text.split(f"\n{heading}\n", 1)
+    return f"{before}\n{heading}\n{TABLE.sub(lambda _: table + chr(10), rest, count=1)}"
+
+
+def _row(variable: Variable, said: Mapping[str, Said]) -> tuple[str, ...]:
     name = markdown.code(variable.name)
     if variable.is_secret:
         name += ", " + markdown.code(f"{variable.name}_FILE")
     if variable.name in HANDED_ON:
         name += " \\*"
-    default = "required" if variable.default is None else markdown.code(variable.default) or "not set"
-    return name, default, markdown.plain(variable.values), variable.unit, meanings[variable.name]
+    default = markdown.code(variable.default or "") or said[variable.name].default or "not set"
+    if variable.default is None:
+        default += "; by hand required"
+    return name, default, markdown.plain(variable.values), variable.unit, said[variable.name].meaning
 
 
-def read_meanings() -> dict[str, str]:
-    """The last column of the guide's tables, by variable. Links lead from the reference."""
-    found = {}
+def read_guide() -> dict[str, Said]:
+    """The rows of the guide's tables, by variable. Rows of several variables may have a default for each."""
+    found: dict[str, Said] = {}
     for names, rest in ROW.findall(GUIDE.read_text("utf-8")):
-        meaning = rest.rpartition(" | ")[2].strip()
-        for name in NAME.findall(names):
-            if meaning:
-                found[name.removesuffix("_FILE")] = source.LINK.sub(_link, meaning)
+        default, _, meaning = map(str.strip, rest.partition(" | "))
+        known = [name.removesuffix("_FILE") for name in NAME.findall(names)]
+        defaults = default.split(", ") if default.count(", ") + 1 == len(known) else [default] * len(known)
+        found |= {name: Said(each, meaning) for name, each in zip(known, defaults, strict=True) if meaning}
     return found
-
-
-def _link(match: re.Match[str]) -> str:
-    address = GUIDE.name + match[2] if match[2].startswith("#") else match[2]
-    return source.link(GUIDE, PLACE, match[1], address)
 
 
 def variables(tree: ast.Module) -> list[Variable]:

@@ -37,13 +37,10 @@ def _why_off(code: str) -> str:
     if code == "off":
         return _("The pipeline is disabled (MA_PIPELINE).")
     if code == "little-memory":
-        return _(
-            "The pipeline is disabled: this machine has too little memory (docs/explanation/pipeline.md)."
-        )
+        return _("The pipeline is disabled: this machine has too little memory (docs/how-to/pipeline.md).")
     if code == "little-disk":
         return _(
-            "The pipeline is disabled: the data disk has too little free space "
-            "(docs/explanation/pipeline.md)."
+            "The pipeline is disabled: the data disk has too little free space (docs/how-to/pipeline.md)."
         )
     return _("The pipeline is disabled: its archive location is not set (MA_ARCHIVE_URL).")
 

@@ -52,7 +52,7 @@ def request_run(
         raise Refused(
             "off" if ready.off else "missing",
             ready.says,
-            _("See docs/explanation/pipeline.md for the requirements."),
+            _("See docs/how-to/pipeline.md for the requirements."),
         )
     if wrong := unknown(jobs):
         text = _("Unknown pipeline job: %(names)s.") % {"names": ", ".join(wrong)}

@@ -50,7 +50,7 @@ def _check_account(account: Account) -> Finding:
         trying.close()
     return bad(
         f"{account.user}: can manage the broker; only the operations account should be able to",
-        "docs/how-to/operations.md",
+        "docs/reference/broker-accounts.md",
     )
 
 
@@ -171,7 +171,7 @@ def check_proxies(now: datetime) -> Iterator[Finding]:
             f"sign-ins from {address} have X-Forwarded-For, but it is not a trusted proxy: all of them share "
             "its address",
             f"If {address} is your proxy, add it to MA_TRUSTED_PROXIES, then ./ma down, ./ma up "
-            "(docs/how-to/operations.md).",
+            "(docs/reference/environment.md).",
         )
     else:
         yield good("no sign-ins through unknown proxies")

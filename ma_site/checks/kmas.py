@@ -71,7 +71,7 @@ def _missing(now: datetime) -> Iterator[Finding]:
             f"{mark.server.name}: {mark.never_came} records of its spool were never received, the latest "
             f"{first} to {last}",
             f"Their failures are missing here. Possible causes: the page of {mark.server.name}, "
-            "docs/how-to/operations.md. This finding is shown for a day.",
+            "docs/explanation/spool.md. This finding is shown for a day.",
         )
 
 
@@ -121,7 +121,7 @@ def _heard(server: Server, now: datetime) -> Finding:
         )
         return bad(
             f"{server.name}: no heartbeat yet",
-            f"./ma manage create_server {server.name} prints a token; {start} (docs/how-to/operations.md). "
+            f"./ma manage create_server {server.name} prints a token; {start} (docs/how-to/another-host.md). "
             "Or delete the server in the admin.",
         )
     if server.refused_version is not None:

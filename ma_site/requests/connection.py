@@ -143,7 +143,7 @@ def pieces(body: bytearray) -> Iterator[bytes]:
         yield bytes(view[begin : begin + READ])
 
 
-# -- requests that a web process holds, and how long (docs/how-to/operations.md) -----------------------------
+# -- requests that a web process holds, and how long (docs/reference/requests.md) ----------------------------
 
 
 HEAD_MOST = 64 * KB

@@ -4,7 +4,7 @@ gthread gives a connection to a thread when its first bytes are there, and the t
 clients as there are threads, each with one byte of a body, stop the site. Here the poller of the process
 reads heads and bodies, within bounds and deadlines; a thread begins when nothing is left to read. What a
 reader does not take at once is kept, and sent by the poller when the thread is gone.
-docs/how-to/operations.md has the figures.
+docs/reference/requests.md has the figures.
 
 All of a connection belongs to the poller but between `enqueue_req` and `finish_request`, when it belongs to
 one thread: no lock is needed. The framing of a request is decided once, by gunicorn's own parser."""

@@ -2,6 +2,7 @@
 
 import os
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,7 +50,8 @@ def line(name: str, body: dict[str, list[str]]) -> str:
         f"`{field}`" + (f" ({' · '.join(f'`{code}`' for code in codes)})" if codes else "")
         for field, codes in body.items()
     ]
-    return f"- **{name}**: {', '.join(told)}"
+    text = f"- **{name}**: {', '.join(told)}"
+    return textwrap.fill(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def test_no_two_parts_of_the_description_share_a_name(db: None, capsys: pytest.CaptureFixture[str]) -> None:

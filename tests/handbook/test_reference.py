@@ -68,16 +68,25 @@ def test_the_unit_is_the_end_of_the_name(name: str, unit: str) -> None:
 
 
 def test_a_variable_that_the_guide_leaves_out_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = environment.read_meanings()
+    known = environment.read_guide()
     del known["MA_BIN_DAYS"]
-    monkeypatch.setattr(environment, "read_meanings", lambda: known)
-    with pytest.raises(ValueError, match=r"operations\.md.*MA_BIN_DAYS"):
+    monkeypatch.setattr(environment, "read_guide", lambda: known)
+    with pytest.raises(ValueError, match=r"environment\.md.*MA_BIN_DAYS"):
         environment.pages()
 
 
-def test_links_of_a_meaning_lead_from_the_reference() -> None:
-    assert "](../explanation/retention.md)" in environment.read_meanings()["MA_RETENTION_DAYS"]
-    assert "](../how-to/operations.md#when-" in environment.read_meanings()["KMA_KEEP_HOURS"]
+def test_a_row_of_several_variables_has_the_default_of_each() -> None:
+    known = environment.read_guide()
+    assert [known[name].default for name in ("MA_KEEP_REPLAYS_DAYS", "MA_KEEP_AUDIT_DAYS")] == ["365", "0"]
+    assert known["MA_AMQP_URL"].default == known["MA_STOMP_ADDRESS"].default == "loopback and the ports above"
+
+
+def test_the_page_has_what_the_code_and_what_the_guide_says() -> None:
+    (page,) = environment.pages().values()
+    assert "| `MA_PORT` | `8000` | 1 to 65,535 |  | the site |" in page
+    assert "| `MA_SECRET_KEY`, `MA_SECRET_KEY_FILE` | `secrets/django_key`; by hand required |" in page
+    assert page.count("| variable | default | values | unit | meaning |") == len(FILES)
+    assert "| variable | default | meaning |" not in page and "## A KMA\n\n| variable" in page
 
 
 def test_each_audit_code_and_alert_kind_has_its_row() -> None:

@@ -1,61 +1,33 @@
-"""The tutorials of operators and of authors of agents, done as they stand there: every file is saved, every
-command is run."""
+"""The tutorials, done as they stand there: every file is saved, every command is run. Of three hosts all are
+this machine, and a tunnel between them does nothing."""
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.handbook.blocks import DOCS, Reader, environ_of_a_person
-from tests.product.house import ROOT, House
+from tests.product.clone import Clone, copy, started
 
-# What a person's shell has not, and the machine of the tests needs.
-NEEDED = (
-    "MA_PORT",
-    "MA_AMQP_PORT",
-    "MA_STOMP_PORT",
-    "MA_CORE_PORT",
-    "MA_REDIS_PORT",
-    "MA_DATA",
-    "MA_PIPELINE",
-)
-
-
-class Clone(House):
-    """An installation of a copy of the repository, into which a reader saves files."""
-
-    def __init__(self, root: Path, data: Path) -> None:
-        super().__init__(data)
-        self.root = root
-        needed = {name: self.environ[name] for name in (*NEEDED, "JAVA_ARGS_APPEND")}
-        self.environ = environ_of_a_person() | needed
+SSH = """#!/bin/sh
+case "$1" in -N) exec sleep infinity ;; esac
+# -n ADDRESS COMMAND
+cd '{home}' && HOME='{home}' exec sh -c "$3" < /dev/null
+"""
+# scp -q FROM… TO
+SCP = """#!/bin/bash
+for file in "${{@:2:$#-2}}"; do cp '{home}'/"${{file#*:}}" "${{@: -1}}"; done
+"""
 
 
 @pytest.fixture
 def clone(child_processes: None, tmp_path: Path) -> Iterator[Clone]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in filter(None, listed.stdout.split("\0")):
-        place = tmp_path / "clone" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, place)
-    (tmp_path / "clone" / ".venv").symlink_to(ROOT / ".venv")
-    (tmp_path / "data").mkdir()
-    clone = Clone(tmp_path / "clone", tmp_path / "data")
-    try:
-        clone.up()
+    with started(tmp_path) as clone:
         yield clone
-    finally:
-        clone.down()
-
-
-def reader(clone: Clone, folder: Path) -> Reader:
-    return Reader(clone.root, clone.environ, folder / "exported")
 
 
 def test_the_operator_s_first_hour(clone: Clone, tmp_path: Path) -> None:
-    hour = reader(clone, tmp_path)
+    hour = clone.reader(tmp_path / "exported")
     hour.follow(DOCS / "tutorials" / "operator.md")
     printed = "\n".join(hour.printed)
     assert "velvet" in printed and "same_version" in printed
@@ -63,7 +35,7 @@ def test_the_operator_s_first_hour(clone: Clone, tmp_path: Path) -> None:
 
 
 def test_the_first_agent(clone: Clone, tmp_path: Path) -> None:
-    author = reader(clone, tmp_path)
+    author = clone.reader(tmp_path / "exported")
     author.follow(DOCS / "tutorials" / "first-agent.md")
     assert "4 passed" in author.printed[0]
 
@@ -72,3 +44,56 @@ def test_the_first_agent(clone: Clone, tmp_path: Path) -> None:
         return int(clone.call("GET", f"replays/{job['id']}/")["outcomes"]["handled"])
 
     clone.until("the corrected agent has processed the order", lambda: processed() == 1)
+
+
+@pytest.mark.night
+def test_the_analyst_s_first_question_and_the_guide_to_the_pipeline(
+    child_processes: None, tmp_path: Path
+) -> None:
+    """With the pipeline, as a person has it."""
+    with started(tmp_path, MA_PIPELINE="", MA_PIPELINE_MEMORY_MB="2048") as clone:
+        analyst = clone.reader(tmp_path / "exported")
+        analyst.follow(DOCS / "tutorials" / "analyst.md")
+        assert "KeyError" in analyst.printed[-2]
+        analyst.follow(DOCS / "how-to" / "pipeline.md")
+
+
+@pytest.fixture
+def hosts(clone: Clone, tmp_path: Path) -> Iterator[tuple[Reader, Reader]]:
+    """Two people on machines of their own, with what SSH does for them."""
+    home, programs = tmp_path / "home", tmp_path / "bin"
+    home.mkdir()
+    (home / "ma").symlink_to(clone.root)
+    programs.mkdir()
+    for name, text in (("ssh", SSH), ("scp", SCP)):
+        (programs / name).write_text(text.format(home=home))
+        (programs / name).chmod(0o755)
+    environ = environ_of_a_person()
+    environ["PATH"] = f"{programs}:{environ['PATH']}"
+    readers = []
+    for name in ("kma-a", "kma-b"):
+        copy(tmp_path / name / "ma")
+        own = environ | {"HOME": str(tmp_path / name)}
+        instead = clone.addresses() | {"KMA_SERVER=kma-a": f"KMA_SERVER={name}"}
+        readers.append(Reader(tmp_path / name / "ma", own, tmp_path / f"{name}.exported", instead))
+    try:
+        yield readers[0], readers[1]
+    finally:
+        for each in readers:
+            each.close()
+
+
+@pytest.mark.night
+def test_three_hosts(clone: Clone, hosts: tuple[Reader, Reader], tmp_path: Path) -> None:
+    page = DOCS / "tutorials" / "three-hosts.md"
+    first = clone.reader(tmp_path / "exported")
+    first.follow(page, "On the first machine")
+    for each in hosts:
+        each.follow(page, "On each of the two others")
+    first.follow(page, "See them work")
+    clone.until("all are greeted", lambda: clone.count("greetings") == [0])
+    one, again = first.blocks(page, "See one take over")
+    hosts[0].interrupt("kma")
+    first.do(one)
+    hosts[0].do(hosts[0].blocks(page, "On each of the two others")[-1])
+    first.do(again)

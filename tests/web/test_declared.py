@@ -297,7 +297,7 @@ def test_a_setting_that_is_being_removed_is_left_alone(house: Pool) -> None:
 
 
 def test_the_example_of_the_documentation_applies(pool: Pool) -> None:
-    page = Path(settings.BASE_DIR, "docs", "how-to", "settings-in-git.md").read_text(encoding="utf-8")
+    page = Path(settings.BASE_DIR, "docs", "reference", "settings-file.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert applied(load(example.encode()))
     assert applied(load(example.encode())) == []

@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.5
 
 
 class Command(BaseCommand):
-    help = "Runs the data pipeline, shows its progress or cancels it. See docs/explanation/pipeline.md."
+    help = "Runs the data pipeline, shows its progress or cancels it. See docs/how-to/pipeline.md."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")

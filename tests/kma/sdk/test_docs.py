@@ -13,7 +13,7 @@ from kma.sdk import registry
 from kma.testing import ACKNOWLEDGEMENT, Action, as_json, run_agent
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PAGES = ("tutorials/first-agent.md", "how-to/agents.md")
+PAGES = ("tutorials/first-agent.md", "how-to/standalone-agents.md", "how-to/answer-later.md")
 BLOCK = re.compile(r"```python file=(\S+)\n(.*?)```", re.DOTALL)
 
 
