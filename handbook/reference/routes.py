@@ -24,6 +24,8 @@ TEXTS = {"key": "orders", "setting": "orders", "server": "srv-1", "agent": "shop
 # Of lists; the description has the addresses of another site.
 PAGING = {"next": "https://ma.example/api/v1/…/?cursor=cD0xMjM", "previous": None}
 DEEPEST = 5
+# Not required by itself: it, or a list, or a filter has to be there.
+ONE_OF_SEVERAL = "all"
 WHO = {
     "personToken": "API token of a user",
     "serverToken": "server token",
@@ -121,9 +123,11 @@ def _object(schema: Mapping[str, Any], schemas: Mapping[str, Any], sent: bool, d
         return found
     required: Sequence[str] = schema.get("required", ())
     for name, described in schema.get("properties", {}).items():
-        if sent and (described.get("readOnly") or (required and name not in required)):
+        left_out = required and name not in required and name != ONE_OF_SEVERAL
+        if sent and (described.get("readOnly") or left_out):
             continue
-        value = example(described, schemas, sent=sent, deep=deep + 1)
+        all_of_it = sent and name == ONE_OF_SEVERAL
+        value = all_of_it or example(described, schemas, sent=sent, deep=deep + 1)
         found[name] = TEXTS[name] if value == "text" and name in TEXTS else PAGING.get(name, value)
     more = schema.get("additionalProperties")
     if not found and isinstance(more, Mapping) and more:
