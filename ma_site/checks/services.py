@@ -33,7 +33,9 @@ def check_redis(now: datetime) -> Iterator[Finding]:
 # -- the operations account manages the broker over STOMP and browses dead letters over AMQP -----------------
 
 
-ACCOUNT = "Check MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles: docs/reference/broker-accounts.md."
+ACCOUNT = (
+    "Check MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles: docs/reference/broker-accounts.md."
+)
 
 
 @register_check("broker", 40)
