@@ -102,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ma",
         description="Starts, stops and checks this installation.",
-        epilog="Ports, data folder and server names come from the environment: docs/reference/environment.md. "
+        epilog="Ports, data folder, server names come from the environment: docs/reference/environment.md. "
         "To use a site over REST, pass --url or set MA_URL: docs/how-to/remote.md.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
