@@ -102,8 +102,8 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ma",
         description="Starts, stops and checks this installation.",
-        epilog="Ports, data folder, server names come from the environment: docs/reference/environment.md. "
-        "To use a site over REST, pass --url or set MA_URL: docs/how-to/remote.md.",
+        epilog="Environment variables set ports, data folder and server names: docs/reference/environment.md."
+        " To use a site over REST, pass --url or set MA_URL: docs/how-to/remote.md.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     starting = commands.add_parser("up", help="install missing packages and start everything")
