@@ -84,7 +84,7 @@ def _row(variable: Variable, said: Mapping[str, Said]) -> tuple[str, ...]:
         name += " \\*"
     default = markdown.code(variable.default or "") or said[variable.name].default or "not set"
     if variable.default is None:
-        default += "; by hand required"
+        default += "; required without `./ma`"
     return name, default, markdown.plain(variable.values), variable.unit, said[variable.name].meaning
 
 

@@ -73,7 +73,7 @@ def test_as_a_person_it_has_the_rights_and_the_name_of_the_person(
     [
         (("enable", "nothing"), "no setting 'nothing'"),
         (("run", "orders"), "disabled"),
-        (("stop", "orders"), "No activation"),
+        (("stop", "orders"), "no running activation"),
         (("disable", "orders", "--until", "soon"), "soon is not a timestamp"),
         (("disable", "orders", "--until", "2030-01-01T00:00:00"), "with a UTC offset"),
         (("disable", "orders", "--until", "2020-01-01T00:00:00+00:00"), "past"),

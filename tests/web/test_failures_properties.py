@@ -173,7 +173,7 @@ def test_a_result_says_where_its_message_is(client: Client) -> None:
     client.force_login(viewer)
     shown = client.get("/protocols/", {"value": "A-1"}).content.decode()
     for words in ("being retried", "processed later", "dead-lettered", "replayed", "discarded"):
-        assert f'title="The message now">{words}<' in shown, words
+        assert f'title="Current message state">{words}<' in shown, words
 
 
 @pytest.mark.parametrize(

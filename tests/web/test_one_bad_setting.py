@@ -142,10 +142,7 @@ def test_anything_that_goes_wrong_with_one_run_is_kept_to_it(
     assert set(Run.objects.filter(activation__setting=bad).values_list("withheld_because", flat=True)) == {
         "cannot_be_sent"
     }
-    assert (
-        "The data for the setting's servers cannot be prepared."
-        in admin_client.get("/settings/bad/").content.decode()
-    )
+    assert "servers cannot be prepared." in admin_client.get("/settings/bad/").content.decode()
 
 
 @pytest.mark.parametrize("levels", [33, 150, 600, 900])

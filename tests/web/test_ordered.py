@@ -173,7 +173,7 @@ def test_others_have_no_such_button(operator: User, setting: LaunchSetting) -> N
             [
                 "unlimited",
                 "and so on",
-                "after 10 losses the message is dead-lettered",
+                "after 10 crashes the message is dead-lettered",
             ],
             ["After the last attempt, the message goes to"],
         ),

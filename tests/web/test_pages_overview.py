@@ -350,7 +350,9 @@ def test_health_and_overview_agree_about_servers(world: World, monkeypatch: pyte
     Pool.objects.get(name="main").servers.add(Server.objects.get(name="srv-5"))
     heard_just_now()
     assert "Health degraded" in looked_at(client, "/health/").text
-    assert re.search(r"srv-5 no heartbeat yet: start a KMA with its token", looked_at(client, "/").text)
+    assert re.search(
+        r"srv-5 no heartbeat yet: start a KMA with this server's token", looked_at(client, "/").text
+    )
 
 
 def test_messages_that_the_broker_could_not_deliver_are_told_with_the_figures_that_are_wrong(

@@ -84,7 +84,7 @@ def test_a_refusal_is_shown_and_nothing_is_started(world: World) -> None:
     answer = client.post("/settings/stock-sync/enable/", follow=True)
 
     assert "stock.sync" in looked_at(client, "/settings/stock-sync/").text
-    assert "offers the agent" in answer.content.decode()
+    assert "has the agent" in answer.content.decode()
     assert not LaunchSetting.objects.get(key="stock-sync").enabled
 
 

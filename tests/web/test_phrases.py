@@ -156,7 +156,7 @@ def test_no_action_takes_what_only_has_the_words(query: dict[str, str], admin: U
     dead_letters(TEXTS)
     key = DeadLetter.objects.values_list("setting_key", flat=True)[0]
 
-    with pytest.raises(WronglyAsked, match="quotes"):
+    with pytest.raises(WronglyAsked, match="quoted phrases"):
         matching("give_back", key, "filter", urlencode(query), admin)
 
 

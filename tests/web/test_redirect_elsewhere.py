@@ -495,7 +495,7 @@ def test_a_target_that_is_blocked_meanwhile_is_waited_for_and_then_the_job_pause
     assert paused.pause_reason == {"code": "target_blocked", "setting": "archive", "attempt": 6}
     chief = reports.person("chief", *READS, "dlq.redirect_elsewhere")
     shown = looked_at(chief, f"/replays/{job.pk}/").text
-    assert "blocks the ordered subscription of “archive” at attempt 6" in shown
+    assert "A message (attempt 6) is blocking the ordered subscription of “archive”." in shown
     assert "paused     target_blocked: a message of archive at attempt 6" in told(
         "job", str(job.pk), "--as", "chief"
     )

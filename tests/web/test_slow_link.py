@@ -90,7 +90,7 @@ def test_all_records_of_a_kma_behind_a_slow_link_arrive_also_what_is_too_much_fo
             reporter = Reporter(client, spool, "srv-1")
             reporter.start()
             until(lambda: stored() == set(ids) - {ids[4]})
-            until(lambda: "1 records do not reach the MA" in str(reporter.slow_link))
+            until(lambda: "Some records (1) do not reach the MA" in str(reporter.slow_link))
             reporter.stop(drain_seconds=0)
             client.close()
         quick = MaClient(Endpoint(site.url(""), "srv-1", token))

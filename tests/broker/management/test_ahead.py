@@ -38,7 +38,7 @@ def test_a_held_subscription_gathers_and_what_is_moved_beside_it_goes_ahead(hous
     setting = house.setting(exclusive=True)
     house.die(setting, "first")
     consumer, owner = house.consume(setting)
-    assert f"queue {setting.key}: paused: wanted true, found false" in hold(house, setting)
+    assert f"queue {setting.key}: paused: expected true, found false" in hold(house, setting)
     house.publish(setting.address, "second", "third")
     owner.nothing()
     assert house.figures(setting).waiting == 2

@@ -52,8 +52,8 @@ def test_a_changed_wish_is_applied_and_named(house: House) -> None:
     apply(house.management, steps(key))
     changed = steps(key, RedeliveryPolicy(max_attempts=-1, delay=0, multiplier=1.0), exclusive=False)
     found = [str(difference) for difference in apply(house.management, changed)]
-    assert f"queue {key}: exclusive: wanted false, found true" in found
-    assert f"address test.{key}: maxDeliveryAttempts: wanted -1, found 4" in found
+    assert f"queue {key}: exclusive: expected false, found true" in found
+    assert f"address test.{key}: maxDeliveryAttempts: expected -1, found 4" in found
     assert differences(house.management, changed) == []
 
 
@@ -79,7 +79,7 @@ def test_a_paused_queue_is_a_difference(house: House) -> None:
     apply(house.management, steps(key))
     house.management.call(f"queue.{key}", "pause")
     assert [str(each) for each in differences(house.management, steps(key))] == [
-        f"queue {key}: paused: wanted false, found true"
+        f"queue {key}: paused: expected false, found true"
     ]
     apply(house.management, steps(key))
     assert differences(house.management, steps(key)) == []

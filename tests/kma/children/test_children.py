@@ -62,7 +62,7 @@ def test_an_agent_that_stops_when_asked_gives_its_message_back(stage: Make, tmp_
             "    def run_agent(self, message, context): pass\n",
             "no database",
         ),
-        ("x = 1", "no agent 'test.broken'"),
+        ("x = 1", "unknown agent 'test.broken'"),
     ],
 )
 def test_an_agent_that_cannot_start_is_shown_and_takes_no_message(

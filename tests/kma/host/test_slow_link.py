@@ -109,7 +109,7 @@ def test_one_record_that_is_too_much_for_the_link_stops_no_other_and_is_named(
 ) -> None:
     start(filled(0, 20_000, 30_000, 0, 0))
     eventually(lambda: keys(ma) == [0, 3, 4], "those after it", 90)
-    eventually(lambda: "2 records do not reach the MA" in said(ma.last["problems"]), "the note", 30)
+    eventually(lambda: "Some records (2) do not reach the MA" in said(ma.last["problems"]), "the note", 30)
     ma.passes = 100_000
     eventually(lambda: sorted(keys(ma)) == [0, 1, 2, 3, 4], "the link is better: both of them", 90)
     eventually(lambda: ma.last["problems"] == [], "the end of the note", 30)

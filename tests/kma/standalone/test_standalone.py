@@ -90,7 +90,7 @@ def test_the_protocol_shows_the_agents_own_lines(stage: Make) -> None:
     ("code", "kind", "text"),
     [
         ("import no_such_module_at_all", "ModuleNotFoundError", "no_such_module"),
-        ("x = 1", "kma.registry.UnknownAgent", "no agent 'test.broken'"),
+        ("x = 1", "kma.registry.UnknownAgent", "unknown agent 'test.broken'"),
         (
             "from kma.agent import agent\n@agent('test.broken')\nclass B:\n"
             "    def __init__(self): raise RuntimeError('no database')\n"
