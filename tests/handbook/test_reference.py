@@ -84,7 +84,7 @@ def test_a_row_of_several_variables_has_the_default_of_each() -> None:
 def test_the_page_has_what_the_code_and_what_the_guide_says() -> None:
     (page,) = environment.pages().values()
     assert "| `MA_PORT` | `8000` | 1 to 65,535 |  | the site |" in page
-    assert "| `MA_SECRET_KEY`, `MA_SECRET_KEY_FILE` | `secrets/django_key`; by hand required |" in page
+    assert "| `MA_SECRET_KEY`, `MA_SECRET_KEY_FILE` | `secrets/django_key`; required without `./ma` |" in page
     assert page.count("| variable | default | values | unit | meaning |") == len(FILES)
     assert "| variable | default | meaning |" not in page and "## A KMA\n\n| variable" in page
 
