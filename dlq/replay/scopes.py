@@ -207,7 +207,7 @@ def matching(
         raise WronglyAsked(
             "phrase",
             _(
-                "Nothing was selected: quoted phrases and searches in any property work only in "
+                "Nothing was selected: quoted phrases and searches across all properties work only in "
                 "lists. Remove them from the filter."
             ),
             _("Select messages in the list, or search for them by words or by name=value."),

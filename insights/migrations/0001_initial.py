@@ -304,8 +304,8 @@ class Migration(migrations.Migration):
                 ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='insights.pipelinerun', verbose_name='pipeline run')),
             ],
             options={
-                'verbose_name': 'retention plan day',
-                'verbose_name_plural': 'retention plan days',
+                'verbose_name': 'day of the deletion plan',
+                'verbose_name_plural': 'days of the deletion plan',
                 'abstract': False,
                 'default_permissions': (),
             },

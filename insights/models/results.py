@@ -230,6 +230,6 @@ class RetentionPlan(InsightRow):
     database_bytes = models.BigIntegerField(_("database, bytes"), null=True)
 
     class Meta(InsightRow.Meta):
-        verbose_name = _("retention plan day")
-        verbose_name_plural = _("retention plan days")
+        verbose_name = _("day of the deletion plan")
+        verbose_name_plural = _("days of the deletion plan")
         constraints = [models.UniqueConstraint(fields=["day", "setting_key"], name="retention_plan_once")]

@@ -111,7 +111,7 @@ LABELS: Mapping[str, Promise] = {
     "replay_success": pgettext_lazy("a job of the pipeline", "replay success rate"),
     "odd_servers": pgettext_lazy("a job of the pipeline", "server comparison"),
     "poison_profile": pgettext_lazy("a job of the pipeline", "poison messages"),
-    "retention_plan": pgettext_lazy("a job of the pipeline", "retention plan"),
+    "retention_plan": pgettext_lazy("a job of the pipeline", "deletion plan"),
 }
 
 
