@@ -96,7 +96,7 @@ def _words() -> dict[tuple[str, str], str]:
         ("activation", "stopped"): _("Activation stopped"),
         ("ending", "drained"): _("Queue drained: instances are ending"),
         ("ending", "limit"): _("Limit reached: instances are ending"),
-        ("ending", "waited"): _("Delayed messages did not arrive in time: instances are ending"),
+        ("ending", "waited"): _("Delayed messages did not arrive in time; instances are stopping"),
         ("ending", "finished"): _("All instances ended"),
         ("ending", "stopped"): _("Stopped manually: instances are ending"),
         ("server", "cordoned"): _("Server cordoned: no new instances start on it"),

@@ -305,4 +305,4 @@ def test_the_command_line_stops_and_starts_it(many: LaunchSetting) -> None:
     assert told("stop_on", "orders", "--server", "srv-1") == "Stopping on srv-1: orders\n"
     with pytest.raises(CommandError, match="Disable the setting instead"):
         told("stop_on", "orders", "--server", "srv-2")
-    assert told("start_on", "orders", "--server", "srv-1") == "No longer stopped on srv-1: orders\n"
+    assert told("start_on", "orders", "--server", "srv-1") == "Stop on srv-1 removed: orders\n"
