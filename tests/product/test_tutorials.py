@@ -54,7 +54,7 @@ def test_the_analyst_s_first_question_and_the_guide_to_the_pipeline(
     with started(tmp_path, MA_PIPELINE="", MA_PIPELINE_MEMORY_MB="2048") as clone:
         analyst = clone.reader(tmp_path / "exported")
         analyst.follow(DOCS / "tutorials" / "analyst.md")
-        assert "KeyError" in analyst.printed[-2]
+        assert '"setting_key":"demo-history"' in analyst.printed[-2]
         analyst.follow(DOCS / "how-to" / "pipeline.md")
 
 

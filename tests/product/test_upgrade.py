@@ -160,6 +160,10 @@ def test_no_message_is_lost_and_every_letter_can_be_given_back(before: Before, t
     before.run("manage", "apply", str(wanted), "--by", "admin")
     before.run("manage", "settings", "enable", "orders", "--as", "admin")
     before.until("a server consumes", lambda: before.call("GET", "queues/orders/")["consumers"] > 0)
+    before.until(
+        "the other has its queue too",
+        lambda: before.call("GET", "settings/later/")["provision_state"] == "ready",
+    )
     before.publish("t.orders", [scripted.ok(n) for n in range(10)])
     before.publish("t.orders", [scripted.poisoned(n) for n in range(10, 15)])
     before.publish("t.later", [scripted.ok(n) for n in range(20, 30)])
