@@ -62,6 +62,17 @@ def test_no_russian_text_speaks_the_old_language() -> None:
     assert [text for kind, text in texts() if kind == "msgstr" and RUSSIAN.search(E_MAIL.sub("", text))] == []
 
 
+def test_what_follows_one_another_does_so_in_each_russian_form() -> None:
+    """The first form also serves 21 and 101."""
+    entries = re.findall(
+        r'^msgid_plural "[^"]*consecutive[^"]*"\n((?:msgstr\[\d\] .*\n?)+)',
+        CATALOGUE.read_text(),
+        re.MULTILINE,
+    )
+    assert entries
+    assert [line for entry in entries for line in entry.splitlines() if "подряд" not in line] == []
+
+
 def is_old(text: str) -> bool:
     """Whether an English text outside of the catalogue has such a word."""
     text = " ".join(text.split())
