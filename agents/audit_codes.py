@@ -40,7 +40,7 @@ text.DETAILS.declare(
     }
 )
 text.VALUES.declare(
-    {"allows": {"every": _("all agents of the pool's servers"), "listed": _("only the listed agents")}}
+    {"allows": {"every": _("all agents on the pool's servers"), "listed": _("only the listed agents")}}
 )
 
 
@@ -51,7 +51,7 @@ def _scheduled(owner: LaunchSetting | ScheduledGroup) -> dict[str, Any]:
 
 
 def _allowed(agents: Any) -> text.Text:
-    return _("all agents of the pool's servers") if agents is None else agents or _("no agent")
+    return _("all agents on the pool's servers") if agents is None else agents or _("no agent")
 
 
 SCHEDULE_WORDS = {"missed": lambda value: dict(Missed.choices).get(str(value), "—")}

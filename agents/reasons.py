@@ -89,7 +89,7 @@ LATER_ONE_STARTED = ReasonKind("window.later_one_started", _("a later scheduled 
 MISSED = ReasonKind("window.missed", _("missed: the scheduler was unavailable"))
 MISSED_MANY = ReasonKind(
     "window.missed_many",
-    _("missed %(count)s runs from %(first)s to %(last)s: the scheduler was unavailable"),
+    _("missed runs: %(count)s (%(first)s to %(last)s); the scheduler was unavailable"),
 )
 STARTED_LATE = ReasonKind("window.started_late", _("started late in place of all missed runs"))
 
@@ -126,11 +126,15 @@ DEAD_LETTERS_HELD = ReasonKind(
     ),
 )
 HELD_BACK = ReasonKind(
-    "removal.held_back", _("The setting cannot be removed: %(queue)s contains messages on hold (%(n)s).")
+    "removal.held_back",
+    _("The setting cannot be removed: %(queue)s contains messages on hold (%(n)s). Release them first."),
 )
 GROUPED_MEANWHILE = ReasonKind(
     "removal.grouped_meanwhile",
-    _("The setting cannot be removed: someone added it to a group at the same time."),
+    _(
+        "The setting cannot be removed: someone added it to a group in the meantime. Remove "
+        "it from the group and try again."
+    ),
 )
 QUEUES_KEPT = ReasonKind(
     "removal.queues_kept",

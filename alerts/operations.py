@@ -98,7 +98,7 @@ def snooze(alert: Alert, until: datetime, by: Any, reason: str, now: datetime) -
         raise Refused(
             "until_is_too_far",
             gettext("Not snoozed: the period is too long."),
-            gettext("Choose an end time within three months."),
+            gettext("Choose an end time no more than three months from now."),
         )
     return _change(
         alert, lambda state: snoozed(state, until), AlertStep.SNOOZED, by, reason, now, until=until

@@ -62,7 +62,7 @@ ENDINGS_NOT_STORED = Kind("run.endings_not_stored", _("processing results could 
 UNKNOWN_AGENT = Kind("run.unknown_agent", _("unknown agent %(agent)s; this server offers: %(offered)s"))
 OTHER_KIND = Kind(
     "run.other_kind",
-    _("agent %(agent)s is of kind %(kind)s on this server; the setting requires kind %(wanted)s"),
+    _("the kind of agent %(agent)s on this server is %(kind)s; the setting requires %(wanted)s"),
 )
 NO_CONCURRENCY = Kind("run.no_concurrency", _("concurrency is less than 1"))
 WAITS_FOR_MA = Kind(
@@ -80,7 +80,10 @@ SPOOL_FULL = Kind(
 )
 SPOOL_NOT_WRITTEN = Kind(
     "spool.not_written",
-    _("Cannot write to the spool: %(detail)s. The server takes no more messages until writing works again."),
+    _(
+        "Cannot write to the spool: %(detail)s. The server takes no new messages until the "
+        "spool is writable again."
+    ),
 )
 MODULE_NOT_IMPORTED = Kind(
     "kma.module_not_imported", _("cannot import module %(module)s: %(type)s: %(text)s")
@@ -110,7 +113,9 @@ LINK_TOO_SLOW = Kind(
         "stay in the spool and will be sent again after the other records."
     ),
 )
-RECORDS_REFUSED = Kind("kma.records_refused", _("the MA refused %(n)s records; they are kept in %(path)s"))
+RECORDS_REFUSED = Kind(
+    "kma.records_refused", _("records refused by the MA: %(n)s; they are kept in %(path)s")
+)
 DESIRED_NOT_STORED = Kind(
     "kma.desired_not_stored",
     _("The desired state from the MA cannot be stored in %(path)s and does not take effect: %(detail)s"),
@@ -132,8 +137,8 @@ CONNECTION_LOST = Kind(
 IN_DOUBT = Kind(
     "delivery.in_doubt",
     _(
-        "The connection was lost during commit: the message has either been committed or will "
-        "be redelivered by the broker."
+        "The connection was lost during commit: either the message has been committed, or the "
+        "broker will redeliver it."
     ),
 )
 RUN_ENDED = Kind(
@@ -147,8 +152,8 @@ CONTAINER_ENDED = Kind(
 CONTAINER_ENDED_IN_DOUBT = Kind(
     "delivery.container_ended_in_doubt",
     _(
-        "The container ended during commit: the message either was committed or will be "
-        "redelivered by the broker."
+        "The container ended during commit: either the message was committed, or the broker "
+        "will redeliver it."
     ),
 )
 NOT_OPEN = Kind(

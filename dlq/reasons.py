@@ -20,8 +20,8 @@ STAYED = ReasonKind("replay.stayed", _("Messages not moved: %(n)s."))
 HELD = ReasonKind(
     "replay.held",
     _(
-        "Some messages (%(n)s) are in delivery to another consumer of %(queue)s. Close that "
-        "consumer, then replay the messages again."
+        "Some messages (%(n)s) are being delivered to another consumer of %(queue)s. Close "
+        "that consumer, then replay the messages again."
     ),
 )
 HOLD_STOPPED = ReasonKind("replay.hold_stopped", _("Stopped automatically: the subscription hold timed out."))

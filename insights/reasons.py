@@ -11,7 +11,7 @@ APPLICATION_ENDED = ReasonKind(
 )
 TOO_LONG = ReasonKind(
     "pipeline_run.too_long",
-    _("The run took longer than %(hours)s hours (MA_PIPELINE_HOURS) and was stopped."),
+    _("The run took longer than %(hours)s h (MA_PIPELINE_HOURS) and was stopped."),
 )
 TOO_LARGE = ReasonKind(
     "pipeline_run.too_large",
@@ -33,9 +33,9 @@ PIPELINE_BROKE = ReasonKind("pipeline_run.broke", "%(type)s: %(text)s")
 SIGNALLED = ReasonKind("pipeline_run.signalled", _("The pipeline run was stopped by a signal."))
 NOT_TAKEN = ReasonKind("pipeline_run.not_taken", _("No process picked up the run."))
 PROCESS_GONE = ReasonKind(
-    "pipeline_run.process_gone", _("The pipeline run process (%(pid)s on %(host)s) no longer exists.")
+    "pipeline_run.process_gone", _("The pipeline process (%(pid)s on %(host)s) no longer exists.")
 )
 PROCESS_SILENT = ReasonKind(
     "pipeline_run.process_silent",
-    _("No heartbeat from the pipeline run process (%(pid)s on %(host)s) since %(since)s."),
+    _("No heartbeat from the pipeline process (%(pid)s on %(host)s) since %(since)s."),
 )

@@ -124,7 +124,7 @@ def rule_sentences() -> list[str]:
             "are deleted."
         ),
         after_error % {"n": number(n)},
-        silent % {"n": number(c)} if c else _("Protocols are not deleted because of age alone."),
+        silent % {"n": number(c)} if c else _("Protocols are not deleted just because of their age."),
         _("Failure protocols of messages that are still in the DLQ are kept.")
         if settings.MA_RETENTION_KEEP_DEAD
         else _(
@@ -139,7 +139,7 @@ def ages() -> list[tuple[str, str]]:
     words = {
         "activations": _("ended activations"),
         "runs": _("instances of ended activations"),
-        "dead_letters": _("dead letters, after leaving the DLQ"),
+        "dead_letters": _("dead letters that have left the DLQ"),
         "letter_bodies": _("bodies of dead letters that have left the DLQ"),
         "replays": _("finished replays"),
         "audit": _("audit log entries"),
@@ -163,7 +163,7 @@ def _row(setting: LaunchSetting, now: datetime, letters: Sequence[AgePreview]) -
     if none_finished(ranges) and not any(_has_older(setting, each) for each in ranges):
         goes = [_("no activation has finished yet")]
     if setting.key == HISTORY_KEY:
-        goes = [_("demo data is not deleted by age; ./ma manage demo_history --remove deletes it")]
+        goes = [_("retention does not delete demo data; delete it with ./ma manage demo_history --remove")]
     goes += _letters_go(letters)
     return RetentionRow(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
 

@@ -149,9 +149,9 @@ def outstanding(setting: str, jms_message_id: str) -> Acknowledgement:
         return found[0]
     if found:
         raise Ambiguous(
-            _("Several deliveries of this message await acknowledgement: use the acknowledgement id.")
+            _("Several deliveries of this message await acknowledgement: specify the acknowledgement id.")
         )
-    raise Ambiguous(_("No delivery of this message awaits acknowledgement."))
+    raise Ambiguous(_("This message is not awaiting acknowledgement."))
 
 
 def acknowledge(

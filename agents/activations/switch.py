@@ -178,7 +178,7 @@ def _provision_refusal(setting: LaunchSetting) -> Refused | None:
         return Refused(
             "not_provisioned",
             _("Provisioning on the broker failed: %(problem)s") % {"problem": setting.provision_problem},
-            _("Fix the cause, then run ./ma manage provision. MA also retries automatically."),
+            _("Fix the cause, then run ./ma manage provision. The MA also retries automatically."),
         )
     if setting.provision_state != ProvisionState.READY or setting.wanted_hash != setting.provisioned_hash:
         return Refused(
@@ -205,7 +205,7 @@ def _pool_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
         return Refused(
             "other_kind",
             _("The agent “%(agent)s” and this setting are of different kinds.") % facts,
-            _("Choose another agent, or create a setting of the agent's kind."),
+            _("Choose another agent, or create a setting of the same kind as the agent."),
         )
     facts["names"] = ", ".join(sorted(set(offered.values_list("name", flat=True)))) or "—"
     return Refused(

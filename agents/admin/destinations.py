@@ -56,8 +56,9 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
                 "fields": ("name", "description"),
                 "description": _(
                     "A destination is a broker address. Every setting below receives the messages "
-                    "published to it. The broker creates the address with this policy when the first "
-                    "setting subscribes. Until the address exists, the broker rejects these messages."
+                    "published to this address. The broker creates the address with this policy when the "
+                    "first setting subscribes. Until the address exists, the broker rejects messages sent "
+                    "to it."
                 ),
             },
         ),
@@ -75,9 +76,9 @@ class DestinationAdmin(RecordedAdmin, admin.ModelAdmin):
                 "description": _(
                     "The broker keeps one policy per address, so a change applies to all launch settings "
                     "of this destination. If the maximum number of attempts is −1, there is no limit. If "
-                    "the maximum delay is empty, it is 10 × delay. If the expiry is empty, messages never "
-                    "expire. Failed and expired messages always go to the dead-letter queue of their "
-                    "setting."
+                    "the maximum delay is empty, 10 times the delay is used. If the expiry is empty, "
+                    "messages never expire. Failed and expired messages always go to the dead-letter "
+                    "queue of their setting."
                 ),
             },
         ),

@@ -167,8 +167,8 @@ class ScheduleForm(forms.ModelForm):
         choices=Missed.choices,
         initial=Missed.SKIP,
         help_text=gettext_lazy(
-            "Applies to runs that were due while MA was down. “Run once” replaces all missed runs "
-            "with one run. “Skip” waits for the next scheduled run."
+            "Applies to runs that were due while the MA was down. “Run once” replaces all missed "
+            "runs with one run. “Skip” waits for the next scheduled run."
         ),
     )
 

@@ -76,9 +76,10 @@ class SettingForm(ScheduleForm):
             ),
             "concurrency": _("If the value is greater than 1, messages may be processed out of order."),
             "drain_idle_seconds": _(
-                "The run processes the messages that are waiting when it starts. It ends this long "
-                "after the last of them leaves the queue. If a limit is set below, later messages are "
-                "processed too. The run then ends when the subscription has been empty for this long."
+                "The run processes the messages that are waiting when it starts. After the last of "
+                "them leaves the queue, the run waits this long and ends. If a limit is set below, "
+                "the run also processes messages that arrive later. In this case, it ends when the "
+                "subscription has been empty for this long."
             ),
             "drain_wait_seconds": _(
                 "The activation waits at most this long for messages delayed for redelivery. If they "
@@ -130,8 +131,8 @@ class SettingForm(ScheduleForm):
                 "trips the breaker."
             ),
             "try_one_first": _(
-                "One server processes one trial message. If it succeeds, all servers start at full "
-                "speed. If it fails, the setting is disabled again."
+                "One server processes one trial message. If processing succeeds, all servers start at "
+                "full speed. If it fails, the setting is disabled again."
             ),
             "ordered": _(
                 "One message at a time across all servers. A failed message is retried before any "
@@ -149,18 +150,18 @@ class SettingForm(ScheduleForm):
             "exception_destination": _("Enter a destination that has a consumer for these messages."),
             "duplicate_key": _(
                 "If empty, every message is processed. Use “key” (the message key), “property:NAME” "
-                "or “pointer:/a/b” (in a JSON body). A server acknowledges a repeat of a message that "
-                "it has already processed, without calling the agent. Each server remembers only the "
+                "or “pointer:/a/b” (in a JSON body). If a server has already processed a message, it "
+                "acknowledges a repeat without calling the agent. Each server remembers only the "
                 "messages that it processed."
             ),
-            "duplicate_window_seconds": _("A repeat that arrives later is processed again."),
+            "duplicate_window_seconds": _("A repeat that arrives after this period is processed again."),
             "masked_properties": _(
                 "The values of these message properties are never stored in failure protocols."
             ),
             "retention_days": _(
-                "After a successful activation, all its protocols are deleted. After a failed "
-                "activation, only protocols created more than the set number of days before its start "
-                "are deleted."
+                "After a successful activation, its protocols and those of earlier activations are "
+                "deleted. After a failed activation, only protocols that were already older than this "
+                "number of days when it started are deleted."
             ),
         }
 

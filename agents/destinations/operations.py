@@ -200,7 +200,9 @@ def _refusal(side: BrokerSide) -> Refused | None:
     if not side.made:
         return Refused(
             "not_made",
-            gettext("No setting receives messages from this destination, so the broker has not created it."),
+            gettext(
+                "No setting receives messages from this destination, so it does not exist on the broker."
+            ),
         )
     if side.problem:
         return Refused(

@@ -202,7 +202,9 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime, record: 
         if not adopted:
             reason = _("Nothing to adopt: the fields of this destination match the values on the broker.")
             raise Refused(
-                "same", reason, _("The MA always sets the other differing values. Write them to the broker.")
+                "same",
+                reason,
+                _("The remaining differences are in values that only the MA sets. Write them to the broker."),
             )
         for name, value in _fields(destination, found).items():
             setattr(destination, name, value)
@@ -244,7 +246,7 @@ def _ask(destination: Destination) -> dict[str, Any]:
     if not is_made(destination):
         raise Refused(
             "not_made",
-            _("No setting receives messages from this destination, so the broker has not created it."),
+            _("No setting receives messages from this destination, so it does not exist on the broker."),
             "",
         )
     try:

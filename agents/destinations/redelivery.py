@@ -192,7 +192,7 @@ def _delay(destination: Destination) -> str:
         "longest": amounts.duration(policy.longest / 1000),
     }
     if policy.collision_avoidance:
-        text += _(", ± %(percent)s %%") % {"percent": f"{policy.collision_avoidance * 100:g}"}
+        text += _(", ± %(percent)s%%") % {"percent": f"{policy.collision_avoidance * 100:g}"}
     return text
 
 

@@ -99,7 +99,7 @@ class Activation(models.Model):
     added_seen = models.BigIntegerField(null=True, editable=False)
     # Since when the subscription is seen empty, and since when it holds delayed messages only.
     idle_since = models.DateTimeField(_("empty since"), null=True)
-    delayed_since = models.DateTimeField(_("only delayed messages remain since"), null=True)
+    delayed_since = models.DateTimeField(_("waiting for delayed messages since"), null=True)
     # What the setting said when it began (agents.activations.launch); None of those from before that was
     # kept.
     launched_with = ReadableJSONField(null=True, editable=False)
@@ -185,7 +185,7 @@ class Run(models.Model):
     closing_records = models.BigIntegerField(_("records before the closing record"), null=True)
     stored_records = models.BigIntegerField(_("stored records"), default=0)
     withheld_because = models.CharField(
-        _("why it is not sent"),
+        _("why the setting is not sent"),
         max_length=40,
         choices=Withheld.choices,
         blank=True,

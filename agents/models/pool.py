@@ -105,7 +105,8 @@ class Pool(models.Model):
     def what_it_allows(self) -> str:
         """Returns what helps after `refusal_of`."""
         text = gettext(
-            "Choose an allowed agent (%(names)s), or ask someone who can change pools to allow this one."
+            "Choose an allowed agent (%(names)s), or ask someone who can change pools to allow "
+            "the agent that you need."
         )
         return text % {"names": join_names(self.allowlist or ()) or gettext("none yet")}
 

@@ -327,7 +327,7 @@ class LaunchSetting(models.Model):
             problems = error.update_error_dict(problems)
         if "destination" not in (exclude or ()):
             if self.takes_messages and self.destination_id is None:
-                problems["destination"] = [_("A message agent needs a destination.")]
+                problems["destination"] = [_("Choose a destination for the message agent.")]
             if not self.takes_messages and self.destination_id is not None:
                 problems["destination"] = [
                     _("A standalone agent does not receive messages. Leave this field empty.")
@@ -386,8 +386,8 @@ class LaunchSetting(models.Model):
             return refused
         if hasattr(stored, "membership"):
             return _(
-                "The timing cannot be changed: the setting belongs to a group. Remove it from the "
-                "group first."
+                "The timing cannot be changed: the setting belongs to a group. Remove the setting "
+                "from the group first."
             )
         if hasattr(stored, "schedule"):
             return _("The timing cannot be changed: the setting has a schedule. Delete the schedule first.")

@@ -189,10 +189,10 @@ def _interrupted_alone(quorum: QuorumState) -> str:
 
 def _interrupted_everywhere(quorum: QuorumState) -> str:
     text = ngettext(
-        "The setting is interrupted on %(servers)s and does not run on any other server. It "
+        "The setting is interrupted on %(servers)s and is not running on any other server. It "
         "will be disabled unless another suitable server becomes available within %(seconds)s "
         "s.",
-        "The setting is interrupted on %(servers)s and does not run on any other server. It "
+        "The setting is interrupted on %(servers)s and is not running on any other server. It "
         "will be disabled unless another suitable server becomes available within %(seconds)s "
         "s.",
         len(quorum.interrupted),

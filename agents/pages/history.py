@@ -100,7 +100,7 @@ def _words() -> dict[tuple[str, str], str]:
         ("ending", "finished"): _("All instances ended"),
         ("ending", "stopped"): _("Stopped manually: instances are ending"),
         ("server", "cordoned"): _("Server cordoned: no new instances start on it"),
-        ("server", "draining"): _("Server draining: its instances end or move"),
+        ("server", "draining"): _("Server draining: its instances end or move to other servers"),
         ("server", "active"): _("Server uncordoned"),
         ("run", "wanted"): _("Assigned to a server"),
         ("run", "withdrawn"): _("Unassigned from a server"),
@@ -112,7 +112,7 @@ def _words() -> dict[tuple[str, str], str]:
         ("provision", "failed"): _("Provisioning failed"),
         ("provision", "pending"): _("Being created on the broker"),
         ("agent", "not_allowed"): _(
-            "The pool no longer allows the agent: the setting is not sent to its servers"
+            "The pool no longer allows the agent: the setting is not sent to the pool's servers"
         ),
         ("agent", "allowed"): _("The pool allows the agent again"),
         ("policy", "applying"): _("Writing the redelivery policy to the broker"),

@@ -55,8 +55,8 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
         )
     if count := unfed.get(server.pk, 0):
         text = ngettext(
-            "not connected to the broker: %(n)s instance is receiving no messages",
-            "not connected to the broker: %(n)s instances are receiving no messages",
+            "not connected to the broker: %(n)s instance is not receiving messages",
+            "not connected to the broker: %(n)s instances are not receiving messages",
             count,
         )
         return ServerNote(

@@ -116,7 +116,7 @@ def _spread(setting: LaunchSetting) -> str:
     if setting.takes_messages:
         if setting.feeds_one:
             return _(
-                "The broker delivers messages to one server at a time. If that server is lost, "
+                "The broker delivers messages to one server at a time. If that server goes offline, "
                 "another server takes over."
             )
         return _("Every online server in the pool receives messages. Each message goes to only one server.")
@@ -276,10 +276,10 @@ def _alone(setting: LaunchSetting) -> str:
         return ""
     if setting.spread == Spread.MANY and attempts == limit:
         text = ngettext(
-            "On a quiet queue, the failed last attempt (no. %(n)s) of one bad message can "
-            "interrupt this setting on a server.",
-            "On a quiet queue, the failed last attempt (no. %(n)s) of one bad message can "
-            "interrupt this setting on a server.",
+            "On a quiet queue, one bad message can interrupt this setting on a server when the "
+            "last attempt (no. %(n)s) fails.",
+            "On a quiet queue, one bad message can interrupt this setting on a server when the "
+            "last attempt (no. %(n)s) fails.",
             limit,
         )
     elif setting.spread == Spread.MANY:

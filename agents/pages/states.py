@@ -189,7 +189,7 @@ def _drained(setting: LaunchSetting) -> list[Fact]:
     when = (
         gettext("when the queue has been empty for %(time)s")
         if limited
-        else gettext("%(time)s after all messages waiting at the start have left the queue")
+        else gettext("%(time)s after all messages that were waiting at the start have left the queue")
     )
     facts = [
         Fact(

@@ -141,7 +141,7 @@ def why_not_group(
     if not pools and not may_group(user, action, group, ()):
         text = _(
             "You don't have permission. The group has no members, so it belongs to no pool. Ask "
-            "for “%(permission)s”."
+            "for the permission “%(permission)s”."
         )
         return Missing(text % {"permission": _ACTIONS[action].named}, _ACTIONS[action].permission)
     return _missing_with_group(user, action, pools)
@@ -169,7 +169,8 @@ class GroupRight:
 
 def missing(action: str, pool: str) -> str:
     text = _(
-        "You don't have permission. Ask for “%(permission)s” on the whole site or in the pool “%(pool)s”."
+        "You don't have permission. Ask for the permission “%(permission)s” for the whole "
+        "site or for the pool “%(pool)s”."
     )
     return Missing(text % {"permission": _ACTIONS[action].named, "pool": pool}, _ACTIONS[action].permission)
 
@@ -181,8 +182,8 @@ def _missing_with_group(user: Any, action: str, pools: Iterable[int]) -> str:
         return ""
     names = Pool.objects.filter(pk__in=without).order_by("name").values_list("name", flat=True)
     text = _(
-        "You don't have permission for some members of the group. Ask for “%(permission)s” on "
-        "the whole site or in these pools: %(pools)s."
+        "You don't have permission for some members of the group. Ask for the permission "
+        "“%(permission)s” for the whole site or for these pools: %(pools)s."
     )
     wanted = _ACTIONS[action]
     return Missing(text % {"permission": wanted.named, "pools": ", ".join(names)}, wanted.permission)

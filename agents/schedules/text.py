@@ -58,11 +58,11 @@ def _times(fields: Fields) -> str:
         clock = [f"{hour:02}:{minute:02}" for hour in hours for minute in minutes]
         return _("at %(times)s") % {"times": ", ".join(clock)}
     if step := _step(minutes, 60):
-        return _("%(every)s during hours %(hours)s") % {
+        return _("%(every)s past hour %(hours)s") % {
             "every": _every_minutes(step),
             "hours": _ranges(hours),
         }
-    return _("at minute %(minutes)s during hours %(hours)s") % {
+    return _("at minute %(minutes)s past hour %(hours)s") % {
         "minutes": _ranges(minutes),
         "hours": _ranges(hours),
     }
@@ -105,7 +105,7 @@ def _weekdays(fields: Fields) -> str:
         if number == crontabs.LAST_DAY:
             words.append(_("the last %(day)s of the month") % {"day": name})
         else:
-            words.append(_("%(day)s (occurrence %(number)s in the month)") % {"day": name, "number": number})
+            words.append(_("%(day)s (no. %(number)s of the month)") % {"day": name, "number": number})
     return ", ".join(words)
 
 

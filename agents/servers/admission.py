@@ -77,4 +77,4 @@ def version_problem(server: str, version: int) -> str:
 def version_advice(version: int) -> str:
     if version < OLDEST_VERSION:
         return _("Upgrade the KMA. Until then, it keeps running its instances and stores records locally.")
-    return _("Upgrade this site. Until then, the KMA keeps running its instances and stores its records.")
+    return _("Upgrade this site. Until then, the KMA keeps running its instances and stores records locally.")

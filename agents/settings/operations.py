@@ -274,7 +274,7 @@ class StartOnServer(Operation[LaunchSetting]):
     def run(self, setting: LaunchSetting, act: Act, *, server: Server, **inputs: Any) -> Done:
         started = server_stops.start_on_server(setting, server, act)
         text = gettext("Stop on %(server)s removed: %(key)s")
-        already = gettext("Not stopped on %(server)s: %(key)s")
+        already = gettext("Was not stopped on %(server)s: %(key)s")
         return Done((text if started else already) % {"key": setting.key, "server": server.name})
 
 

@@ -171,7 +171,7 @@ def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
         text = _("The setting cannot be removed: it is a member of the group “%(group)s”.") % {
             "group": member.group.name
         }
-        return Refused("in_group", text, _("Remove it from the group first."))
+        return Refused("in_group", text, _("Remove the setting from the group first."))
     if why := next(filter(None, hooks.removal_refused(setting)), None):
         return Refused("awaits_messages", str(why), _("Wait until it ends, or cancel it."))
     return None
@@ -326,7 +326,9 @@ def _remove_row(setting: LaunchSetting, now: datetime) -> bool:
                 delete_schedule(schedule, None, now)
             current.delete()
     except ProtectedError as error:
-        raise Refused("in_group", GROUPED_MEANWHILE(), _("Remove it from the group first.")) from error
+        raise Refused(
+            "in_group", GROUPED_MEANWHILE(), _("Remove the setting from the group first.")
+        ) from error
     log.info("setting removed", setting=setting.key)
     return True
 

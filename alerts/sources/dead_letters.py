@@ -139,8 +139,8 @@ GROWING = AlertKind(
     severity=Severity.BAD,
     limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=60), close_after=timedelta(minutes=10)),
     unit=gettext_lazy(
-        "ratio of messages dead-lettered in the last hour to those in the previous hour "
-        "(fewer than 20 count as 20)"
+        "ratio of messages dead-lettered in the last hour to those in the previous hour (if "
+        "the previous count is below 20, 20 is used)"
     ),
     says=_grew,
     measure=_times,

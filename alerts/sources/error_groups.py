@@ -233,8 +233,8 @@ def _new(facts: Mapping[str, Any], value: float) -> str:
     count = round(value)
     if "fingerprint" not in facts:
         text = ngettext(
-            "%(n)s error group appeared in the first hours of running %(key)s.",
-            "%(n)s error groups appeared in the first hours of running %(key)s.",
+            "%(n)s error group appeared in the first hours after %(key)s started.",
+            "%(n)s error groups appeared in the first hours after %(key)s started.",
             count,
         )
         return text % {"n": number(count), "key": facts["setting"]}
@@ -325,7 +325,8 @@ GROWING = AlertKind(
     severity=Severity.BAD,
     limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=60), close_after=timedelta(minutes=10)),
     unit=gettext_lazy(
-        "ratio of failures in the last hour to those in the previous hour (fewer than 20 count as 20)"
+        "ratio of failures in the last hour to those in the previous hour (if the previous "
+        "count is below 20, 20 is used)"
     ),
     says=_growing,
     measure=lambda value: f"×{number(value, 1)}",

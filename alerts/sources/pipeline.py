@@ -48,7 +48,7 @@ PIPELINE = AlertKind(
     label=gettext_lazy("Pipeline failed or late"),
     severity=Severity.WARNING,
     limits=Thresholds(1.0, 1.0),
-    unit=gettext_lazy("hours since the failure or delay, plus 1"),
+    unit=gettext_lazy("hours since the failure or the last successful run, plus 1"),
     says=_says,
     measure=lambda value: number(value - 1, 1) if value >= 1 else "",
     what_to_do=gettext_lazy(

@@ -134,7 +134,7 @@ def _why(code: str) -> str:
 
 
 def _spool(facts: Mapping[str, Any], value: float) -> str:
-    text = _("The spool of server %(server)s is %(percent)s %% full (%(size)s).")
+    text = _("The spool of server %(server)s is %(percent)s%% full (%(size)s).")
     return text % {"server": facts["server"], "percent": number(value), "size": size(facts["bytes"])}
 
 
@@ -175,7 +175,7 @@ DISOBEYING = AlertKind(
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
         "Enabling or disabling settings has no effect on this server. Check the site log "
-        "(./ma logs web) for failing heartbeats. Check the KMA log (./ma logs kma-NAME) for a "
+        "(./ma logs web) for heartbeat errors. Check the KMA log (./ma logs kma-NAME) for a "
         "full disk. To stop all work on the server immediately, stop the KMA."
     ),
     url=_server_url,
@@ -190,8 +190,8 @@ WITHHELD = AlertKind(
     says=_withheld,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "The setting page shows what to correct. Until then, the setting does not run on any "
-        "server, and its messages wait. All other settings continue to run."
+        "The setting page shows what to correct. Until you correct it, the setting does not "
+        "run on any server, and its messages wait. All other settings continue to run."
     ),
     url=lambda facts: reverse("admin:setting", args=[facts["setting"]]),
     observe=withheld_settings,
@@ -235,7 +235,7 @@ BEAT = AlertKind(
     limits=Thresholds(60.0, 30.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=60)),
     unit=gettext_lazy("seconds since the last heartbeat"),
     says=lambda facts, value: (
-        _("Beat, the worker or Redis is down: no scheduled work has run for %(time)s.")
+        _("Beat, the worker or Redis is down: no scheduled tasks have run for %(time)s.")
         % {"time": duration(round(value))}
     ),
     measure=lambda value: duration(round(value)),

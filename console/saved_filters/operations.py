@@ -138,8 +138,7 @@ class SaveFilter(_OfFilter):
         if SavedFilter.objects.filter(list=saved.list, owner=saved.owner_id).count() >= MOST:
             raise Refused(
                 "too_many",
-                _("The filter is not saved: you have reached the limit of %(n)s saved filters.")
-                % {"n": MOST},
+                _("Filter not saved: you have reached the limit of %(n)s saved filters.") % {"n": MOST},
                 _("Delete the filters that you no longer need."),
             )
         with _named_once(), transaction.atomic():

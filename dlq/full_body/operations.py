@@ -104,7 +104,7 @@ def request_body(letter: DeadLetter, letters: int, act: Act) -> WholeFetch:
 
 
 def _exists() -> Refused:
-    return Refused("exists", gettext("The message was already fetched, or is being fetched now."))
+    return Refused("exists", gettext("The message has already been fetched or is being fetched now."))
 
 
 def cancel(letter: DeadLetter, act: Act) -> None:

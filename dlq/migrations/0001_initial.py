@@ -158,7 +158,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'report on a replayed message',
-                'verbose_name_plural': 'reports of replayed messages',
+                'verbose_name_plural': "reports on replayed messages",
                 'ordering': ('-occurred_at', '-id'),
                 'default_permissions': (),
                 'indexes': [models.Index(fields=['message_key', 'setting_key'], name='reports_of_message')],

@@ -214,7 +214,7 @@ class LetterReport(models.Model):
 
     class Meta:
         verbose_name = _("report on a replayed message")
-        verbose_name_plural = _("reports of replayed messages")
+        verbose_name_plural = _("reports on replayed messages")
         ordering = ("-occurred_at", "-id")
         default_permissions = ()
         indexes = [models.Index(fields=["message_key", "setting_key"], name="reports_of_message")]

@@ -270,5 +270,5 @@ def _left_out(verdict: PreflightResult, foreign: Sequence[int]) -> list[SkippedR
         for code, count in sorted(verdict.skipped.items(), key=lambda pair: -pair[1])
     ]
     if foreign:
-        left.append(SkippedRow(number(len(foreign)), gettext("do not belong to this setting"), foreign))
+        left.append(SkippedRow(number(len(foreign)), gettext("not from this setting"), foreign))
     return left

@@ -101,7 +101,7 @@ class PreflightForm(forms.Form):
         ),
     )
     ladder_percent = forms.IntegerField(
-        label=_("Stop the ladder above this share of repeated failures, %"),
+        label=_("Stop the ladder when more than this share of messages fails again, %"),
         required=False,
         min_value=0,
         max_value=100,
@@ -149,7 +149,7 @@ class PreflightForm(forms.Form):
         field = self.fields["in_order"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [
-            ("", gettext("in the broker's order")),
+            ("", gettext("in broker queue order")),
             *((value, label % {"place": place}) for value, place in InOrder.choices),
         ]
         field.help_text = gettext(

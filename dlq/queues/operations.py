@@ -168,7 +168,7 @@ class FollowQueue(_OfForeignQueue):
     note."""
 
     code, label = "foreign_queue.follow", _("Monitor")
-    inputs = {"reason": TextInput(_("Owner and purpose"), LONGEST_NOTE)}
+    inputs = {"reason": TextInput(_("Queue owner and purpose"), LONGEST_NOTE)}
 
     def run(self, row: LetterQueue, act: Act, **inputs: Any) -> Done:
         followed = name_queue(row.queue, management(), act)

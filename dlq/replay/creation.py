@@ -134,7 +134,8 @@ def create_job(
     ids = sorted(set(asked.letters)) if asked.scope in LISTED else []
     if asked.scope in LISTED and not ids:
         raise Refused(
-            "nothing_to_give_back", _("The job was not started: no message is selected. Select at least one.")
+            "nothing_to_give_back",
+            _("The job was not started: no messages are selected. Select at least one."),
         )
     try:
         with transaction.atomic():

@@ -78,7 +78,10 @@ class Options:
         if self.in_order == InOrder.AHEAD and not 1 <= self.hold_minutes <= MOST_HOLD_MINUTES:
             return _("The hold time is invalid: enter 1 to %(most)s minutes.") % {"most": MOST_HOLD_MINUTES}
         if self.in_order != InOrder.AHEAD and self.hold_minutes:
-            return _("A hold is possible only when the messages are processed before the waiting ones.")
+            return _(
+                "The hold time applies only to “before the waiting messages”. Choose that order or "
+                "leave the hold time empty."
+            )
         return ""
 
 
@@ -208,7 +211,7 @@ def target_refusal(target: LaunchSetting, *, elsewhere: bool) -> Refused | None:
                 "(attempt %(n)s)."
             )
             % (name | {"n": number(attempt)}),
-            _("Fix the cause or move that message to the DLQ, then redirect."),
+            _("Fix the cause or move that message to the DLQ, then try again."),
             attempt=attempt,
         )
     return None

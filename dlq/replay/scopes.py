@@ -207,8 +207,8 @@ def matching(
         raise WronglyAsked(
             "phrase",
             _(
-                "Nothing was selected: quoted phrases and searches across all properties work only in "
-                "lists. Remove them from the filter."
+                "Nothing was selected: quoted phrases and searches across all properties cannot be "
+                "used to select messages. Remove them from the filter."
             ),
             _("Select messages in the list, or search for them by words or by name=value."),
         )
@@ -256,7 +256,7 @@ def check_of_setting(letters: Iterable[int], known: Set[int]) -> None:
         raise Refused(
             "not_of_setting",
             _("The request was refused: some messages do not belong to this setting."),
-            _("Select messages of one setting only."),
+            _("Select messages from one setting only."),
             letters=foreign[:SHOWN_IDS],
         )
 

@@ -106,7 +106,8 @@ ACTIONS: dict[str, ActionWords] = {
         "primary",
         _(
             "The agent processes the messages as new, with all attempts available. If the cause "
-            "remains, they fail again and return to the DLQ. This cannot be undone."
+            "of the failure remains, they fail again and return to the DLQ. This cannot be "
+            "undone."
         ),
     ),
     Action.REDIRECT: ActionWords(
@@ -239,20 +240,22 @@ WAITS = {
     "window": lambda: gettext("The job is waiting for its time window."),
     "rate": lambda: gettext("The job is waiting because of its rate limit."),
     "stopping": lambda: gettext(
-        "The setting is stopping: the job waits up to 60 s for its consumers to close."
+        "The setting is stopping: the job waits up to 60 s for the consumers to close."
     ),
     "blocked": lambda: gettext(
         "A message is blocking the other setting's ordered subscription. The job waits up to "
         "60 s for the subscription to be unblocked."
     ),
-    "walk": lambda: gettext("The job is waiting for a scan of the target queue. Other jobs share this scan."),
+    "walk": lambda: gettext(
+        "The job is waiting for the scan of the target queue to finish. Other jobs use the same scan."
+    ),
     "another_job": lambda: gettext("The job is waiting: another job is moving messages from the same queue."),
     "queued": lambda: gettext("The job is queued: no worker has picked it up yet."),
     "retry": lambda: gettext("The job failed and will restart within 30 s."),
     "held_by_another": lambda: gettext("The job is waiting: the subscription is on hold for another replay."),
     "letting_go": lambda: gettext("The job is waiting until the consumers release the subscription."),
     "ahead": lambda: gettext("The job is waiting until the moved messages are processed."),
-    "hold_ends": lambda: gettext("The job is waiting until the subscription is released."),
+    "hold_ends": lambda: gettext("The job is waiting for the subscription to be released."),
     "feed": lambda: gettext(
         "The job is waiting for the indexer to catch up. Only then can it determine which "
         "messages left the queue."
@@ -346,7 +349,7 @@ def how(job: ReplayJob) -> list[Fact]:
             "n": _step(job.ladder_step),
         }
         stops = gettext(
-            "Stops automatically when more than %(n)s %% of the messages in a step fail again."
+            "Stops automatically when more than %(n)s%% of the messages in a step fail again."
         ) % {"n": number(job.ladder_percent)}
         facts.append(Fact(gettext("Ladder"), now_at, stops))
     return facts

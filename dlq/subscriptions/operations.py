@@ -197,10 +197,10 @@ class ReleaseMessages(OnMessages):
     code, label, icon, kind = "messages.release", _("Release"), "back", WaitingKind.RELEASE
     asks = _("Release messages on hold?")
     after = _(
-        "They go only to this subscription, to the end of its queue, with no delay and the "
-        "full number of attempts."
+        "They go only to this subscription, to the end of its queue, with no delay and with "
+        "the full number of attempts."
     )
-    undone = _("You can hold them again while they wait.")
+    undone = _("You can hold the messages again while they wait.")
 
 
 BY_KIND: dict[str, type[OnMessages]] = {
@@ -230,7 +230,7 @@ class GiveUpBlocked(Operation[LaunchSetting]):
             "The message goes to the setting's DLQ, and processing continues with the next one. A "
             "replay puts the dead-lettered message at the end of the queue."
         )
-        late = _("If a retry starts before the server receives this request, nothing happens to the message.")
+        late = _("If a retry starts before the server receives this request, the message is not moved.")
         seen, button = {"seen": blocking.mark}, _("Move to DLQ")
         return Question(title, [which, becomes, late], initial=seen, button=button)
 

@@ -70,8 +70,8 @@ def request_action(setting: LaunchSetting, kind: str, chosen: Selection, act: Ac
             "gone",
             _("No action was started: these messages are no longer in the list."),
             _(
-                "Refresh the page: the messages were processed, are being delivered, or were taken by "
-                "someone else."
+                "Refresh the page: the messages have been processed, are being delivered, or have "
+                "been taken by another consumer."
             ),
         )
     missing = len(set(chosen.numbers)) - len(found)
@@ -185,7 +185,7 @@ def _write(
         raise Refused(
             "already_running",
             _("No action was started: another action on messages of this setting is running."),
-            _("Wait until it finishes, or stop it."),
+            _("Wait until the job finishes, or stop it."),
             action=str(running.pk) if running else "",
         ) from error
     transaction.on_commit(lambda: start(action), robust=True)
@@ -231,7 +231,10 @@ def stop_action(action: WaitingAction, act: Act) -> None:
     stopped = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS, stopping=False)
     with transaction.atomic():
         if not stopped.update(stopping=True):
-            raise Refused("over", _("The action has finished or is already stopping."))
+            raise Refused(
+                "over",
+                _("The action has finished or is already stopping. Refresh the page to see its state."),
+            )
         act.record(about=entry_of(action))
 
 

@@ -68,7 +68,7 @@ def action_bars(action: WaitingAction, counts: Mapping[str, int]) -> list[Bar]:
             MessageResult.LEFT,
         ),
         Bar(
-            _("stayed in place (usually still in delivery)"),
+            _("stayed in place (usually still being delivered)"),
             counts.get(MessageResult.STAYED, 0),
             total,
             "warn",

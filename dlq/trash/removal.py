@@ -169,7 +169,7 @@ def remove_from_broker(queues: LetterQueues, letters: Collection[DeadLetter], no
             why = _("messages in %(queue)s have no broker id: remove them manually")
             found.left.add(why % {"queue": letter.queue})
         elif letter.node_id != node and letter.state == LetterState.DEAD:
-            found.left.add(_("messages of %(queue)s are on another broker") % {"queue": letter.queue})
+            found.left.add(_("messages from %(queue)s are on another broker") % {"queue": letter.queue})
         elif letter.orig_message_id < 0 or letter.node_id != node:
             found.numbers.append(letter.pk)
         else:
@@ -191,7 +191,7 @@ def _remove_from(
     numbers = [letter.orig_message_id for letter in free]
     delete_dead_letters(queues.management, queue, origin, numbers)
     if left := count_dead_letters(queues.management, queue, origin, numbers):
-        found.left.add(_("messages from %(queue)s in delivery: %(n)s") % {"n": left, "queue": queue})
+        found.left.add(_("messages from %(queue)s being delivered: %(n)s") % {"n": left, "queue": queue})
         return
     crash.point("erase: removed")
     found.numbers += [letter.pk for letter in free]

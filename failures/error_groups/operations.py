@@ -105,7 +105,7 @@ class SplitFingerprint(_OfFingerprint):
     def run(self, row: Fingerprint, act: Act, *, other: str, **inputs: Any) -> Done:
         merges.split(other, of=row.pk, by=act.by, now=act.now)
         act.record()
-        return Done(_("Split off. It is a separate error group again."))
+        return Done(_("The group is split off. It is a separate error group again."))
 
 
 class PartOffSetting(_OfFingerprint):
@@ -139,7 +139,7 @@ class JoinPart(_OfFingerprint):
     def run(self, row: Fingerprint, act: Act, **inputs: Any) -> Done:
         whole = splits.join(row.pk, by=act.by, now=act.now)
         act.record()
-        done = _("Rejoined. The original group's counts again include the failures of this setting.")
+        done = _("Rejoined. The original group's counts include this setting's failures again.")
         return Done(done, then=Fingerprint(fingerprint=whole))
 
 

@@ -107,7 +107,7 @@ def _counted(whole: Fingerprint, setting: str) -> dict[str, Any]:
     latest = groups.order_by("-last_at").first()
     hours = FingerprintHour.objects.filter(fingerprint=whole.pk, setting_key=setting)
     if latest is None and not hours.exists():
-        raise refused(_("Cannot split off: the stored counts include no failures of this setting."))
+        raise refused(_("Cannot split off the setting: the stored counts include none of its failures."))
     return {
         "part_of_id": whole.pk, "part_setting": setting, "merged_into": None,
         "exception_type": whole.exception_type,

@@ -109,7 +109,7 @@ def _days_chart() -> SafeString | None:
         text = ngettext("%(day)s: %(n)s failure", "%(day)s: %(n)s failures", count)
         about = text % {"day": date_format(day, "DATE_FORMAT"), "n": number(count)}
         if never:
-            text = _("%(day)s (of these, %(n)s from demo data)")
+            text = _("%(day)s (including %(n)s from demo data)")
             about = text % {"day": about, "n": number(never)}
         url = protocols_url(**in_day(day)) if count else ""
         bars.append(Bar(date_format(day, "j M"), count, about, url, never))

@@ -177,7 +177,7 @@ def _chart(health: list[ActivationHealth]) -> Any:
     for row in health:
         value = row.failures_per_1000 or 0.0
         when = instant(row.started_at)
-        about = _("%(at)s: %(n)s failures per 1,000 deliveries") % {"at": when, "n": number(value, 1)}
+        about = _("%(at)s · failures per 1,000 deliveries: %(n)s") % {"at": when, "n": number(value, 1)}
         part = value * (row.temporary_share or 0.0)
         bars.append(
             Bar(

@@ -13,7 +13,7 @@ TERMS = (
     ),
     (
         _("Destination"),
-        _("An address on the broker. Every setting that receives from it gets a copy of each message."),
+        _("An address on the broker. Every setting subscribed to it gets a copy of each message."),
     ),
     (
         _("Subscription"),
@@ -71,7 +71,7 @@ TERMS = (
     ),
     (
         _("Pre-flight"),
-        _("Shows what a replay will do before it starts: target, selection, skipped messages, warnings."),
+        _("Before a replay starts, shows what it will do: target, selection, skipped messages, warnings."),
     ),
     (
         _("Ladder"),
@@ -84,16 +84,16 @@ TERMS = (
     (
         _("Redirect, discard, trash"),
         _(
-            "Redirect moves a message to another setting or destination. Discard moves it to the "
-            "trash, where it can be restored for a limited time."
+            "Redirect moves a message to another setting or destination. Discard moves a message "
+            "to the trash. It can be restored from there for a limited time."
         ),
     ),
     (_("Spool"), _("The disk buffer of a KMA. Reports stay there until the MA has stored them.")),
     (
         _("Epoch, lease"),
         _(
-            "The epoch is the sequence number of a start. The lease is the time that a server may "
-            "work without the MA."
+            "The epoch is the sequence number of a start. The lease is how long a server can work "
+            "without the MA."
         ),
     ),
     (

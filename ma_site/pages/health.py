@@ -177,8 +177,8 @@ def _records(now: datetime) -> list[Part]:
         return [Part(_("Server records"), OK, _refused(0))]
     more = "+" if len(newest) > MOST_REFUSED else ""
     todo = _(
-        "Open the server page: it lists the latest refused records and their reasons. The "
-        "usual cause is that the MA and KMA versions differ."
+        "Open the server page to see the latest refused records and why they were refused. "
+        "The usual cause is that the MA and KMA versions differ."
     )
     of_servers = Counter(newest[:MOST_REFUSED]).most_common()
     parts = []
@@ -240,7 +240,9 @@ def _server(server: Server, expected: bool, note: ServerNote | None, now: dateti
         records = ngettext("%(n)s record in the spool", "%(n)s records in the spool", server.spool_rows)
         says = records % {"n": number(server.spool_rows)}
         todo = (
-            _("The server takes no more messages until MA accepts its records.") if server.spool_full else ""
+            _("The server takes no more messages until the MA accepts its records.")
+            if server.spool_full
+            else ""
         )
         return Part(server.name, DEGRADED if server.spool_full else OK, says, todo, server.last_seen_at, url)
     if not expected:

@@ -139,7 +139,7 @@ def broker_part() -> Part:
             "grey."
         )
         return Part(name, DOWN, says, todo, broker_away_since())
-    says = _("Artemis %(version)s · message memory %(memory)s %% used · disk %(disk)s %% used") % {
+    says = _("Artemis %(version)s · message memory %(memory)s%% used · disk %(disk)s%% used") % {
         "version": version,
         "memory": memory,
         "disk": disk,

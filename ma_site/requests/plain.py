@@ -79,8 +79,8 @@ def _lines(request: HttpRequest) -> list[str]:
         again
         if seconds
         else _(
-            "Your request failed or was only partly carried out. Go back, check the result, and "
-            "send the request again."
+            "Your request failed or was only partly carried out. Go back and check which changes "
+            "were made before you try again."
         ),
         _("For site administrators: ./ma status, ./ma logs web."),
     ]
@@ -95,7 +95,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
         again = "Search the log of the web process for the id."
         return JsonResponse(body("internal", "Internal error of the MA.", "", again), status=500)
     lines = [
-        _("MA could not process this request. If you submitted a form, check whether it took effect."),
+        _(
+            "MA could not process this request. If you submitted a form, check whether the action "
+            "was completed."
+        ),
         _("Try again. If the error recurs, give the error ID to an administrator."),
         _("For site administrators: use the error ID to find the cause in ./ma logs web."),
     ]

@@ -23,8 +23,8 @@ CRONTABS = [
     ("0 0 L * *", "on the last day of the month at 00:00", "в последний день месяца в 00:00"),
     (
         "0 0 * * 5#2",
-        "on Friday (occurrence 2 in the month) at 00:00",
-        "по дням недели: пятница (2-й такой день в месяце), в 00:00",
+        "on Friday (no. 2 of the month) at 00:00",
+        "по дням недели: пятница (№ 2 в месяце), в 00:00",
     ),
     (
         "0 0 13 * 5",
@@ -33,7 +33,7 @@ CRONTABS = [
     ),
     (
         "0 9-17 * * 1-5",
-        "on Monday–Friday at minute 0 during hours 9–17",
+        "on Monday–Friday at minute 0 past hour 9–17",
         "по дням недели: понедельник–пятница, часы: 9–17; минуты: 0",
     ),
     ("*/10 8-18 * * *", "every 10 minutes during hours 8–18", "каждые 10 минут, часы: 8–18"),
@@ -74,8 +74,8 @@ def test_an_interval_in_words() -> None:
         ("0 1,13 * * *", "every day at 01:00, 13:00"),
         ("15 */6 * * *", "every day at 00:15, 06:15, 12:15, 18:15"),
         ("0,30 1,2,3 * * *", "every day at 01:00, 01:30, 02:00, 02:30, 03:00, 03:30"),
-        ("0 1-6,8 * * *", "at minute 0 during hours 1–6, 8"),
-        ("5,10,15 1-3 * * *", "at minute 5, 10, 15 during hours 1–3"),
+        ("0 1-6,8 * * *", "at minute 0 past hour 1–6, 8"),
+        ("5,10,15 1-3 * * *", "at minute 5, 10, 15 past hour 1–3"),
         ("*/30 0-3 * * *", "every 30 minutes during hours 0–3"),
         ("* 5 * * *", "every minute during hours 5"),
         # Days of the month.
@@ -93,10 +93,10 @@ def test_an_interval_in_words() -> None:
         ("0 0 * * 6,0,1", "on Monday, Saturday, Sunday at 00:00"),
         ("0 0 * * 2-4", "on Tuesday–Thursday at 00:00"),
         ("0 0 * * 5L", "on the last Friday of the month at 00:00"),
-        ("0 0 * * 0#1", "on Sunday (occurrence 1 in the month) at 00:00"),
+        ("0 0 * * 0#1", "on Sunday (no. 1 of the month) at 00:00"),
         (
             "0 0 * * 1,5#2,3#1",
-            "on Monday, Wednesday (occurrence 1 in the month), Friday (occurrence 2 in the month) at 00:00",
+            ("on Monday, Wednesday (no. 1 of the month), Friday (occurrence 2 in the month) at 00:00"),
         ),
         ("* * * * SUN", "on Sunday every minute"),
         ("0 0 13 * */2", "on day 13 of the month, if it is Tuesday, Thursday, Saturday, Sunday at 00:00"),

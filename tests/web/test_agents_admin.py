@@ -143,9 +143,9 @@ def test_the_page_of_a_destination_says_who_shares_its_policy(operator: User, se
     assert (
         "The broker keeps one policy per address, so a change applies to all launch settings "
         "of this destination. If the maximum number of attempts is −1, there is no limit. If "
-        "the maximum delay is empty, it is 10 × delay. If the expiry is empty, messages never "
-        "expire. Failed and expired messages always go to the dead-letter queue of their "
-        "setting."
+        "the maximum delay is empty, 10 times the delay is used. If the expiry is empty, "
+        "messages never expire. Failed and expired messages always go to the dead-letter "
+        "queue of their setting."
     ) in page and "orders" in page
 
 
@@ -172,8 +172,9 @@ def test_a_destination_that_nothing_receives_from_says_that_the_broker_has_it_no
 
     assert (
         "A destination is a broker address. Every setting below receives the messages "
-        "published to it. The broker creates the address with this policy when the first "
-        "setting subscribes. Until the address exists, the broker rejects these messages."
+        "published to this address. The broker creates the address with this policy when the "
+        "first setting subscribes. Until the address exists, the broker rejects messages sent "
+        "to it."
     ) in client.get("/agents/destination/add/").content.decode()
     assert words in client.get(f"/agents/destination/{lone.pk}/change/").content.decode()
     assert words not in client.get(f"/agents/destination/{setting.destination_id}/change/").content.decode()

@@ -103,7 +103,7 @@ def test_the_first_hours_of_a_setting_are_one_alert_also_when_they_are_over(pool
     look("fingerprint_new")
     alert = Alert.objects.get()
     assert (alert.subject, alerts_text.says(alert)) == (
-        "setting:young", "30 error groups appeared in the first hours of running young.",
+        "setting:young", "30 error groups appeared in the first hours after young started.",
     )  # fmt: skip
     assert alerts_text.about(alert) == "/settings/young/"
     assert alerts_text.alert_label(alert) == "New error groups"

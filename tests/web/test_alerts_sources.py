@@ -119,7 +119,7 @@ def test_a_spool_that_fills_opens_and_closes_with_room_between_the_bounds(server
     assert not Alert.objects.exists()
     fill(85)
     looks("spool_filling", 2, 3)
-    assert alerts_text.says(Alert.objects.get()) == "The spool of server srv-1 is 85 % full (850 bytes)."
+    assert alerts_text.says(Alert.objects.get()) == "The spool of server srv-1 is 85% full (850 bytes)."
     fill(70)
     looks("spool_filling", 4, 5, 6)
     assert open_subjects("spool_filling") == ["srv-1"]

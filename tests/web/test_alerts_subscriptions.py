@@ -198,7 +198,7 @@ def test_a_kma_that_is_heard_and_has_lost_its_broker_opens_an_alert(
     assert reporting(10, connected=False) == reporting(60, connected=False) == []
     assert reporting(71, connected=False) == ["srv-1"]
     assert text.says(Alert.objects.get()) == (
-        "The KMA of srv-1 is not connected to the broker: 1 instance is receiving no messages."
+        "The KMA of srv-1 is not connected to the broker: 1 instance is not receiving messages."
     )
     reporting(80, connected=True)
     assert reporting(111, connected=True) == []

@@ -205,7 +205,7 @@ def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
     trip = BreakerTrip.objects.get()
     added = NoticeTarget.objects.create(pool=tried.pool, channel="webhook", address="http://127.0.0.1:1/b/")
     assert (
-        "1 recipient was added later and will be notified if this trip reopens or another trip occurs."
+        "1 recipient was added later and will be notified if this trip is reopened or another trip occurs."
     ) in client.get(f"/trips/{trip.pk}/").content.decode()
     LaunchSetting.objects.update(try_one_first=True)
     activation = activate(tried, None, LATER)
@@ -216,7 +216,7 @@ def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
     trip.refresh_from_db()
     assert [effect["what"] for effect in trip.effects].count("notice") == 2
     assert (
-        "recipient was added later and will be notified if this trip reopens or another trip occurs."
+        "recipient was added later and will be notified if this trip is reopened or another trip occurs."
         not in client.get(f"/trips/{trip.pk}/").content.decode()
     )
 

@@ -150,11 +150,11 @@ def test_one_that_nothing_receives_from_has_nothing_to_compare(memory: MemoryBro
     lone, client = Destination.objects.create(name="shop.lone"), signed_in(operator)
 
     assert 'id="on-the-broker"' not in client.get(f"/agents/destination/{lone.pk}/change/").content.decode()
-    assert ("No setting receives messages from this destination, so the broker has not created it.") in said(
-        client, lone, "apply", {"seen": ""}
-    )
     assert (
-        "No setting receives messages from this destination, so the broker has not created it."
+        "No setting receives messages from this destination, so it does not exist on the broker."
+    ) in said(client, lone, "apply", {"seen": ""})
+    assert (
+        "No setting receives messages from this destination, so it does not exist on the broker."
     ) in looked_at(client, url(lone, "adopt")).text
 
 
@@ -241,9 +241,9 @@ def test_what_only_the_ma_decides_is_not_adopted(destination: Destination, opera
     assert (
         "The differing values are always set by the MA, so they cannot be adopted from the broker."
     ) in page_of(client, destination)
-    assert "The MA always sets the other differing values. Write them to the broker." in said(
-        client, destination, "adopt", seen(client, destination, "adopt")
-    )
+    assert (
+        "The remaining differences are in values that only the MA sets. Write them to the broker."
+    ) in said(client, destination, "adopt", seen(client, destination, "adopt"))
     assert stories() == []
 
 

@@ -267,4 +267,4 @@ def test_the_end_of_a_replay_says_how_many_outcomes_are_open_then(anna: User, cl
     assert entry.counts["open_outcomes"] == 29
     client.force_login(reports.person("auditor", "console.view_auditentry"))
     shown = client.get("/audit/").content.decode()
-    assert "waiting for their outcome: 29" in re.sub(r"<[^>]+>", "", shown)
+    assert "awaiting outcome: 29" in re.sub(r"<[^>]+>", "", shown)

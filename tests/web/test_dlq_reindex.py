@@ -101,8 +101,8 @@ def test_the_list_says_that_words_are_missing_until_it_is_done(
 
     def says_so() -> bool:
         return (
-            "The text index of older messages is still being built. Until it is "
-            "complete, word search can miss them."
+            "The text index of older messages is still being built. Until it is complete, word "
+            "search may miss these messages."
         ) in client.get("/letters/?text=parcel").content.decode()
 
     assert not says_so()

@@ -86,7 +86,7 @@ def test_a_preflight_tells_what_goes_what_stays_and_what_to_think_of(
     LaunchSetting.objects.filter(key="orders").update(ordered=True)
     told = operator.post(PREFLIGHT, {"setting": "orders", "letters": [row.pk for row in three]}).json()
     assert (
-        "these messages will be processed out of order"
+        "The messages of this job will be processed out of order"
         in {each["code"]: each["text"] for each in told["warnings"]}["ordered"]
     )
     assert not ReplayJob.objects.exists() and not AuditEntry.objects.exists()

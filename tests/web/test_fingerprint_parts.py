@@ -192,7 +192,7 @@ def test_on_the_page_by_who_may_and_the_page_says_what_cannot_be_divided(world: 
     assert (
         (
             "Failures of these settings are not counted here. Older failures with no recorded "
-            "activation are still counted here: they cannot be separated."
+            "activation cannot be split by setting, so they are still counted here."
         )
         in whole.text
         and setting in whole.text

@@ -314,7 +314,7 @@ def test_why_a_pass_failed_is_said_in_russian(night: ScheduledGroup) -> None:
     end(newest(), LATER, "interrupted")
     passing.refresh_from_db()
     with translation.override("ru"):
-        assert str(passing.reason) == "one: неуспешное завершение (прервана)"
+        assert str(passing.reason) == "one завершилась неуспешно: прервана"
 
 
 def test_a_member_that_cannot_be_enabled_is_named_before_its_refusal_in_both_languages(

@@ -166,7 +166,7 @@ def test_confirming_begins_the_job_with_its_reason(world: World) -> None:
     letter = make_letter(
         world,
         KEY,
-        ("Properties not shown and left unchanged: one. To change one, enter its name in an empty row."),
+        ("Properties not shown: one. They stay unchanged. To change one, enter its name in an empty row."),
     )
     answer = client.post(f"/dead-letters/{KEY}/give-back/", {"letter": [str(letter.pk)], "reason": "mended"})
 
@@ -254,7 +254,7 @@ def test_a_whole_selection_fits_into_one_form(world: World) -> None:
     client = signed_in(world, "operator")
     answer = client.post("/dead-letters/mail-send/give-back/", {"letters": ids}, follow=True)
 
-    assert "The request was refused: some messages do not belong to this setting." in answer.content.decode()
+    assert "The request was refused: some messages not from this setting." in answer.content.decode()
 
 
 def test_a_letter_that_is_gone_says_so_and_what_of_it_is_kept(world: World) -> None:

@@ -67,7 +67,7 @@ def test_it_says_how_many_go_and_why_others_do_not(world: World, client: Client)
     assert "Will be moved 3" in page.text
     assert f"1 : no longer in the queue ( {gone} )" in page.text
     assert f"1 : the error is marked as known ( {known} )" in page.text
-    assert "1 : do not belong to this setting" in page.text
+    assert "1 : not from this setting" in page.text
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "reason": "mended"})
     [job] = jobs()
     assert (job.scope, job.total, job.skipped, job.reason) == (
@@ -87,8 +87,8 @@ def test_nothing_begins_before_each_warning_is_ticked(world: World, client: Clie
     assert (
         "The agent version has not changed since the failure. Messages likely to fail again: 2 of 2."
     ) in page.text and (
-        "The setting is disabled: the messages wait in its subscription until it "
-        "is enabled. The usual order is to replay first and enable afterwards."
+        "The setting is disabled: the messages wait in its subscription until it is enabled. "
+        "The usual order is to replay the messages first, then enable the setting."
     ) in page.text
 
     answer = client.post(BACK, {**hidden(page), "acknowledge": ["disabled"]})

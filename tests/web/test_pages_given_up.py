@@ -47,6 +47,6 @@ def test_the_panel_says_when_it_will_be_switched_off(world: World) -> None:
     text = panel(world, KEY)
 
     assert (
-        "The setting is interrupted on srv-3 and does not run on any other server. It will be "
-        "disabled unless another suitable server becomes available within 60 s."
+        "The setting is interrupted on srv-3 and is not running on any other server. It will "
+        "be disabled unless another suitable server becomes available within 60 s."
     ) in text

@@ -105,7 +105,7 @@ def test_a_duty_is_shown_with_who_why_and_until_when(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/servers/srv-3/").text.replace("\xa0", " ")
 
     assert "cordoned 3 h ago by operator: new disk on Friday" in text
-    assert "The server is uncordoned automatically in 4 h" in text
+    assert "The server will be uncordoned automatically in 4 h" in text
     assert "Can cordon and drain servers" in text
 
 

@@ -176,7 +176,7 @@ def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, clien
     for path, words in {
         "/": (
             "A launch setting defines which agent processes the messages of a destination, and on "
-            "which servers. It receives messages as soon as it is saved."
+            "which servers. The setting starts receiving messages as soon as it is saved."
         ),
         "/servers/": "Create a server with ./ma manage create_server NAME",
         "/protocols/": "No failures yet.",
@@ -319,8 +319,8 @@ def test_health_leads_to_the_servers_whose_records_were_refused(world: World) ->
     assert (
         "/servers/odd-2/" in page.links()
         and (
-            "Open the server page: it lists the latest refused records and their reasons. The "
-            "usual cause is that the MA and KMA versions differ."
+            "Open the server page to see the latest refused records and why they were refused. "
+            "The usual cause is that the MA and KMA versions differ."
         )
         in page.text
     )

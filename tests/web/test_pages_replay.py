@@ -126,7 +126,7 @@ def test_it_tells_how_it_goes_and_why_it_waits(world: World, job: ReplayJob) -> 
         "2.5 per second",
         "from 22:00 to 06:00",
         "step 3: 25 messages",
-        "Stops automatically when more than 10 % of the messages in a step fail again.",
+        "Stops automatically when more than 10% of the messages in a step fail again.",
         "The job is waiting for the outcomes of this step.",
         "the agent version had not changed since the failure",
     ):

@@ -60,7 +60,7 @@ def test_the_rule_in_force_with_its_numbers(look: Any, settings: Any) -> None:
 
     settings.MA_RETENTION_SILENT_DAYS, settings.MA_RETENTION_KEEP_DEAD = 0, True
     html = look()
-    assert "Protocols are not deleted because of age alone." in html
+    assert "Protocols are not deleted just because of their age." in html
     assert "Failure protocols of messages that are still in the DLQ are kept." in html
 
 

@@ -35,7 +35,7 @@ def client(world: World, pages: dict[str, str]) -> Client:
 def test_a_server_that_lost_the_broker_says_so_wherever_it_is_shown(
     client: Client, pages: dict[str, str]
 ) -> None:
-    lost = "ot connected to the broker: 1 instance is receiving no messages"
+    lost = "ot connected to the broker: 1 instance is not receiving messages"
     for path in (pages["server kma-without-broker"], "/servers/", "/health/", "/"):
         assert lost in looked_at(client, path).text, path
     assert "KMA_AMQP_URL" in looked_at(client, pages["server kma-without-broker"]).text
@@ -65,7 +65,7 @@ def test_a_setting_that_is_not_sent_is_never_called_running(
     world.runs["mail-send", "srv-1"].save()
 
     text = looked_at(client, pages["setting that is withheld"]).text
-    assert text.index("not sent to its servers") < text.index("Not sent to its servers.")
+    assert text.index("not sent to its servers") < text.index("Not sent to the servers.")
     attention = looked_at(client, "/").text.partition("Needs attention")[2].partition("Settings")[0]
     assert "mail-send not sent to its servers" in attention
 
@@ -114,8 +114,8 @@ def test_the_page_of_retention_promises_nothing_that_it_deletes(client: Client) 
     text = looked_at(client, "/retention/").text
     assert "Counts of failures and dead letters stay." not in text
     assert (
-        "Rules for deleting failure protocols, dead letters and other records. Failure counts "
-        "and messages still in the DLQ are kept in full."
+        "Rules for deleting failure protocols, dead letters that have left the DLQ, and other "
+        "records. Failure counts and messages still in the DLQ are kept in full."
     ) in text
 
 

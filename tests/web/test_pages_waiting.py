@@ -70,7 +70,7 @@ def test_each_part_has_a_tab_with_the_count_of_the_broker(house: WaitingHouse, v
 
 
 def test_empty_parts_say_what_will_appear(house: WaitingHouse, viewer: Client) -> None:
-    for part, words in (("waiting", "No messages waiting."), ("delayed", "No messages delayed."),
+    for part, words in (("waiting", "No messages waiting."), ("delayed", "No delayed messages."),
                         ("in_delivery", "No messages in delivery."), ("held",
                         "No messages on hold.")):  # fmt: skip
         assert words in looked_at(viewer, f"{PAGE}?part={part}").text

@@ -86,8 +86,8 @@ def test_a_problem_is_said_in_the_language_of_the_reader_with_its_code(viewer: U
     english = of(viewer).get(f"{RUNS}{run.pk}/").json()
     russian = of(viewer).get(f"{RUNS}{run.pk}/", headers={"Accept-Language": "ru"}).json()
 
-    assert english["problem"] == "The pipeline run process (7 on srv-1) no longer exists."
-    assert russian["problem"] == "Процесс, выполнявший запуск конвейера (7 на srv-1), больше не существует."
+    assert english["problem"] == "The pipeline process (7 on srv-1) no longer exists."
+    assert russian["problem"] == "Процесс конвейера (7 на srv-1) больше не существует."
     for told in (english, russian):
         assert told["problem_code"] == "pipeline_run.process_gone"
         assert told["problem_params"] == {"pid": 7, "host": "srv-1"}

@@ -42,7 +42,7 @@ def test_it_is_said_in_the_language_of_the_reader() -> None:
 def test_a_value_of_choices_is_said_by_its_label() -> None:
     with translation.override("ru"):
         assert str(reasons.MEMBER_ENDED(key="one", state="interrupted")) == (
-            "one: неуспешное завершение (прервана)"
+            "one завершилась неуспешно: прервана"
         )
     assert str(reasons.MEMBER_ENDED(key="one", state="of tomorrow")) == "one did not succeed: of tomorrow"
 

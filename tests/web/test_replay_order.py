@@ -342,7 +342,7 @@ def test_while_the_broker_does_not_answer_the_replay_says_no_number(
         (hold.HELD_BY_ANOTHER, "The job is waiting: the subscription is on hold for another replay."),
         (hold.LETTING_GO, "The job is waiting until the consumers release the subscription."),
         (hold.HANDLED_AHEAD, "The job is waiting until the moved messages are processed."),
-        (hold.HOLD_ENDING, "The job is waiting until the subscription is released."),
+        (hold.HOLD_ENDING, "The job is waiting for the subscription to be released."),
     ],
 )
 def test_why_it_waits_is_said_in_words(world: World, client: Client, why: str, said: str) -> None:

@@ -110,7 +110,7 @@ def test_a_business_id_is_found_in_every_state_and_exactly_first(world: World, t
     assert shown == [f"/{words.get(state, 'letters')}/{rows[state].pk}/" for state in states]
     titles = ("dead-lettered", "being retried", "replayed", "processed later")
     assert [title for title in titles if f"Messages: {title}" in page.text] == list(titles)
-    assert "Only the first 64 KB of each body is searched." in page.text
+    assert "Only the first 64 KB of each message body is searched." in page.text
 
 
 @pytest.mark.parametrize(

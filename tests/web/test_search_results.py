@@ -72,7 +72,7 @@ def test_a_search_that_ran_out_of_time_says_so(world: World, monkeypatch: pytest
 
     page = searched(world, "A-424")
 
-    assert "The search stopped before it covered all messages." in page.text
+    assert "The search did not cover all messages." in page.text
     assert any(url.startswith("/letters/?text=%22A-424%22&state=every") for url in page.links())
 
 

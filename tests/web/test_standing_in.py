@@ -50,7 +50,7 @@ def test_it_is_done_every_two_seconds_while_beat_is_away(done: list[str]) -> Non
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("beat_silent", "Beat, the worker or Redis is down: no scheduled work has run for"),
+        ("beat_silent", "Beat, the worker or Redis is down: no scheduled tasks have run for"),
         ("redis_away", "Redis has not responded for"),
         ("broker_away", "The broker has not responded for"),
     ],

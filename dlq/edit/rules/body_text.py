@@ -80,7 +80,7 @@ def with_text(message: Message, text: str, *, other_form: bool, jms_kind: int | 
     text = text if "\r\n" in old else unix(text)
     if storable(text) != text:
         raise EditRefused(
-            "bad_text", _("The text has characters that are invalid Unicode. Remove them."), BODY
+            "bad_text", _("The text contains characters that are not valid Unicode. Remove them."), BODY
         )
     if not other_form:
         check_form(form_of_text(old), text)

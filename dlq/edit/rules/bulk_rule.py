@@ -197,7 +197,9 @@ def _json(
     before = _value_at(text, operation.tokens)
     if before is not None and locked and names_in(json.loads(before), locked):
         raise EditRefused(
-            "locked", _("The value contains a field that cannot be changed."), operation.pointer
+            "locked",
+            _("The value contains a field that cannot be changed. Change the other fields separately."),
+            operation.pointer,
         )
     if operation.op == "set_json":
         new, after = json_pointer.put(text, operation.tokens, operation.json), operation.json

@@ -68,7 +68,10 @@ def changes_between(
         changes.insert(0, _body_change(before, after, masked, jms_kind))
     if len(changes) > MOST_CHANGES:
         left_out = len(changes) - MOST_CHANGES
-        return [*changes[:MOST_CHANGES], change(_("%(n)s more (properties)") % {"n": left_out}, None, None)]
+        return [
+            *changes[:MOST_CHANGES],
+            change(_("other changed properties: %(n)s") % {"n": left_out}, None, None),
+        ]
     return changes
 
 

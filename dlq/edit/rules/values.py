@@ -71,7 +71,11 @@ def checked_name(name: str) -> str:
     if not name.strip():
         raise EditRefused("no_name", _("Enter a property name."))
     if len(name) > LONGEST_NAME or storable(name) != name:
-        raise EditRefused("bad_name", _("Invalid property name."), storable(name[:40]))
+        raise EditRefused(
+            "bad_name",
+            _("The property name is too long or contains invalid characters. Enter another name."),
+            storable(name[:40]),
+        )
     return name
 
 

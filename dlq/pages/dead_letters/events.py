@@ -199,7 +199,7 @@ def answer_events_of(key: str, setting_key: str) -> list[Event]:
 def _answer_event(row: Acknowledgement) -> Event:
     shown, at = STATES[row.state], row.ended_at
     if at is None:
-        what, url = _("Awaiting acknowledgement since attempt %(n)s"), link("answers")
+        what, url = _("Awaiting acknowledgement (attempt %(n)s)"), link("answers")
     else:
         what, url = _("Acknowledgement on attempt %(n)s: %(state)s"), f"{link('answers')}?state=ended"
     facts = {"n": amounts.number(row.attempt), "state": shown.word}

@@ -82,8 +82,8 @@ def _same_version(warning: Warning) -> str:
 def _ordered(warning: Warning) -> str:
     if not warning.n:
         return _(
-            "The subscription is ordered, and newer messages have already been processed: these "
-            "messages will be processed out of order."
+            "The subscription is ordered, and newer messages have already been processed. The "
+            "messages of this job will be processed out of order."
         )
     text = ngettext(
         "The subscription is ordered: these messages will be processed after %(n)s newer message.",
@@ -144,7 +144,7 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     rules.OTHER_DESTINATION: _other_destination,
     rules.DISABLED: lambda _w: _(
         "The setting is disabled: the messages wait in its subscription until it is enabled. "
-        "The usual order is to replay first and enable afterwards."
+        "The usual order is to replay the messages first, then enable the setting."
     ),
     rules.TRIPPED: lambda _w: _(
         "The breaker disabled the setting: the messages wait in its subscription until "
@@ -165,7 +165,8 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     rules.HOLD: _hold,
     rules.OTHER_HOLDS: lambda _w: _(
         "The subscription is on hold for another replay. Until that replay ends, no other "
-        "messages are processed, and no other replay can go before the waiting messages."
+        "messages are processed, and other replays cannot place messages before the waiting "
+        "ones."
     ),
     rules.LADDER: _ladder,
     rules.MUTED: lambda _w: _("The error of this message is marked as known."),
@@ -287,7 +288,7 @@ def acknowledged(code: str) -> str:
     words = {
         rules.OTHER_DESTINATION: _("the setting belongs to another destination"),
         rules.DISABLED: _("the setting was disabled"),
-        rules.TRIPPED: _("the breaker had disabled the setting"),
+        rules.TRIPPED: _("the setting was disabled by the breaker"),
         rules.STOPPING: _("consumers of the disabled setting were still open"),
         rules.STOPPING_UNKNOWN: _("the broker did not report whether consumers were still open"),
         rules.NO_CONSUMER: _("the subscription had no consumers"),

@@ -187,7 +187,7 @@ def test_an_agent_of_the_other_kind_is_a_problem_to_show(worker: Worker, ma: Fak
     ma.want(replace(one.desired, kind=AgentKind.MESSAGE))
     worker.start()
     eventually(
-        lambda: any("is of kind" in said(run["problems"]) for run in ma.last["runs"]),
+        lambda: any("the kind of agent" in said(run["problems"]) for run in ma.last["runs"]),
         "the problem",
         40,
     )
