@@ -192,7 +192,7 @@ def policy_buttons(user: Any, destination: Destination, side: BrokerSide) -> lis
     apply, adopt = (link(f"destination_{verb}", destination.pk) for verb in ("apply", "adopt"))
     return [
         Button("apply", gettext("Write to the broker…"), apply, "run", "primary", why),
-        Button("adopt", gettext("Adopt from the broker…"), adopt, "down", "", adopting),
+        Button("adopt", gettext("Adopt the broker's values…"), adopt, "down", "", adopting),
     ]
 
 

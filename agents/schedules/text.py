@@ -72,7 +72,11 @@ def _days(fields: Fields) -> str:
     """Empty where every day is meant and the times say “every” themselves."""
     days, weekdays = _days_of_month(fields), _weekdays(fields)
     if days and weekdays:
-        word = _("%(days)s or on %(weekdays)s") if fields.either else _("%(days)s, if it is %(weekdays)s")
+        word = (
+            _("%(days)s or on %(weekdays)s")
+            if fields.either
+            else _("%(days)s, but only if the weekday is %(weekdays)s")
+        )
         return word % {"days": days, "weekdays": weekdays}
     if days or weekdays:
         return days or _("on %(weekdays)s") % {"weekdays": weekdays}

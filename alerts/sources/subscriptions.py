@@ -106,8 +106,8 @@ def _unfed(facts: Mapping[str, Any], value: float) -> str:
 def _without_broker(facts: Mapping[str, Any], value: float) -> str:
     count = int(facts["runs"])
     text = ngettext(
-        "The KMA of %(server)s is not connected to the broker: %(n)s instance is receiving no messages.",
-        "The KMA of %(server)s is not connected to the broker: %(n)s instances are receiving no messages.",
+        "The KMA of %(server)s is not connected to the broker: %(n)s instance is not receiving messages.",
+        "The KMA of %(server)s is not connected to the broker: %(n)s instances are not receiving messages.",
         count,
     )
     return text % {"server": facts["server"], "n": number(count)}

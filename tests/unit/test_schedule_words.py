@@ -36,7 +36,7 @@ CRONTABS = [
         "on Monday–Friday at minute 0 past hour 9–17",
         "по дням недели: понедельник–пятница, часы: 9–17; минуты: 0",
     ),
-    ("*/10 8-18 * * *", "every 10 minutes during hours 8–18", "каждые 10 минут, часы: 8–18"),
+    ("*/10 8-18 * * *", "every 10 minutes past hour 8–18", "каждые 10 минут, часы: 8–18"),
 ]
 
 
@@ -76,8 +76,8 @@ def test_an_interval_in_words() -> None:
         ("0,30 1,2,3 * * *", "every day at 01:00, 01:30, 02:00, 02:30, 03:00, 03:30"),
         ("0 1-6,8 * * *", "at minute 0 past hour 1–6, 8"),
         ("5,10,15 1-3 * * *", "at minute 5, 10, 15 past hour 1–3"),
-        ("*/30 0-3 * * *", "every 30 minutes during hours 0–3"),
-        ("* 5 * * *", "every minute during hours 5"),
+        ("*/30 0-3 * * *", "every 30 minutes past hour 0–3"),
+        ("* 5 * * *", "every minute past hour 5"),
         # Days of the month.
         ("0 0 1-31 * *", "every day at 00:00"),
         ("0 0 1,2 * *", "on day 1, 2 of the month at 00:00"),
@@ -96,10 +96,13 @@ def test_an_interval_in_words() -> None:
         ("0 0 * * 0#1", "on Sunday (no. 1 of the month) at 00:00"),
         (
             "0 0 * * 1,5#2,3#1",
-            ("on Monday, Wednesday (no. 1 of the month), Friday (occurrence 2 in the month) at 00:00"),
+            ("on Monday, Wednesday (no. 1 of the month), Friday (no. 2 of the month) at 00:00"),
         ),
         ("* * * * SUN", "on Sunday every minute"),
-        ("0 0 13 * */2", "on day 13 of the month, if it is Tuesday, Thursday, Saturday, Sunday at 00:00"),
+        (
+            "0 0 13 * */2",
+            "on day 13 of the month, but only if the weekday is Tuesday, Thursday, Saturday, Sunday at 00:00",
+        ),
         # Months.
         ("0 0 * 1-12 *", "every day at 00:00"),
         ("0 0 * 1-3,6,12 *", "every day at 00:00, only in January–March, June, December"),

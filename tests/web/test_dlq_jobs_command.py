@@ -129,7 +129,7 @@ def test_above_a_thousand_the_number_is_said(
     [([], "exactly one of"), (["7", "--all"], "exactly one of"), (["x"], "valid integer"),
      (["7", "--reason", " "], "--reason is empty"),
      (["7", "--setting", "ordres"], "Setting .ordres. not found"),
-     (["999999"], "not from this setting.*999999"), (["--all", "--window", "22:00"],
+     (["999999"], "do not belong to this setting.*999999"), (["--all", "--window", "22:00"],
      "must have the form 22:00-06:00"),
      (["--query", "span=9y"], "the filter is invalid")],
 )  # fmt: skip

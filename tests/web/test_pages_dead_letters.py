@@ -254,7 +254,7 @@ def test_a_whole_selection_fits_into_one_form(world: World) -> None:
     client = signed_in(world, "operator")
     answer = client.post("/dead-letters/mail-send/give-back/", {"letters": ids}, follow=True)
 
-    assert "The request was refused: some messages not from this setting." in answer.content.decode()
+    assert "The request was refused: some messages do not belong to this setting." in answer.content.decode()
 
 
 def test_a_letter_that_is_gone_says_so_and_what_of_it_is_kept(world: World) -> None:

@@ -266,7 +266,7 @@ def test_each_step_of_a_ladder_shows_its_outcomes(world: World, job: ReplayJob) 
             )
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
-    assert "1 1 1 0 0 0 passed 2 2 0 0 1 1 stopped 50 % failed" in text
+    assert "1 1 1 0 0 0 passed 2 2 0 0 1 1 stopped 50% failed" in text
     assert "Stopped automatically: too many messages in a step failed again." in text
 
 
