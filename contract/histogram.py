@@ -7,6 +7,7 @@ geometric middle of its bucket. The scheme is that of exponential histograms wit
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 FIRST_SECONDS = 0.001
@@ -17,17 +18,18 @@ _PER_DOUBLING = 4
 Histogram = Mapping[int, int]
 
 
-def bucket(seconds: float) -> int:
-    """Of a duration; below 0 counts as 0."""
-    if not seconds > FIRST_SECONDS:
-        return 0
-    # A bound itself belongs to the bucket that it closes, whatever the logarithm's last bit says.
-    return min(BUCKETS - 1, math.ceil(math.log2(seconds / FIRST_SECONDS) * _PER_DOUBLING - 1e-9))
-
-
 def bound(index: int) -> float:
     """Returns the upper bound of a bucket in seconds."""
     return float(FIRST_SECONDS * 2 ** (index / _PER_DOUBLING))
+
+
+# Of all buckets but the last, which has no end: `bisect_left(BOUNDS, seconds)` is `bucket` without a call.
+BOUNDS = tuple(bound(index) for index in range(BUCKETS - 1))
+
+
+def bucket(seconds: float) -> int:
+    """Of a duration; below 0 counts as 0."""
+    return bisect_left(BOUNDS, seconds)
 
 
 def middle(index: int) -> float:
