@@ -183,7 +183,8 @@ class MinuteFigures:
 
     `succeeded`, `failed`, `temporary`: handlings by how they ended; `failed` includes those that died with
     their process. `recovered`: successes of a message that had failed before. `bytes`: of the encoded
-    messages. `busy_seconds`: sum of the handlings' durations, `processing` their histogram, `critical` that
+    messages. `busy_seconds`: sum of the handlings' durations, `processing` their histogram, both without
+    handlings that died with their KMA: how long those took, nobody knows. `critical` is the histogram
     of the time from the producer's timestamp to the end of a success (contract.histogram.packed);
     `no_timestamp`: successes without one, `before_sent`: those whose timestamp lies after their end, by
     another clock; both are in no `critical`. `concurrency`: handlings that may run at once. `children_bytes`:

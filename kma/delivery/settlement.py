@@ -58,6 +58,11 @@ class DeliverySettler:
         return self._facts.run
 
     @property
+    def key(self) -> str:
+        """Of the run, in the spool."""
+        return self._facts.key
+
+    @property
     def desired(self) -> DesiredRun:
         return self._facts.desired
 

@@ -8,6 +8,7 @@ kma/acknowledgement/open_deliveries.py.
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +31,7 @@ from kma.handling.failure import failure
 from kma.handling.handler import HandlingResult
 from kma.run.commit import Committer, PendingEffects, RunActs
 from kma.run.inbox import Change, Lost, Opened, RemoteReply, RunInbox, Settled, Stop
+from kma.run.minutes import RunMinutes
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
 
@@ -77,6 +79,7 @@ class ConsumerLoop:
         self._committer = Committer(pending, settler, journal, pool)
         self._slow = SlowHandlings(log)
         self._records = RecordIds()
+        self.minutes = RunMinutes(journal, settler.run, settler.key, spool, desired.concurrency, log)
         self.stopping = self.connected = False
         self.link_problem: Reason | None = None
 
@@ -108,6 +111,9 @@ class ConsumerLoop:
                 wish(event)
             else:
                 self._take(event)
+        # Before anything is settled or a slot is free: see kma/spool/minute.py.
+        self.minutes.step(self._pool.processes, waits=self._spool.full and not self.stopping)
+        self.minutes.count([one for one in ended if not self._is_to_commit(one)])
         while self._pool.asked:
             self._pending.add(self._open.asked(self._pool.asked.popleft()))
         for one in ended:
@@ -215,6 +221,7 @@ class ConsumerLoop:
         if in_doubt := list(self._committing.values()):
             keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
             self._log.warning("in doubt: committed or redelivered", number=len(in_doubt), message_keys=keys)
+        self.minutes.count(in_doubt)
         for ended in in_doubt:
             self._pool.release(ended.work.slot)
         self._committing.clear()
@@ -230,11 +237,10 @@ class ConsumerLoop:
             self._pending.add(self._open.ended(ended))
             return
         gone = work.connection_number != self._connection_number
-        if handled.outcome is Outcome.RETURNED and not gone:
-            if handled.sends:
-                self._commit(ended)
-            else:
-                self._pending.add(self._settler.succeeded(work, datetime.now(UTC)))
+        if self._is_to_commit(ended):
+            self._commit(ended)
+        elif handled.outcome is Outcome.RETURNED and not gone:
+            self._pending.add(self._settler.succeeded(work, datetime.now(UTC)))
         elif handled.outcome in (Outcome.RETURNED, Outcome.RELEASED):
             # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of
             # it here.
@@ -242,6 +248,13 @@ class ConsumerLoop:
             self._pool.release(work.slot)
         else:
             self._failed(ended, handled, gone)
+
+    def _is_to_commit(self, ended: HandlingEnd) -> bool:
+        """What it sent is not sent yet: whether it went well, the broker says."""
+        work = ended.work
+        if not ended.handled.sends or work.acknowledgement:
+            return False
+        return work.connection_number == self._connection_number
 
     def _failed(self, ended: HandlingEnd, handled: HandlingResult, gone: bool) -> None:
         effects = self._settler.failed_with(
@@ -274,11 +287,12 @@ class ConsumerLoop:
         elif ended is None:
             self._pending.add(self._open.confirmed(event.tag, event.problem))
         elif event.problem is None:
+            self.minutes.count((ended,))
             self._pending.add(self._settler.succeeded(ended.work, datetime.now(UTC), accepted=True))
         else:
-            self._failed(
-                ended, HandlingResult(Outcome.RAISED, failure(SEND_REFUSED, event.problem)), gone=False
-            )
+            refused = HandlingResult(Outcome.RAISED, failure(SEND_REFUSED, event.problem))
+            self.minutes.count((replace(ended, handled=refused),))
+            self._failed(ended, refused, gone=False)
 
     def _carry_out(self) -> None:
         freed = self._committer.carry_out(self._acts, self._wants)
