@@ -8,7 +8,6 @@ kma/acknowledgement/open_deliveries.py.
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,15 +19,13 @@ from contract.outcomes import Outcome, is_last
 from contract.reasons import Reason
 from kma.acknowledgement.open_deliveries import OpenDeliveries
 from kma.children.pool import ChildPool
-from kma.children.worker_slot import HandlingEnd, SlowHandlings
+from kma.children.worker_slot import HandlingEnd, SlowHandlings, log_failure
 from kma.delivery.credit import Credit
 from kma.delivery.effects import Effects, Transaction
 from kma.delivery.ending_records import RecordIds
 from kma.delivery.in_flight import InFlight
 from kma.delivery.outbox import SendResult
-from kma.delivery.settlement import SEND_REFUSED, DeliverySettler
-from kma.handling.failure import failure
-from kma.handling.handler import HandlingResult
+from kma.delivery.settlement import DeliverySettler
 from kma.run.commit import Committer, PendingEffects, RunActs
 from kma.run.inbox import Change, Lost, Opened, RemoteReply, RunInbox, Settled, Stop
 from kma.run.minutes import RunMinutes
@@ -79,7 +76,7 @@ class ConsumerLoop:
         self._committer = Committer(pending, settler, journal, pool)
         self._slow = SlowHandlings(log)
         self._records = RecordIds()
-        self.minutes = RunMinutes(journal, settler.run, settler.key, spool, desired.concurrency, log)
+        self.minutes = RunMinutes(journal, settler.facts, spool)
         self.stopping = self.connected = False
         self.link_problem: Reason | None = None
 
@@ -113,7 +110,7 @@ class ConsumerLoop:
                 self._take(event)
         # Before anything is settled or a slot is free: see kma/spool/minute.py.
         self.minutes.step(self._pool.processes, waits=self._spool.full and not self.stopping)
-        self.minutes.count([one for one in ended if not self._is_to_commit(one)])
+        self.minutes.count([one for one in ended if not one.to_commit])
         while self._pool.asked:
             self._pending.add(self._open.asked(self._pool.asked.popleft()))
         for one in ended:
@@ -237,37 +234,27 @@ class ConsumerLoop:
             self._pending.add(self._open.ended(ended))
             return
         gone = work.connection_number != self._connection_number
-        if self._is_to_commit(ended):
-            self._commit(ended)
-        elif handled.outcome is Outcome.RETURNED and not gone:
-            self._pending.add(self._settler.succeeded(work, datetime.now(UTC)))
+        if handled.outcome is Outcome.RETURNED and not gone:
+            if ended.to_commit:
+                self._commit(ended)
+            else:
+                self._pending.add(self._settler.succeeded(work, datetime.now(UTC)))
         elif handled.outcome in (Outcome.RETURNED, Outcome.RELEASED):
             # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of
             # it here.
+            if ended.to_commit:
+                self.minutes.count((ended,))
             self._settler.guard.over(work)
             self._pool.release(work.slot)
         else:
-            self._failed(ended, handled, gone)
+            self._failed(ended, gone)
 
-    def _is_to_commit(self, ended: HandlingEnd) -> bool:
-        """What it sent is not sent yet: whether it went well, the broker says."""
-        work = ended.work
-        if not ended.handled.sends or work.acknowledgement:
-            return False
-        return work.connection_number == self._connection_number
-
-    def _failed(self, ended: HandlingEnd, handled: HandlingResult, gone: bool) -> None:
-        effects = self._settler.failed_with(
-            ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=datetime.now(UTC), gone=gone
+    def _failed(self, ended: HandlingEnd, gone: bool) -> None:
+        work, handled, at = ended.work, ended.handled, datetime.now(UTC)
+        self._pending.add(
+            self._settler.failed_with(work, handled, pid=ended.pid, seconds=ended.seconds, at=at, gone=gone)
         )
-        self._pending.add(effects)
-        self._log.warning(
-            "handling failed",
-            outcome=handled.outcome.value,
-            type=handled.failure.exception_type if handled.failure else "",
-            attempt=ended.work.attempt,
-            message_key=ended.work.identified.key.text,
-        )
+        log_failure(self._log, work, handled)
 
     def _commit(self, ended: HandlingEnd) -> None:
         """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was
@@ -290,9 +277,9 @@ class ConsumerLoop:
             self.minutes.count((ended,))
             self._pending.add(self._settler.succeeded(ended.work, datetime.now(UTC), accepted=True))
         else:
-            refused = HandlingResult(Outcome.RAISED, failure(SEND_REFUSED, event.problem))
-            self.minutes.count((replace(ended, handled=refused),))
-            self._failed(ended, refused, gone=False)
+            refused = ended.refused(event.problem)
+            self.minutes.count((refused,))
+            self._failed(refused, gone=False)
 
     def _carry_out(self) -> None:
         freed = self._committer.carry_out(self._acts, self._wants)

@@ -8,11 +8,12 @@ the spool is not filled by figures.
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from contract.records import RecordRun
+from contract.messages import AgentKind
+from kma.delivery.effects import RunFacts
+from kma.logs import logger
 from kma.spool.journal import Journal
-from kma.spool.minute import End, OpenMinute, resident_bytes
+from kma.spool.minute import CountedEnd, OpenMinute, resident_bytes
 from kma.spool.records import New, Spool
 
 MINUTE = 60.0
@@ -38,33 +39,30 @@ def ended_at(began: float, now: float, elapsed: float) -> float | None:
 
 
 class RunMinutes:
-    """One thread, the run's. `key`: its name in the spool."""
+    """One thread, the run's."""
 
     def __init__(
         self,
         journal: Journal,
-        run: RecordRun,
-        key: str,
+        facts: RunFacts,
         spool: Spool,
-        concurrency: int,
-        log: Any,
         *,
         clock: Clock = time.time,
         steady: Clock = time.monotonic,
     ) -> None:
-        self._run = run
-        self._key = key
+        self._run, self._key = facts.run, facts.key
         self._spool = spool
-        self._log = log
+        self._log = logger(setting=facts.run.setting)
         self._clock = clock
         self._steady = steady
-        self._minute = OpenMinute.create(journal, clock(), concurrency)
+        at_once = 1 if facts.desired.kind is AgentKind.STANDALONE else facts.desired.concurrency
+        self._minute = OpenMinute.create(journal, clock(), at_once)
         self._waits_since: float | None = None
         self._again_at = 0.0
         self._opened()
         self._look_at = self._steady()
 
-    def count(self, ends: Sequence[End]) -> None:
+    def count(self, ends: Sequence[CountedEnd]) -> None:
         """Handlings that are over: before anything follows from them, and before their slots are free."""
         if ends:
             self._minute.count(ends)

@@ -62,7 +62,7 @@ _ENDED = struct.Struct("<B31xQ8xd4xIdd")
 _ATTEMPT = struct.Struct("<8xI")
 
 
-class Slot(Protocol):
+class CountedWork(Protocol):
     """What was handled: kma.delivery.in_flight.InFlight."""
 
     @property
@@ -71,28 +71,28 @@ class Slot(Protocol):
     def attempt(self) -> int: ...
 
 
-class Result(Protocol):
+class CountedResult(Protocol):
     """How: kma.handling.handler.HandlingResult."""
 
     @property
     def outcome(self) -> Outcome: ...
 
 
-class End(Protocol):
+class CountedEnd(Protocol):
     """A handling that is over: kma.children.worker_slot.HandlingEnd. Its slot is not free yet. `seconds`
     count where the slot does not know the end, below 0 for not known."""
 
     @property
-    def work(self) -> Slot: ...
+    def work(self) -> CountedWork: ...
     @property
-    def handled(self) -> Result: ...
+    def handled(self) -> CountedResult: ...
     @property
     def seconds(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An end that nobody has counted; all of `End`."""
+    """An end that nobody has counted; all of `CountedEnd`."""
 
     slot: int
     attempt: int
@@ -146,14 +146,14 @@ class OpenMinute:
 
     # -- what is counted -------------------------------------------------------------------------------------
 
-    def count(self, ends: Sequence[End]) -> None:
+    def count(self, ends: Sequence[CountedEnd]) -> None:
         """Handlings that are over, before anything follows from them. One that was given back counts for
         nothing: it has no end."""
         for start in range(0, len(ends), _AT_ONCE):
             self._count(ends[start : start + _AT_ONCE])
             self._commit()
 
-    def _count(self, ends: Sequence[End]) -> None:
+    def _count(self, ends: Sequence[CountedEnd]) -> None:
         words, mapped, read = self._words, self._map, _ENDED.unpack_from
         succeeded = size = 0
         busy = 0.0

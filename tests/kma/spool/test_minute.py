@@ -12,13 +12,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import structlog
 
 from contract.histogram import bucket, unpacked
 from contract.outcomes import Outcome
 from contract.records import MinuteFigures, RecordRun
 from contract.wire import dump, load
 from kma.children.worker_slot import HandlingEnd
+from kma.delivery.effects import RunFacts
 from kma.delivery.in_flight import InFlight
 from kma.handling.handler import RETURNED, HandlingResult
 from kma.host.recovery import open_figures, recover_all
@@ -28,7 +28,7 @@ from kma.spool.journal import MINUTE_AT, NO_TIMESTAMP, Journal, Totals
 from kma.spool.ledger import Ledger, run_key
 from kma.spool.minute import OpenMinute, resident_bytes
 from kma.spool.records import New, Spool
-from tests.kma.fakes import FIGURES, contents, message
+from tests.kma.fakes import FIGURES, contents, message, wanted
 
 RUN = RecordRun("orders", UUID(int=7), 3, "srv-1", "demo.orders", "1")
 KEY = run_key(RUN.activation, RUN.epoch)
@@ -358,16 +358,8 @@ class Hours:
 @pytest.fixture
 def hours(shelf: Shelf, journal: Journal) -> Iterator[Hours]:
     wall, steady = [NOON + 30.0], [1000.0]
-    minutes = RunMinutes(
-        journal,
-        RUN,
-        KEY,
-        shelf.spool,
-        2,
-        structlog.get_logger(),
-        clock=lambda: wall[0],
-        steady=lambda: steady[0],
-    )
+    facts = RunFacts(RUN, KEY, wanted(concurrency=2))
+    minutes = RunMinutes(journal, facts, shelf.spool, clock=lambda: wall[0], steady=lambda: steady[0])
     shelf.ledger.open_run(KEY, {"run": dump(RUN)})
     yield Hours(journal, shelf.spool, minutes, wall, steady)
 
