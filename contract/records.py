@@ -176,6 +176,39 @@ class AcknowledgementEnded:
     occurred_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class MinuteFigures:
+    """Handlings of a run that ended between `occurred_at` and `until`: a minute by the server's clock, or
+    longer where records could not be sent meanwhile. Counts add up; every ended handling is in one record.
+
+    `succeeded`, `failed`, `temporary`: handlings by how they ended; `failed` includes those that died with
+    their process. `recovered`: successes of a message that had failed before. `bytes`: of the encoded
+    messages. `busy_seconds`: sum of the handlings' durations, `processing` their histogram, both without
+    handlings that died with their KMA: how long those took, nobody knows. `critical` is the histogram
+    of the time from the producer's timestamp to the end of a success (contract.histogram.packed);
+    `no_timestamp`: successes without one, `before_sent`: those whose timestamp lies after their end, by
+    another clock; both are in no `critical`. `concurrency`: handlings that may run at once. `children_bytes`:
+    the most memory that its processes held together, 0 where nobody could measure it. `spool_seconds`: how
+    long it took no messages because the spool was full."""
+
+    run: RecordRun
+    occurred_at: datetime
+    until: datetime
+    succeeded: int = 0
+    failed: int = 0
+    temporary: int = 0
+    recovered: int = 0
+    bytes: int = 0
+    busy_seconds: float = 0.0
+    processing: str = ""
+    critical: str = ""
+    no_timestamp: int = 0
+    before_sent: int = 0
+    concurrency: int = 0
+    children_bytes: int = 0
+    spool_seconds: float = 0.0
+
+
 Content = (
     Protocol
     | Recovered
@@ -184,6 +217,7 @@ Content = (
     | Interruption
     | AcknowledgementOpened
     | AcknowledgementEnded
+    | MinuteFigures
 )
 
 KINDS: dict[str, type[Content]] = {
@@ -194,6 +228,7 @@ KINDS: dict[str, type[Content]] = {
     "interruption": Interruption,
     "acknowledgement_opened": AcknowledgementOpened,
     "acknowledgement_ended": AcknowledgementEnded,
+    "minute_figures": MinuteFigures,
 }
 KIND_OF: dict[type[Content], str] = {kind: name for name, kind in KINDS.items()}
 

@@ -46,6 +46,7 @@ class NaturalMessage:
     content_type: str
     delivery_count: int
     jms_kind: int | None
+    sent_ms: int | None = None
 
 
 def decode_natural(encoded: bytes) -> NaturalMessage:
@@ -68,7 +69,7 @@ def _decoded(encoded: bytes) -> NaturalMessage:
         if code == APPLICATION:
             properties = _names(encoded, start)
         elif code == PROPERTIES:
-            fields = _list(encoded, start)
+            fields = _fields(encoded, start)
         elif code == HEADER:
             header = _list(encoded, start)
         elif code == ANNOTATIONS:
@@ -90,6 +91,7 @@ def _decoded(encoded: bytes) -> NaturalMessage:
         content_type=_id(fields[6]) if count > 6 else "",
         delivery_count=header[4] if len(header) > 4 and isinstance(header[4], int) else 0,
         jms_kind=kind if isinstance(kind, int) else None,
+        sent_ms=fields[9] if count > 9 and isinstance(fields[9], int) and fields[9] > 0 else None,
     )
 
 
@@ -121,6 +123,32 @@ def _list(data: bytes, at: int) -> list[Any]:
     if not isinstance(value, list):
         raise Malformed("a section is not a list")
     return value
+
+
+_LISTS = {0xC0: 1, 0xD0: 4}
+_TIMESTAMP, _TIMESTAMP_SIZE = 0x83, 9  # its code, and its bytes with it
+
+
+def _fields(data: bytes, at: int) -> list[Any]:
+    """The producer's properties. Instants stay milliseconds: dates cost more than all the rest."""
+    width = _LISTS.get(data[at])
+    if width is None:
+        return _list(data, at)
+    start, end = span(data, at + 1, width)
+    at = start + width
+    if at > end:
+        raise Malformed("a count is missing")
+    found: list[Any] = []
+    for _ in range(int.from_bytes(data[start:at], "big")):
+        if at < end and data[at] == _TIMESTAMP:
+            value = int.from_bytes(data[at + 1 : at + _TIMESTAMP_SIZE], "big", signed=True)
+            at += _TIMESTAMP_SIZE
+        else:
+            value, at = _read(data, at, 1)
+        if at > end:
+            raise Malformed("a value is longer than declared")
+        found.append(value)
+    return found
 
 
 def _names(data: bytes, at: int) -> dict[str, Any]:

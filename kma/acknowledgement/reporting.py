@@ -44,7 +44,7 @@ from contract.records import (
 )
 from contract.wire import load
 from kma.acknowledgement.open_delivery import NoSeconds, OpenDelivery, own_seconds
-from kma.children.worker_slot import HandlingEnd
+from kma.children.worker_slot import HandlingEnd, log_failure
 from kma.delivery.effects import Effects
 from kma.delivery.ending_records import NOTE, OPENED, RAISED_LATER
 from kma.delivery.settlement import DeliverySettler
@@ -156,13 +156,7 @@ class FailedHandlings:
             gone=gone,
             still_handled=ended is None,
         )
-        self._log.warning(
-            "handling failed",
-            outcome=handled.outcome.value,
-            type=handled.failure.exception_type if handled.failure else "",
-            attempt=delivery.work.attempt,
-            message_key=delivery.work.identified.key.text,
-        )
+        log_failure(self._log, delivery.work, handled)
         return effects
 
     def in_vain(self, ended: HandlingEnd) -> Effects:

@@ -61,6 +61,10 @@ class ChildPool:
     def holding(self) -> int:
         return sum(len(worker.held) for worker in self._workers)
 
+    def processes(self) -> list[int]:
+        """Their pids."""
+        return [worker.process.pid for worker in self._workers if worker.process is not None]
+
     def under_way(self) -> Iterator[tuple[InFlight, float]]:
         """What has begun, with its seconds."""
         for worker in self._workers:

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from contract import reasons
+from contract.outcomes import Outcome
 from contract.reasons import Reason
 from kma.children.process import ChildProcess
 from kma.delivery.in_flight import InFlight
+from kma.delivery.settlement import SEND_REFUSED
+from kma.handling.failure import failure
 from kma.handling.handler import RETURNED, HandlingResult
 from kma.spool.journal import FINISHED, Journal
 
@@ -24,6 +27,25 @@ class HandlingEnd:
     handled: HandlingResult
     pid: int = 0
     seconds: float = 0.0
+
+    @property
+    def to_commit(self) -> bool:
+        """It went well, as soon as what it sent is committed with its message."""
+        return bool(self.handled.sends) and not self.work.acknowledgement
+
+    def refused(self, problem: str) -> "HandlingEnd":
+        """What the broker has made of it, which did not commit."""
+        return replace(self, handled=HandlingResult(Outcome.RAISED, failure(SEND_REFUSED, problem)))
+
+
+def log_failure(log: Any, work: InFlight, handled: HandlingResult) -> None:
+    log.warning(
+        "handling failed",
+        outcome=handled.outcome.value,
+        type=handled.failure.exception_type if handled.failure else "",
+        attempt=work.attempt,
+        message_key=work.identified.key.text,
+    )
 
 
 class WorkerSlot:

@@ -43,27 +43,27 @@ class DeliverySettler:
         known: KnownAttempts,
         keys: HandledKeys | None = None,
     ) -> None:
-        self._facts = RunFacts(run, run_key(run.activation, run.epoch), desired)
+        self.facts = RunFacts(run, run_key(run.activation, run.epoch), desired)
         self._known = known
         self.counting = RunBreaker(run, desired, carried, totals.handled)
         self.handled, self.failed, self.temporary = totals.handled, totals.failed, totals.temporary
         self.accepts = BatchedAccepts(desired)
-        self.exhausted = Exhausted(self._facts, known)
-        self.guard = DuplicateGuard(self._facts, keys)
+        self.exhausted = Exhausted(self.facts, known)
+        self.guard = DuplicateGuard(self.facts, keys)
         self.ordered = OrderedRetry(desired)
         self.change(desired)
 
     @property
     def run(self) -> RecordRun:
-        return self._facts.run
+        return self.facts.run
 
     @property
     def desired(self) -> DesiredRun:
-        return self._facts.desired
+        return self.facts.desired
 
     def change(self, desired: DesiredRun) -> None:
         """Other limits or known attempts, from the next message on."""
-        self._facts.desired = self.counting.desired = desired
+        self.facts.desired = self.counting.desired = desired
         self._known.told(desired.known_attempts)
         self.accepts.change(desired)
         self.ordered.change(desired)
@@ -77,7 +77,7 @@ class DeliverySettler:
     def progress(self, restarts: int) -> Progress:
         counting = self.counting
         return Progress(
-            self._facts.key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason
+            self.facts.key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason
         )
 
     def stored(self) -> None:
@@ -251,7 +251,7 @@ class DeliverySettler:
         return Effects(records=[self.record(derived_id(UUID(bytes=work.record), number), content)])
 
     def record(self, record: UUID, content: Content) -> New:
-        return New(self._facts.key, content, record)
+        return New(self.facts.key, content, record)
 
     def _ending(
         self,

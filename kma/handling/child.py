@@ -208,10 +208,10 @@ class Child:
             if kind == frames.RESUME:
                 halted = False
                 continue
-            if retiring or not begin(slot, self._pid):
+            acknowledgement, encoded = frames.read_message(kind, content)
+            if retiring or not begin(slot, self._pid, len(encoded)):
                 send(frames.frame(frames.RECALLED, slot))
                 continue
-            acknowledgement, encoded = frames.read_message(kind, content)
             questions.begin(slot)
             handled = handler.handle(encoded, attempt, acknowledgement)
             if os.getpid() != self._pid:
@@ -219,7 +219,7 @@ class Child:
                 os._exit(0)
             questions.end()
             failed = handled.outcome is not Outcome.RETURNED
-            self._answer(slot, handled, failed=failed)
+            self._answer(slot, handled, handler, failed=failed)
             retiring = (failed and job.isolate) or self._is_too_large(job)
             if retiring:
                 send(frames.frame(frames.RETIRING))
@@ -231,13 +231,14 @@ class Child:
                 halted = True
         return 0
 
-    def _answer(self, slot: int, handled: HandlingResult, *, failed: bool) -> None:
+    def _answer(self, slot: int, handled: HandlingResult, handler: Handler, *, failed: bool) -> None:
+        now = 0.0
         if not failed:
             # Before the answer: an answer that the parent never reads leaves no false `kma died`.
-            self._journal.finish(slot, answering=bool(handled.sends))
+            now = self._journal.finish(slot, handler.since_sent(), answering=bool(handled.sends))
         if failed or handled.sends:
             self._link.sendall(frames.handled_frame(slot, handled))
-        elif time.monotonic() - self._told_at > _TELL_AFTER:
+        elif now - self._told_at > _TELL_AFTER:
             self._tell()
         else:
             self._untold = True

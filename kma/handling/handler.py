@@ -1,6 +1,7 @@
 """An agent from its modules, and one message through it: in a child process, and in the test harness."""
 
 import importlib
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from kma.sdk.errors import AgentStopped, InvalidMessage, TemporaryUnavailable, U
 from kma.sdk.job import JobSpec
 from kma.sdk.message import Message
 from kma.sdk.registry import MESSAGE, Registered
+from kma.spool.journal import NO_TIMESTAMP
 
 
 def load(agent: str, modules: Iterable[str]) -> registry.Registered:
@@ -58,6 +60,7 @@ class Handler:
         self._create = registered.create
         self._job = job
         self._run: Callable[[Message, Context], Any]
+        self._sent_ms: int | None = None
         self.renew()
 
     def renew(self) -> None:
@@ -67,6 +70,7 @@ class Handler:
         """How the handling ended. Only what kills the process does not come back from here."""
         try:
             message = Message(encoded, self._job.destination, attempt)
+            self._sent_ms = message.sent_ms
             context = Context(self._job, message, acknowledgement)
             self._run(message, context)
             return (
@@ -75,6 +79,12 @@ class Handler:
         except BaseException as error:
             # SystemExit and KeyboardInterrupt of user code too: only AgentStopped is no failure (spec 2.1).
             return HandlingResult(outcome_of(error, stopping=self._job.stopping()), describe(error))
+
+    def since_sent(self) -> float:
+        """Seconds since the producer sent the message that was handled last; below 0 where its clock goes
+        ahead, NO_TIMESTAMP where the message does not say when."""
+        sent_ms = self._sent_ms
+        return NO_TIMESTAMP if sent_ms is None else time.time() - sent_ms / 1000
 
 
 def outcome_of(error: BaseException, *, stopping: bool) -> Outcome:

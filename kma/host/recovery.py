@@ -3,11 +3,12 @@ happens; a run of a standalone agent that is over is closed."""
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from contract import version_3
 from contract.message_key import MessageKey
@@ -22,6 +23,7 @@ from kma.handling.failure import failure
 from kma.logs import logger
 from kma.spool.journal import FINISHED, IDENTITY, STARTED, Journal, JournalDamaged, Totals, UnfinishedHandling
 from kma.spool.ledger import Ledger, Progress, StoredRun, run_key
+from kma.spool.minute import OpenMinute
 from kma.spool.records import New, Spool
 from kma.standalone.attempt import SLOT
 from kma.standalone.lease import Lease
@@ -86,6 +88,8 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
             records.append(New(key, content, derived_id(start.record, number)))
         if identified.key.text and not identified.key.weak and not start.committed:
             attempts.append((run.setting, case(identified), start.attempt))
+    died = not (standalone and lapsed(journal))
+    records += open_figures(journal, run, key, spool.knows, died=died)
     fresh = sum(not spool.knows(start.record) for start in starts)
     totals = Totals(
         handled=max(told.handled, stored.totals.handled),
@@ -104,6 +108,24 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     if starts:
         logger(activation=str(run.activation), setting=run.setting).error(DIED, messages=len(starts))
     return len(starts)
+
+
+def open_figures(
+    journal: Journal, run: RecordRun, key: str, knows: Callable[[UUID], bool], *, died: bool
+) -> list[New]:
+    """Of the minute that was open, with the ends that nobody counted; nothing where there are none. `knows`:
+    whether a record is stored. `died`: what had begun has failed. Killed in here and done again: what was
+    counted says so, and figures that are stored are not stored again."""
+    minute = OpenMinute.found(journal)
+    if minute is None:
+        return []
+    try:
+        if knows(minute.id):
+            minute.begin(minute.seen)
+        minute.count_left(died=died)
+        return [] if minute.empty else [New(key, minute.figures(run, minute.seen), minute.id)]
+    finally:
+        minute.close()
 
 
 def _ending(

@@ -19,17 +19,16 @@ from contract.outcomes import Outcome, is_last
 from contract.reasons import Reason
 from kma.acknowledgement.open_deliveries import OpenDeliveries
 from kma.children.pool import ChildPool
-from kma.children.worker_slot import HandlingEnd, SlowHandlings
+from kma.children.worker_slot import HandlingEnd, SlowHandlings, log_failure
 from kma.delivery.credit import Credit
 from kma.delivery.effects import Effects, Transaction
 from kma.delivery.ending_records import RecordIds
 from kma.delivery.in_flight import InFlight
 from kma.delivery.outbox import SendResult
-from kma.delivery.settlement import SEND_REFUSED, DeliverySettler
-from kma.handling.failure import failure
-from kma.handling.handler import HandlingResult
+from kma.delivery.settlement import DeliverySettler
 from kma.run.commit import Committer, PendingEffects, RunActs
 from kma.run.inbox import Change, Lost, Opened, RemoteReply, RunInbox, Settled, Stop
+from kma.run.minutes import RunMinutes
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
 
@@ -77,6 +76,7 @@ class ConsumerLoop:
         self._committer = Committer(pending, settler, journal, pool)
         self._slow = SlowHandlings(log)
         self._records = RecordIds()
+        self.minutes = RunMinutes(journal, settler.facts, spool)
         self.stopping = self.connected = False
         self.link_problem: Reason | None = None
 
@@ -108,6 +108,9 @@ class ConsumerLoop:
                 wish(event)
             else:
                 self._take(event)
+        # Before anything is settled or a slot is free: see kma/spool/minute.py.
+        self.minutes.step(self._pool.processes, waits=self._spool.full and not self.stopping)
+        self.minutes.count([one for one in ended if not one.to_commit])
         while self._pool.asked:
             self._pending.add(self._open.asked(self._pool.asked.popleft()))
         for one in ended:
@@ -215,6 +218,7 @@ class ConsumerLoop:
         if in_doubt := list(self._committing.values()):
             keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
             self._log.warning("in doubt: committed or redelivered", number=len(in_doubt), message_keys=keys)
+        self.minutes.count(in_doubt)
         for ended in in_doubt:
             self._pool.release(ended.work.slot)
         self._committing.clear()
@@ -231,30 +235,26 @@ class ConsumerLoop:
             return
         gone = work.connection_number != self._connection_number
         if handled.outcome is Outcome.RETURNED and not gone:
-            if handled.sends:
+            if ended.to_commit:
                 self._commit(ended)
             else:
                 self._pending.add(self._settler.succeeded(work, datetime.now(UTC)))
         elif handled.outcome in (Outcome.RETURNED, Outcome.RELEASED):
             # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of
             # it here.
+            if ended.to_commit:
+                self.minutes.count((ended,))
             self._settler.guard.over(work)
             self._pool.release(work.slot)
         else:
-            self._failed(ended, handled, gone)
+            self._failed(ended, gone)
 
-    def _failed(self, ended: HandlingEnd, handled: HandlingResult, gone: bool) -> None:
-        effects = self._settler.failed_with(
-            ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=datetime.now(UTC), gone=gone
+    def _failed(self, ended: HandlingEnd, gone: bool) -> None:
+        work, handled, at = ended.work, ended.handled, datetime.now(UTC)
+        self._pending.add(
+            self._settler.failed_with(work, handled, pid=ended.pid, seconds=ended.seconds, at=at, gone=gone)
         )
-        self._pending.add(effects)
-        self._log.warning(
-            "handling failed",
-            outcome=handled.outcome.value,
-            type=handled.failure.exception_type if handled.failure else "",
-            attempt=ended.work.attempt,
-            message_key=ended.work.identified.key.text,
-        )
+        log_failure(self._log, work, handled)
 
     def _commit(self, ended: HandlingEnd) -> None:
         """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was
@@ -274,11 +274,12 @@ class ConsumerLoop:
         elif ended is None:
             self._pending.add(self._open.confirmed(event.tag, event.problem))
         elif event.problem is None:
+            self.minutes.count((ended,))
             self._pending.add(self._settler.succeeded(ended.work, datetime.now(UTC), accepted=True))
         else:
-            self._failed(
-                ended, HandlingResult(Outcome.RAISED, failure(SEND_REFUSED, event.problem)), gone=False
-            )
+            refused = ended.refused(event.problem)
+            self.minutes.count((refused,))
+            self._failed(refused, gone=False)
 
     def _carry_out(self) -> None:
         freed = self._committer.carry_out(self._acts, self._wants)

@@ -67,7 +67,7 @@ class MessageRun(RunThread):
                 loop.close_link()
             pool.close()
             outbox.close()
-            left = bool(self._pending)
+            left = not loop.minutes.finish() or bool(self._pending)
             loop.write_totals()
             journal.close()
         self._end(left)

@@ -51,6 +51,12 @@ class Message:
         return self._decoded.message_id
 
     @property
+    def sent_ms(self) -> int | None:
+        """When the producer sent it, by its clock, in milliseconds since 1970 (JMSTimestamp); None where it
+        does not say."""
+        return self._decoded.sent_ms
+
+    @property
     def key(self) -> str:
         """The message key: the same on every delivery and in every page of the MA."""
         if not self._key:

@@ -16,6 +16,7 @@ slot's record id.
 """
 
 import json
+import math
 import mmap
 import os
 import struct
@@ -33,8 +34,9 @@ ENCODED, IDENTITY = range(
 )  # what the slot's content is: a whole encoded message, or JSON for one that is too large
 
 _MAGIC = b"KMAJ0001"
-_HEADER_SIZE = 64 * 1024
-_SLOT_SIZE = 16 * 1024
+HEADER_SIZE = 64 * 1024
+SLOT_SIZE = 16 * 1024
+MINUTE_AT = HEADER_SIZE - 8 * 1024  # the open minute, kma/spool/minute.py: the rest of the header
 # Magic, slots, length of the JSON, stop flag.
 _HEAD = struct.Struct("<8sIIB")
 _TOTALS = struct.Struct("<QQQQQ")
@@ -43,13 +45,19 @@ LEASE_AT = 104  # what kma/standalone/lease.py keeps in the header: 9 bytes
 _SINCE = struct.Struct("<Q")
 _SINCE_AT = 128
 _JSON_AT = 1152
-# State, recalled, content, committed, length, attempt, delivery count, tag, record id; then start (wall and
-# monotonic), pid.
+# State, recalled, content, marks, length, attempt, delivery count, tag, record id; then start (wall and
+# monotonic), pid, bytes of the message; then end (monotonic), seconds since it was sent, or why not.
 _CLAIM = struct.Struct("<BBBBIIIQ16s")
-_START = struct.Struct("<ddI")
+_START = struct.Struct("<ddII")
 _START_AT = _CLAIM.size
-_CONTENT_AT = 80
-ROOM = _SLOT_SIZE - _CONTENT_AT
+_END = struct.Struct("<dd")
+_END_AT = _START_AT + _START.size
+_CONTENT_AT = _END_AT + _END.size
+ROOM = SLOT_SIZE - _CONTENT_AT
+MARKS_AT = 3  # within a slot
+COMMITTED, COUNTED = 1, 2  # its message is accepted; its end is in the figures of the run
+# Instead of the seconds since its message was sent: the message does not say when; there was no message.
+NO_TIMESTAMP, NO_MESSAGE = -math.inf, math.nan
 
 
 class JournalDamaged(ValueError):
@@ -91,16 +99,16 @@ class Journal:
         self._file = file
         self._map = mmap.mmap(file, size)
         self._fence = Lock()
-        self.slots = (size - _HEADER_SIZE) // _SLOT_SIZE
+        self.slots = (size - HEADER_SIZE) // SLOT_SIZE
 
     @classmethod
     def create(cls, path: Path, about: dict[str, Any], slots: int) -> "Journal":
         """A new journal; `about` comes back from `about()` after a crash."""
         text = json.dumps(about).encode()
-        if len(text) > _HEADER_SIZE - _JSON_AT:
+        if len(text) > MINUTE_AT - _JSON_AT:
             raise ValueError("the run's data is too long for the journal")
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        size = _HEADER_SIZE + slots * _SLOT_SIZE
+        size = HEADER_SIZE + slots * SLOT_SIZE
         try:
             # Real blocks now: writing to a hole of a mapped file on a full disk would kill this process
             # (SIGBUS).
@@ -119,12 +127,12 @@ class Journal:
         """An existing one by its file descriptor, which the journal owns from now on. Raises
         JournalDamaged."""
         size = os.fstat(file).st_size
-        if size < _HEADER_SIZE:
+        if size < HEADER_SIZE:
             os.close(file)
             raise JournalDamaged("too short")
         journal = cls(file, size)
         magic, slots, length, _ = _HEAD.unpack_from(journal._map, 0)
-        if magic != _MAGIC or slots != journal.slots or length > _HEADER_SIZE - _JSON_AT:
+        if magic != _MAGIC or slots != journal.slots or length > HEADER_SIZE - _JSON_AT:
             journal.close()
             raise JournalDamaged("not a journal")
         return journal
@@ -160,20 +168,20 @@ class Journal:
         content: int = ENCODED,
     ) -> None:
         """Before the message goes to a child. `data` has at most ROOM bytes."""
-        at = _HEADER_SIZE + slot * _SLOT_SIZE
+        at = HEADER_SIZE + slot * SLOT_SIZE
         _CLAIM.pack_into(self._map, at, SENT, 0, content, 0, len(data), attempt, delivery_count, tag, record)
         at += _CONTENT_AT
         self._map[at : at + len(data)] = data
 
     def free(self, slot: int) -> None:
-        self._map[_HEADER_SIZE + slot * _SLOT_SIZE] = FREE
+        self._map[HEADER_SIZE + slot * SLOT_SIZE] = FREE
 
     def commit(self, slot: int) -> None:
         """Its message is accepted while it is still handled: it will not come back."""
-        self._map[_HEADER_SIZE + slot * _SLOT_SIZE + 3] = 1
+        self._map[HEADER_SIZE + slot * SLOT_SIZE + MARKS_AT] = COMMITTED
 
     def state(self, slot: int) -> int:
-        return self._map[_HEADER_SIZE + slot * _SLOT_SIZE]
+        return self._map[HEADER_SIZE + slot * SLOT_SIZE]
 
     def recall(self, slot: int) -> bool:
         """Takes a message back that waits in a child. True: the child has not begun and will not.
@@ -181,7 +189,7 @@ class Journal:
         Dekker's handshake with `begin`: each side writes its byte, then reads the other's, with a full fence
         between (taking a lock is one). False: the child has begun, or is about to look: its answer tells.
         """
-        at = _HEADER_SIZE + slot * _SLOT_SIZE
+        at = HEADER_SIZE + slot * SLOT_SIZE
         self._map[at + 1] = 1
         with self._fence:
             pass
@@ -189,7 +197,7 @@ class Journal:
 
     def started(self, slot: int) -> float | None:
         """When (CLOCK_MONOTONIC) the handling in the slot began, if it is under way."""
-        at = _HEADER_SIZE + slot * _SLOT_SIZE
+        at = HEADER_SIZE + slot * SLOT_SIZE
         if self._map[at] != STARTED:
             return None
         return float(_START.unpack_from(self._map, at + _START_AT)[1])
@@ -217,24 +225,23 @@ class Journal:
     def unfinished(self) -> Iterator[UnfinishedHandling]:
         """After a crash: every handling that began and neither returned nor reached the spool."""
         for slot in range(self.slots):
-            at = _HEADER_SIZE + slot * _SLOT_SIZE
-            state, _, content, committed, length, attempt, count, _tag, record = _CLAIM.unpack_from(
-                self._map, at
-            )
+            at = HEADER_SIZE + slot * SLOT_SIZE
+            state, _, content, marks, length, attempt, count, _tag, record = _CLAIM.unpack_from(self._map, at)
             if state != STARTED or length > ROOM:
                 continue
-            started_at, _, pid = _START.unpack_from(self._map, at + _START_AT)
+            started_at, _, pid, _ = _START.unpack_from(self._map, at + _START_AT)
             data = self._map[at + _CONTENT_AT : at + _CONTENT_AT + length]
             yield UnfinishedHandling(
-                UUID(bytes=record), attempt, count, started_at, pid, content, data, bool(committed)
+                UUID(bytes=record), attempt, count, started_at, pid, content, data, bool(marks & COMMITTED)
             )
 
     # -- child -----------------------------------------------------------------------------------------------
 
-    def begin(self, slot: int, pid: int) -> bool:
-        """Right before `run_agent`. False: the parent took the message back; do not handle it."""
-        at = _HEADER_SIZE + slot * _SLOT_SIZE
-        _START.pack_into(self._map, at + _START_AT, time.time(), time.monotonic(), pid)
+    def begin(self, slot: int, pid: int, size: int = 0) -> bool:
+        """Right before `run_agent`, of a message of `size` bytes. False: the parent took the message back; do
+        not handle it."""
+        at = HEADER_SIZE + slot * SLOT_SIZE
+        _START.pack_into(self._map, at + _START_AT, time.time(), time.monotonic(), pid, size)
         self._map[at] = STARTED
         with self._fence:
             pass
@@ -243,9 +250,14 @@ class Journal:
             return False
         return True
 
-    def finish(self, slot: int, *, answering: bool = False) -> None:
-        """Right after `run_agent` returned. `answering`: it is no success before its answer was read."""
-        self._map[_HEADER_SIZE + slot * _SLOT_SIZE] = ANSWERING if answering else FINISHED
+    def finish(self, slot: int, since_sent: float = NO_MESSAGE, *, answering: bool = False) -> float:
+        """Right after `run_agent` returned; answers when (CLOCK_MONOTONIC). `since_sent`: seconds since the
+        producer sent the message, or NO_TIMESTAMP, or NO_MESSAGE. `answering`: it is no success before its
+        answer was read."""
+        at, now = HEADER_SIZE + slot * SLOT_SIZE, time.monotonic()
+        _END.pack_into(self._map, at + _END_AT, now, since_sent)
+        self._map[at] = ANSWERING if answering else FINISHED
+        return now
 
     def asked_to_stop(self) -> bool:
         return bool(self._map[_HEAD.size - 1])

@@ -75,6 +75,11 @@ class Spool:
         return self._bytes >= self._limit or bool(self._file.problem)
 
     @property
+    def crowded(self) -> bool:
+        """More than a quarter of it waits for the MA: what can wait is not stored yet."""
+        return self._bytes * 4 > self._limit
+
+    @property
     def problem(self) -> Reason | None:
         """Why nothing new may be begun; None while it may."""
         if self._file.problem:

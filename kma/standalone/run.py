@@ -13,11 +13,12 @@ from contract.outcomes import Outcome
 from contract.reasons import Reason
 from contract.records import RunState
 from contract.wire import dump
-from kma.children.worker_slot import FIRST_PAUSE, LONGEST_PAUSE
+from kma.children.worker_slot import FIRST_PAUSE, LONGEST_PAUSE, HandlingEnd
 from kma.delivery.in_flight import identity_bytes, standalone_attempt
 from kma.delivery.outbox import StandaloneOutbox
 from kma.handling.handler import HandlingResult
 from kma.run.inbox import Change, Stop
+from kma.run.minutes import RunMinutes
 from kma.run.thread import ContainerServices, RunThread
 from kma.spool.journal import IDENTITY, Journal
 from kma.standalone.attempt import SLOT, STOPPED, StandaloneAttempt
@@ -49,6 +50,7 @@ class StandaloneRun(RunThread):
         # What the run begins with: whatever follows is compared with it after a kill.
         self._services.ledger.note(self._settler.progress(self._restarts))
         self._journal = Journal.create(self.journal_path, self._about(), 1)
+        self._minutes = RunMinutes(self._journal, self._settler.facts, self._services.spool)
         self._lease = Lease(self._journal.file)
         self._outbox = StandaloneOutbox(self._services.publisher)
         try:
@@ -59,7 +61,7 @@ class StandaloneRun(RunThread):
                 self._current.abandon()
             self._outbox.close()
             self._lease.close()
-            left = bool(self._pending)
+            left = not self._minutes.finish() or bool(self._pending)
             self._write_totals()
             self._journal.close()
         self._end(left)
@@ -77,6 +79,7 @@ class StandaloneRun(RunThread):
 
     def _step(self) -> None:
         self._wait()
+        self._minutes.step(self._processes, waits=self._waits_for_spool)
         self._hear()
         self._renew_lease()
         if self._pending:
@@ -87,6 +90,13 @@ class StandaloneRun(RunThread):
         else:
             self._see_to(self._current)
         self._show_standalone()
+
+    def _processes(self) -> list[int]:
+        return [self._current.pid] if self._current is not None else []
+
+    @property
+    def _waits_for_spool(self) -> bool:
+        return self._current is None and self._services.spool.full and self._stop is None
 
     def _wait(self) -> None:
         poll = select.poll()
@@ -179,6 +189,7 @@ class StandaloneRun(RunThread):
             self._after_nothing()
             return
         self._early_deaths = 0
+        self._minutes.count((HandlingEnd(self._beginning, handled, pid, seconds),))
         at = datetime.now(UTC)
         if handled.outcome is Outcome.RETURNED:
             self._pending.add(self._settler.succeeded(self._beginning, at, accepted=True))

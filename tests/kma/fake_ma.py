@@ -3,12 +3,14 @@
 import gzip
 import json
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import uuid4
 
 from contract.messages import DesiredRun, DesiredState
 from contract.wire import dump
+from tests.kma.fakes import FIGURES
 
 
 class FakeMa:
@@ -68,12 +70,17 @@ class FakeMa:
             self.records = {key: record for key, record in self.records.items() if record["number"] <= after}
 
     def kinds(self) -> list[str]:
+        """Without figures of minutes: how many of those there are, the clock decides."""
         with self._lock:
-            return [record["kind"] for record in self.records.values()]
+            return [record["kind"] for record in self.records.values() if record["kind"] != FIGURES]
 
     def contents(self, kind: str) -> list[dict[str, Any]]:
         with self._lock:
             return [record["content"] for record in self.records.values() if record["kind"] == kind]
+
+    def spooled(self, closing: Mapping[str, Any]) -> int:
+        """Records before the closing one, by its word, without figures."""
+        return int(closing["records"]) - len(self.contents(FIGURES))
 
     @property
     def last(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from kma.spool.file import SpoolFile
 from kma.spool.ledger import Ledger
 from kma.spool.records import Spool
 
+FIGURES = "minute_figures"
 SAMPLES = ("kma.samples.scripted", "kma.samples.orders", "kma.samples.bench")
 
 
@@ -37,6 +38,14 @@ def message(
     return encode(
         replace(found, delivery_count=count, annotations={**found.annotations, **(annotations or {})})
     )
+
+
+def contents(spool: Spool, kind: str = "") -> list[dict[str, Any]]:
+    """Of the records that wait: of one kind, or all but figures."""
+    found = spool.head(10_000, 1 << 30)
+    return [
+        dict(record.content) for record in found if (record.kind == kind if kind else record.kind != FIGURES)
+    ]
 
 
 class FakeLink:
@@ -191,11 +200,16 @@ class Stage:
         return self.links[-1]
 
     def records(self, kind: str = "") -> list[dict[str, Any]]:
-        found = self.spool.head(10_000, 1 << 30)
-        return [dict(record.content) for record in found if not kind or record.kind == kind]
+        """Of one kind, or all but the figures of minutes: how many of those there are, the clock decides."""
+        return contents(self.spool, kind)
 
     def kinds(self) -> list[str]:
-        return [record.kind for record in self.spool.head(10_000, 1 << 30)]
+        """Without those of figures, see `records`."""
+        return [record.kind for record in self.spool.head(10_000, 1 << 30) if record.kind != FIGURES]
+
+    def spooled(self, closing: Mapping[str, Any]) -> int:
+        """Records before the closing one, by its word, without figures."""
+        return int(closing["records"]) - len(self.records(FIGURES))
 
     def settled(self, number: int) -> None:
         eventually(lambda: len(self.link.settled) >= number, f"{number} settlements", 60)

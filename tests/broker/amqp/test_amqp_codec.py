@@ -76,6 +76,33 @@ def test_what_a_client_library_encodes_is_understood() -> None:
     assert decode(bytes(sent.encode())).message_id == Typed("ulong", 7)
 
 
+def test_when_it_was_sent_is_known_where_the_producer_says_it() -> None:
+    def sent_ms(encoded: bytes) -> int | None:
+        return decode_natural(encoded).sent_ms
+
+    for milliseconds in (1, 1_700_000_000_123, 1_700_000_000_064, 2**62):
+        fields = b"\xa1\x02ab" + b"\x40" * 8 + b"\x83" + milliseconds.to_bytes(8, "big")
+        for more in (b"", b"\x40\xa1\x01g\x43"):
+            short = fields + more
+            count = 10 + (3 if more else 0)
+            body = b"\x00\x53\x77\x40"
+            assert (
+                sent_ms(b"\x00\x53\x73\xc0" + bytes([len(short) + 1, count]) + short + body) == milliseconds
+            )
+            assert (
+                sent_ms(b"\x00\x53\x73\xd0" + struct.pack(">II", len(short) + 4, count) + short + body)
+                == milliseconds
+            )
+    by_proton = proton.Message(body="x", id="ID:1", creation_time=1_700_000_000.5, expiry_time=1.0)
+    assert sent_ms(bytes(by_proton.encode())) == 1_700_000_000_500
+    for without in (proton.Message(body="x", id="ID:1"), proton.Message(body="x", expiry_time=5.0)):
+        assert sent_ms(bytes(without.encode())) is None
+    assert sent_ms(b"\x00\x53\x73\x45\x00\x53\x77\x40") is None
+    for broken in (b"\xc0\x05\x01\x83\x00\x00\x00", b"\xc0\x00\x00", b"\x40", b"\xc0\x02\x02\x40"):
+        with pytest.raises(MessageUndecodable):
+            sent_ms(b"\x00\x53\x73" + broken)
+
+
 def test_descriptors_may_be_symbols_and_sections_may_come_in_parts() -> None:
     symbol = b"\x00\xa3\x10amqp:data:binary"
     encoded = symbol + b"\xa0\x02ab" + b"\x00\x80" + struct.pack(">Q", 0x75) + b"\xb0\x00\x00\x00\x01c"

@@ -12,6 +12,7 @@ from kma.host.recovery import recover_all
 from kma.spool.file import SpoolFile
 from kma.spool.ledger import Ledger
 from kma.spool.records import Spool
+from tests.kma.fakes import FIGURES
 
 pytestmark = pytest.mark.kill
 
@@ -64,10 +65,11 @@ def recovered(folder: Path) -> list[tuple[str, dict[str, Any]]]:
         file = SpoolFile(folder / "spool.sqlite3")
         spool, ledger = Spool(file, 10**6), Ledger(file)
         recover_all(folder, spool, ledger)
-        records = [(record.kind, dict(record.content)) for record in spool.head(10, 10**6)]
+        found = spool.head(10, 10**6)
+        records = [(record.kind, dict(record.content)) for record in found if record.kind != FIGURES]
         assert spool.open_acknowledgements() == []
         (run,) = ledger.unclosed()
-        assert run.records == len(records), "the closing record counts each once"
+        assert run.records == len(found), "the closing record counts each once"
         file.close()
     return records
 

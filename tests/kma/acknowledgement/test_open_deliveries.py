@@ -279,7 +279,7 @@ def test_a_stop_gives_back_what_waits_and_tells_the_ma_before_its_closing_record
     one.run.stop(close=True, reason="test")
     one.run.join(20)
     assert one.kinds() == [*["acknowledgement_opened"] * 2, *["acknowledgement_ended"] * 2, "closing"]
-    assert one.records("closing")[0]["records"] == 4
+    assert one.spooled(one.records("closing")[0]) == 4
     assert (
         one.link.settled == [] and len(one.link.outstanding) == 2 and one.spool.open_acknowledgements() == []
     )

@@ -23,7 +23,7 @@ from kma.spool.ledger import Ledger
 from kma.spool.records import Spool
 from tests.broker.houses import House
 from tests.kma.conftest import Lines, Make
-from tests.kma.fakes import Stage, eventually, message, said
+from tests.kma.fakes import Stage, contents, eventually, message, said
 from tests.kma.queues import of, publish, script
 
 pytestmark = pytest.mark.process
@@ -241,7 +241,7 @@ def test_killed_anywhere_it_has_one_protocol_and_is_not_handled_once_more(
     file = SpoolFile(tmp_path / "spool.sqlite3")
     spool = Spool(file, 10**6)
     recover_all(tmp_path, spool, Ledger(file))
-    assert [record.content["outcome"] for record in spool.head(10, 10**6)] == [outcome]
+    assert [record["outcome"] for record in contents(spool)] == [outcome]
     assert spool.attempts("orders") == {"ID:1": known}
     file.close()
     if known < 2:

@@ -62,7 +62,7 @@ def test_a_permanent_failure_spends_no_more_than_n_and_the_handlers(
     assert interruption["evidence"] == ids(one, "protocol")[:3]
     (closing,) = one.records("closing")
     assert closing["state"] == "interrupted"
-    assert (closing["failed"], closing["records"]) == (failed, failed + 1)
+    assert (closing["failed"], one.spooled(closing)) == (failed, failed + 1)
     assert closing["counts"] == {"same_type": "RuntimeError", "same": failed, "any": failed, "marks": []}
     assert one.kinds()[-1] == "closing" and one.kinds()[3] == "interruption"
     assert one.run.state is RunState.INTERRUPTED and one.run.report().counts.any == failed

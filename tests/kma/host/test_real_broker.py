@@ -39,7 +39,7 @@ def test_poisoned_messages_die_after_their_attempts_and_all_others_are_handled(
     assert letters == {*(f"ID:bad{n}" for n in range(5)), "ID:exit", "ID:invalid"}
     ma.want()
     eventually(lambda: ma.contents("closing") != [], "the closing record")
-    assert ma.contents("closing")[0]["records"] == 19
+    assert ma.spooled(ma.contents("closing")[0]) == 19
     assert house.figures(setting).messages == 0
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from kma.spool.ledger import Ledger
 from kma.spool.records import Spool
 from kma.standalone.lease import boottime_ns
 from kma.standalone.run import StandaloneRun
-from tests.kma.fakes import eventually, wanted
+from tests.kma.fakes import FIGURES, contents, eventually, wanted
 
 MODULE = "kma.samples.standalone"
 
@@ -79,10 +79,14 @@ class StandaloneStage:
         assert not self.run.alive, self.run.report()
 
     def records(self, kind: str = "") -> list[dict[str, Any]]:
-        return [dict(one.content) for one in self.spool.head(1000, 1 << 30) if not kind or one.kind == kind]
+        return contents(self.spool, kind)
 
     def kinds(self) -> list[str]:
-        return [one.kind for one in self.spool.head(1000, 1 << 30)]
+        return [one.kind for one in self.spool.head(1000, 1 << 30) if one.kind != FIGURES]
+
+    def spooled(self, closing: Mapping[str, Any]) -> int:
+        """Records before the closing one, by its word, without figures."""
+        return int(closing["records"]) - len(self.records(FIGURES))
 
     def end(self) -> None:
         if self.run.alive:
