@@ -26,16 +26,24 @@ from tests.kma.queues import of, publish, script
 
 pytestmark = pytest.mark.kill
 
+OUT = "demo.minutes.out"
 CONCURRENCY, ATTEMPTS, MESSAGES = 3, 4, 240
 
 
-def steps(chance: random.Random) -> object:
+def steps(chance: random.Random, mode: Mode) -> object:
+    """What a message asks for. In the mode CLIENT it is answered from within, else it would wait for ever."""
+    found = step(chance)
+    answer = {"do": "acknowledge", "action": "COMMIT"}
+    return [*(found if isinstance(found, list) else [found]), answer] if mode is Mode.CLIENT else found
+
+
+def step(chance: random.Random) -> object:
     nap = {"do": "sleep", "seconds": round(chance.uniform(0, 0.02), 4)}
     return chance.choices(
         [
             {"do": "ok"},
             nap,
-            [nap, {"do": "send", "destination": "demo.minutes.out"}],
+            [nap, {"do": "send", "destination": OUT}],
             {"do": "raise", "first": chance.randint(1, ATTEMPTS)},
             {"do": "temporary", "first": 1},
             {"do": "invalid"},
@@ -47,15 +55,16 @@ def steps(chance: random.Random) -> object:
 
 
 @pytest.mark.parametrize(
-    ("seed", "mode"), list(enumerate([Mode.AUTO, Mode.TRANSACTED, Mode.DUPS_OK, Mode.AUTO]))
+    ("seed", "mode"), list(enumerate([Mode.AUTO, Mode.TRANSACTED, Mode.DUPS_OK, Mode.CLIENT, Mode.AUTO]))
 )
 def test_the_sum_of_all_minutes_is_the_number_of_attempts_that_began(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path, seed: int, mode: Mode
 ) -> None:
     chance = random.Random(seed)
     setting = house.setting(attempts=ATTEMPTS)
+    house.setting(address=OUT)
     truth = tmp_path / "truth"
-    publish(house, setting, *(script(steps(chance), f"ID:{n}") for n in range(MESSAGES)))
+    publish(house, setting, *(script(steps(chance, mode), f"ID:{n}") for n in range(MESSAGES)))
     run = of(
         setting,
         mode=mode,
@@ -76,17 +85,17 @@ def test_the_sum_of_all_minutes_is_the_number_of_attempts_that_began(
     eventually(lambda: ma.last["runs"][0]["in_progress"] == 0, "all ended")
     ma.want()
     eventually(lambda: ma.contents("closing") != [], "the closing record", 60)
-    lines = len(worker.truth(truth))
+    lines = sum("attempt" in line for line in worker.truth(truth))
     told = [load(MinuteFigures, each) for each in ma.contents(FIGURES)]
     assert len(told) >= kills + 1, "each life tells its own"
     ends = Counter[str]()
     for each in told:
         ends.update(succeeded=each.succeeded, failed=each.failed, temporary=each.temporary)
         assert each.occurred_at < each.until
-    print(f"{lines} lines, {ends.total()} counted in {len(told)} minutes, {kills} kills")
     assert 0 <= ends.total() - lines <= kills * CONCURRENCY, (ends, lines)
-    protocols = Counter(one["outcome"] for one in ma.contents("protocol"))
-    died = protocols["kma_died"]
-    measured = sum(sum(unpacked(each.processing).values()) for each in told)
-    assert ends.total() - died <= measured <= ends.total(), "but for the dead"
-    assert ends["failed"] + ends["temporary"] == protocols.total(), "each failure has its protocol"
+    if mode is not Mode.CLIENT:  # there a delivery has protocols of its own
+        protocols = Counter(one["outcome"] for one in ma.contents("protocol"))
+        assert ends["failed"] + ends["temporary"] == protocols.total(), "each failure has its protocol"
+        measured = sum(sum(unpacked(each.processing).values()) for each in told)
+        died = protocols["kma_died"]
+        assert ends.total() - died <= measured <= ends.total(), "but for the dead"

@@ -2,6 +2,7 @@
 
 import itertools
 import mmap
+import os
 import random
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -229,8 +230,6 @@ def test_more_ends_than_one_commit_holds_are_all_counted(tmp_path: Path) -> None
 
 
 def test_the_memory_of_a_process_is_read_and_of_none_is_nothing() -> None:
-    import os
-
     assert resident_bytes(os.getpid()) > 1_000_000
     assert resident_bytes(2**22 + 1) == 0
 
@@ -450,6 +449,24 @@ def test_what_waits_for_the_spool_is_said(hours: Hours) -> None:
     assert hours.minutes.finish()
     (found,) = contents(hours.spool, FIGURES)
     assert found["spool_seconds"] == 6.0 and found["failed"] == 0
+
+
+def test_the_memory_of_the_processes_is_looked_at_every_ten_seconds(hours: Hours) -> None:
+    looks = []
+
+    def processes() -> list[int]:
+        looks.append(hours.steady[0])
+        return [os.getpid(), os.getpid()]
+
+    for _ in range(25):
+        hours.minutes.step(processes)
+        hours.steady[0] += 1
+        hours.wall[0] += 1
+    assert looks == [1000.0, 1010.0, 1020.0]
+    hours.handle()
+    assert hours.minutes.finish()
+    (found,) = contents(hours.spool, FIGURES)
+    assert found["children_bytes"] > 2 * 1_000_000, "together"
 
 
 def test_the_end_of_a_run_counts_what_returned_and_nobody_read(hours: Hours) -> None:
