@@ -14,6 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from console.client_address import Network
 from contract import redis_url
+from exposition.listener import Address, check_token, parse_address
 from ma_site.service_urls import Email, parse_database, parse_email
 
 T = TypeVar("T")
@@ -71,6 +72,9 @@ class Environment:
     pipeline_hours: int
     pipeline_at: time | None
     keep_pipeline_runs_days: int
+    metrics_token: str = field(repr=False)
+    metrics_address: Address | None
+    trace_url: str
 
 
 class _Reader:
@@ -175,7 +179,16 @@ def read(environ: Mapping[str, str]) -> Environment:
         pipeline_at=reader.option("MA_PIPELINE_AT", _time_of_day, "02:30"),
         keep_pipeline_runs_days=reader.option("MA_KEEP_PIPELINE_RUNS_DAYS", _whole(1, 36_500), "90"),
         retention_keep_dead=reader.option("MA_RETENTION_KEEP_DEAD", _switch, "0"),
+        metrics_token=reader.parsed(
+            "MA_METRICS_TOKEN", reader.secret("MA_METRICS_TOKEN", ""), check_token, ""
+        ),
+        metrics_address=reader.parsed(
+            "MA_METRICS_ADDRESS", reader.text("MA_METRICS_ADDRESS", ""), _two_ports, None
+        ),
+        trace_url=reader.parsed("MA_TRACE_URL", reader.text("MA_TRACE_URL", ""), _trace_url, ""),
     )
+    if result.metrics_address and not result.metrics_address.is_loopback and not result.metrics_token:
+        reader.problems.append("MA_METRICS_ADDRESS: others reach it, so MA_METRICS_TOKEN is needed")
     _refuse(reader.problems)
     return result
 
@@ -261,6 +274,19 @@ def _http_url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be http://host[:port] or https://host[:port]")
     return text.rstrip("/")
+
+
+def _two_ports(text: str) -> Address:
+    """Of `feed`; the worker takes the next one."""
+    return parse_address(text, processes=2)
+
+
+def _trace_url(text: str) -> str:
+    """An address with a place for the id of a trace, for a link on pages."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "{trace_id}" not in text:
+        raise ValueError("must be http://… or https://… with {trace_id} in it")
+    return text
 
 
 def _networks(text: str) -> tuple[Network, ...]:

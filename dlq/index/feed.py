@@ -28,6 +28,7 @@ from console.processes import record_heartbeat
 from contract.names import dead_letter_queue
 from dlq.dead_letters.rules.parser import origin_of, read_letter
 from dlq.index import queries, store, undelivered
+from dlq.index.figures import tallies
 from dlq.index.queries import FEED_QUEUE, UNKNOWN_QUEUE
 from dlq.index.rescue import QueueNames, copy_of, has_bad_text
 from dlq.index.store import uncollected
@@ -124,14 +125,18 @@ class Feed:
             if self._require_own is not None:
                 self._require_own(timezone.now(), at_once=bool(self._pending))
             if not self._pending:
+                tallies.count("ma_feed_steps_total", "idle")
                 return False
             self._store(self._pending, timezone.now())
         except (BrokerError, OperationalError, InterfaceError) as error:
             log.warning("feed waits", reason=str(error), letters=len(self._pending))
+            tallies.count("ma_feed_steps_total", "failed")
             time.sleep(PAUSE)
             return False
         crash.point("feed: stored, not accepted")
         self._consumer.settle([(delivery.tag, Settle.ACCEPT) for delivery in self._pending])
+        tallies.count("ma_feed_steps_total", "stored")
+        tallies.count("ma_feed_letters_total", by=len(self._pending))
         self._adapt_window()
         self._pending = []
         return True

@@ -18,8 +18,10 @@ from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher
 from broker.port import BrokerError
 from console.broker import management
+from console.own_metrics import serve
 from contract.names import FEED, dead_letter_queue
 from dlq.index.feed import Feed, Inbox
+from dlq.index.figures import OF_FEED, tallies
 from dlq.index.sweep import Sweep
 
 log = structlog.get_logger(__name__)
@@ -36,6 +38,7 @@ class Command(BaseCommand):
         stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
+        serve("feed", OF_FEED, tallies.samples)
         self._wait_for_own_broker(stopping)
         while not stopping.is_set():
             try:
