@@ -29,6 +29,6 @@ def _refuse_foreign_broker(**_: Any) -> None:
 
 @signals.worker_ready.connect
 def _serve_metrics(**_: Any) -> None:
-    from ma_site.scrape.worker import listen
+    from console.hooks import process_begins
 
-    listen()
+    process_begins("worker")

@@ -28,13 +28,20 @@ from console.processes import record_heartbeat
 from contract.names import dead_letter_queue
 from dlq.dead_letters.rules.parser import origin_of, read_letter
 from dlq.index import queries, store, undelivered
-from dlq.index.figures import tallies
 from dlq.index.queries import FEED_QUEUE, UNKNOWN_QUEUE
 from dlq.index.rescue import QueueNames, copy_of, has_bad_text
 from dlq.index.store import uncollected
 from dlq.models import DeadLetter
+from exposition.declared import Tallies, counter
 
 log = structlog.get_logger(__name__)
+
+# What the process counts of itself, for Prometheus: it begins at 0 when it starts.
+OF_FEED = (
+    counter("ma_feed_letters_total", "Dead letters that the feed added to the index, since it started."),
+    counter("ma_feed_steps_total", "Steps of the feed, since it started.", "result"),
+)
+tallies = Tallies(OF_FEED)
 
 # Dead letters and bytes of one transaction: large ones cost less each, until they take memory and lock others
 # out.

@@ -58,6 +58,11 @@ class ChildPool:
         return any(worker.ready for worker in self._workers)
 
     @property
+    def processes(self) -> int:
+        """Those that can take messages."""
+        return sum(worker.ready for worker in self._workers)
+
+    @property
     def holding(self) -> int:
         return sum(len(worker.held) for worker in self._workers)
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from broker.port import Account
 from contract import redis_url
+from exposition.listener import Address, check_token, parse_address
 from kma.children.process import EXTRA, names_in
 
 NO_MODULE = "none"
@@ -36,6 +37,9 @@ class Config:
     keep_seconds: float
     log_level: str
     child_env: tuple[str, ...] = ()
+    metrics_address: Address | None = None
+    metrics_token: str = field(default="", repr=False)
+    trace_endpoint: str = ""
 
 
 def read_config(environment: Mapping[str, str] | None = None) -> Config:
@@ -58,6 +62,9 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
         keep_seconds=reader.number("KMA_KEEP_HOURS", "48", 0, 8760) * 3600,
         log_level=reader.one_of("KMA_LOG_LEVEL", "INFO", LEVELS),
         child_env=reader.child_env(),
+        metrics_address=reader.metrics_address(),
+        metrics_token=reader.metrics_token(),
+        trace_endpoint=reader.trace_endpoint(),
     )
     if reader.problems:
         raise ConfigError(
@@ -93,6 +100,10 @@ class _Reader:
         if not value:
             self._wrong(f"{name}_FILE", f"names an empty file: {path}")
         return value
+
+    def optional_secret(self, name: str) -> str:
+        given = self._environment.get(name, "").strip() or self._environment.get(f"{name}_FILE", "").strip()
+        return self.secret(name) if given else ""
 
     def url(self, name: str, schemes: tuple[str, ...]) -> str:
         return self._checked_url(name, self.text(name), schemes)
@@ -131,6 +142,30 @@ class _Reader:
         except ValueError as error:
             self._wrong(EXTRA, f"lists a forbidden name: {error}")
             return ()
+
+    def metrics_address(self) -> Address | None:
+        name = "KMA_METRICS_ADDRESS"
+        try:
+            text = self._environment.get(name, "").strip()
+            address = parse_address(text) if text else None
+        except ValueError as error:
+            self._wrong(name, str(error))
+            return None
+        if address is not None and not address.is_loopback and not self.optional_secret("KMA_METRICS_TOKEN"):
+            self._wrong(name, "is reached by others, so KMA_METRICS_TOKEN is needed")
+        return address
+
+    def metrics_token(self) -> str:
+        try:
+            return check_token(self.optional_secret("KMA_METRICS_TOKEN"))
+        except ValueError as error:
+            self._wrong("KMA_METRICS_TOKEN", str(error))
+            return ""
+
+    def trace_endpoint(self) -> str:
+        name = "KMA_TRACE_ENDPOINT"
+        text = self._environment.get(name, "").strip()
+        return self._checked_url(name, text, ("http", "https"))
 
     def number(self, name: str, default: str, least: float, most: float) -> float:
         text = self.text(name, default)

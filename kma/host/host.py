@@ -22,10 +22,12 @@ from contract import __version__, reasons
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
 from contract.names import connection_name
 from contract.reasons import Reason
+from exposition.listener import Listener
 from kma import agent_discovery
 from kma.acknowledgement.remote import RemoteAnswers
 from kma.host import desired_state
 from kma.host.config import Config
+from kma.host.metrics import HostMetrics, Told, listen
 from kma.host.recovery import recover_all
 from kma.host.reporter import Pause, Reporter
 from kma.host.supervisor import RunSupervisor
@@ -38,6 +40,7 @@ from kma.spool.records import Spool
 from kma.standalone.lease import boottime_ns
 
 _TICK = 0.2  # seconds between looks at the runs
+_TELL = 1.0  # seconds between what is told to the metrics
 _FORCED_SECONDS = 20.0  # beyond the longest grace period
 # Seconds between heartbeats that fail: short enough that an MA which comes back does not take this server for
 # lost.
@@ -87,6 +90,10 @@ class Host:
         self._desired_version = ""
         self._desired_problem: Reason | None = None
         self._may_begin = False  # the MA was asked: what it wants is known, or it does not answer
+        self._metrics = HostMetrics(config.server, ledger.totals())
+        self._listener: Listener | None = None
+        self._tell_at = 0.0
+        self._answered_at: datetime | None = None
         self._pause = Pause(longest=_LONGEST_SILENCE)
         self._next_heartbeat = 0.0
         self._ma_problem = ""
@@ -103,6 +110,9 @@ class Host:
         self._log.info(
             "KMA starts", agents=[agent.name for agent in self._keeper.offer.agents], boot=str(self._boot)
         )
+        if self._config.metrics_address is not None:
+            address, token = self._config.metrics_address, self._config.metrics_token
+            self._listener = listen(address, token, self._metrics, lambda: datetime.now(UTC))
         self._reporter.start()
         self._thread.start()
 
@@ -129,6 +139,8 @@ class Host:
         ):  # else the MA has not answered its heartbeat yet, nor will it this one
             self._client.hurry(_LAST_WORD_SECONDS)
             self._beat()
+        if self._listener is not None:
+            self._listener.stop()
         self._answers.close()
         self._client.close()
         self._report_client.close()
@@ -158,9 +170,23 @@ class Host:
         """Runs first: they must be seen to even while the MA lets us wait."""
         if self._may_begin:
             self._keeper.step()
+        if self._listener is not None and time.monotonic() >= self._tell_at:
+            self._tell_at = time.monotonic() + _TELL
+            self._metrics.note(self._told())
         if self._asked_to_poll.is_set() or time.monotonic() >= self._next_heartbeat:
             self._asked_to_poll.clear()
             self._beat()
+
+    def _told(self) -> Told:
+        return Told(
+            at=datetime.now(UTC),
+            runs=self._keeper.reports(),
+            children=self._keeper.children(),
+            spool=self._spool.report(),
+            problems=[problem.code for problem in self._problems()],
+            ma_answers=not self._ma_problem and self._answered_at is not None,
+            answered_at=self._answered_at,
+        )
 
     def _beat(self) -> None:
         self._spool.try_again()
@@ -189,6 +215,7 @@ class Host:
             self._log.info("the MA answers again")
             self._reporter.wake()
         self._ma_problem = ""
+        self._answered_at = datetime.now(UTC)
         self._pause.reset()
         self._next_heartbeat = time.monotonic() + self._config.heartbeat_seconds
         if reply.spool_stored_up_to is not None:

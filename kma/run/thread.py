@@ -79,6 +79,7 @@ class RunThread:
         self.problems: tuple[Reason, ...] = ()
         self.crashed = False
         self.stopping = False
+        self.children = 0  # processes that work, or can
         self.journal_path = (
             services.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
         )
@@ -171,7 +172,7 @@ class RunThread:
             self.problems = (reasons.CRASHED(type=type(error).__name__, text=str(error)),)
             self.state, self.crashed = RunState.FAILED, True
         finally:
-            self._connected, self._holding = False, 0
+            self._connected, self._holding, self.children = False, 0, 0
             self._inbox.close()
 
     def _live(self) -> None:

@@ -1,7 +1,7 @@
 """Every metric of the site's processes. Names, labels and what they mean never change: alert rules outside
 rest on them. tests/architecture/approved/metrics.txt has them all."""
 
-from dlq.index.figures import OF_FEED
+from dlq.index.feed import OF_FEED
 from exposition.declared import Declared, Kind, counter, gauge
 
 # Label values that a scrape shows at most; the rest is counted in `ma_label_values_left_out`.

@@ -1,19 +1,11 @@
-"""What a scrape reads: rows, and the counts that the broker gives. Few bounded queries, kept for a moment.
+"""What a scrape reads: rows, and the counts that the broker gives, in few bounded queries. Instants are kept
+as such: the age of a heartbeat grows on while nobody can read it again."""
 
-While the database is away, or takes long, what was read last is answered with its age. Instants are kept as
-such: the age of a heartbeat grows on meanwhile.
-"""
-
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from threading import Lock
+from datetime import datetime
 from typing import Any
 
-import structlog
-from django.db import DatabaseError, InterfaceError
 from django.db.models import Count, Sum
 
 from agents.models import (
@@ -32,75 +24,19 @@ from alerts.models.alert import LIVE_ALERTS, Severity
 from alerts.models.notice import NoticeState
 from alerts.sources import every_kind
 from console.processes import ProcessHeartbeat
-from contract import __version__
 from dlq.index.queries import feed_lag
 from dlq.models import ReplayJob
 from dlq.models.replay import UNFINISHED_JOBS
-from exposition.declared import Sample, Samples, text
+from exposition.declared import Sample, Samples
 from failures.models import SpoolMark
 from insights.models import PipelineRun, PipelineState
 from ma_site.health import MEASURED, MEASURED_WITHIN
 from ma_site.scrape.declared import MOST_RUNS, MOST_SERVERS, MOST_SETTINGS, OF_SITE
 
-log = structlog.get_logger(__name__)
-
-# Two scrapers, or one that asks each second, cost no more than one.
-FRESH = timedelta(seconds=5)
-# Whoever comes while another one reads waits so long for it.
-PATIENCE_SECONDS = 3.0
 SEVERITIES = {Severity.WARNING: "warning", Severity.BAD: "critical"}
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """`seconds`: how long reading it took."""
-
-    at: datetime
-    seconds: float
-    samples: Sequence[Sample]
-
-
-_reading = Lock()
-_known: Snapshot | None = None
-
-
-def scraped(now: datetime) -> bytes:
-    snapshot, up = current(now)
-    samples = Samples(OF_SITE)
-    samples.add("ma_build_info", 1, __version__)
-    samples.add("ma_database_up", up)
-    if snapshot is not None:
-        samples.add("ma_rows_age_seconds", snapshot.at)
-        samples.add("ma_rows_read_seconds", snapshot.seconds)
-        samples.found += snapshot.samples
-    return text(OF_SITE, samples.found, now)
-
-
-def current(now: datetime) -> tuple[Snapshot | None, bool]:
-    """What is known, and whether the database answered; None: this process has read nothing yet."""
-    global _known
-    if not _reading.acquire(timeout=PATIENCE_SECONDS):
-        return _known, False  # it does not answer the one who reads
-    try:
-        if _known is None or not timedelta(0) <= now - _known.at < FRESH:
-            began = time.monotonic()
-            samples = read(now)
-            _known = Snapshot(now, time.monotonic() - began, samples)
-        return _known, True
-    except (DatabaseError, InterfaceError) as error:
-        log.error("database does not answer", reason=str(error))
-        return _known, False
-    finally:
-        _reading.release()
-
-
-def forget() -> None:
-    """As in a process that has just started."""
-    global _known
-    _known = None
-
-
-def read(now: datetime) -> Sequence[Sample]:
+def read_rows(now: datetime) -> Sequence[Sample]:
     samples = Samples(OF_SITE)
     settings = _settings(samples)
     _subscriptions(samples, settings, now)

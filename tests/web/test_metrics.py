@@ -20,7 +20,7 @@ from console.models import ApiToken
 from console.processes import record_heartbeat
 from exposition.declared import CONTENT_TYPE
 from failures.models import SpoolMark
-from ma_site.scrape import rows
+from ma_site.scrape import page, rows
 from ma_site.scrape.declared import MOST_SETTINGS, OF_SITE
 from tests.web.factories import World
 from tests.web.rows import make_setting
@@ -33,9 +33,9 @@ Series = Mapping[tuple[str, Labels], float]
 @pytest.fixture(autouse=True)
 def begins_without_knowledge(settings: Any) -> Iterator[None]:
     settings.MA_METRICS_TOKEN = TOKEN
-    rows.forget()
+    page.forget()
     yield
-    rows.forget()
+    page.forget()
 
 
 def parsed(content: bytes) -> Series:
@@ -47,8 +47,8 @@ def parsed(content: bytes) -> Series:
 
 
 def scraped(now: datetime | None = None) -> Series:
-    rows.forget()
-    return parsed(rows.scraped(now or timezone.now()))
+    page.forget()
+    return parsed(page.scraped(now or timezone.now()))
 
 
 def value(series: Series, name: str, **labels: str) -> float | None:
@@ -203,12 +203,12 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(world: World) -> None
 
 def test_scrapes_of_one_moment_read_the_rows_once(setting: LaunchSetting) -> None:
     now = timezone.now()
-    rows.scraped(now)
+    page.scraped(now)
     with CaptureQueriesContext(connection) as again:
-        rows.scraped(now + timedelta(seconds=3))
+        page.scraped(now + timedelta(seconds=3))
     assert len(again) == 0
     with CaptureQueriesContext(connection) as later:
-        rows.scraped(now + timedelta(seconds=6))
+        page.scraped(now + timedelta(seconds=6))
     assert len(later) > 5
 
 
@@ -224,22 +224,22 @@ def test_what_was_read_is_answered_with_its_age_while_the_database_is_away(
 ) -> None:
     now = timezone.now()
     Server.objects.update(last_seen_at=now)
-    rows.scraped(now)
-    monkeypatch.setattr(rows, "read", fails)
-    series = parsed(rows.scraped(now + timedelta(seconds=60)))
+    page.scraped(now)
+    monkeypatch.setattr(rows, "read_rows", fails)
+    series = parsed(page.scraped(now + timedelta(seconds=60)))
     assert value(series, "ma_database_up") == 0
     assert value(series, "ma_rows_age_seconds") == 60
     assert value(series, "ma_server_heartbeat_age_seconds", server="srv-1") == 60
     monkeypatch.undo()
-    back = parsed(rows.scraped(now + timedelta(seconds=61)))
+    back = parsed(page.scraped(now + timedelta(seconds=61)))
     assert (value(back, "ma_database_up"), value(back, "ma_rows_age_seconds")) == (1, 0)
 
 
 def test_a_process_that_never_read_anything_says_that_the_database_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rows, "read", fails)
-    series = parsed(rows.scraped(timezone.now()))
+    monkeypatch.setattr(rows, "read_rows", fails)
+    series = parsed(page.scraped(timezone.now()))
     assert {name for name, _ in series} == {"ma_build_info", "ma_database_up"}
     assert value(series, "ma_database_up") == 0
 
@@ -248,16 +248,16 @@ def test_a_database_that_hangs_holds_up_nobody_but_who_asked_first(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = timezone.now()
-    rows.scraped(now)
-    monkeypatch.setattr(rows, "PATIENCE_SECONDS", 0.01)
-    with rows._reading:
-        series = parsed(rows.scraped(now + timedelta(seconds=20)))
+    page.scraped(now)
+    monkeypatch.setattr(page, "PATIENCE_SECONDS", 0.01)
+    with page._reading:
+        series = parsed(page.scraped(now + timedelta(seconds=20)))
     assert (value(series, "ma_database_up"), value(series, "ma_rows_age_seconds")) == (0, 20)
 
 
 def test_the_token_needs_no_database(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """This test has none: any question to it would fail."""
-    monkeypatch.setattr(rows, "read", fails)
+    monkeypatch.setattr(rows, "read_rows", fails)
     answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (answer.status_code, b"ma_database_up 0.0" in answer.content) == (200, True)
 
