@@ -58,8 +58,7 @@ class ChildPool:
         return any(worker.ready for worker in self._workers)
 
     @property
-    def processes(self) -> int:
-        """Those that can take messages."""
+    def ready_processes(self) -> int:
         return sum(worker.ready for worker in self._workers)
 
     @property

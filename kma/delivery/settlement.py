@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from broker.port import Settle
+from broker.port import Outgoing, Settle
 from contract.messages import DesiredRun
 from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
 from contract.records import REFUSED, Content, MessageIdentity, RecordRun, derived_id
@@ -21,6 +21,7 @@ from kma.delivery.ending_records import INTERRUPTION, FailureContext, after_fail
 from kma.delivery.exhausted import EXHAUSTED, NOT_TAKEN, UNHANDLED, Exhausted
 from kma.delivery.in_flight import InFlight, OrderedRetry
 from kma.delivery.message_identity import KnownAttempts, delivery_count
+from kma.delivery.trace import Trace, context_of, outgoing
 from kma.handling.failure import FailureDetails, failure
 from kma.handling.handler import HandlingResult
 from kma.spool.file import HandledKeys
@@ -51,6 +52,7 @@ class DeliverySettler:
         self.exhausted = Exhausted(self._facts, known)
         self.guard = DuplicateGuard(self._facts, keys)
         self.ordered = OrderedRetry(desired)
+        self.trace: Trace | None = None  # who is told of each handling
         self.change(desired)
 
     @property
@@ -79,6 +81,10 @@ class DeliverySettler:
         return Progress(
             self._facts.key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason
         )
+
+    def outgoing(self, work: InFlight, sends: Iterable[tuple[str, bytes]]) -> list[Outgoing]:
+        """What the agent sent while it handled this message."""
+        return outgoing(sends, work, context_of(self.run.setting, work) if self.trace is not None else None)
 
     def stored(self) -> None:
         """Everything that was said before is on the disk."""

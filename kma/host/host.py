@@ -31,6 +31,7 @@ from kma.host.metrics import HostMetrics, Told, listen
 from kma.host.recovery import recover_all
 from kma.host.reporter import Pause, Reporter
 from kma.host.supervisor import RunSupervisor
+from kma.host.tracing import span_sender
 from kma.logs import logger
 from kma.ma_client import Endpoint, MaClient, NotAllowed, Rejected, Unanswered
 from kma.run.thread import Connect, ContainerServices
@@ -70,6 +71,7 @@ class Host:
         recover_all(journals, self._spool, ledger)
         endpoint = Endpoint(config.ma_url, config.server, config.token)
         self._answers = RemoteAnswers(lambda: MaClient(endpoint))
+        self._spans = span_sender(config.trace_endpoint, config.server)
         services = ContainerServices(
             config.server,
             self._spool,
@@ -81,6 +83,7 @@ class Host:
             lambda: self._reporter.wake(),
             lambda: AmqpPublisher(config.account),
             self._answers.ask,
+            self._spans.send if self._spans is not None else None,
         )
         self._keeper = RunSupervisor(services, lambda: agent_discovery.inspect_modules(config.agents))
         self._client = MaClient(endpoint)
@@ -141,6 +144,8 @@ class Host:
             self._beat()
         if self._listener is not None:
             self._listener.stop()
+        if self._spans is not None:
+            self._spans.close()
         self._answers.close()
         self._client.close()
         self._report_client.close()

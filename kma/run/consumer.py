@@ -11,8 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from broker.amqp.codec import decode
-from broker.port import Consumer, Delivery, Outgoing
+from broker.port import Consumer, Delivery
 from contract import reasons
 from contract.messages import Answer, DesiredRun
 from contract.outcomes import Outcome, is_last
@@ -26,6 +25,7 @@ from kma.delivery.ending_records import RecordIds
 from kma.delivery.in_flight import InFlight
 from kma.delivery.outbox import SendResult
 from kma.delivery.settlement import SEND_REFUSED, DeliverySettler
+from kma.delivery.trace import traced
 from kma.handling.failure import failure
 from kma.handling.handler import HandlingResult
 from kma.run.commit import Committer, PendingEffects, RunActs
@@ -225,6 +225,10 @@ class ConsumerLoop:
 
     def _ended(self, ended: HandlingEnd) -> None:
         work, handled = ended.work, ended.handled
+        if self._settler.trace is not None:
+            began = self._journal.began_at(work.slot)
+            destination = self._settler.desired.destination
+            self._settler.trace(traced(self._settler.run, destination, work, handled, began, time.time()))
         self.allowance.ended += handled.outcome is not Outcome.RELEASED
         if work.acknowledgement:
             self._pending.add(self._open.ended(ended))
@@ -262,7 +266,7 @@ class ConsumerLoop:
         that of others too, unless the attempts that this may cost exhaust the message."""
         work = ended.work
         self._committing[work.tag] = ended
-        sends = tuple(Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends)
+        sends = tuple(self._settler.outgoing(work, ended.handled.sends))
         may_share = not is_last(work.attempt + 1, self._settler.desired.max_attempts)
         self._acts.transact(Transaction(work.tag, sends), may_share=may_share)
 

@@ -21,6 +21,7 @@ from kma.delivery.breaker import final_counts, first_carried, reported_counts
 from kma.delivery.ending_records import closing
 from kma.delivery.message_identity import KnownAttempts
 from kma.delivery.settlement import DeliverySettler
+from kma.delivery.trace import Trace
 from kma.handling.frames import JOB, json_frame
 from kma.logs import logger
 from kma.run.commit import PendingEffects
@@ -51,6 +52,7 @@ class ContainerServices:
     report_now: Callable[[], None] = lambda: None
     publisher: Callable[[], Publisher] = no_publisher
     elsewhere: AnswerRemotely = without_ma
+    trace: Trace | None = None
 
 
 def close_run(services: ContainerServices, run: RecordRun, key: str, state: RunState) -> None:
@@ -96,6 +98,7 @@ class RunThread:
             KnownAttempts(services.spool.attempts(desired.setting)),
             services.spool.handled_keys,
         )
+        self._settler.trace = services.trace
         self._restarts = stored.totals.restarts
         self._holding = 0
         self._connected = False

@@ -17,7 +17,13 @@ def test_the_kma_s_requirements_are_part_of_the_start_and_pyspark_is_not() -> No
     assert names(python_packages.for_background()) == {"pyspark", "pyarrow"}
 
 
-FILES = ("requirements.txt", "requirements-test.txt", "requirements-bench.txt", "requirements-docs.txt")
+FILES = (
+    "requirements.txt",
+    "requirements-test.txt",
+    "requirements-bench.txt",
+    "requirements-docs.txt",
+    "requirements-traces.txt",
+)
 
 
 @pytest.mark.parametrize("file", FILES)
