@@ -1,1 +1,2 @@
-"""Metrics for Prometheus, of both programs: what is declared, and how it is served. It knows none of ours."""
+"""What both programs tell Prometheus and OpenTelemetry: metrics as declared and served, contexts of traces.
+It knows none of our packages."""

@@ -25,9 +25,9 @@ from contract.names import (
     ORIG_QUEUE,
 )
 from contract.records import MessageIdentity
-from contract.trace import TRACEPARENT
-from contract.trace import case_of as contract_case
 from contract.typed import Typed, storable, text_of
+from exposition.trace import TRACEPARENT
+from exposition.trace import case_of as contract_case
 
 MASK = "•••"
 MOST_PROPERTIES = 100

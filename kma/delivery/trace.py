@@ -8,8 +8,9 @@ from broker.amqp.codec import decode
 from broker.port import Outgoing
 from contract.outcomes import Outcome
 from contract.records import RecordRun
-from contract.trace import TRACEPARENT, TraceContext, attempt_context, parse
 from contract.typed import Typed, text_of
+from exposition.trace import TRACEPARENT, TraceContext, attempt_context, parse
+from kma.delivery.effects import RunFacts
 from kma.delivery.in_flight import InFlight
 from kma.delivery.message_identity import case
 from kma.handling.handler import HandlingResult
@@ -42,11 +43,12 @@ def context_of(setting: str, work: InFlight, attempt: int | None = None) -> Trac
 
 
 def traced(
-    run: RecordRun, destination: str, work: InFlight, handled: HandlingResult, began: float, ended: float
+    facts: RunFacts, work: InFlight, handled: HandlingResult, began: float, ended: float
 ) -> TracedHandling:
+    run = facts.run
     return TracedHandling(
         run=run,
-        destination=destination,
+        destination=facts.desired.destination,
         context=context_of(run.setting, work),
         links=tuple(_links(run.setting, work)),
         attempt=work.attempt,

@@ -5,7 +5,7 @@ from typing import Any
 
 from contract import __version__
 from contract.outcomes import Outcome
-from contract.trace import TraceContext
+from exposition.trace import TraceContext
 from kma.delivery.trace import TracedHandling
 from kma.logs import logger
 

@@ -25,7 +25,6 @@ from kma.delivery.ending_records import RecordIds
 from kma.delivery.in_flight import InFlight
 from kma.delivery.outbox import SendResult
 from kma.delivery.settlement import SEND_REFUSED, DeliverySettler
-from kma.delivery.trace import traced
 from kma.handling.failure import failure
 from kma.handling.handler import HandlingResult
 from kma.run.commit import Committer, PendingEffects, RunActs
@@ -225,10 +224,7 @@ class ConsumerLoop:
 
     def _ended(self, ended: HandlingEnd) -> None:
         work, handled = ended.work, ended.handled
-        if self._settler.trace is not None:
-            began = self._journal.began_at(work.slot)
-            destination = self._settler.desired.destination
-            self._settler.trace(traced(self._settler.run, destination, work, handled, began, time.time()))
+        self._settler.tell(work, handled, self._journal.began_at(work.slot))
         self.allowance.ended += handled.outcome is not Outcome.RELEASED
         if work.acknowledgement:
             self._pending.add(self._open.ended(ended))

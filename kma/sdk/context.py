@@ -6,14 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from contract.acknowledgements import END_OF, parse_action
-from contract.trace import TRACEPARENT, TRACESTATE, parse
+from exposition.trace import passed_on
 from kma.sdk.encoding import encoded_message, seconds_property
 from kma.sdk.errors import AcknowledgementRefused, TemporaryUnavailable
 from kma.sdk.job import JobSpec, Question
 from kma.sdk.message import Message
-
-# Of a tracestate that is passed on.
-LONGEST_STATE = 512
 
 
 class Agent:
@@ -147,9 +144,10 @@ class Context:
         more = {}
         if acknowledgement_timeout is not None:
             more[self._job.acknowledgement_property] = seconds_property(acknowledgement_timeout)
+        given = self._message.properties if self._message is not None else {}
         encoded = encoded_message(
             body,
-            {**self._passed_on(), **(properties or {}), **more},
+            {**passed_on(given), **(properties or {}), **more},
             message_id=message_id,
             correlation_id=correlation_id,
             reply_to=reply_to,
@@ -160,18 +158,6 @@ class Context:
             created_at=created_at,
         )
         self._out(_address(destination), encoded)
-
-    def _passed_on(self) -> dict[str, str]:
-        """The trace that the message came in: what is sent belongs to it, unless the agent says otherwise."""
-        if self._message is None:
-            return {}
-        given = self._message.properties
-        traceparent, state = given.get(TRACEPARENT), given.get(TRACESTATE)
-        if not isinstance(traceparent, str) or parse(traceparent) is None:
-            return {}
-        if not isinstance(state, str) or not 0 < len(state) <= LONGEST_STATE:
-            return {TRACEPARENT: traceparent}
-        return {TRACEPARENT: traceparent, TRACESTATE: state}
 
     def send_json(
         self, destination: str, value: Any, properties: Mapping[str, Any] | None = None, **more: Any

@@ -8,8 +8,8 @@ from uuid import UUID
 from broker.amqp.codec import decode, encode
 from contract.messages import Mode
 from contract.outcomes import Outcome
-from contract.trace import TRACEPARENT, TRACESTATE, attempt_context, parse
 from contract.typed import Typed
+from exposition.trace import TRACEPARENT, TRACESTATE, attempt_context, parse
 from kma.delivery.in_flight import InFlight
 from kma.delivery.trace import TracedHandling, outgoing
 from kma.sdk.encoding import encoded_message

@@ -16,9 +16,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from contract.messages import Mode
 from contract.outcomes import Outcome
 from contract.records import RecordRun
-from contract.trace import attempt_context
 from contract.typed import Typed
 from deploy.services.ports import free_ports
+from exposition.trace import attempt_context
 from kma.delivery.trace import TracedHandling
 from kma.host import tracing
 from kma.host.tracing import span_sender

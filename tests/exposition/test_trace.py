@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.trace import TraceContext, attempt_context, case_of, parse
+from exposition.trace import LONGEST_STATE, TraceContext, attempt_context, case_of, parse, passed_on
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 RECORD = UUID(int=7)
@@ -73,3 +73,22 @@ def test_attempts_settings_and_messages_have_traces_of_their_own() -> None:
 def test_equal_messages_without_an_id_have_traces_of_their_own() -> None:
     one, other = (attempt_context("orders", "", 1, UUID(int=n)) for n in (1, 2))
     assert one != other == attempt_context("orders", "", 1, UUID(int=2))
+
+
+PARENT = f"00-{TRACE}-{SPAN}-01"
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, {}),
+        ({"traceparent": PARENT, "a": 1}, {"traceparent": PARENT}),
+        ({"traceparent": PARENT, "tracestate": "v=1"}, {"traceparent": PARENT, "tracestate": "v=1"}),
+        ({"traceparent": PARENT, "tracestate": "v" * (LONGEST_STATE + 1)}, {"traceparent": PARENT}),
+        ({"traceparent": PARENT, "tracestate": b"v=1"}, {"traceparent": PARENT}),
+        ({"traceparent": "none", "tracestate": "v=1"}, {}),
+        ({"traceparent": 7}, {}),
+    ],
+)
+def test_what_is_a_trace_is_passed_on(properties: dict[str, object], expected: dict[str, str]) -> None:
+    assert passed_on(properties) == expected

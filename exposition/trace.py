@@ -7,10 +7,12 @@ share their key with equal ones: theirs is derived from the id of the handling's
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
+LONGEST_STATE = 512  # of a tracestate that is passed on
 _FORM = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
@@ -40,6 +42,17 @@ def attempt_context(setting: str, case: str, attempt: int, record: UUID) -> Trac
     known = f"{setting}\0{case}\0{attempt}" if case else str(record)
     digest = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()
     return TraceContext(digest[:32], digest[32:48])
+
+
+def passed_on(properties: Mapping[str, object]) -> dict[str, str]:
+    """The trace that a message came in, by its properties, for what is sent because of it. A state without a
+    traceparent means nothing; one that is too long is left out, as W3C allows."""
+    traceparent, state = properties.get(TRACEPARENT), properties.get(TRACESTATE)
+    if not isinstance(traceparent, str) or parse(traceparent) is None:
+        return {}
+    if not isinstance(state, str) or not 0 < len(state) <= LONGEST_STATE:
+        return {TRACEPARENT: traceparent}
+    return {TRACEPARENT: traceparent, TRACESTATE: state}
 
 
 def case_of(key: str, *, replayed: bool, letter: int | None) -> str:
