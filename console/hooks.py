@@ -38,5 +38,7 @@ class MessageChanges:
 operations_of_letter: Hook[[int], list[UUID]] = Hook()
 # Who works on the jobs of each kind: `console.jobs.engine.Worker`s, which models must not be led to.
 job_workers: Hook[[], Sequence[Any]] = Hook()
+# A process that serves no pages begins: its name in the Procfile.
+process_begins: Hook[[str], None] = Hook()
 # Of entries of the audit, by their id: what was changed in a message, as this person may see it.
 message_changes: Hook[[Sequence[Any], Any], dict[int, MessageChanges]] = Hook()

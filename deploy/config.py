@@ -46,6 +46,9 @@ HANDED_ON = (
     "MA_KEEP_RUNS_DAYS",
     "MA_LOG_LEVEL",
     "MA_LOST_AFTER_SECONDS",
+    "MA_METRICS_ADDRESS",
+    "MA_METRICS_TOKEN",
+    "MA_METRICS_TOKEN_FILE",
     "MA_PIPELINE",
     "MA_PIPELINE_AT",
     "MA_PIPELINE_HOURS",
@@ -58,14 +61,17 @@ HANDED_ON = (
     "MA_RETENTION_SILENT_DAYS",
     "MA_SECOND_PERSON_ABOVE",
     "MA_SCHEMA_SIGNED_IN",
+    "MA_TRACE_URL",
     "MA_TRUSTED_PROXIES",
     "KMA_AGENTS",
     "KMA_CHILD_ENV",
     "KMA_HEARTBEAT_SECONDS",
     "KMA_KEEP_HOURS",
     "KMA_LOG_LEVEL",
+    "KMA_METRICS_ADDRESS",
     "KMA_SAMPLES_ANYWHERE",
     "KMA_SPOOL_BYTES",
+    "KMA_TRACE_ENDPOINT",
 )
 
 SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
@@ -100,7 +106,7 @@ class Config:
 
 
 def read(environ: Mapping[str, str]) -> Config:
-    for name in ("MA_DATABASE_URL", "MA_EMAIL_URL"):
+    for name in ("MA_DATABASE_URL", "MA_EMAIL_URL", "MA_METRICS_TOKEN"):
         if environ.get(name) and environ.get(f"{name}_FILE"):
             raise DeployError(f"{name} and {name}_FILE are both set: keep one")
     ports = {

@@ -87,7 +87,7 @@ def site(config: Config, layout: Layout) -> dict[str, str]:
     values = _site(config, layout)
     for name in FROM_SHELL:
         if value := config.handed_on.get(name):
-            del values[name]
+            values.pop(name, None)
             values[f"{name}_FILE"] = str(shell_file(layout, name, value))
         elif f"{name}_FILE" in config.handed_on:
             values.pop(name, None)
@@ -111,6 +111,7 @@ def _site(config: Config, layout: Layout) -> dict[str, str]:
         "MA_ALLOWED_HOSTS": ",".join(_allowed_hosts(config)),
         "MA_BASE_URL": config.local_url,
         "MA_SECRET_KEY_FILE": str(layout.secrets / "django_key"),
+        "MA_METRICS_TOKEN_FILE": str(layout.secrets / "metrics_token"),
         "MA_REDIS_URL_FILE": str(layout.secrets / "redis_url"),
         "MA_AMQP_URL": f"amqp://{LOOPBACK}:{config.amqp_port}",
         "MA_STOMP_ADDRESS": f"{LOOPBACK}:{config.stomp_port}",
@@ -144,6 +145,21 @@ def kma(server: str, config: Config, layout: Layout, *, demo: bool = False) -> d
         "KMA_REDIS_URL_FILE": str(layout.secrets / "redis_url"),
         **_python(),
         **_handed_on(config, "KMA_"),
+        **_metrics_of(server, config, layout),
+    }
+
+
+def _metrics_of(server: str, config: Config, layout: Layout) -> dict[str, str]:
+    """The KMAs of this machine listen side by side, in the order of MA_SERVERS. Raises DeployError."""
+    address = config.handed_on.get("KMA_METRICS_ADDRESS")
+    if address is None:
+        return {}
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) <= 65536 - len(config.servers):
+        raise DeployError(f"KMA_METRICS_ADDRESS={address!r} must be host:port, with a port for each server")
+    return {
+        "KMA_METRICS_ADDRESS": f"{host}:{int(port) + config.servers.index(server)}",
+        "KMA_METRICS_TOKEN_FILE": str(layout.secrets / "metrics_token"),
     }
 
 

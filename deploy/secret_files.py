@@ -14,7 +14,11 @@ BROKER_ACCOUNTS = {"kma": "broker_kma", "publisher": "broker_publisher", "ma-ops
 
 
 # Values of a person's shell that hold a password. The scripts of processes name a file instead.
-FROM_SHELL = {"MA_DATABASE_URL": "database_url", "MA_EMAIL_URL": "email_url"}
+FROM_SHELL = {
+    "MA_DATABASE_URL": "database_url",
+    "MA_EMAIL_URL": "email_url",
+    "MA_METRICS_TOKEN": "shell_metrics_token",
+}
 
 
 def write(path: Path, text: str) -> None:
@@ -93,6 +97,7 @@ def forget_other_values(config: Config, layout: Layout) -> None:
 
 def ensure_all(config: Config, layout: Layout) -> None:
     ensure_secret(layout.secrets / "django_key")
+    ensure_secret(layout.secrets / "metrics_token")
     for name in BROKER_ACCOUNTS.values():
         ensure_secret(layout.secrets / name)
     ensure_redis_url(layout.secrets / "redis_url", config.redis_port)

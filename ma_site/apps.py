@@ -38,6 +38,7 @@ class MaSiteConfig(AppConfig):
 
     def ready(self) -> None:
         from ma_site.requests import sign_in  # noqa: F401  # its receivers
+        from ma_site.scrape import processes  # noqa: F401  # its answer to a hook
 
         text.ACTIONS.declare(
             {

@@ -25,3 +25,10 @@ def _refuse_foreign_broker(**_: Any) -> None:
     from ma_site.tasks import stay_only_on_own_broker
 
     stay_only_on_own_broker()
+
+
+@signals.worker_ready.connect
+def _serve_metrics(**_: Any) -> None:
+    from console.hooks import process_begins
+
+    process_begins("worker")

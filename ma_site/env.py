@@ -14,12 +14,22 @@ from django.core.exceptions import ImproperlyConfigured
 
 from console.client_address import Network
 from contract import redis_url
+from exposition.listener import Address, check_token, parse_address
 from ma_site.service_urls import Email, parse_database, parse_email
 
 T = TypeVar("T")
 # What `./ma` says of an archive that nobody named: it is the default one, or why there is none.
 PIPELINE = ("off", "default", "little-memory", "little-disk")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+@dataclass(frozen=True, slots=True)
+class Monitoring:
+    """Who reads /metrics, where processes without pages listen for that, and where traces are looked at."""
+
+    token: str = field(repr=False)
+    address: Address | None
+    trace_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,7 @@ class Environment:
     pipeline_hours: int
     pipeline_at: time | None
     keep_pipeline_runs_days: int
+    monitoring: Monitoring
 
 
 class _Reader:
@@ -129,9 +140,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         stomp_address=reader.parsed("MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _address, ""),
         broker_user=reader.text("MA_BROKER_USER"),
         broker_password=reader.secret("MA_BROKER_PASSWORD"),
-        allowed_hosts=tuple(
-            host.strip() for host in reader.text("MA_ALLOWED_HOSTS").split(",") if host.strip()
-        ),
+        allowed_hosts=_listed(reader.text("MA_ALLOWED_HOSTS")),
         base_url=reader.parsed("MA_BASE_URL", reader.text("MA_BASE_URL"), _http_url, ""),
         data=Path(reader.text("MA_DATA")).absolute(),
         debug=reader.option("MA_DEBUG", _switch, "0"),
@@ -164,9 +173,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         pipeline=reader.parsed("MA_PIPELINE", reader.text("MA_PIPELINE", ""), _pipeline, ""),
         archive_url=reader.parsed("MA_ARCHIVE_URL", reader.text("MA_ARCHIVE_URL", ""), _location, ""),
         archive_bodies=reader.option("MA_ARCHIVE_BODIES", _switch, "0"),
-        pipeline_drivers=tuple(
-            path.strip() for path in reader.text("MA_PIPELINE_DRIVERS", "").split(",") if path.strip()
-        ),
+        pipeline_drivers=_listed(reader.text("MA_PIPELINE_DRIVERS", "")),
         pipeline_master=reader.option("MA_PIPELINE_MASTER", _spark_master, "local[*]"),
         pipeline_submit=reader.text("MA_PIPELINE_SUBMIT", ""),
         pipeline_properties=reader.text("MA_PIPELINE_PROPERTIES", ""),
@@ -175,9 +182,23 @@ def read(environ: Mapping[str, str]) -> Environment:
         pipeline_at=reader.option("MA_PIPELINE_AT", _time_of_day, "02:30"),
         keep_pipeline_runs_days=reader.option("MA_KEEP_PIPELINE_RUNS_DAYS", _whole(1, 36_500), "90"),
         retention_keep_dead=reader.option("MA_RETENTION_KEEP_DEAD", _switch, "0"),
+        monitoring=_monitoring(reader),
     )
     _refuse(reader.problems)
     return result
+
+
+def _monitoring(reader: _Reader) -> Monitoring:
+    token = reader.parsed("MA_METRICS_TOKEN", reader.secret("MA_METRICS_TOKEN", ""), check_token, "")
+    address = reader.parsed("MA_METRICS_ADDRESS", reader.text("MA_METRICS_ADDRESS", ""), _two_ports, None)
+    if address is not None and not address.is_loopback and not token:
+        reader.problems.append("MA_METRICS_ADDRESS: others reach it, so MA_METRICS_TOKEN is needed")
+    trace_url = reader.parsed("MA_TRACE_URL", reader.text("MA_TRACE_URL", ""), _trace_url, "")
+    return Monitoring(token, address, trace_url)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
 def _pipeline(text: str) -> str:
@@ -263,8 +284,21 @@ def _http_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _two_ports(text: str) -> Address:
+    """Of `feed`; the worker takes the next one."""
+    return parse_address(text, processes=2)
+
+
+def _trace_url(text: str) -> str:
+    """An address with a place for the id of a trace, for a link on pages."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "{trace_id}" not in text:
+        raise ValueError("must be http://… or https://… with {trace_id} in it")
+    return text
+
+
 def _networks(text: str) -> tuple[Network, ...]:
-    return tuple(ipaddress.ip_network(each.strip()) for each in text.split(",") if each.strip())
+    return tuple(ipaddress.ip_network(each) for each in _listed(text))
 
 
 def _switch(text: str) -> bool:

@@ -1,11 +1,14 @@
 """Texts from hostile places made safe and honest to look at: escaped, with nothing invisible left in them;
-addresses without their secrets."""
+addresses without their secrets, and of traces."""
 
 import unicodedata
 from html import escape
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.utils.safestring import SafeString, mark_safe
+
+from exposition.trace import TraceContext
 
 # What few fonts have pictures for; U+2400 stands for a NUL in stored texts.
 NAMES = (
@@ -55,6 +58,11 @@ def masked(address: str) -> str:
         return f"{scheme}://…"
     name = f"[{host}]" if ":" in host else host
     return f"{scheme}://{name}{f':{port}' if port else ''}/…"
+
+
+def trace_url(context: TraceContext | None) -> str:
+    """Where a trace is looked at; empty where there is none, or the site was not told (MA_TRACE_URL)."""
+    return settings.MA_TRACE_URL.replace("{trace_id}", context.trace_id) if context is not None else ""
 
 
 def _needs_marks(text: str) -> bool:

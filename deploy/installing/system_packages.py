@@ -57,6 +57,7 @@ def needs_of_tests() -> tuple[Need, ...]:
         ),
         Need("openssl", ("openssl",), lambda: _program("openssl")),
         Need("gettext", ("gettext",), lambda: _program("msgfmt")),
+        Need("Prometheus", ("prometheus",), lambda: _program("prometheus") and _program("promtool")),
         Need("Chromium", ("chromium", "chromium-browser"), _chromium_found),
         Need("ChromeDriver", ("chromium-driver", "chromium-chromedriver"), lambda: _program("chromedriver")),
     )

@@ -32,8 +32,16 @@ from dlq.index.queries import FEED_QUEUE, UNKNOWN_QUEUE
 from dlq.index.rescue import QueueNames, copy_of, has_bad_text
 from dlq.index.store import uncollected
 from dlq.models import DeadLetter
+from exposition.declared import Tallies, counter
 
 log = structlog.get_logger(__name__)
+
+# What the process counts of itself, for Prometheus: it begins at 0 when it starts.
+OF_FEED = (
+    counter("ma_feed_letters_total", "Dead letters that the feed added to the index, since it started."),
+    counter("ma_feed_steps_total", "Steps of the feed, since it started.", "result"),
+)
+tallies = Tallies(OF_FEED)
 
 # Dead letters and bytes of one transaction: large ones cost less each, until they take memory and lock others
 # out.
@@ -124,14 +132,18 @@ class Feed:
             if self._require_own is not None:
                 self._require_own(timezone.now(), at_once=bool(self._pending))
             if not self._pending:
+                tallies.count("ma_feed_steps_total", "idle")
                 return False
             self._store(self._pending, timezone.now())
         except (BrokerError, OperationalError, InterfaceError) as error:
             log.warning("feed waits", reason=str(error), letters=len(self._pending))
+            tallies.count("ma_feed_steps_total", "failed")
             time.sleep(PAUSE)
             return False
         crash.point("feed: stored, not accepted")
         self._consumer.settle([(delivery.tag, Settle.ACCEPT) for delivery in self._pending])
+        tallies.count("ma_feed_steps_total", "stored")
+        tallies.count("ma_feed_letters_total", by=len(self._pending))
         self._adapt_window()
         self._pending = []
         return True

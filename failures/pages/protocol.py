@@ -11,9 +11,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from console.ui.page import link, needs, page
+from console.ui.text import trace_url
 from contract.fingerprint import is_library
 from contract.names import BROKERS_OWN
 from contract.records import REFUSED, derived_id
+from exposition.trace import TraceContext, attempt_context, case_of, parse
 from failures.error_groups.queries import fingerprint_url
 from failures.error_groups.splits import known_in
 from failures.intake.rows import conflicts_of
@@ -133,6 +135,8 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         alike_url=protocols_url(fingerprint=protocol.fingerprint),
         kind_url=fingerprint_url(protocol.fingerprint),
         known=known_in([kind]).get(kind),
+        trace_url=trace_url(parse(protocol.traceparent)),
+        attempt_trace_url=trace_url(_attempt(protocol)),
         earlier=same.filter(occurred_at__lt=protocol.occurred_at).order_by("-occurred_at").first()
         if protocol.message_key
         else None,
@@ -140,3 +144,12 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         if protocol.message_key
         else None,
     )
+
+
+def _attempt(protocol: FailureProtocol) -> TraceContext | None:
+    """The trace that its KMA gave this attempt, if it sends any; None where no message was handled."""
+    if not protocol.message_key:
+        return None
+    known = case_of(protocol.message_key, replayed=protocol.given_back, letter=protocol.letter_id)
+    case = "" if protocol.message_key_weak else known
+    return attempt_context(protocol.setting_key, case, protocol.attempt, protocol.pk)

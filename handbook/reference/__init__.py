@@ -6,7 +6,7 @@ from pathlib import Path
 from django.utils import translation
 
 import ma_site.urls  # noqa: F401 - declares pages, forms and what people do
-from handbook.reference import codes, commands, environment, fields, routes
+from handbook.reference import codes, commands, environment, fields, metrics, routes
 
 # By the place of the page, without `.md`.
 Pages = Mapping[str, str]
@@ -16,6 +16,7 @@ SUBJECTS: tuple[Callable[[], Pages], ...] = (
     commands.pages,
     routes.pages,
     codes.pages,
+    metrics.pages,
 )
 
 

@@ -16,8 +16,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from broker.amqp.codec import decode
-from broker.port import Outgoing
 from contract import reasons
 from contract.acknowledgements import NONCE_BYTES, Action, EndState, make_id, read_id
 from contract.messages import Answer, Mode
@@ -231,7 +229,7 @@ class OpenDeliveries:
     def _commit(self, delivery: OpenDelivery, sends: Sequence[tuple[str, bytes]]) -> Effects:
         """A delivery that waits is marked on the disk first: killed after that, its end says that it may be
         committed. One whose handling is under way needs no mark: its slot says so much."""
-        outgoing = [Outgoing(destination, decode(encoded)) for destination, encoded in sends]
+        outgoing = self._settler.outgoing(delivery.work, sends)
         if destination := self._settler.desired.committed_destination:
             outgoing.append(self._records.event(destination, delivery, EndState.COMMITTED, None))
         transaction = Transaction(delivery.work.tag, tuple(outgoing))
@@ -277,8 +275,7 @@ class OpenDeliveries:
     def _depart(self, delivery: OpenDelivery, handled: HandlingResult) -> Effects:
         delivery.departing = True
         self._busy.add(delivery.id)
-        sends = [Outgoing(destination, decode(encoded)) for destination, encoded in handled.sends]
-        self._acts.depart(delivery.id, sends)
+        self._acts.depart(delivery.id, self._settler.outgoing(delivery.work, handled.sends))
         return Effects()
 
     def _after_commit(self, delivery: OpenDelivery, ended: HandlingEnd) -> Effects:

@@ -58,6 +58,10 @@ class ChildPool:
         return any(worker.ready for worker in self._workers)
 
     @property
+    def ready_processes(self) -> int:
+        return sum(worker.ready for worker in self._workers)
+
+    @property
     def holding(self) -> int:
         return sum(len(worker.held) for worker in self._workers)
 

@@ -22,7 +22,7 @@ from kma.spool.journal import Journal
 
 # The variable in which an operator names what his agents need besides, separated by commas.
 EXTRA = "KMA_CHILD_ENV"
-SECRETS = frozenset({"KMA_TOKEN", "KMA_BROKER_PASSWORD", "KMA_REDIS_URL"})
+SECRETS = frozenset({"KMA_TOKEN", "KMA_BROKER_PASSWORD", "KMA_METRICS_TOKEN", "KMA_REDIS_URL"})
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ALLOWED = frozenset(
     {

@@ -26,6 +26,8 @@ from contract.names import (
 )
 from contract.records import MessageIdentity
 from contract.typed import Typed, storable, text_of
+from exposition.trace import TRACEPARENT
+from exposition.trace import case_of as contract_case
 
 MASK = "•••"
 MOST_PROPERTIES = 100
@@ -131,7 +133,7 @@ def identify(encoded: bytes, masked: tuple[str, ...] = ()) -> IdentifiedMessage:
         )
     section = message.body_section
     queue, dead_letter_id = _letter(message)
-    trace = message.properties.get("traceparent")
+    trace = message.properties.get(TRACEPARENT)
     return IdentifiedMessage(
         key=message_key(message.message_id, section, message.properties),
         digest=hashlib.sha256(section).hexdigest(),
@@ -246,9 +248,7 @@ def case_of(encoded: bytes) -> str:
 
 
 def case(identified: IdentifiedMessage) -> str:
-    return (
-        f"{identified.key.text}@{identified.dead_letter_id}" if identified.replayed else identified.key.text
-    )
+    return contract_case(identified.key.text, replayed=identified.replayed, letter=identified.dead_letter_id)
 
 
 def is_weak(case: str) -> bool:

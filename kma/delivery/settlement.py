@@ -5,12 +5,13 @@ A count changes here at once, its record and the progress that tells it are stor
 effects keeps them with those that are pending before anything of them is stored.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from broker.port import Settle
+from broker.port import Outgoing, Settle
 from contract.messages import DesiredRun
 from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
 from contract.records import REFUSED, Content, MessageIdentity, RecordRun, derived_id
@@ -21,6 +22,7 @@ from kma.delivery.ending_records import INTERRUPTION, FailureContext, after_fail
 from kma.delivery.exhausted import EXHAUSTED, NOT_TAKEN, UNHANDLED, Exhausted
 from kma.delivery.in_flight import InFlight, OrderedRetry
 from kma.delivery.message_identity import KnownAttempts, delivery_count
+from kma.delivery.trace import Trace, context_of, outgoing, traced
 from kma.handling.failure import FailureDetails, failure
 from kma.handling.handler import HandlingResult
 from kma.spool.file import HandledKeys
@@ -51,6 +53,7 @@ class DeliverySettler:
         self.exhausted = Exhausted(self.facts, known)
         self.guard = DuplicateGuard(self.facts, keys)
         self.ordered = OrderedRetry(desired)
+        self.trace: Trace | None = None  # who is told of each handling
         self.change(desired)
 
     @property
@@ -79,6 +82,15 @@ class DeliverySettler:
         return Progress(
             self.facts.key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason
         )
+
+    def tell(self, work: InFlight, handled: HandlingResult, began: float) -> None:
+        """A handling that began then (seconds since 1970) is over."""
+        if self.trace is not None:
+            self.trace(traced(self._facts, work, handled, began, time.time()))
+
+    def outgoing(self, work: InFlight, sends: Iterable[tuple[str, bytes]]) -> list[Outgoing]:
+        """What the agent sent while it handled this message."""
+        return outgoing(sends, work, context_of(self.run.setting, work) if self.trace is not None else None)
 
     def stored(self) -> None:
         """Everything that was said before is on the disk."""

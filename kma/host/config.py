@@ -3,15 +3,18 @@ it."""
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from broker.port import Account
 from contract import redis_url
+from exposition.listener import Address, check_token, parse_address
 from kma.children.process import EXTRA, names_in
 
+T = TypeVar("T")
 NO_MODULE = "none"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -36,6 +39,9 @@ class Config:
     keep_seconds: float
     log_level: str
     child_env: tuple[str, ...] = ()
+    metrics_address: Address | None = None
+    metrics_token: str = field(default="", repr=False)
+    trace_endpoint: str = ""
 
 
 def read_config(environment: Mapping[str, str] | None = None) -> Config:
@@ -58,12 +64,25 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
         keep_seconds=reader.number("KMA_KEEP_HOURS", "48", 0, 8760) * 3600,
         log_level=reader.one_of("KMA_LOG_LEVEL", "INFO", LEVELS),
         child_env=reader.child_env(),
+        metrics_address=reader.option("KMA_METRICS_ADDRESS", parse_address, ""),
+        metrics_token=reader.secret("KMA_METRICS_TOKEN", ""),
+        trace_endpoint=reader.option("KMA_TRACE_ENDPOINT", _endpoint, "") or "",
     )
+    reader.checked("KMA_METRICS_TOKEN", config.metrics_token, check_token)
+    if config.metrics_address and not config.metrics_address.is_loopback and not config.metrics_token:
+        reader.problems.append("KMA_METRICS_ADDRESS is reached by others, so KMA_METRICS_TOKEN is needed")
     if reader.problems:
         raise ConfigError(
             "The environment of this KMA is invalid:\n" + "\n".join(f"  {p}" for p in reader.problems)
         )
     return config
+
+
+def _endpoint(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be http://host:port/v1/traces, or https://…")
+    return text
 
 
 class _Reader:
@@ -79,10 +98,10 @@ class _Reader:
             self._wrong(name, "is not set")
         return value
 
-    def secret(self, name: str) -> str:
+    def secret(self, name: str, default: str | None = None) -> str:
         path = self._environment.get(f"{name}_FILE", "").strip()
         if not path:
-            return self.text(name)
+            return self.text(name) if default is None else self._environment.get(name, "").strip() or default
         if self._environment.get(name):
             self._wrong(name, f"and {name}_FILE are both set: keep one")
         try:
@@ -131,6 +150,18 @@ class _Reader:
         except ValueError as error:
             self._wrong(EXTRA, f"lists a forbidden name: {error}")
             return ()
+
+    def option(self, name: str, parse: Callable[[str], T], default: str) -> T | None:
+        """None where it is not set. `parse` raises ValueError with the reason."""
+        text = self._environment.get(name, "").strip() or default
+        return self.checked(name, text, parse)
+
+    def checked(self, name: str, text: str, parse: Callable[[str], T]) -> T | None:
+        try:
+            return parse(text) if text else None
+        except ValueError as error:
+            self._wrong(name, str(error))
+            return None
 
     def number(self, name: str, default: str, least: float, most: float) -> float:
         text = self.text(name, default)

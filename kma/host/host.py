@@ -22,13 +22,16 @@ from contract import __version__, reasons
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
 from contract.names import connection_name
 from contract.reasons import Reason
+from exposition.listener import Listener
 from kma import agent_discovery
 from kma.acknowledgement.remote import RemoteAnswers
 from kma.host import desired_state
 from kma.host.config import Config
+from kma.host.metrics import HostMetrics, Told, listen
 from kma.host.recovery import recover_all
 from kma.host.reporter import Pause, Reporter
 from kma.host.supervisor import RunSupervisor
+from kma.host.tracing import span_sender
 from kma.logs import logger
 from kma.ma_client import Endpoint, MaClient, NotAllowed, Rejected, Unanswered
 from kma.run.thread import Connect, ContainerServices
@@ -38,6 +41,7 @@ from kma.spool.records import Spool
 from kma.standalone.lease import boottime_ns
 
 _TICK = 0.2  # seconds between looks at the runs
+_TELL = 1.0  # seconds between what is told to the metrics
 _FORCED_SECONDS = 20.0  # beyond the longest grace period
 # Seconds between heartbeats that fail: short enough that an MA which comes back does not take this server for
 # lost.
@@ -67,6 +71,7 @@ class Host:
         recover_all(journals, self._spool, ledger)
         endpoint = Endpoint(config.ma_url, config.server, config.token)
         self._answers = RemoteAnswers(lambda: MaClient(endpoint))
+        self._spans = span_sender(config.trace_endpoint, config.server)
         services = ContainerServices(
             config.server,
             self._spool,
@@ -78,6 +83,7 @@ class Host:
             lambda: self._reporter.wake(),
             lambda: AmqpPublisher(config.account),
             self._answers.ask,
+            self._spans.send if self._spans is not None else None,
         )
         self._keeper = RunSupervisor(services, lambda: agent_discovery.inspect_modules(config.agents))
         self._client = MaClient(endpoint)
@@ -87,6 +93,10 @@ class Host:
         self._desired_version = ""
         self._desired_problem: Reason | None = None
         self._may_begin = False  # the MA was asked: what it wants is known, or it does not answer
+        self._metrics = HostMetrics(config.server, ledger.totals())
+        self._listener: Listener | None = None
+        self._tell_at = 0.0
+        self._answered_at: datetime | None = None
         self._pause = Pause(longest=_LONGEST_SILENCE)
         self._next_heartbeat = 0.0
         self._ma_problem = ""
@@ -103,6 +113,9 @@ class Host:
         self._log.info(
             "KMA starts", agents=[agent.name for agent in self._keeper.offer.agents], boot=str(self._boot)
         )
+        if self._config.metrics_address is not None:
+            address, token = self._config.metrics_address, self._config.metrics_token
+            self._listener = listen(address, token, self._metrics, lambda: datetime.now(UTC))
         self._reporter.start()
         self._thread.start()
 
@@ -129,6 +142,10 @@ class Host:
         ):  # else the MA has not answered its heartbeat yet, nor will it this one
             self._client.hurry(_LAST_WORD_SECONDS)
             self._beat()
+        if self._listener is not None:
+            self._listener.stop()
+        if self._spans is not None:
+            self._spans.close()
         self._answers.close()
         self._client.close()
         self._report_client.close()
@@ -158,9 +175,23 @@ class Host:
         """Runs first: they must be seen to even while the MA lets us wait."""
         if self._may_begin:
             self._keeper.step()
+        if self._listener is not None and time.monotonic() >= self._tell_at:
+            self._tell_at = time.monotonic() + _TELL
+            self._metrics.note(self._told())
         if self._asked_to_poll.is_set() or time.monotonic() >= self._next_heartbeat:
             self._asked_to_poll.clear()
             self._beat()
+
+    def _told(self) -> Told:
+        return Told(
+            at=datetime.now(UTC),
+            runs=self._keeper.reports(),
+            children=self._keeper.children(),
+            spool=self._spool.report(),
+            problems=[problem.code for problem in self._problems()],
+            ma_answers=not self._ma_problem and self._answered_at is not None,
+            answered_at=self._answered_at,
+        )
 
     def _beat(self) -> None:
         self._spool.try_again()
@@ -189,6 +220,7 @@ class Host:
             self._log.info("the MA answers again")
             self._reporter.wake()
         self._ma_problem = ""
+        self._answered_at = datetime.now(UTC)
         self._pause.reset()
         self._next_heartbeat = time.monotonic() + self._config.heartbeat_seconds
         if reply.spool_stored_up_to is not None:

@@ -140,6 +140,10 @@ class RunSupervisor:
         found |= {key: run.report() for key, run in self._runs.items()}
         return tuple(found.values())
 
+    def children(self) -> dict[str, int]:
+        """Processes of the runs that are alive, by their key."""
+        return {key: run.children for key, run in self._runs.items()}
+
     # -- steps -----------------------------------------------------------------------------------------------
 
     def _reap_ended_runs(self) -> None:

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from broker.amqp.codec import decode
-from broker.port import Consumer, Delivery, Outgoing
+from broker.port import Consumer, Delivery
 from contract import reasons
 from contract.messages import Answer, DesiredRun
 from contract.outcomes import Outcome, is_last
@@ -229,6 +228,7 @@ class ConsumerLoop:
 
     def _ended(self, ended: HandlingEnd) -> None:
         work, handled = ended.work, ended.handled
+        self._settler.tell(work, handled, self._journal.began_at(work.slot))
         self.allowance.ended += handled.outcome is not Outcome.RELEASED
         if work.acknowledgement:
             self._pending.add(self._open.ended(ended))
@@ -262,7 +262,7 @@ class ConsumerLoop:
         that of others too, unless the attempts that this may cost exhaust the message."""
         work = ended.work
         self._committing[work.tag] = ended
-        sends = tuple(Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends)
+        sends = tuple(self._settler.outgoing(work, ended.handled.sends))
         may_share = not is_last(work.attempt + 1, self._settler.desired.max_attempts)
         self._acts.transact(Transaction(work.tag, sends), may_share=may_share)
 

@@ -122,7 +122,7 @@ class MessageRun(RunThread):
 
     def _show(self, loop: ConsumerLoop, pool: ChildPool) -> None:
         self._connected, self._holding, self._restarts = loop.connected, pool.holding, pool.restarts
-        self.problems = loop.problems
+        self.problems, self.children = loop.problems, pool.ready_processes
         if self._tripped:
             self.state = RunState.INTERRUPTED
         elif loop.stopping:

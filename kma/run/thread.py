@@ -21,6 +21,7 @@ from kma.delivery.breaker import final_counts, first_carried, reported_counts
 from kma.delivery.ending_records import closing
 from kma.delivery.message_identity import KnownAttempts
 from kma.delivery.settlement import DeliverySettler
+from kma.delivery.trace import Trace
 from kma.handling.frames import JOB, json_frame
 from kma.logs import logger
 from kma.run.commit import PendingEffects
@@ -51,6 +52,7 @@ class ContainerServices:
     report_now: Callable[[], None] = lambda: None
     publisher: Callable[[], Publisher] = no_publisher
     elsewhere: AnswerRemotely = without_ma
+    trace: Trace | None = None
 
 
 def close_run(services: ContainerServices, run: RecordRun, key: str, state: RunState) -> None:
@@ -79,6 +81,7 @@ class RunThread:
         self.problems: tuple[Reason, ...] = ()
         self.crashed = False
         self.stopping = False
+        self.children = 0  # processes that work, or can
         self.journal_path = (
             services.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
         )
@@ -95,6 +98,7 @@ class RunThread:
             KnownAttempts(services.spool.attempts(desired.setting)),
             services.spool.handled_keys,
         )
+        self._settler.trace = services.trace
         self._restarts = stored.totals.restarts
         self._holding = 0
         self._connected = False
@@ -171,7 +175,7 @@ class RunThread:
             self.problems = (reasons.CRASHED(type=type(error).__name__, text=str(error)),)
             self.state, self.crashed = RunState.FAILED, True
         finally:
-            self._connected, self._holding = False, 0
+            self._connected, self._holding, self.children = False, 0, 0
             self._inbox.close()
 
     def _live(self) -> None:

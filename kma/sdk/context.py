@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from contract.acknowledgements import END_OF, parse_action
+from exposition.trace import passed_on
 from kma.sdk.encoding import encoded_message, seconds_property
 from kma.sdk.errors import AcknowledgementRefused, TemporaryUnavailable
 from kma.sdk.job import JobSpec, Question
@@ -137,14 +138,16 @@ class Context:
         str becomes a text, bytes a bytes, a mapping a map, a list a stream message. Persistent unless
         `durable` is False. `acknowledgement_timeout`: seconds, more than 0, that a setting of the mode CLIENT
         which gets the message waits for its answer (the property of that name, as this setting calls it).
-        Raises TypeError or ValueError for what AMQP cannot carry.
+        The properties `traceparent` and `tracestate` of the message that is handled are passed on, unless
+        `properties` has them. Raises TypeError or ValueError for what AMQP cannot carry.
         """
         more = {}
         if acknowledgement_timeout is not None:
             more[self._job.acknowledgement_property] = seconds_property(acknowledgement_timeout)
+        given = self._message.properties if self._message is not None else {}
         encoded = encoded_message(
             body,
-            {**(properties or {}), **more},
+            {**passed_on(given), **(properties or {}), **more},
             message_id=message_id,
             correlation_id=correlation_id,
             reply_to=reply_to,

@@ -94,6 +94,12 @@ class Ledger:
         with self._file.reading() as connection:
             return [_stored(row) for row in connection.execute(f"{_SELECT} WHERE NOT closed").fetchall()]
 
+    def totals(self) -> dict[str, Totals]:
+        """Of every run that is known, by its key."""
+        with self._file.reading() as connection:
+            rows = [_stored(row) for row in connection.execute(_SELECT).fetchall()]
+        return {row.run: row.totals for row in rows}
+
     def note(self, progress: Progress) -> None:
         """Where no record is stored with it; see `Spool.append`."""
         with self._file.transaction() as connection:

@@ -257,7 +257,7 @@ class StandaloneRun(RunThread):
 
     def _show_standalone(self) -> None:
         began = self._current is not None and self._current.began
-        self._holding, self._connected = int(began), began
+        self._holding, self._connected, self.children = int(began), began, int(began)
         if began:
             self.problems = ()
         if self._tripped:

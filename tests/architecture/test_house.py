@@ -19,6 +19,7 @@ PACKAGES = (
     "contract",
     "deploy",
     "dlq",
+    "exposition",
     "failures",
     "insights",
     "kma",

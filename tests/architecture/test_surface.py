@@ -10,6 +10,8 @@ from django.conf import settings
 from django.urls import URLPattern, get_resolver
 from drf_spectacular.generators import SchemaGenerator
 
+from kma.host.metrics import OF_KMA
+from ma_site.scrape.declared import DECLARED
 from tests.architecture.approval import assert_approved
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -66,6 +68,19 @@ def test_the_environment_is_as_approved() -> None:
         names = set(re.findall(r'"(K?MA_[A-Z_]+)"', (ROOT / file).read_text(encoding="utf-8")))
         lines += [f"{file}: {name}" for name in sorted(names)]
     assert_approved("environment.txt", "\n".join(lines))
+
+
+def test_the_metrics_are_as_approved() -> None:
+    """Dashboards and alert rules outside rest on their names and labels."""
+    lines = []
+    for process, declared in {**DECLARED, "kma": OF_KMA}.items():
+        for each in declared:
+            buckets = f" le={','.join(f'{bound:g}' for bound in each.buckets)}" if each.buckets else ""
+            labels = f"{{{','.join(each.labels)}}}" if each.labels else ""
+            lines.append(f"{process}: {each.kind.value} {each.name}{labels}{buckets}")
+    names = [each.name for declared in (*DECLARED.values(), OF_KMA) for each in declared]
+    assert len(names) == len(set(names))
+    assert_approved("metrics.txt", "\n".join(lines))
 
 
 def test_the_tasks_are_as_approved() -> None:

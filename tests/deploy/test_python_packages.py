@@ -17,7 +17,13 @@ def test_the_kma_s_requirements_are_part_of_the_start_and_pyspark_is_not() -> No
     assert names(python_packages.for_background()) == {"pyspark", "pyarrow"}
 
 
-FILES = ("requirements.txt", "requirements-test.txt", "requirements-bench.txt", "requirements-docs.txt")
+FILES = (
+    "requirements.txt",
+    "requirements-test.txt",
+    "requirements-bench.txt",
+    "requirements-docs.txt",
+    "requirements-traces.txt",
+)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -35,6 +41,6 @@ def test_every_requirement_has_its_line_in_the_documentation() -> None:
             assert f"| {name} |" in documented, name
 
 
-def test_a_kma_host_needs_five_packages() -> None:
+def test_a_kma_host_needs_six_packages() -> None:
     kma = names(python_packages.requirements("requirements-kma.txt"))
-    assert kma == {"celery", "redis", "python-qpid-proton", "requests", "structlog"}
+    assert kma == {"celery", "prometheus-client", "python-qpid-proton", "redis", "requests", "structlog"}

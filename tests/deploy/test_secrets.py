@@ -30,7 +30,7 @@ def test_secrets_are_for_their_owner_only(config: Config, layout: Layout) -> Non
     secret_files.ensure_all(config, layout)
     files = {path.name: mode(path) for path in layout.secrets.iterdir()}
     assert files == dict.fromkeys(
-        ("django_key", "broker_kma", "broker_publisher", "broker_ops", "redis_url"), 0o600
+        ("django_key", "metrics_token", "broker_kma", "broker_publisher", "broker_ops", "redis_url"), 0o600
     )
     assert mode(layout.secrets) == 0o700
 

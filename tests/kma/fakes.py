@@ -184,6 +184,7 @@ class Stage:
             connect,
             publisher=desired.pop("publisher", lambda: FakePublisher(self)),
             elsewhere=lambda *asked: self.elsewhere.append(asked),
+            trace=desired.pop("trace", None),
         )
         self.desired = wanted(**desired)
         self.run = MessageRun(self.desired, "1", self.around)

@@ -59,6 +59,11 @@ class House:
         own |= {"KMA_AGENTS": agents, "KMA_SAMPLES_ANYWHERE": "1"}
         # A run of the pipeline takes gigabytes; tests of its own switch it on.
         own |= {"MA_PIPELINE": "off", "JAVA_ARGS_APPEND": ONE_COMPILER}
+        first = free_row(2 + len(self.servers))
+        addresses = [f"127.0.0.1:{first + number}" for number in range(2 + len(self.servers))]
+        # Of feed and worker, and of each KMA.
+        self.metrics_of_site, self.metrics_of_kmas = addresses[:2], addresses[2:]
+        own |= {"MA_METRICS_ADDRESS": addresses[0], "KMA_METRICS_ADDRESS": addresses[2]}
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
         self.token = ""
         self.password = ""
@@ -310,6 +315,14 @@ class House:
         while not true():
             assert time.monotonic() < end, f"waited {seconds:.0f} s: {what}"
             time.sleep(0.5)
+
+
+def free_row(number: int) -> int:
+    """The first of so many free ports side by side."""
+    while True:
+        found = free_ports(number)
+        if found[-1] - found[0] == number - 1:
+            return found[0]
 
 
 def _put_broker(layout: Layout) -> None:

@@ -151,6 +151,17 @@ def test_the_copy_goes_on_with_the_case_and_says_nothing_of_the_death() -> None:
     assert same == ORDER, "ids, priority, reply-to, times and types stay"
 
 
+def test_the_copy_stays_in_the_trace_of_its_producer() -> None:
+    trace = {
+        "traceparent": Typed("string", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+        "tracestate": Typed("string", "vendor=1"),
+    }
+    message = replace(ORDER, properties={**ORDER.properties, **trace})
+    after = edited(message, Changes(text='{"order": 8}'), NONE)
+    copy = decode(encode(copy_for(letter(message), message, after, EDIT, NOW)))
+    assert {name: copy.properties[name] for name in trace} == trace
+
+
 def test_a_weak_key_stays_the_key_of_the_case() -> None:
     message = replace(ORDER, message_id=None)
     row = letter(message)

@@ -18,6 +18,7 @@ from broker.amqp.consumer import AmqpConsumer
 from broker.amqp.publisher import AmqpPublisher
 from broker.port import BrokerError
 from console.broker import management
+from console.hooks import process_begins
 from contract.names import FEED, dead_letter_queue
 from dlq.index.feed import Feed, Inbox
 from dlq.index.sweep import Sweep
@@ -36,6 +37,7 @@ class Command(BaseCommand):
         stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
+        process_begins("feed")
         self._wait_for_own_broker(stopping)
         while not stopping.is_set():
             try:

@@ -14,6 +14,7 @@ from agents.models import LaunchSetting
 from console.audit.models import AuditEntry, AuditResult
 from console.ui import amounts
 from console.ui.page import link, needs, page
+from console.ui.text import trace_url
 from contract.names import dead_letter_queue
 from contract.outcomes import Outcome
 from contract.typed import head_and_tail
@@ -26,6 +27,7 @@ from dlq.pages.dead_letters import events
 from dlq.pages.dead_letters.events import Event
 from dlq.pages.page_head import SEE_PROTOCOLS, check_queue, sees_letters
 from dlq.search.visibility import sees_queue
+from exposition.trace import parse
 from failures.models import FailureProtocol, RecoveredMessage
 
 BOUND = 200
@@ -42,6 +44,7 @@ class Case:
     deaths: int
     replays: int
     weak: bool
+    traceparent: str
 
     @property
     def sentence(self) -> str:
@@ -98,6 +101,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         ),
         weak=any(each.message_key_weak for each in protocols)
         or any(each.message_key_weak for each in letters),
+        traceparent=next((each.traceparent for each in protocols if each.traceparent), ""),
     )
 
 
@@ -147,6 +151,7 @@ def _annotations(same: dict[str, str], letters: list[DeadLetter]) -> list[Event]
 def case_page(request: HttpRequest) -> HttpResponseBase:
     key, setting_key = request.GET.get("key", "")[:255], request.GET.get("setting", "")[:300]
     check_queue(request.user, dead_letter_queue(setting_key))
+    case = case_of(key, setting_key, request.user)
     return page(
         request,
         "dlq/case.html",
@@ -156,6 +161,7 @@ def case_page(request: HttpRequest) -> HttpResponseBase:
         key=key,
         setting_key=setting_key,
         setting=LaunchSetting.objects.filter(key=setting_key).first(),
-        case=case_of(key, setting_key, request.user),
+        case=case,
+        trace_url=trace_url(parse(case.traceparent)),
         latest=DeadLetter.objects.filter(message_key=key, setting_key=setting_key).order_by("-pk").first(),
     )

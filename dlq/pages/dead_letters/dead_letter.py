@@ -16,6 +16,7 @@ from broker.amqp.codec import decode
 from broker.port import Message, MessageUndecodable
 from console.ui.errors import MissingPermission
 from console.ui.page import Button, link, page
+from console.ui.text import trace_url
 from contract.names import BIN, BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
 from contract.typed import from_json, text_of
 from dlq import rights
@@ -30,6 +31,7 @@ from dlq.replay.operations import title as title_of_job
 from dlq.replay.text import BODY_DELETED, OUTCOMES, letter_label
 from dlq.search.visibility import found, letters_for, sees_queue
 from dlq.trash.queries import PutBack, edited_copies, put_back_of
+from exposition.trace import TRACEPARENT, parse
 from failures.error_groups.splits import known_in
 
 # -- what can be done with one dead letter, and why some of it cannot be done now ----------------------------
@@ -134,6 +136,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     properties = masks.items(
         letter, [item for item in letter.properties if item.get("name") not in BROKERS_OWN]
     )
+    shown = _typed(properties)
     return page(
         request,
         "dlq/dead_letter.html",
@@ -162,7 +165,8 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         download=body is whole and not hidden and not letter.body_deleted_at,
         body_deleted=BODY_DELETED if letter.body_deleted_at else "",
         cut=cut(body, look) if body else False,
-        properties=_typed(properties),
+        properties=shown,
+        trace_url=trace_url(parse({name: text for name, _type, text in shown}.get(TRACEPARENT, ""))),
         masked=any(item.get("masked") for item in properties) or hidden or body is not whole,
         annotations=_typed(masks.items(letter, letter.annotations)),
         case=_case(request, letter),

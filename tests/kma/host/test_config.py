@@ -31,6 +31,14 @@ def test_secrets_never_show_in_a_repr() -> None:
     assert "kma_secret" not in shown and "pass" not in shown and ":pw@" not in shown
 
 
+def test_metrics_are_off_on_loopback_without_a_token_and_elsewhere_with_one() -> None:
+    assert read_config(RIGHT).metrics_address is None
+    assert read_config({**RIGHT, "KMA_METRICS_ADDRESS": "127.0.0.1:9470"}).metrics_token == ""
+    others = {"KMA_METRICS_ADDRESS": "0.0.0.0:9470", "KMA_METRICS_TOKEN": "a-token-of-some-length"}
+    assert read_config({**RIGHT, **others}).metrics_token == "a-token-of-some-length"
+    assert "a-token-of" not in repr(read_config({**RIGHT, **others}))
+
+
 @pytest.mark.parametrize("name", sorted(RIGHT))
 def test_nothing_needed_may_be_missing(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} is not set"):
@@ -54,6 +62,11 @@ def test_nothing_needed_may_be_missing(name: str) -> None:
         ("KMA_CHILD_ENV", "SHOP_URL,KMA_TOKEN"),
         ("KMA_CHILD_ENV", "KMA_REDIS_URL_FILE"),
         ("KMA_CHILD_ENV", "SHOP-URL"),
+        ("KMA_CHILD_ENV", "KMA_METRICS_TOKEN"),
+        ("KMA_METRICS_ADDRESS", "9470"),
+        ("KMA_METRICS_ADDRESS", "0.0.0.0:9470"),
+        ("KMA_METRICS_TOKEN", "short"),
+        ("KMA_TRACE_ENDPOINT", "collector:4318"),
     ],
 )
 def test_a_wrong_value_is_named(name: str, value: str) -> None:

@@ -1,0 +1,1 @@
+"""/metrics of the site: what is declared, what the rows say of it, and who may read it."""
