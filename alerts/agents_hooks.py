@@ -14,10 +14,11 @@ from agents.hooks import AT_ONCE, Referrer
 from agents.models import BreakerTrip, LaunchSetting
 from agents.reconciler import beat_is_away
 from alerts.evaluation import evaluate_all
-from alerts.models import Notice, NoticeTarget
+from alerts.models import EventKind, Notice, NoticeTarget
 from alerts.notices.delivery import send_due
-from alerts.notices.recipients import create_notices
+from alerts.notices.recipients import create_end_notices, create_event, create_notices
 from console.processes import once_per
+from console.reasons import Reason
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +34,18 @@ _next_question = 0.0
 @hooks.breaker_tripped.implement
 def notices_of_trip(trip: BreakerTrip, now: datetime) -> Sequence[dict[str, str]]:
     return [{"what": "notice", "name": notice.address} for notice in create_notices(trip, now)]
+
+
+@hooks.trip_ended.implement
+def notices_of_trip_end(trip: BreakerTrip, now: datetime) -> None:
+    create_end_notices(trip, now)
+
+
+@hooks.setting_switched.implement
+def event_of_switch(setting: LaunchSetting, enabled: bool, reason: Reason, by: str, now: datetime) -> None:
+    kind = EventKind.ENABLED if enabled else EventKind.DISABLED
+    facts = {"reason": reason.as_json() or None, "by": by or None}
+    create_event(kind, setting.key, setting, facts, now)
 
 
 @hooks.referrers.implement

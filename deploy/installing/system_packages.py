@@ -58,6 +58,7 @@ def needs_of_tests() -> tuple[Need, ...]:
         Need("openssl", ("openssl",), lambda: _program("openssl")),
         Need("gettext", ("gettext",), lambda: _program("msgfmt")),
         Need("Chromium", ("chromium", "chromium-browser"), _chromium_found),
+        Need("Alertmanager", ("prometheus-alertmanager",), lambda: _program("prometheus-alertmanager")),
         Need("ChromeDriver", ("chromium-driver", "chromium-chromedriver"), lambda: _program("chromedriver")),
     )
 
