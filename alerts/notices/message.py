@@ -1,11 +1,7 @@
-"""A notification as facts and words, before any channel gives it its form: made of rows, without bodies of
-messages and without secrets."""
+"""A notification as facts and words, made of rows, without bodies of messages and without secrets."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils import translation
@@ -13,45 +9,19 @@ from django.utils.translation import gettext as _
 
 from agents.models import BreakerTrip
 from alerts import text as alerts_text
-from alerts.models import AlertTransition, Event, EventKind, LeastSeverity, Notice
-from alerts.rules import AlertStep
-
-INFO, WARNING, BAD = LeastSeverity.EVERYTHING, LeastSeverity.WARNING, LeastSeverity.BAD
-ALERT_EVENTS = {
-    AlertStep.OPENED.value: "alert.opened",
-    AlertStep.REPEATED.value: "alert.repeated",
-    AlertStep.REOPENED.value: "alert.opened",
-    AlertStep.CLOSED.value: "alert.resolved",
-}
-EVENTS = {
-    EventKind.ENABLED.value: "setting.enabled",
-    EventKind.DISABLED.value: "setting.disabled",
-    EventKind.REPLAY_ENDED.value: "replay.ended",
-    EventKind.DEAD_LETTERS.value: "dead_letters.first",
-}
-TRIPPED, TRIP_ENDED, TEST = "setting.tripped", "setting.trip_ended", "test"
-# Names of events, as Standard Webhooks carry them.
-EVERY_EVENT = (*sorted({*ALERT_EVENTS.values(), *EVENTS.values()}), TRIPPED, TRIP_ENDED, TEST)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """`id`: the same in each repetition of this notification. `cause`: the same in what opens, repeats and
-    resolves one alert or trip. `over`: it resolves it. `labels`: names by which Alertmanager knows it.
-    `data`: the same facts for programs."""
-
-    id: str
-    event: str
-    cause: str
-    severity: int
-    title: str
-    lines: tuple[str, ...]
-    link: str
-    began_at: datetime
-    at: datetime
-    over: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
-    data: Mapping[str, Any] = field(default_factory=dict)
+from alerts.models import AlertTransition, Event, Notice
+from alerts.notices.channels.request import (
+    ALERT_EVENTS,
+    BAD,
+    EVENTS,
+    INFO,
+    TEST,
+    TRIP_ENDED,
+    TRIPPED,
+    Message,
+    house,
+    severity_of_event,
+)
 
 
 def message_of(notice: Notice) -> Message:
@@ -64,12 +34,21 @@ def message_of(notice: Notice) -> Message:
         return _of_event(notice, notice.event) if notice.event is not None else _of_test(notice)
 
 
+def name_of(notice: Notice) -> str:
+    """Returns the name of its event."""
+    if notice.transition is not None:
+        return ALERT_EVENTS.get(notice.transition.step, f"alert.{notice.transition.step}")
+    if notice.trip is not None:
+        return TRIP_ENDED if notice.over else TRIPPED
+    return EVENTS[notice.event.kind] if notice.event is not None else TEST
+
+
 def _of_transition(notice: Notice, row: AlertTransition) -> Message:
     alert, (title, text) = row.alert, alerts_text.alert_email(row)
     body = alerts_text.alert_webhook_body(row)
     return Message(
         id=f"alert_{row.pk}_{_unix(row.at)}",
-        event=ALERT_EVENTS.get(row.step, f"alert.{row.step}"),
+        event=name_of(notice),
         cause=f"alert-{alert.pk}-{_unix(alert.opened_at or row.at)}",
         severity=alert.severity,
         title=title,
@@ -90,7 +69,7 @@ def _of_trip(notice: Notice, trip: BreakerTrip) -> Message:
         subject, text = _("Resolved: %(what)s") % {"what": subject}, ""
     return Message(
         id=f"trip_{trip.pk}_{_unix(trip.at)}_{notice.turn}_{'ended' if notice.over else 'open'}",
-        event=TRIP_ENDED if notice.over else TRIPPED,
+        event=name_of(notice),
         cause=f"trip-{trip.pk}-{_unix(trip.at)}",
         severity=BAD,
         title=subject,
@@ -108,7 +87,7 @@ def _of_event(notice: Notice, event: Event) -> Message:
     title = f"{event.get_kind_display()}: {event.setting_key}"
     return Message(
         id=f"event_{event.pk.hex}",
-        event=EVENTS[event.kind],
+        event=name_of(notice),
         cause=f"event-{event.pk.hex}",
         severity=severity_of_event(event),
         title=title,
@@ -126,7 +105,7 @@ def _of_test(notice: Notice) -> Message:
     setting = notice.target.setting if notice.target else None
     return Message(
         id=f"test_{notice.pk}_{_unix(notice.created_at)}",
-        event=TEST,
+        event=name_of(notice),
         cause=f"test-{notice.pk}-{_unix(notice.created_at)}",
         severity=INFO,
         title=subject,
@@ -137,43 +116,6 @@ def _of_test(notice: Notice) -> Message:
         labels={"alertname": "ma_test", "severity": "info", "ma": house()},
         data={"setting": setting.key if setting else None, "link": settings.MA_BASE_URL},
     )
-
-
-def severity_of_event(event: Event) -> int:
-    bad = event.kind == EventKind.DEAD_LETTERS or event.facts.get("state") in ("failed", "stopped")
-    return WARNING if bad else INFO
-
-
-# -- labels, frozen when the notification is made ------------------------------------------------------------
-
-
-def labels_of_alert(row: AlertTransition) -> dict[str, str]:
-    alert = row.alert
-    named = {
-        "alertname": f"ma_{alert.kind}",
-        "severity": "critical" if alert.severity >= BAD else "warning",
-        "subject": alerts_text.one_line(alert.subject),
-        "setting": alert.setting.key if alert.setting else "",
-        "server": alert.server.name if alert.server else "",
-        "pool": ",".join(sorted(pool.name for pool in alert.pools.all())),
-        "ma": house(),
-    }
-    return {name: value for name, value in named.items() if value}
-
-
-def labels_of_trip(trip: BreakerTrip) -> dict[str, str]:
-    return {
-        "alertname": "ma_breaker_trip",
-        "severity": "critical",
-        "setting": trip.setting.key,
-        "pool": trip.setting.pool.name,
-        "ma": house(),
-    }
-
-
-def house() -> str:
-    """Names this installation, where several send to one place."""
-    return urlsplit(settings.MA_BASE_URL).netloc or "ma"
 
 
 # -- words of a trip and of a test ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from alerts.models import (
     NoticeTarget,
 )
 from alerts.notices.channels import TRIP_ENDS
-from alerts.notices.message import BAD, labels_of_alert, labels_of_trip, severity_of_event
+from alerts.notices.channels.request import BAD, house, severity_of_event
 from alerts.rules import SAME, AlertStep
 from console.operations.operation import ModelPermission
 from console.task_queue import send
@@ -92,7 +92,9 @@ def create_event(
     event = Event.objects.create(
         kind=kind, setting=setting, setting_key=setting_key, facts=dict(facts), at=now, over_at=over_at
     )
-    targets = _different(_of_setting(setting).filter(channel=Channel.STANDARD), severity_of_event(event))
+    targets = _different(
+        targets_of_setting(setting).filter(channel=Channel.STANDARD), severity_of_event(event)
+    )
     _written([_notice(target, now, now, event=event) for target in targets])
     return event
 
@@ -116,13 +118,15 @@ def pending_targets(trip: BreakerTrip) -> list[NoticeTarget]:
     that is named several times is told once."""
     told = Q(channel__in=TRIP_ENDS, turn=trip.reopened) | ~Q(channel__in=TRIP_ENDS)
     before = trip.notices.filter(told, over=False)
-    targets = _of_setting(trip.setting).exclude(pk__in=before.filter(target__isnull=False).values("target"))
+    targets = targets_of_setting(trip.setting).exclude(
+        pk__in=before.filter(target__isnull=False).values("target")
+    )
     known = set(before.values_list("channel", "address"))
     found = _different(targets, BAD)
     return [target for target in found if (target.channel, target.address) not in known]
 
 
-def _of_setting(setting: LaunchSetting | None) -> QuerySet[NoticeTarget]:
+def targets_of_setting(setting: LaunchSetting | None) -> QuerySet[NoticeTarget]:
     """Those of a setting, of its pool, and of the installation."""
     whose = Q(setting__isnull=True, pool__isnull=True)
     if setting is not None:
@@ -160,6 +164,33 @@ def targets_of(alert: Alert) -> list[NoticeTarget]:
     else:
         whose |= Q(pool__isnull=False)
     return _different(NoticeTarget.objects.filter(whose), alert.severity)
+
+
+# -- labels, frozen when the notification is made ------------------------------------------------------------
+
+
+def labels_of_alert(row: AlertTransition) -> dict[str, str]:
+    alert = row.alert
+    named = {
+        "alertname": f"ma_{alert.kind}",
+        "severity": "critical" if alert.severity >= BAD else "warning",
+        "subject": alert.subject,
+        "setting": alert.setting.key if alert.setting else "",
+        "server": alert.server.name if alert.server else "",
+        "pool": ",".join(sorted(pool.name for pool in alert.pools.all())),
+        "ma": house(),
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def labels_of_trip(trip: BreakerTrip) -> dict[str, str]:
+    return {
+        "alertname": "ma_breaker_trip",
+        "severity": "critical",
+        "setting": trip.setting.key,
+        "pool": trip.setting.pool.name,
+        "ma": house(),
+    }
 
 
 # -- addresses, whole for those who may edit the setting or the pool's settings, else the host ---------------

@@ -25,9 +25,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from alerts.models import Channel
 from alerts.notices.channels import FORMS
 from alerts.notices.channels.chat import LINES
-from alerts.notices.channels.request import Recipient
+from alerts.notices.channels.request import BAD, INFO, TEST, WARNING, Message, Recipient
 from alerts.notices.channels.webhooks import new_standard_secret
-from alerts.notices.message import BAD, INFO, TEST, WARNING, Message
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEY = "0123456789abcdef0123456789abcdef"

@@ -11,8 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from alerts.notices.channels.request import OutgoingRequest, Recipient, as_json, cut
-from alerts.notices.message import BAD, WARNING, Message
+from alerts.notices.channels.request import BAD, WARNING, Message, OutgoingRequest, Recipient, as_json, cut
 
 # Most characters of a header, of a text, and lines of a card: Slack refuses more.
 HEADER, TEXT, LINES = 150, 3000, 20

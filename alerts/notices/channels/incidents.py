@@ -3,8 +3,18 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from alerts.notices.channels.request import OutgoingRequest, Recipient, as_json, cut
-from alerts.notices.message import BAD, INFO, TEST, WARNING, Message, house
+from alerts.notices.channels.request import (
+    BAD,
+    INFO,
+    TEST,
+    WARNING,
+    Message,
+    OutgoingRequest,
+    Recipient,
+    as_json,
+    cut,
+    house,
+)
 
 SEVERITIES: dict[int, str] = {INFO: "info", WARNING: "warning", BAD: "critical"}
 

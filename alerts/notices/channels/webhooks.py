@@ -7,8 +7,15 @@ import hmac
 import secrets
 from datetime import datetime
 
-from alerts.notices.channels.request import OutgoingRequest, Recipient, as_json
-from alerts.notices.message import TEST, TRIP_ENDED, TRIPPED, Message
+from alerts.notices.channels.request import (
+    TEST,
+    TRIP_ENDED,
+    TRIPPED,
+    Message,
+    OutgoingRequest,
+    Recipient,
+    as_json,
+)
 
 # -- our own: MA-Signature -----------------------------------------------------------------------------------
 
