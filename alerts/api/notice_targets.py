@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, status
@@ -15,7 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents import hooks
 from agents.api.servers_pools import check_edit_in, check_right
 from agents.models import BreakerTrip, LaunchSetting, Pool
-from alerts.models import SIGNED, Channel, LeastSeverity, Notice, NoticeTarget
+from alerts.models import SIGNED, Channel, LeastSeverity, Notice, NoticeState, NoticeTarget
 from alerts.notices.message import name_of
 from alerts.notices.operations import DeleteTarget, RenewSecret, ResendNotice, SendTest, save_target
 from alerts.notices.recipients import EVERYWHERE, address_of_notice, address_of_target
@@ -24,8 +25,8 @@ from console.audit.saves import saving
 from console.operations.operation import perform
 from console.operations.rest import Answer, OperationsMixin, as_problems, performing
 from console.rest.errors import Forbidden
-from console.rest.lists import ByKey
-from console.rest.serializers import CheckedModelSerializer
+from console.rest.lists import ByKey, asked_in
+from console.rest.serializers import CheckedModelSerializer, QuerySerializer
 
 # Of one trip.
 MOST_ROWS = 200
@@ -79,6 +80,15 @@ def rows_of_trip(context: Mapping[str, Any], trip: BreakerTrip) -> list[Any]:
     return list(NoticeSerializer(rows, many=True, context=dict(context)).data)
 
 
+class NoticeQuery(QuerySerializer):
+    """Filters of the list."""
+
+    target = serializers.IntegerField(required=False, min_value=1, help_text="Number of a recipient.")
+    channel = serializers.ChoiceField(Channel.choices, required=False)
+    state = serializers.ChoiceField(NoticeState.choices, required=False)
+
+
+@extend_schema_view(list=extend_schema(parameters=[NoticeQuery]))
 class NoticeViewSet(
     ByKey, OperationsMixin, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Notice]
 ):
@@ -88,10 +98,13 @@ class NoticeViewSet(
         "target__setting__pool", "target__pool", "transition", "trip__setting", "event"
     )
     serializer_class = NoticeSerializer
-    filterset_fields = ("target", "channel", "state")
     lookup_value_converter = "int"
     ordering = ("-created_at", "-id")
     operations = {ResendNotice: Answer(NoticeSerializer)}
+
+    def get_queryset(self) -> QuerySet[Notice]:
+        rows = super().get_queryset()
+        return rows.filter(**asked_in(self.request, NoticeQuery)) if self.action == "list" else rows
 
 
 class LeastSeverityField(serializers.ChoiceField):
