@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from alerts.kinds import AlertKind
-from alerts.models import SECRET_ADDRESSES, AlertRule, Channel, NoticeTarget
+from alerts.models import SECRET_ADDRESSES, AlertRule, Channel, NoticeTarget, is_secret
 from alerts.notices.operations import DeleteTarget, save_target
 from alerts.sources import every_kind, kind_of
 from console.audit.forms import RecordedAdmin
@@ -221,7 +221,8 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
             return self.fieldsets
         owner, (title, rest), hours = self.fieldsets
         may_change = self.has_change_permission(request, obj)
-        address = "address" if may_change and obj.channel not in SECRET_ADDRESSES else "seen_address"
+        shown = may_change and not is_secret(obj.channel, obj.address)
+        address = "address" if shown else "seen_address"
         key = ("routing_key",) if may_change and obj.channel == Channel.PAGERDUTY else ()
         return owner, (title, {**rest, "fields": ("channel", address, *key)}), hours
 
@@ -233,7 +234,8 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
         self, request: HttpRequest, queryset: QuerySet[NoticeTarget], search_term: str
     ) -> tuple[QuerySet[NoticeTarget], bool]:
         if search_term and self.get_search_fields(request):
-            queryset = queryset.exclude(channel__in=SECRET_ADDRESSES)
+            with_password = Q(address__contains="@") & ~Q(channel=Channel.EMAIL)
+            queryset = queryset.exclude(Q(channel__in=SECRET_ADDRESSES) | with_password)
         return super().get_search_results(request, queryset, search_term)
 
     def get_readonly_fields(self, request: HttpRequest, obj: NoticeTarget | None = None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from agents.hooks import AT_ONCE, Referrer
 from agents.models import BreakerTrip, LaunchSetting
 from agents.reconciler import beat_is_away
 from alerts.evaluation import evaluate_all
-from alerts.models import SECRET_ADDRESSES, EventKind, Notice, NoticeTarget
+from alerts.models import EventKind, Notice, NoticeTarget, is_secret
 from alerts.notices.delivery import send_due
 from alerts.notices.events import watch_dead_letters
 from alerts.notices.recipients import create_end_notices, create_event, create_notices
@@ -37,7 +37,7 @@ _next_question = 0.0
 def notices_of_trip(trip: BreakerTrip, now: datetime) -> Sequence[dict[str, str]]:
     """What is kept with the trip is shown to who may edit the setting: no address that is a secret."""
     made = create_notices(trip, now)
-    shown = [masked(each.address) if each.channel in SECRET_ADDRESSES else each.address for each in made]
+    shown = [masked(each.address) if is_secret(each.channel, each.address) else each.address for each in made]
     return [{"what": "notice", "name": address} for address in shown]
 
 

@@ -19,6 +19,7 @@ from alerts.models.notice import (
     Notice,
     NoticeState,
     NoticeTarget,
+    is_secret,
 )
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "NoticeState",
     "NoticeTarget",
     "Severity",
+    "is_secret",
 ]

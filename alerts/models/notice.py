@@ -33,8 +33,14 @@ class Channel(models.TextChoices):
 
 # The secret that signs the body is made here, and shown once.
 SIGNED = (Channel.WEBHOOK, Channel.STANDARD)
-# Whoever knows the address may write there: it is shown to nobody again.
+# Whoever knows the address may write there.
 SECRET_ADDRESSES = (Channel.SLACK, Channel.TEAMS)
+
+
+def is_secret(channel: str, address: str) -> bool:
+    """Returns whether the address is shown to nobody again: it is a secret, or has a password in it."""
+    _scheme, separator, rest = address.partition("://")
+    return channel in SECRET_ADDRESSES or (bool(separator) and "@" in rest.partition("/")[0])
 
 
 class LeastSeverity(models.IntegerChoices):

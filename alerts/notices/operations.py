@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from alerts.models import SECRET_ADDRESSES, SIGNED, Channel, Notice, NoticeState, NoticeTarget
+from alerts.models import SIGNED, Channel, Notice, NoticeState, NoticeTarget, is_secret
 from alerts.notices.channels.webhooks import new_secret, new_standard_secret
 from alerts.notices.delivery import send_test
 from alerts.notices.recipients import ask_for_sending, why_not_edit
@@ -53,7 +53,7 @@ class SendTest(_OfTarget):
 
     def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
         notice = send_test(target, act.by, act.now, partial(act.record, begun=True))
-        secret = notice.channel in SECRET_ADDRESSES
+        secret = is_secret(notice.channel, notice.address)
         facts = {
             "address": masked(notice.address) if secret else notice.address,
             "problem": notice.problem,

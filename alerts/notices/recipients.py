@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 from agents.models import BreakerTrip, LaunchSetting
 from agents.pools.rights import may, may_in_pool, missing, why_not
 from alerts.models import (
-    SECRET_ADDRESSES,
     Alert,
     AlertTransition,
     Channel,
@@ -22,6 +21,7 @@ from alerts.models import (
     Notice,
     NoticeState,
     NoticeTarget,
+    is_secret,
 )
 from alerts.notices.channels import TRIP_ENDS
 from alerts.notices.channels.request import BAD, house, severity_of_event
@@ -197,14 +197,14 @@ def labels_of_trip(trip: BreakerTrip) -> dict[str, str]:
 
 
 def address_of_target(user: Any, target: NoticeTarget) -> str:
-    seen = target.channel not in SECRET_ADDRESSES and may_edit(user, target)
+    seen = not is_secret(target.channel, target.address) and may_edit(user, target)
     return target.address if seen else masked(target.address)
 
 
 def address_of_notice(user: Any, notice: Notice, setting: LaunchSetting | None) -> str:
     """`setting`: whose trip it tells of. The target decides as long as it is there: the setting may have
     moved."""
-    if notice.channel in SECRET_ADDRESSES:
+    if is_secret(notice.channel, notice.address):
         seen = False
     elif notice.target is not None:
         seen = may_edit(user, notice.target)

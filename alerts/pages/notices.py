@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils.dates import WEEKDAYS_ABBR
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
@@ -105,7 +106,7 @@ def _event_of(notice: Notice) -> tuple[str, str]:
     if notice.event is not None:
         event = notice.event
         about = link("setting", event.setting_key) if event.setting_id else ""
-        return f"{event.get_kind_display()}: {event.setting_key}", about
+        return f"{capfirst(event.get_kind_display())}: {event.setting_key}", about
     return _("Test notification"), ""
 
 

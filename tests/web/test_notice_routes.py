@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from standardwebhooks import Webhook
 
@@ -392,7 +394,15 @@ def test_rest_lists_what_was_sent_and_sends_it_again(
 # -- what is shown -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("channel", ["slack", "teams"])
+@pytest.mark.parametrize(
+    ("channel", "address"),
+    [
+        ("slack", SECRET_URL),
+        ("teams", SECRET_URL),
+        ("alertmanager", "https://ma:q1w2e3@hooks.slack.com"),
+        ("webhook", "https://ma:q1w2e3@hooks.slack.com/x"),
+    ],
+)
 def test_an_address_that_is_a_secret_is_shown_to_nobody(
     setting: LaunchSetting,
     server: Server,
@@ -400,10 +410,11 @@ def test_an_address_that_is_a_secret_is_shown_to_nobody(
     operator: User,
     client: Client,
     channel: str,
+    address: str,
 ) -> None:
     made = api_client(operator).post(
         "/api/v1/notice-targets/",
-        {"setting": setting.key, "channel": channel, "address": SECRET_URL},
+        {"setting": setting.key, "channel": channel, "address": address},
         format="json",
     )
     target = NoticeTarget.objects.get()
@@ -488,6 +499,24 @@ def test_the_installation_has_a_most_of_its_own(hook: Hook) -> None:
         recipient(hook, str(number), "webhook")
     with pytest.raises(ValidationError, match="20 recipients"):
         recipient(hook, "more", "webhook")
+
+
+def test_the_log_asks_the_same_of_one_and_of_many(
+    setting: LaunchSetting, hook: Hook, operator: User, client: Client
+) -> None:
+    client.force_login(operator)
+    asked = []
+    for _ in range(2):
+        for number in range(5):
+            target_of(setting, f"{hook.url}{Notice.objects.count()}/{number}/")
+        tripped(setting)
+        BreakerTrip.objects.update(ended_at=NOW)
+        NoticeTarget.objects.update(setting=None, pool=setting.pool)
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get("/notices/").status_code == 200
+        asked.append(len(queries))
+
+    assert Notice.objects.count() == 15 and asked[0] == asked[1]
 
 
 def test_the_log_says_event_state_problem_and_next_attempt(

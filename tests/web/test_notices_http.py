@@ -94,6 +94,18 @@ def test_a_connection_that_closes_is_a_problem_without_the_address(hook: Hook) -
     assert "ConnectionError" in str(problem) and SECRET not in str(problem)
 
 
+def test_a_password_of_the_address_is_sent_and_not_told(hook: Hook) -> None:
+    hook.answers = [200, 500]
+    address = hook.url.replace("http://", f"http://ma:{SECRET}@")
+
+    post(OutgoingRequest(address, b"{}"), NOW)
+    problem = problem_of(address)
+
+    _path, headers, _body = hook.heard[0]
+    assert headers["Authorization"].startswith("Basic ") and SECRET not in str(problem)
+    assert SECRET not in str(problem_of(f"http://ma:{SECRET}@127.0.0.1:1/"))
+
+
 def test_an_address_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "ANSWER_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
