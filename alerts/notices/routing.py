@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from enum import Enum
+from enum import Enum, auto
 
-# A window opens again within a week; one more day where clocks change.
-MOST_DAYS = 8
+# A window opens again within a week, or within two where the clock skips it. One of yesterday may last.
+DAYS = range(-1, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,8 @@ class Hours:
     def opens_at(self, now: datetime) -> datetime:
         """Returns `now` within the hours, else the instant at which the next ones begin."""
         today = now.astimezone(self.zone).date()
-        windows = [self._window(today + timedelta(days=days)) for days in range(-1, MOST_DAYS + 1)]
-        for start, stop in (window for window in windows if window is not None):
-            if now < stop and start < stop:
-                return max(now, start)
-        return now
+        windows = [window for days in DAYS if (window := self._window(today + timedelta(days=days)))]
+        return next(max(now, start) for start, stop in windows if now < stop and start < stop)
 
     def _window(self, day: date) -> tuple[datetime, datetime] | None:
         """Returns the window that begins on this day; None where none does."""
@@ -42,9 +39,9 @@ class Hours:
 class Turn(Enum):
     """What is done with a notification whose time has come."""
 
-    SEND = "send"
-    HOLD = "hold"
-    SKIP = "skip"
+    SEND = auto()
+    HOLD = auto()
+    SKIP = auto()
 
 
 @dataclass(frozen=True, slots=True)
