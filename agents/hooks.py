@@ -52,6 +52,11 @@ activation_ended: Hook[[Any, datetime], None] = Hook()
 # In the transaction of a trip, also of one that is opened again: what was done because of it, for its
 # effects.
 breaker_tripped: Hook[[Any, datetime], Sequence[dict[str, str]]] = Hook()
+# In the transaction that ends a trip: the trip, and when.
+trip_ended: Hook[[Any, datetime], None] = Hook()
+# In the transaction that enables or disables a setting: the setting, whether it is enabled now, the reason,
+# the name of who did it (empty: the MA itself), when.
+setting_switched: Hook[[Any, bool, Any, str, datetime], None] = Hook()
 # (the context of the serializer, a trip): who was told of it, as REST says it.
 trip_notices: Hook[[Mapping[str, Any], Any], Sequence[Any]] = Hook()
 # With each heartbeat, and by the process that follows the dead letters: while Redis, beat or the worker is

@@ -6,21 +6,22 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from alerts.kinds import AlertKind
-from alerts.models import AlertRule, NoticeTarget
+from alerts.models import SECRET_ADDRESSES, AlertRule, Channel, NoticeTarget, is_secret
 from alerts.notices.operations import DeleteTarget, save_target
 from alerts.sources import every_kind, kind_of
 from console.audit.forms import RecordedAdmin
 from console.operations.operation import Act
 from console.ui.amounts import number
+from console.ui.page import link
 from console.ui.text import masked
 
 
@@ -137,9 +138,52 @@ class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
 # -- who is told of trips ------------------------------------------------------------------------------------
 
 
+class NoticeTargetForm(forms.ModelForm):
+    """The routing key is entered, never shown."""
+
+    routing_key = forms.CharField(
+        label=gettext_lazy("Routing key"),
+        required=False,
+        max_length=100,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=gettext_lazy("Of PagerDuty alone. It is never shown again; empty: it stays as it is."),
+    )
+
+    class Meta:
+        model = NoticeTarget
+        fields = (
+            "setting",
+            "pool",
+            "channel",
+            "address",
+            "least_severity",
+            "weekdays",
+            "hours_from",
+            "hours_until",
+            "time_zone",
+        )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """What is left out is as the model says."""
+        super().__init__(*args, **options)
+        for name in ("address", "least_severity"):
+            if name in self.fields:
+                self.fields[name].required = False
+
+    def clean(self) -> Any:
+        given, channel = super().clean() or {}, self.cleaned_data.get("channel", self.instance.channel)
+        if key := self.cleaned_data.get("routing_key"):
+            if channel != Channel.PAGERDUTY:
+                self.add_error("routing_key", _("Only PagerDuty has a routing key."))
+            else:
+                self.instance.secret = key
+        return given
+
+
 @admin.register(NoticeTarget)
 class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
-    list_display = ("channel", "seen_address", "setting", "pool", "created_at")
+    form = NoticeTargetForm
+    list_display = ("channel", "seen_address", "setting", "pool", "least_severity", "created_at", "log")
     list_select_related = ("setting", "pool")
     list_filter = ("channel", "pool")
     list_per_page = 50
@@ -149,39 +193,62 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("setting", "pool"),
                 "description": gettext_lazy(
-                    "Applies to one setting or to all settings of a pool. Choose a setting or a pool."
+                    "Applies to one setting or to all settings of a pool. Without both it applies to the "
+                    "whole installation."
                 ),
             },
         ),
         (
             gettext_lazy("Channel"),
             {
-                "fields": ("channel", "address"),
+                "fields": ("channel", "address", "routing_key"),
                 "description": gettext_lazy(
-                    "An e-mail address or a webhook URL. The webhook signing secret is shown once, when "
-                    "the recipient is saved."
+                    "An e-mail address, a webhook URL, or the address of Alertmanager. PagerDuty needs its "
+                    "routing key; its address may stay empty. The signing secret of a webhook is shown once, "
+                    "when the recipient is saved."
                 ),
             },
+        ),
+        (
+            gettext_lazy("Which and when"),
+            {"fields": ("least_severity", "weekdays", "hours_from", "hours_until", "time_zone")},
         ),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: NoticeTarget | None = None) -> Any:
-        """Who may only look sees of a webhook no more than its host."""
-        if obj is None or self.has_change_permission(request, obj):
+        """Who may only look sees of a webhook no more than its host; of a secret address nobody does."""
+        if obj is None:
             return self.fieldsets
-        owner, (title, rest) = self.fieldsets
-        return owner, (title, {**rest, "fields": ("channel", "seen_address")})
+        owner, (title, rest), hours = self.fieldsets
+        may_change = self.has_change_permission(request, obj)
+        shown = may_change and not is_secret(obj.channel, obj.address)
+        address = "address" if shown else "seen_address"
+        key = ("routing_key",) if may_change and obj.channel == Channel.PAGERDUTY else ()
+        return owner, (title, {**rest, "fields": ("channel", address, *key)}), hours
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
         """Nobody finds out by searching what is not shown."""
         return ("address",) if request.user.has_perm("alerts.change_noticetarget") else ()
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[NoticeTarget], search_term: str
+    ) -> tuple[QuerySet[NoticeTarget], bool]:
+        if search_term and self.get_search_fields(request):
+            with_password = Q(address__contains="@") & ~Q(channel=Channel.EMAIL)
+            queryset = queryset.exclude(Q(channel__in=SECRET_ADDRESSES) | with_password)
+        return super().get_search_results(request, queryset, search_term)
+
     def get_readonly_fields(self, request: HttpRequest, obj: NoticeTarget | None = None) -> tuple[str, ...]:
-        return () if obj is None or self.has_change_permission(request, obj) else ("seen_address",)
+        """The channel of a target stays: its secret belongs to it."""
+        return () if obj is None else ("channel", "seen_address")
 
     @admin.display(description=gettext_lazy("address"))
     def seen_address(self, obj: NoticeTarget) -> str:
         return masked(obj.address)
+
+    @admin.display(description=gettext_lazy("Notifications"))
+    def log(self, obj: NoticeTarget) -> SafeString:
+        return format_html('<a href="{}?target={}">{}</a>', link("notices"), obj.pk, _("Delivery log"))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Deletes by the operation, which leaves the audit entry."""

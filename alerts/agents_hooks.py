@@ -14,10 +14,13 @@ from agents.hooks import AT_ONCE, Referrer
 from agents.models import BreakerTrip, LaunchSetting
 from agents.reconciler import beat_is_away
 from alerts.evaluation import evaluate_all
-from alerts.models import Notice, NoticeTarget
+from alerts.models import EventKind, Notice, NoticeTarget, is_secret
 from alerts.notices.delivery import send_due
-from alerts.notices.recipients import create_notices
+from alerts.notices.events import watch_dead_letters
+from alerts.notices.recipients import create_end_notices, create_event, create_notices
 from console.processes import once_per
+from console.reasons import Reason
+from console.ui.text import masked
 
 log = structlog.get_logger(__name__)
 
@@ -32,11 +35,26 @@ _next_question = 0.0
 
 @hooks.breaker_tripped.implement
 def notices_of_trip(trip: BreakerTrip, now: datetime) -> Sequence[dict[str, str]]:
-    return [{"what": "notice", "name": notice.address} for notice in create_notices(trip, now)]
+    """What is kept with the trip is shown to who may edit the setting: no address that is a secret."""
+    made = create_notices(trip, now)
+    shown = [masked(each.address) if is_secret(each.channel, each.address) else each.address for each in made]
+    return [{"what": "notice", "name": address} for address in shown]
+
+
+@hooks.trip_ended.implement
+def notices_of_trip_end(trip: BreakerTrip, now: datetime) -> None:
+    create_end_notices(trip, now)
+
+
+@hooks.setting_switched.implement
+def event_of_switch(setting: LaunchSetting, enabled: bool, reason: Reason, by: str, now: datetime) -> None:
+    kind = EventKind.ENABLED if enabled else EventKind.DISABLED
+    facts = {"reason": reason.as_json() or None, "by": by or None}
+    create_event(kind, setting.key, setting, facts, now)
 
 
 @hooks.referrers.implement
-def targets_of_setting() -> Referrer:
+def targets_go_too() -> Referrer:
     return Referrer(NoticeTarget, _keep_notices, lambda runs: iter(()), goes_with_the_row=True)
 
 
@@ -72,6 +90,7 @@ def _look(now: datetime) -> None:
         return
     try:
         evaluate_all(now)
+        watch_dead_letters(now)
         send_due(now)
     except Exception:
         # Nobody waits for this thread: the next look tries again.

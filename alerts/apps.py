@@ -27,5 +27,5 @@ def declare_rows() -> None:
     RowKind("alert_rule", AlertRule, _("Alert rules"), page="alerts_alertrule_change",
             about=("kind", "pool"), words={"kind": kind_words})  # fmt: skip
     RowKind("notice_target", NoticeTarget, _("Notification recipients"), removed_by="notice_target.delete",
-            about=("address",), shown={"address": masked},
+            about=("address",), shown={"address": masked}, secret=("secret",),
             setting_key=lambda target: target.setting.key if target.setting else "")  # fmt: skip

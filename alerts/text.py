@@ -14,10 +14,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext, pgettext_lazy
 
 from alerts.kinds import MORE, AlertKind, Text
-from alerts.models import Alert, AlertTransition, Severity
+from alerts.models import Alert, AlertTransition, NoticeState, Severity
 from alerts.rules import AlertStep
 from alerts.sources import kind_of
 from console.ui.amounts import instant, number
+from console.ui.page import StateLabel
 from contract.typed import storable
 
 VERSION = 1
@@ -32,6 +33,14 @@ STEPS: dict[str, Text] = {
     AlertStep.REOPENED: pgettext_lazy("an alert", "reopened"),
     AlertStep.SNOOZED: pgettext_lazy("an alert", "snoozed"),
     AlertStep.CLOSED: pgettext_lazy("an alert", "closed"),
+}
+
+NOTICES: dict[str, StateLabel] = {
+    NoticeState.PENDING: StateLabel(NoticeState.PENDING.label, "info", "wait"),
+    NoticeState.SENT: StateLabel(NoticeState.SENT.label, "ok", "ok"),
+    NoticeState.ACTIVE: StateLabel(NoticeState.ACTIVE.label, "ok", "ok"),
+    NoticeState.SKIPPED: StateLabel(NoticeState.SKIPPED.label, "off", "off"),
+    NoticeState.FAILED: StateLabel(NoticeState.FAILED.label, "bad", "bad"),
 }
 
 

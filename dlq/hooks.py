@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from console.hooks import Hook
 from dlq.models import ReplayJob, ReplaySlice
 
 
@@ -21,6 +22,9 @@ class Hooks:
     committed: Callable[[Sequence[int]], list[int]]
     finish: Callable[[ReplayJob, ReplaySlice], None]
 
+
+# In the transaction that ends a job, whatever its end: the job, its state and when.
+replay_ended: Hook[[ReplayJob, str, datetime], None] = Hook()
 
 _hooks: dict[str, Hooks] = {}
 

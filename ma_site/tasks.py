@@ -25,6 +25,7 @@ from agents.site.broker_owner import ForeignBroker, note_owner, require_own_brok
 from agents.site.components import measure
 from alerts.evaluation import evaluate_all
 from alerts.notices.delivery import send_due
+from alerts.notices.events import watch_dead_letters
 from broker.port import BrokerError, Management
 from console import hooks
 from console.broker import management
@@ -110,6 +111,7 @@ def send_notices_task() -> None:
 @shared_task(name="alerts.evaluate")
 def evaluate_task() -> None:
     evaluate_all(timezone.now())
+    watch_dead_letters(timezone.now())
 
 
 @shared_task(name="insights.settle")

@@ -143,7 +143,7 @@ def ages() -> list[tuple[str, str]]:
         "letter_bodies": _("bodies of dead letters that have left the DLQ"),
         "replays": _("finished replays"),
         "audit": _("audit log entries"),
-        "alerts": _("closed alerts"),
+        "alerts": _("closed alerts, events and test notifications"),
         "refused": _("refused and conflicting records"),
         "answers": _("completed CLIENT deliveries"),
     }
@@ -282,6 +282,8 @@ def what_word(what: str) -> str:
         "replay_slices": _("replay slices"),
         "audit": _("audit log entries"),
         "alerts": _("closed alerts"),
+        "events": _("events"),
+        "test_notices": _("test notifications"),
         "refused": _("refused records"),
         "conflicts": _("conflicting records"),
         "answers": _("completed CLIENT deliveries"),

@@ -40,6 +40,8 @@ WORDS = {
     "edited_bodies": ("edited copy", "edited copies"),
     "audit": ("audit entry", "audit entries"),
     "alerts": ("alert", "alerts"),
+    "events": ("event", "events"),
+    "test_notices": ("test notification", "test notifications"),
     "refused": ("refused record", "refused records"),
     "conflicts": ("conflicting record", "conflicting records"),
     "answers": ("answered delivery", "answered deliveries"),

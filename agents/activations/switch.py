@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import F
 from django.utils.translation import gettext as _
 
+from agents import hooks
 from agents.activations.launch import open_activation
 from agents.activations.queries import why_not_sent
 from agents.liveness import poll_after_commit
@@ -73,9 +74,11 @@ def end_trip(setting: LaunchSetting, by: Any, now: datetime) -> bool:
     """Returns whether one was open. `now` is the instant at which the setting is enabled: by it `reopen`
     knows the trip."""
     user = by if getattr(by, "pk", None) else None
-    return bool(
-        BreakerTrip.objects.filter(setting=setting, ended_at=None).update(ended_at=now, ended_by=user)
-    )
+    if not BreakerTrip.objects.filter(setting=setting, ended_at=None).update(ended_at=now, ended_by=user):
+        return False
+    for trip in BreakerTrip.objects.filter(setting=setting, ended_at=now).select_related("setting__pool"):
+        hooks.trip_ended(trip, now)
+    return True
 
 
 def reopen_trip(setting: LaunchSetting, activation: Activation) -> BreakerTrip | None:
@@ -131,6 +134,7 @@ def switch_on(
     asap = setting.timing == Timing.ASAP
     activation = open_activation(setting, Trigger.ENABLED, by, now) if asap else None
     note(setting, "setting", "disabled", "enabled", now=now, reason=why, by=by, activation=activation)
+    hooks.setting_switched(setting, True, why, _name(by), now)
     pass_over_windows(setting, now)
 
 
@@ -156,10 +160,15 @@ def switch_off(
         # Waits for a planner that holds the row; the runs it made are then seen below.
         Activation.objects.filter(pk=activation.pk).update(state=ended_as, reason=reason)
     note(setting, "setting", "enabled", "disabled", now=now, reason=reason, by=by, activation=activation)
+    hooks.setting_switched(setting, False, reason, _name(by), now)
     runs = Run.objects.filter(activation__setting=setting, wanted=True)
     poll_after_commit(list(runs.values_list("server__name", flat=True)))
     runs.update(wanted=False)
     return True
+
+
+def _name(by: Any) -> str:
+    return str(by.get_username()) if getattr(by, "pk", None) else ""
 
 
 def sending_refusal(setting: LaunchSetting) -> Refused | None:

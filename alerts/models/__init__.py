@@ -9,18 +9,35 @@ from alerts.models.alert import (
     AlertTransition,
     Severity,
 )
-from alerts.models.notice import Channel, Notice, NoticeState, NoticeTarget
+from alerts.models.notice import (
+    SECRET_ADDRESSES,
+    SIGNED,
+    Channel,
+    Event,
+    EventKind,
+    LeastSeverity,
+    Notice,
+    NoticeState,
+    NoticeTarget,
+    is_secret,
+)
 
 __all__ = [
     "LIVE_ALERTS",
+    "SECRET_ADDRESSES",
+    "SIGNED",
     "Alert",
     "AlertEvaluation",
     "AlertRule",
     "AlertState",
     "AlertTransition",
     "Channel",
+    "Event",
+    "EventKind",
+    "LeastSeverity",
     "Notice",
     "NoticeState",
     "NoticeTarget",
     "Severity",
+    "is_secret",
 ]

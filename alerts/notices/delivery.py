@@ -1,188 +1,33 @@
-"""Telling people of a trip or of a transition of an alert, by e-mail or webhook: tried again until it
-arrives or a day has passed. No bodies of messages, no secrets.
+"""Sends notifications from their rows: tried again until they arrive or a day has passed. No bodies of
+messages, no secrets.
 
-At least once: who is killed between the sending and the commit leaves a notice that is sent again. The id
-of the trip or of the transition in it lets a receiver see that.
+At least once: who is killed between the sending and the commit leaves a notice that is sent again, under the
+same id, by which a receiver sees that.
 """
 
-import hashlib
-import hmac
-import json
-import re
 import smtplib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
+from zoneinfo import ZoneInfo
 
-import requests
 import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import Exists, OuterRef
-from django.utils import timezone, translation
-from django.utils.translation import gettext as _
-from requests.utils import requote_uri
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 
-from agents.models import BreakerTrip
-from alerts import text as alerts_text
-from alerts.models import Channel, Notice, NoticeState, NoticeTarget
+from alerts.models import AlertState, Channel, Notice, NoticeState, NoticeTarget
+from alerts.notices.channels import FORMS, INCIDENTS
+from alerts.notices.channels.incidents import REPEATED_EVERY
+from alerts.notices.channels.request import Recipient
+from alerts.notices.http import Undelivered, post
+from alerts.notices.message import email_of, message_of
+from alerts.notices.routing import Hours, Turn, Waiting, turn_of
+from alerts.rules import AlertStep
 from console.audit.log import Record, no_record
 from console.processes import lock
-from console.ui.text import masked
-
-# -- A JSON body to an address that somebody chose, signed with a secret that both know ----------------------
-# The address may be private: an operator names it, on purpose. Redirects are not followed: the secret's
-# signature and the body belong to that address only.
-
-
-# The time of who waits for it belongs to all other addresses as well.
-CONNECT_SECONDS = 3.0
-ANSWER_SECONDS = 5.0
-SIGNATURE_VERSION = "v1"
-# "Max retries exceeded with url: /hook?key=…".
-BY_URLLIB3 = re.compile(r"(with url:) \S+")
-
-
-class Undelivered(Exception):
-    """Nobody took it, or it is not known whether somebody did: tried again later. The text is for people."""
-
-
-def sign(secret: str, timestamp: str, body: bytes) -> str:
-    """HMAC-SHA256 in hex over the timestamp, a point, and the body, as docs/how-to/notices.md tells
-    receivers."""
-    return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
-
-
-def headers_of(secret: str, event: str, body: bytes, now: datetime) -> dict[str, str]:
-    timestamp = str(int(now.timestamp()))
-    return {
-        "Content-Type": "application/json",
-        "User-Agent": "MA",
-        "MA-Event": event,
-        "MA-Timestamp": timestamp,
-        "MA-Signature": f"{SIGNATURE_VERSION}={sign(secret, timestamp, body)}",
-    }
-
-
-def _told(error: Exception, url: str) -> str:
-    """Leaves out path and query of the address, which are secrets as a rule: the text is shown to
-    everybody."""
-    text = str(error)
-    for whole in (url, requote_uri(url)):
-        text = text.replace(whole, masked(url))
-    text = BY_URLLIB3.sub(r"\1 /…", text)
-    return f"{type(error).__name__}: {text}"
-
-
-def post(url: str, secret: str, content: Mapping[str, Any], now: datetime) -> None:
-    """Returns when the address answered 2xx. Raises Undelivered."""
-    body = json.dumps(content, ensure_ascii=False, sort_keys=True).encode()
-    headers = headers_of(secret, str(content.get("event", "")), body, now)
-    try:
-        # What it answers is not read: only the status counts.
-        with requests.post(
-            url,
-            data=body,
-            headers=headers,
-            timeout=(CONNECT_SECONDS, ANSWER_SECONDS),
-            allow_redirects=False,
-            stream=True,
-        ) as answer:
-            status = answer.status_code
-    except (requests.RequestException, OSError, ValueError) as error:
-        raise Undelivered(_told(error, url)[:500]) from error
-    if 300 <= status < 400:
-        raise Undelivered(f"answered {status}: redirects are not followed: enter the final address")
-    if not 200 <= status < 300:
-        raise Undelivered(f"answered {status}")
-
-
-VERSION = 1
-TRIP, TEST = "trip", "test"
-
-
-def deliver(notice: Notice, now: datetime) -> None:
-    """Once. Raises Undelivered."""
-    if notice.target is None:
-        raise Undelivered("the target was deleted")
-    if notice.channel == Channel.WEBHOOK:
-        post(notice.address, notice.target.secret, webhook_of(notice), now)
-        return
-    if not settings.MA_EMAIL_READY:
-        raise Undelivered("MA_EMAIL_URL is not set")
-    subject, text = email_of(notice)
-    try:
-        EmailMessage(subject, text, to=[notice.address]).send()
-    except (smtplib.SMTPException, OSError, ValueError) as error:
-        raise Undelivered(f"{type(error).__name__}: {error}"[:500]) from error
-
-
-def webhook_of(notice: Notice) -> dict[str, Any]:
-    """The body of a webhook. `trip`, or `transition`, is the same in each repetition: a receiver that knows
-    it has nothing to do."""
-    if notice.transition is not None:
-        return alerts_text.alert_webhook_body(notice.transition)
-    trip = notice.trip
-    if trip is None:
-        setting = notice.target.setting if notice.target else None
-        return {
-            "version": VERSION,
-            "event": TEST,
-            "setting": setting.key if setting else None,
-            "at": notice.created_at.isoformat(),
-            "link": settings.MA_BASE_URL,
-        }
-    return {
-        "version": VERSION,
-        "event": TRIP,
-        "setting": trip.setting.key,
-        "group": trip.group.name if trip.group else None,
-        "trip": trip.pk,
-        "at": trip.at.isoformat(),
-        "reason": trip.reason,
-        "exception_type": trip.exception_type,
-        "servers": list(trip.quorum.get("interrupted", ())),
-        "link": _link(trip),
-    }
-
-
-def email_of(notice: Notice) -> tuple[str, str]:
-    """(subject, text) in the language of the installation: an address has no language of its own."""
-    with translation.override(settings.LANGUAGE_CODE):
-        if notice.transition is not None:
-            return alerts_text.alert_email(notice.transition)
-        return _test_email() if notice.trip is None else _trip_email(notice.trip)
-
-
-def _test_email() -> tuple[str, str]:
-    text = _(
-        "This is a test notification requested on %(site)s. Notifications about breaker trips "
-        "are sent to this address."
-    )
-    return _("Test notification"), text % {"site": settings.MA_BASE_URL}
-
-
-def _trip_email(trip: BreakerTrip) -> tuple[str, str]:
-    lines = [
-        _("The breaker disabled the setting “%(key)s”.") % {"key": trip.setting.key},
-        "",
-        _("Reason: %(reason)s") % {"reason": trip.get_reason_display()},
-        _("Exception type: %(type)s") % {"type": trip.exception_type or "—"},
-        _("Servers: %(names)s") % {"names": ", ".join(trip.quorum.get("interrupted", ())) or "—"},
-        _("Time: %(at)s") % {"at": trip.at.isoformat(timespec="seconds")},
-    ]
-    if trip.group is not None:
-        lines.append(_("Group also disabled: %(group)s") % {"group": trip.group.name})
-    waits = _("Messages wait in the subscription until someone re-enables the setting.")
-    lines += ["", *([waits] if trip.setting.takes_messages else []), _link(trip)]
-    return _("Disabled: %(key)s") % {"key": trip.setting.key}, "\n".join(lines)
-
-
-def _link(trip: BreakerTrip) -> str:
-    return f"{settings.MA_BASE_URL}/trips/{trip.pk}/"
-
 
 log = structlog.get_logger(__name__)
 
@@ -196,10 +41,36 @@ BUDGET_SECONDS = 20.0
 HELD_FOR = timedelta(seconds=60)
 
 
+def deliver(notice: Notice, now: datetime) -> None:
+    """Once. Raises Undelivered."""
+    if notice.target is None:
+        raise Undelivered("the target was deleted")
+    if notice.channel == Channel.EMAIL:
+        _mail(notice)
+        return
+    to = Recipient(notice.address, notice.target.secret)
+    for request in FORMS[notice.channel](message_of(notice), to, now):
+        post(request, now)
+
+
+def _mail(notice: Notice) -> None:
+    if not settings.MA_EMAIL_READY:
+        raise Undelivered("MA_EMAIL_URL is not set")
+    subject, text = email_of(notice)
+    try:
+        EmailMessage(subject, text, to=[notice.address]).send()
+    except (smtplib.SMTPException, OSError, ValueError) as error:
+        raise Undelivered(f"{type(error).__name__}: {error}"[:500]) from error
+
+
+# -- what is due ---------------------------------------------------------------------------------------------
+
+
 def send_due(now: datetime) -> int:
     """Returns how many arrived. Of several that call it at once one sends: what it leaves is found by the
     next call."""
-    if not Notice.objects.filter(state=NoticeState.PENDING, next_at__lte=now).exists():
+    states = (NoticeState.PENDING, NoticeState.ACTIVE)
+    if not any(Notice.objects.filter(state=state, next_at__lte=now).exists() for state in states):
         return 0
     with lock("notices", HELD_FOR) as mine:
         return sum(_attempt(notice, now) for notice in _due(now)) if mine else 0
@@ -207,7 +78,7 @@ def send_due(now: datetime) -> int:
 
 def _due(now: datetime) -> Iterator[Notice]:
     """One after the other, until the time is over. Addresses that did not answer come last, each once in a
-    call."""
+    call; what is sent again to keep it open comes after what is new."""
     deadline = time.monotonic() + BUDGET_SECONDS
     pending = Notice.objects.filter(state=NoticeState.PENDING)
     silent = pending.filter(
@@ -218,14 +89,20 @@ def _due(now: datetime) -> Iterator[Notice]:
         .alias(silent=Exists(silent))
         .order_by("silent", "attempts", "next_at", "pk")
     )
+    again = Notice.objects.filter(state=NoticeState.ACTIVE, next_at__lte=now).order_by("next_at", "pk")
     tried: set[str] = set()
     while time.monotonic() < deadline:
-        notice = due.exclude(address__in=tried).select_related("target__setting").first()
+        notice = _first(due, tried) or _first(again, tried)
         if notice is None:
             return
         yield notice
-        if not Notice.objects.filter(pk=notice.pk, state=NoticeState.SENT).exists():
+        if Notice.objects.filter(pk=notice.pk).filter(~Q(problem="")).exists():
             tried.add(notice.address)
+
+
+def _first(rows: QuerySet[Notice], tried: set[str]) -> Notice | None:
+    rows = rows.exclude(address__in=tried)
+    return rows.select_related("target__setting", "transition", "trip", "event").first()
 
 
 def send_test(target: NoticeTarget, by: object, now: datetime, record: Record = no_record) -> Notice:
@@ -255,14 +132,29 @@ def pause_after(attempts: int) -> timedelta:
 
 def _attempt(notice: Notice, now: datetime) -> bool:
     """The claim moves `next_at` on before anything is sent: a kill costs a pause, never the notice."""
+    if notice.state == NoticeState.ACTIVE:
+        return _repeat(notice, now)
     attempts = notice.attempts + 1
     unclaimed = Notice.objects.filter(pk=notice.pk, state=NoticeState.PENDING, attempts=notice.attempts)
     if attempts > MOST_ATTEMPTS:
         unclaimed.update(state=NoticeState.FAILED)
         return False
+    if not _its_turn(notice, unclaimed, now):
+        return False
     if unclaimed.update(attempts=attempts, next_at=now + pause_after(attempts)) != 1:
         return False
     return _deliver(notice, now, last=attempts == MOST_ATTEMPTS)
+
+
+def _repeat(notice: Notice, now: datetime) -> bool:
+    """Keeps open at Alertmanager what is open. A repetition that is lost is followed by the next one."""
+    active = Notice.objects.filter(pk=notice.pk, state=NoticeState.ACTIVE, next_at=notice.next_at)
+    if notice.target is None or _has_ended(notice):
+        active.update(state=NoticeState.SENT)
+        return False
+    if active.update(next_at=now + REPEATED_EVERY) != 1:
+        return False
+    return _deliver(notice, now, last=False)
 
 
 def _deliver(notice: Notice, now: datetime, *, last: bool) -> bool:
@@ -271,7 +163,84 @@ def _deliver(notice: Notice, now: datetime, *, last: bool) -> bool:
         deliver(notice, now)
     except Undelivered as error:
         log.warning("notice not delivered", notice=notice.pk, channel=notice.channel, problem=str(error))
-        row.update(problem=str(error), state=NoticeState.FAILED if last else NoticeState.PENDING)
+        failed = NoticeState.FAILED if last else NoticeState.PENDING
+        row.update(problem=str(error), state=notice.state if notice.state == NoticeState.ACTIVE else failed)
+        _let_wait(notice, now + error.wait)
         return False
-    row.update(state=NoticeState.SENT, sent_at=timezone.now(), problem="")
+    row.update(sent_at=timezone.now(), problem="", **_sent(notice, now))
+    if notice.over:
+        _repetitions_before(notice).update(state=NoticeState.SENT)
     return True
+
+
+def _sent(notice: Notice, now: datetime) -> dict[str, object]:
+    """Returns what becomes of one that arrived."""
+    keeps = notice.channel == Channel.ALERTMANAGER and not notice.over
+    if keeps and (notice.transition is not None or notice.trip is not None):
+        return {"state": NoticeState.ACTIVE, "next_at": now + REPEATED_EVERY}
+    return {"state": NoticeState.SENT}
+
+
+def _let_wait(notice: Notice, until: datetime) -> None:
+    """The address asked for a pause: nothing goes there before."""
+    rows = Notice.objects.filter(channel=notice.channel, address=notice.address, next_at__lt=until)
+    rows.filter(state__in=(NoticeState.PENDING, NoticeState.ACTIVE)).update(next_at=until)
+
+
+# -- causes that are over, and the hours of the target -------------------------------------------------------
+
+
+def _has_ended(notice: Notice) -> bool:
+    """Returns whether nothing keeps it open: its cause is over, and no notification of that is pending."""
+    return (
+        _cause_is_over(notice)
+        and not _of_same_cause(notice, over=True).filter(state=NoticeState.PENDING).exists()
+    )
+
+
+def _cause_is_over(notice: Notice) -> bool:
+    if notice.transition is not None:
+        return notice.transition.alert.state == AlertState.CLOSED
+    if notice.trip is not None:
+        return notice.trip.ended_at is not None
+    return False
+
+
+def _of_same_cause(notice: Notice, *, over: bool) -> QuerySet[Notice]:
+    """The others of its alert or its trip to the same target."""
+    rows = Notice.objects.filter(target=notice.target_id, over=over).exclude(pk=notice.pk)
+    if notice.transition is not None:
+        return rows.filter(transition__alert=notice.transition.alert_id)
+    return rows.filter(trip=notice.trip_id) if notice.trip_id is not None else rows.none()
+
+
+def _repetitions_before(notice: Notice) -> QuerySet[Notice]:
+    return _of_same_cause(notice, over=False).filter(state=NoticeState.ACTIVE)
+
+
+def hours_of(target: NoticeTarget) -> Hours:
+    zone = ZoneInfo(target.time_zone or settings.TIME_ZONE)
+    weekdays = frozenset(int(day) for day in target.weekdays)
+    return Hours(weekdays, target.hours_from, target.hours_until, zone)
+
+
+def _its_turn(notice: Notice, unclaimed: QuerySet[Notice], now: datetime) -> bool:
+    """Returns whether it is sent now; else it waits for the hours of its target, or is skipped."""
+    target = notice.target
+    if target is None or not (target.weekdays or target.hours_from or notice.held):
+        return True
+    opens_at = hours_of(target).opens_at(now)
+    waiting = Waiting(
+        reminds=notice.transition is not None and notice.transition.step == AlertStep.REPEATED,
+        over=notice.over,
+        told=_of_same_cause(notice, over=False).filter(sent_at__isnull=False).exists(),
+        incident=notice.channel in INCIDENTS,
+        held=notice.held,
+        cause_over=_cause_is_over(notice),
+    )
+    turn = turn_of(waiting, within_hours=opens_at <= now)
+    if turn is Turn.HOLD:
+        unclaimed.update(next_at=opens_at, held=True)
+    elif turn is Turn.SKIP:
+        unclaimed.update(state=NoticeState.SKIPPED)
+    return turn is Turn.SEND

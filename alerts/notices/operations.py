@@ -1,7 +1,6 @@
 """Describes what people do with an address that is told of trips. The secret that signs a webhook is made
 here and shown once."""
 
-import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -11,9 +10,10 @@ from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.pools.rights import may_in_pool, missing, why_not
-from alerts.models import Channel, NoticeState, NoticeTarget
+from alerts.models import SIGNED, Channel, Notice, NoticeState, NoticeTarget, is_secret
+from alerts.notices.channels.webhooks import new_secret, new_standard_secret
 from alerts.notices.delivery import send_test
+from alerts.notices.recipients import ask_for_sending, why_not_edit
 from console.operations.operation import Act, Done, Operation, Resource
 from console.operations.refusals import Refused
 from console.ui.text import masked
@@ -36,11 +36,7 @@ class _MayEdit:
     """Holds what it belongs to."""
 
     def why_not(self, user: Any, target: NoticeTarget) -> str:
-        if target.setting is not None:
-            return why_not(user, "edit", target.setting)
-        if target.pool is None or may_in_pool(user, "edit", target.pool.pk):
-            return ""
-        return missing("edit", target.pool.name)
+        return why_not_edit(user, target)
 
 
 class _OfTarget(Operation[NoticeTarget]):
@@ -57,7 +53,11 @@ class SendTest(_OfTarget):
 
     def run(self, target: NoticeTarget, act: Act, **inputs: Any) -> Done:
         notice = send_test(target, act.by, act.now, partial(act.record, begun=True))
-        facts = {"address": notice.address, "problem": notice.problem}
+        secret = is_secret(notice.channel, notice.address)
+        facts = {
+            "address": masked(notice.address) if secret else notice.address,
+            "problem": notice.problem,
+        }
         if notice.state == NoticeState.SENT:
             return Done(gettext("Test notification delivered: %(address)s") % facts, notice)
         return Done(gettext("Test notification not delivered to %(address)s: %(problem)s") % facts, notice)
@@ -69,7 +69,7 @@ class RenewSecret(_OfTarget):
     code, label = "notice_target.renew_secret", _("Renew secret")
 
     def refusal(self, target: NoticeTarget, now: datetime) -> Refused | None:
-        if target.channel == Channel.WEBHOOK:
+        if target.channel in SIGNED:
             return None
         return Refused(
             "not_signed",
@@ -101,12 +101,78 @@ class DeleteTarget(_OfTarget):
         return Done(gettext("Deleted: %(key)s") % {"key": target}, is_gone=True)
 
 
+# -- what was sent -------------------------------------------------------------------------------------------
+
+NOTICES = Resource(
+    name="notice",
+    rows=lambda: Notice.objects.select_related("target__setting__pool", "target__pool"),
+    key="pk",
+    route="notices/<int:pk>/",
+    view="alerts.view_notice",
+    list_page="notices",
+    title=_("Notifications"),
+    page="notice",
+    setting_key=lambda notice: notice.target.setting.key if notice.target and notice.target.setting else "",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _MayEditTarget:
+    """Holds what the target of the notification belongs to; of a target that is gone, every setting."""
+
+    def why_not(self, user: Any, notice: Notice) -> str:
+        return why_not_edit(user, notice.target if notice.target is not None else NoticeTarget())
+
+
+# What was decided, and can be sent once more.
+ENDED = (NoticeState.SENT, NoticeState.FAILED, NoticeState.SKIPPED)
+
+
+class ResendNotice(Operation[Notice]):
+    """Sends the notification again, under the same id. It is pending until a worker has sent it."""
+
+    code, label, icon, immediate = "notice.resend", _("Send again"), "run", True
+    on, permission = NOTICES, _MayEditTarget()
+
+    def detail(self, notice: Notice) -> dict[str, Any]:
+        return {"address": masked(notice.address)}
+
+    def refusal(self, notice: Notice, now: datetime) -> Refused | None:
+        if notice.target is None:
+            return Refused(
+                "no_target",
+                gettext("Not sent again: the recipient was deleted."),
+                gettext("Add the recipient again; it gets what happens from then on."),
+            )
+        if notice.state in ENDED:
+            return None
+        return Refused(
+            "is_pending",
+            gettext("Not sent again: it is still being sent."),
+            gettext("No action is needed. The next attempt is in the list."),
+        )
+
+    @transaction.atomic
+    def run(self, notice: Notice, act: Act, **inputs: Any) -> Done:
+        ended = Notice.objects.filter(pk=notice.pk, state__in=ENDED, target__isnull=False)
+        again = {"state": NoticeState.PENDING, "attempts": 0, "held": False, "next_at": act.now}
+        if ended.update(**again) != 1:
+            notice = NOTICES.rows().get(pk=notice.pk)
+            if refused := self.refusal(notice, act.now):
+                raise refused
+        act.record()
+        transaction.on_commit(ask_for_sending, robust=True)
+        notice.refresh_from_db()
+        return Done(gettext("Will be sent again within seconds."), notice, to_list=True)
+
+
 def save_target(target: NoticeTarget) -> str:
     """The secret, if one was made now, else an empty text. `target` was validated."""
     made = ""
-    if target.channel == Channel.WEBHOOK and not target.secret:
-        made = target.secret = secrets.token_urlsafe(32)
-    elif target.channel == Channel.EMAIL:
+    if target.channel in SIGNED and not target.secret:
+        own = target.channel == Channel.WEBHOOK
+        made = target.secret = new_secret() if own else new_standard_secret()
+    elif target.channel not in (*SIGNED, Channel.PAGERDUTY):
         target.secret = ""
     target.save()
     return made

@@ -11,7 +11,7 @@ if [ ! -e "$policy" ]; then
 fi
 apt-get update -q
 apt-get install -q -y --no-install-recommends "$@"
-for service in redis-server postgresql; do
+for service in redis-server postgresql prometheus-alertmanager; do
     case " $* " in
         *" $service "*) [ -d /run/systemd/system ] && systemctl disable "$service" || true ;;
     esac

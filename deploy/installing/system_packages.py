@@ -59,6 +59,7 @@ def needs_of_tests() -> tuple[Need, ...]:
         Need("gettext", ("gettext",), lambda: _program("msgfmt")),
         Need("Prometheus", ("prometheus",), lambda: _program("prometheus") and _program("promtool")),
         Need("Chromium", ("chromium", "chromium-browser"), _chromium_found),
+        Need("Alertmanager", ("prometheus-alertmanager",), lambda: _program("prometheus-alertmanager")),
         Need("ChromeDriver", ("chromium-driver", "chromium-chromedriver"), lambda: _program("chromedriver")),
     )
 

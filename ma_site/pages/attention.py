@@ -26,7 +26,7 @@ from agents.pages.trips import cause_of_trip
 from agents.pools.rights import may
 from agents.templatetags.agents import run_problem
 from alerts.models import Alert, AlertState, Severity
-from alerts.pages import VIEW as SEE_ALERTS
+from alerts.pages.alerts import VIEW as SEE_ALERTS
 from alerts.queries import MOST_COUNTED, open_alerts
 from alerts.text import about as about_alert
 from alerts.text import alert_label, one_line, what_to_do

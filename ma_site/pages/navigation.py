@@ -5,7 +5,7 @@ from django.utils.translation import pgettext_lazy
 
 from agents.pages import activations, destinations, groups, servers, trips
 from agents.pools.rights import may_anywhere
-from alerts import pages as alerts
+from alerts.pages import alerts
 from console.audit import web as audit
 from console.ui.page import Tab, TabGroup
 from dlq import rights

@@ -15,8 +15,8 @@ from agents.models import OfferedAgent, ServerState
 from agents.pages.acknowledgements import number_waiting
 from agents.pages.servers import server_rows
 from agents.pools.rights import may_anywhere
-from alerts.pages import VIEW as SEE_ALERTS
-from alerts.pages import badge as open_alerts_badge
+from alerts.pages.alerts import VIEW as SEE_ALERTS
+from alerts.pages.alerts import badge as open_alerts_badge
 from console.lists.columns import NUMBER, address_of
 from console.lists.keyset import counted
 from console.ui.page import Text, all_tabs, navigation_for, needs, page

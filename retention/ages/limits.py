@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.models import Acknowledgement
-from alerts.models import Alert, AlertState, Notice, NoticeState
+from alerts.models import Alert, AlertState, Event, Notice, NoticeState
 from console.audit.models import AuditEntry
 from console.database.storage import raw_delete
 from dlq.models import (
@@ -70,6 +70,7 @@ def some_at_a_time(keys: Sequence[Key], chunks: Chunks) -> Iterator[Sequence[Key
 
 
 ALERTS, REFUSED, CONFLICTS, ANSWERS = "alerts", "refused", "conflicts", "answers"
+EVENTS, TEST_NOTICES = "events", "test_notices"
 # So many are counted of each where somebody asks what would go.
 COUNTED = 10_000
 
@@ -81,8 +82,8 @@ class AgeLimit:
 
     what: str
     days: Callable[[], int]
-    pick: Callable[[datetime, int], list[int]]
-    delete: Callable[[Sequence[int], datetime], int]
+    pick: Callable[[datetime, int], list[Any]]
+    delete: Callable[[Sequence[Any], datetime], int]
 
     def forget(self, now: datetime, chunks: Chunks) -> None:
         """Raises TimeIsUp."""
@@ -129,6 +130,23 @@ def _delete_alerts(keys: Sequence[int], older: datetime) -> int:
     return len(going)
 
 
+def _pick_events(older: datetime, n: int) -> list[UUID]:
+    pending = Notice.objects.filter(event=OuterRef("pk"), state=NoticeState.PENDING)
+    rows = Event.objects.filter(over_at__lt=older).filter(~Exists(pending))
+    return list(rows.order_by("over_at", "pk").values_list("pk", flat=True)[:n])
+
+
+def _delete_events(keys: Sequence[UUID], older: datetime) -> int:
+    """Deletes their notifications too. Returns how many events."""
+    return Event.objects.filter(pk__in=keys).delete()[1].get(Event._meta.label, 0)
+
+
+def _pick_test_notices(older: datetime, n: int) -> list[int]:
+    rows = Notice.objects.filter(created_at__lt=older, trip=None, transition=None, event=None)
+    rows = rows.exclude(state=NoticeState.PENDING).order_by("created_at", "pk")
+    return list(rows.values_list("pk", flat=True)[:n])
+
+
 def _pick_first(model: Any, older: datetime, n: int) -> list[int]:
     """Returns them in the order of the keys, which grow with the receipt, as long as they are old."""
     keys = []
@@ -157,6 +175,10 @@ def _records(what: str, model: Any) -> AgeLimit:
 
 AGE_LIMITS = (
     AgeLimit(ALERTS, lambda: settings.MA_KEEP_ALERTS_DAYS, _pick_alerts, _delete_alerts),
+    AgeLimit(EVENTS, lambda: settings.MA_KEEP_ALERTS_DAYS, _pick_events, _delete_events),
+    AgeLimit(
+        TEST_NOTICES, lambda: settings.MA_KEEP_ALERTS_DAYS, _pick_test_notices, partial(_delete_rows, Notice)
+    ),
     _records(REFUSED, RefusedRecord),
     _records(CONFLICTS, RecordConflict),
     AgeLimit(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.notices.delivery import sign
+from alerts.notices.channels.webhooks import sign
 from deploy.config import REPOSITORY
 from tests.handbook.blocks import DOCS, RUN, Block, blocks, fences
 

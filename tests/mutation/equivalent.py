@@ -8,6 +8,10 @@ _SECOND = "text and type(data) is str and data.isascii() and ('\\x00' not in dat
 NO_NAMES = "a shortcut: of no names no field is found"
 
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "alerts/notices/routing.py": {
+        "module: 1 -> 2": "the window of the day before yesterday is over",
+        "module: 15 -> 16": "an earlier window is found first",
+    },
     "contract/acknowledgements.py": {
         "_bytes: True -> False": (
             "a text from which signs were skipped is not canonical, which is refused as well"

@@ -28,6 +28,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "agents/schedules/rules.py": ("test_windows", "test_window_verdicts"),
     "agents/schedules/text.py": ("test_schedule_words",),
     "alerts/rules.py": ("test_alert_deciding",),
+    "alerts/notices/routing.py": ("test_notice_hours",),
     "dlq/replay/preflight/rules.py": ("test_preflight",),
     "kma/delivery/breaker.py": ("delivery/test_counting",),
     "contract/wire.py": ("contract/test_wire",),

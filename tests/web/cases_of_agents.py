@@ -35,8 +35,8 @@ from agents.settings.operations import (
     StopOnServer,
     StopSetting,
 )
-from alerts.models import Alert, AlertState, NoticeTarget
-from alerts.notices.operations import DeleteTarget, RenewSecret, SendTest
+from alerts.models import Alert, AlertState, Notice, NoticeState, NoticeTarget
+from alerts.notices.operations import DeleteTarget, RenewSecret, ResendNotice, SendTest
 from alerts.operations import CloseAlert, SnoozeAlert
 from tests.web.launching import group_of
 from tests.web.operation_case import Case
@@ -130,6 +130,13 @@ def webhook(pool: Pool) -> NoticeTarget:
     return NoticeTarget.objects.create(pool=pool, channel="webhook", address="http://127.0.0.1:1/hook")
 
 
+def failed_notice(pool: Pool) -> Notice:
+    target = webhook(pool)
+    return Notice.objects.create(
+        target=target, channel=target.channel, address=target.address, state=NoticeState.FAILED
+    )
+
+
 def waiting(pool: Pool) -> Acknowledgement:
     started = activation(pool)
     return Acknowledgement.objects.create(
@@ -209,6 +216,7 @@ CASES = (
     Case(SendTest, webhook, "agents.change_launchsetting", detail=HOOK | {"begun": True}),
     Case(RenewSecret, webhook, "agents.change_launchsetting", detail=HOOK),
     Case(DeleteTarget, webhook, "agents.change_launchsetting", detail=HOOK),
+    Case(ResendNotice, failed_notice, "agents.change_launchsetting", detail=HOOK),
     Case(Commit, waiting, "agents.can_answer", detail=WHICH),
     Case(RollBack, waiting, "agents.can_answer", detail=WHICH),
 )

@@ -27,7 +27,7 @@ from agents.models import (
     Server,
     ServerToken,
 )
-from alerts.models import AlertRule, NoticeTarget
+from alerts.models import AlertRule, Notice, NoticeState, NoticeTarget
 from broker.management.desired_topology import setting_topology
 from broker.management.topology import apply
 from broker.port import Management
@@ -104,6 +104,9 @@ class Rows:
         yield Ask(f"DELETE {REST}/notice-targets/{{id}}/", [self._target().pk])
         yield Ask(f"POST {REST}/notice-targets/{{id}}/renew-secret/", [self._target("webhook", hook).pk])
         yield Ask(f"POST {REST}/notice-targets/{{id}}/test/", [self._target().pk])
+        yield Ask("POST /notice-targets/<int:pk>/test/", [self._target().pk])
+        yield Ask(f"POST {REST}/notices/{{id}}/resend/", [self._notice().pk])
+        yield Ask("POST /notices/<int:pk>/resend/", [self._notice().pk])
 
     def _delayed(self, **fields: Any) -> LaunchSetting:
         key = f"delayed-{next(self.numbers)}"
@@ -120,6 +123,11 @@ class Rows:
     def _target(self, channel: str = "email", address: str = "oncall@shop.example") -> NoticeTarget:
         setting = self.world.settings[ON]
         return NoticeTarget.objects.create(setting=setting, channel=channel, address=address)
+
+    def _notice(self) -> Notice:
+        target = self._target()
+        about = {"target": target, "channel": target.channel, "address": target.address}
+        return Notice.objects.create(state=NoticeState.FAILED, **about)
 
     def _groups(self) -> Iterator[Ask]:
         rest, page = f"{REST}/groups/{{name}}/", "/groups/<slug:name>/"

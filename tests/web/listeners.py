@@ -4,35 +4,55 @@ came."""
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+# It closes the connection without an answer; it sends a byte of a header now and then, without an end.
+CLOSES, DRIPS = "closes", "drips"
+
 
 @dataclass
 class Hook:
-    """`answers`: the status of the next answers; 200 when they are used up."""
+    """`answers`: the next answers; 200 when they are used up. A status, one with the value of its
+    `Retry-After`, or `CLOSES` or `DRIPS`."""
 
     url: str = ""
-    answers: list[int] = field(default_factory=list)
+    answers: list[int | str | tuple[int, str]] = field(default_factory=list)
     heard: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
 
 @contextmanager
 def listening_hook() -> Iterator[Hook]:
-    hook = Hook()
+    hook, ended = Hook(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             hook.heard.append((self.path, dict(self.headers), body))
-            status = hook.answers.pop(0) if hook.answers else 200
+            answer = hook.answers.pop(0) if hook.answers else 200
+            if answer == CLOSES:
+                self.close_connection = True
+                return
+            if answer == DRIPS:
+                self._drip()
+                return
+            status, wait = answer if isinstance(answer, tuple) else (int(answer), "")
             self.send_response(status)
+            if wait:
+                self.send_header("Retry-After", wait)
             if 300 <= status < 400:
                 self.send_header("Location", "/elsewhere/")
             self.send_header("Content-Length", "0")
             self.end_headers()
+
+        def _drip(self) -> None:
+            """Ends when the other side has gone."""
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            with suppress(OSError):
+                while not ended.wait(0.05):
+                    self.wfile.write(b"x")
 
         def log_message(self, *_: Any) -> None:
             """Quiet."""
@@ -41,6 +61,7 @@ def listening_hook() -> Iterator[Hook]:
     hook.url = f"http://127.0.0.1:{server.server_address[1]}/told/"
     with _served(server):
         yield hook
+        ended.set()
 
 
 @dataclass

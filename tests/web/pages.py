@@ -47,6 +47,8 @@ def every_page(world: World) -> dict[str, str]:
         "alert": f"/alerts/{world.alert.pk}/",
         "snooze alert": f"/alerts/{world.alert.pk}/snooze/",
         "close alert": f"/alerts/{world.alert.pk}/close/",
+        "notifications": "/notices/",
+        "filtered notifications": "/notices/?event=trip&state=sent",
         "alert rules": reverse("admin:alerts_alertrule_changelist"),
         "trips": "/trips/",
         "filtered trips": f"/trips/?setting={trip.setting.key}&state=open",

@@ -23,7 +23,8 @@ from agents.models import Pool
 from alerts import operations, recording
 from alerts.models import Alert, AlertTransition, Notice, NoticeTarget
 from alerts.notices import delivery
-from alerts.notices.delivery import Undelivered, send_due
+from alerts.notices.delivery import send_due
+from alerts.notices.http import Undelivered
 from alerts.rules import SAME
 from console.operations.refusals import Refused
 from tests.web.alerts import LIMITS, heat

@@ -8,7 +8,7 @@ import pytest
 from agents.pages.acknowledgements import AnswerFilter
 from agents.pages.activations import ActivationFilter
 from agents.pages.trips import TripFilter
-from alerts.pages import AlertFilter
+from alerts.pages.alerts import AlertFilter
 from console.audit.web import AuditFilter
 from console.filters import ListFilter, SearchFilter
 from console.lists.keyset import BIGGEST_KEY, Found, number_in, pieces

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from agents.models import LaunchSetting, Pool
 from alerts.models import Notice, NoticeTarget
 from alerts.models.notice import MOST_TARGETS
-from alerts.notices import delivery
+from alerts.notices import delivery, http
 from alerts.notices.delivery import PAUSES, send_due
 from console.processes import lock
 from tests.web.listeners import Hook, listening_hook
@@ -31,7 +31,7 @@ def hook() -> Iterator[Hook]:
 def hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Takes connections and answers nothing; a sender waits two seconds for it, within which others
     answer."""
-    monkeypatch.setattr(delivery, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
 

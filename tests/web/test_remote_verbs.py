@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, PoolGrant
-from alerts.models import NoticeTarget
+from alerts.models import Notice, NoticeTarget
 from broker.amqp.codec import encode
 from broker.port import Message
 from console.models import ApiToken, SavedFilter
@@ -211,6 +211,9 @@ def places_of(
         "/groups/{name}/": "nightly",
         "/groups/{name}/windows/": "nightly",
         "/notice-targets/{id}/": target.pk,
+        "/notices/{id}/": Notice.objects.create(
+            target=target, channel="email", address="oncall@shop.example"
+        ).pk,
         "/pipeline-runs/{id}/": PipelineRun.objects.create(state="done").pk,
         "/pools/{name}/": "main",
         "/protocols/saved/{id}/": views["protocols"],

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Pool, Server
-from alerts.models import Alert, AlertState, AlertTransition, Notice, NoticeState
+from alerts.models import Alert, AlertState, AlertTransition, Event, Notice, NoticeState
 from failures.models import RecordConflict, RefusedRecord
 from retention import batches, run_ledger
 from retention.ages import limits
@@ -78,6 +78,33 @@ def conflict(days_ago: float) -> RecordConflict:
         stored_id=uuid4(),
         received_at=NOW - days_ago * DAY,
     )
+
+
+def event(days_ago: float, *, notice_state: str = NoticeState.SENT, is_over: bool = True) -> Event:
+    at = NOW - days_ago * DAY
+    kind = "enabled" if is_over else "dead_letters"
+    row = Event.objects.create(kind=kind, setting_key=str(uuid4()), at=at, over_at=at if is_over else None)
+    Notice.objects.create(event=row, channel="standard", address="http://a/", state=notice_state)
+    return row
+
+
+def test_events_go_with_what_was_told_of_them_but_not_what_is_still_so() -> None:
+    for _ in range(3):
+        event(101)
+    kept = {event(99), event(300, is_over=False), event(300, notice_state=NoticeState.PENDING)}
+
+    assert apply() == {"events": 3}
+    assert set(Event.objects.all()) == kept and Notice.objects.count() == 3
+
+
+def test_test_notifications_go_by_their_age() -> None:
+    for days in (101, 300, 99):
+        Notice.objects.create(
+            channel="email", address="a@example.org", state="sent", created_at=NOW - days * DAY
+        )
+
+    assert apply() == {"test_notices": 2}
+    assert Notice.objects.count() == 1
 
 
 def test_closed_alerts_go_with_what_was_told_of_them() -> None:

@@ -12,7 +12,8 @@ from rest_framework.test import APIClient
 
 from agents.models import BreakerTrip, LaunchSetting, Pool, Server
 from alerts.models import NoticeTarget
-from alerts.notices import delivery
+from alerts.notices.channels.request import OutgoingRequest
+from alerts.notices.http import Undelivered, post
 from console.ui.text import masked
 from tests.web.rows import NOW, api_client, make_alive
 from tests.web.teams import teammate
@@ -108,7 +109,7 @@ def test_pages_show_the_whole_address_to_editors_only(
 @pytest.mark.process
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1/team-7?key=q1w2e3", "http://[bad/team-7?key=q1w2e3"])
 def test_what_went_wrong_does_not_tell_the_address(address: str) -> None:
-    with pytest.raises(delivery.Undelivered) as told:
-        delivery.post(address, "s", {"event": "test"}, datetime.now(NOW.tzinfo))
+    with pytest.raises(Undelivered) as told:
+        post(OutgoingRequest(address, b"{}"), datetime.now(NOW.tzinfo))
 
     assert not re.search("team-7|q1w2e3", str(told.value)), told.value

@@ -17,7 +17,7 @@ from console.audit.models import AuditResult
 from console.jobs import crash
 from console.reasons import NO_REASON, Reason
 from dlq.dead_letters.rules.parser import letter_row, origin_queue_of
-from dlq.hooks import hooks_of
+from dlq.hooks import hooks_of, replay_ended
 from dlq.index.broker import LetterQueues
 from dlq.index.walk import Walk
 from dlq.models import (
@@ -160,6 +160,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
                 job, f"replay.{state.value}", by=job.by, now=now, counts=counts.so_far(job), result=result,
                 detail={"problem": str(problem)},
             )  # fmt: skip
+            replay_ended(job, state, now)
 
 
 def stop_job(job: ReplayJob, why: str, now: datetime) -> None:
@@ -182,6 +183,7 @@ def wind_up(job: ReplayJob, now: datetime) -> None:
         if job.end(finished_at=now):
             code = "replay.cancelled" if job.state == JobState.CANCELLED else "replay.stopped_done"
             audit(job, code, by=job.by, now=now, counts=counts.so_far(job))
+            replay_ended(job, job.state, now)
 
 
 def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:

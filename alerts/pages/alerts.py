@@ -1,21 +1,17 @@
-"""Alerts: what people must know now, what was, and one with everything that happened to it; and who is
-told when a setting trips."""
+"""Alerts: what people must know now, what was, and one with everything that happened to it."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.contrib import messages
-from django.db.models import Q
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
-from agents.models import BreakerTrip, LaunchSetting, Pool
+from agents.models import LaunchSetting, Pool
 from agents.pages.trips import OfSettingFilter
-from agents.pools.rights import why_not
 from alerts import text
 from alerts.models import (
     LIVE_ALERTS,
@@ -24,18 +20,15 @@ from alerts.models import (
     AlertTransition,
     Notice,
     NoticeState,
-    NoticeTarget,
     Severity,
 )
-from alerts.notices.operations import SendTest
-from alerts.notices.recipients import address_of_notice, address_of_target, pending_targets
+from alerts.notices.recipients import address_of_notice
 from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.queries import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
 from alerts.sources import every_kind
 from alerts.sources.subscriptions import STALLED, UNFED
 from console.filters import ListFilter, NamesFilter, OneOfFilter
 from console.lists.keyset import keyset_page, list_page
-from console.operations.operation import perform
 from console.operations.web import operation_buttons
 from console.ui.page import Panel, StateLabel, link, needs, page
 
@@ -53,13 +46,6 @@ SEVERITIES: dict[int, StateLabel] = {
     Severity.WARNING: StateLabel(Severity.WARNING.label, "warn", "warn"),
     Severity.BAD: StateLabel(Severity.BAD.label, "bad", "bad"),
 }
-NOTICES: dict[str, StateLabel] = {
-    NoticeState.PENDING: StateLabel(NoticeState.PENDING.label, "info", "wait"),
-    NoticeState.SENT: StateLabel(NoticeState.SENT.label, "ok", "ok"),
-    NoticeState.FAILED: StateLabel(NoticeState.FAILED.label, "bad", "bad"),
-}
-
-
 TONES = {"opened": "bad", "repeated": "warn", "reopened": "bad", "snoozed": "", "closed": "ok"}
 
 
@@ -201,7 +187,7 @@ def _notices(request: HttpRequest, alert: Alert) -> list[tuple[object, ...]]:
             notice,
             text.STEPS.get(notice.transition.step if notice.transition else "", ""),
             address_of_notice(request.user, notice, alert.setting),
-            NOTICES[notice.state],
+            text.NOTICES[notice.state],
             notice.state == NoticeState.PENDING and not notice.attempts,
         )
         for notice in rows.order_by("-pk")[:MOST_ROWS]
@@ -215,71 +201,3 @@ def notes_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | No
     alerts = Alert.objects.filter(setting=setting, kind__in=kinds, state__in=LIVE_ALERTS).order_by("-pk")
     rows = [row_of(alert) for alert in alerts]
     return {"title": "", "template": "alerts/notes.html", "context": {"rows": rows}} if rows else None
-
-
-# -- who is told when a setting trips ------------------------------------------------------------------------
-# And a button that tells them now, to see whether it arrives.
-
-
-VIEW_TARGETS = "alerts.view_noticetarget"
-MOST_NOTICES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class TargetRow:
-    """`address`: as this person may see it. `last`: the newest notice that was sent there, a test or a
-    trip."""
-
-    target: NoticeTarget
-    address: str
-    last: Notice | None
-    state: StateLabel | None
-
-
-@dataclass(frozen=True, slots=True)
-class TargetPanel:
-    """The targets of one setting: its own and those of its pool. `why_not`: why this person cannot send a
-    test."""
-
-    rows: list[TargetRow]
-    why_not: str
-
-
-def panel_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
-    """Returns None for who may not see it."""
-    if not request.user.has_perm(VIEW_TARGETS):
-        return None
-    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).order_by("pk")
-    shown = targets.select_related("setting")[:MOST_NOTICES]
-    told = TargetPanel([_row(request, target) for target in shown], why_not(request.user, "edit", setting))
-    context = {"setting": setting, "told": told}
-    return {"title": _("Notify"), "template": "alerts/told.html", "context": context}
-
-
-def panel_of_trip(request: HttpRequest, trip: BreakerTrip) -> Panel:
-    rows = trip.notices.select_related("target__setting").order_by("pk")[:MOST_ROWS]
-    notices = [
-        (notice, address_of_notice(request.user, notice, trip.setting), NOTICES[notice.state])
-        for notice in rows
-    ]
-    context = {"notices": notices, "untold": len(pending_targets(trip))}
-    return {"title": _("Notifications"), "template": "alerts/told_of_trip.html", "context": context}
-
-
-def _row(request: HttpRequest, target: NoticeTarget) -> TargetRow:
-    last = target.notices.order_by("-created_at").first()
-    return TargetRow(
-        target, address_of_target(request.user, target), last, NOTICES[last.state] if last else None
-    )
-
-
-@require_POST
-@needs(VIEW_TARGETS)
-def test_page(request: HttpRequest, key: str, pk: int) -> HttpResponseBase:
-    """Sends one now, and says how it went."""
-    setting = get_object_or_404(LaunchSetting.objects.select_related("pool"), key=key)
-    target = get_object_or_404(NoticeTarget, Q(setting=setting) | Q(pool=setting.pool_id), pk=pk)
-    done = perform(SendTest, target, request.user)
-    level = messages.SUCCESS if done.made.state == NoticeState.SENT else messages.ERROR
-    messages.add_message(request, level, str(done.message))
-    return HttpResponseRedirect(link("setting", key))
