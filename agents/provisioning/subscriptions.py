@@ -4,13 +4,26 @@ still.
 One question to the broker for all of them. Killed anywhere, the next look goes on from the rows.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
-from agents.models import LaunchSetting, SubscriptionState, Timing
+from agents.models import (
+    WAITING_STATES,
+    Acknowledgement,
+    Duty,
+    LaunchSetting,
+    Pool,
+    Run,
+    ServerStop,
+    SubscriptionState,
+    Timing,
+)
+from agents.models.setting import AckMode
 from broker.management.queues import QueueFigures, figures_of_all
 from broker.port import BrokerError
 from console.broker import management
@@ -40,15 +53,22 @@ class SubscriptionProgress:
 
 
 def follow_subscription(
-    before: Seen | None, known: SubscriptionProgress, seen: Seen, *, wanted: bool
+    before: Seen | None,
+    known: SubscriptionProgress,
+    seen: Seen,
+    *,
+    wanted: bool,
+    expected_still: bool = False,
 ) -> SubscriptionProgress:
-    """`wanted`: consumers are to be there all the time. A counter that went back was restarted: that is a
-    change, too.
+    """`wanted`: consumers are to be there all the time. `expected_still`: it stands still by an order or
+    waits for somebody else; its time begins when that is over. A counter that went back was restarted: that
+    is a change, too.
 
     What is not seen for a while counts as what it was: who was not looked at did not move in between.
     """
     stands = (
         before is not None
+        and not expected_still
         and seen.waiting > 0
         and seen.consumers > 0
         and before.waiting > 0
@@ -81,8 +101,16 @@ def watch_subscriptions(now: datetime) -> int:
             log.info("subscriptions not checked", reason=str(error))
             return 0
         known = {row.setting_id: row for row in SubscriptionState.objects.all()}
+        idle, still = out_of_service(settings.values()), _expected_still()
         rows = [
-            _next(setting, known.get(setting.pk), found[key], now)
+            _next(
+                setting,
+                known.get(setting.pk),
+                found[key],
+                now,
+                wanted=setting.timing == Timing.ASAP and setting.pk not in idle,
+                expected_still=setting.pk in still,
+            )
             for key, setting in settings.items()
             if key in found
         ]
@@ -111,16 +139,54 @@ def _watched() -> list[LaunchSetting]:
     enabled = LaunchSetting.objects.filter(enabled=True, hold="", destination__isnull=False).exclude(
         provisioned_hash=""
     )
-    return list(enabled.only("key", "timing"))
+    return list(enabled.only("key", "timing", "pool"))
+
+
+def _expected_still() -> frozenset[int]:
+    """Returns settings whose subscription acknowledges nothing, and nobody wonders: an ordered one with a
+    message that failed; one of the mode CLIENT whose messages wait for their answer and whose agent handles
+    none."""
+    blocked = Run.objects.filter(closed_at=None, blocked__isnull=False, activation__setting__ordered=True)
+    answers = Acknowledgement.objects.filter(setting=OuterRef("pk"), ended_at=None, state__in=WAITING_STATES)
+    busy = Run.objects.filter(activation__setting=OuterRef("pk"), closed_at=None, in_progress__gt=0)
+    unanswered = LaunchSetting.objects.filter(Exists(answers), ~Exists(busy), mode=AckMode.CLIENT)
+    return frozenset(blocked.values_list("activation__setting", flat=True)) | frozenset(
+        unanswered.values_list("pk", flat=True)
+    )
+
+
+def out_of_service(settings: Iterable[LaunchSetting]) -> frozenset[int]:
+    """Returns those that people keep from every server of their pool: cordoned, draining, or stopped there.
+    Two queries."""
+    servers: dict[int, set[int]] = defaultdict(set)
+    kept: set[int] = set()
+    for pool, server, duty in Pool.servers.through.objects.values_list("pool", "server", "server__duty"):
+        servers[pool].add(server)
+        if duty != Duty.ACTIVE:
+            kept.add(server)
+    stopped: dict[int, set[int]] = defaultdict(set)
+    for setting, server in ServerStop.objects.values_list("setting", "server"):
+        stopped[setting].add(server)
+    return frozenset(
+        each.pk
+        for each in settings
+        if (those := servers.get(each.pool_id)) and those <= kept | stopped[each.pk]
+    )
 
 
 def _next(
-    setting: LaunchSetting, row: SubscriptionState | None, figures: QueueFigures, now: datetime
+    setting: LaunchSetting,
+    row: SubscriptionState | None,
+    figures: QueueFigures,
+    now: datetime,
+    *,
+    wanted: bool,
+    expected_still: bool,
 ) -> SubscriptionState:
     seen = Seen(figures.waiting, figures.delivering, figures.consumers, figures.acknowledged, now)
     before = Seen(row.waiting, row.in_delivery, row.consumers, row.acknowledged, row.seen_at) if row else None
     known = SubscriptionProgress(row.still_since, row.unfed_since) if row else SubscriptionProgress()
-    progress = follow_subscription(before, known, seen, wanted=setting.timing == Timing.ASAP)
+    progress = follow_subscription(before, known, seen, wanted=wanted, expected_still=expected_still)
     return SubscriptionState(
         setting=setting,
         waiting=seen.waiting,

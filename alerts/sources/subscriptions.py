@@ -2,7 +2,7 @@
 fed, that a replay holds, or that wait for a person; KMAs that are heard and have lost their broker; address
 settings that somebody changed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from agents.destinations.policies import drifting, policies_are_known
 from agents.liveness import servers_without_broker
-from agents.models import Destination, LaunchSetting, SubscriptionState
+from agents.models import Destination, LaunchSetting, Run, SubscriptionState
 from agents.provisioning.subscriptions import fresh_states, subscriptions_are_known
 from alerts.kinds import AlertKind, Observation, rules_of
 from alerts.models import Severity
@@ -25,21 +25,61 @@ MOST = 2000
 MOST_NAMED = 8
 
 
-def _observe(since_of: Callable[[SubscriptionState], datetime | None]) -> Any:
-    def observe(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-        if not subscriptions_are_known(now):
-            # Nobody asks the broker at the moment: what was wrong may be so still, where the setting is on.
-            on = LaunchSetting.objects.filter(key__in=live, enabled=True).values_list("key", flat=True)
-            yield from (Observation(subject, None) for subject in on)
-            return
-        for row in fresh_states(now)[:MOST]:
-            if (since := since_of(row)) is not None:
-                facts = {"setting": row.setting.key, "waiting": row.waiting, "consumers": row.consumers}
-                pools = frozenset([row.setting.pool_id])
-                seconds = max(0.0, (now - since).total_seconds())
-                yield Observation(row.setting.key, seconds, setting=row.setting_id, pools=pools, facts=facts)
+def _unknown(live: frozenset[str]) -> Iterator[Observation]:
+    """Nobody asks the broker at the moment: what was wrong may be so still, where the setting is on."""
+    on = LaunchSetting.objects.filter(key__in=live, enabled=True).values_list("key", flat=True)
+    yield from (Observation(subject, None) for subject in on)
 
-    return observe
+
+def _of_subscription(row: SubscriptionState, seconds: float) -> Observation:
+    facts = {"setting": row.setting.key, "waiting": row.waiting, "consumers": row.consumers}
+    pools = frozenset([row.setting.pool_id])
+    return Observation(row.setting.key, max(0.0, seconds), setting=row.setting_id, pools=pools, facts=facts)
+
+
+def unfed_subscriptions(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    if not subscriptions_are_known(now):
+        yield from _unknown(live)
+        return
+    for row in fresh_states(now)[:MOST]:
+        if row.unfed_since is not None:
+            yield _of_subscription(row, (now - row.unfed_since).total_seconds())
+
+
+# A child that passed the limit of its setting is killed, and the message settled, within this.
+KILLED_WITHIN_SECONDS = 30.0
+# Of a setting without a limit: so many times the time that a subscription without a handler may stand still.
+WITHOUT_LIMIT = 5.0
+
+
+def patience(upper: float, limit_seconds: float, *, handling: bool) -> float:
+    """Returns for how many seconds a subscription may acknowledge nothing while messages wait. `upper`: where
+    the agent handles nothing either. `limit_seconds` of one handling, 0: none."""
+    if not handling:
+        return upper
+    if limit_seconds:
+        return max(upper, limit_seconds + KILLED_WITHIN_SECONDS)
+    return WITHOUT_LIMIT * upper
+
+
+def stalled_subscriptions(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """What stands still for less than it may is calm."""
+    if not subscriptions_are_known(now):
+        yield from _unknown(live)
+        return
+    rows = [row for row in fresh_states(now)[:MOST] if row.still_since is not None]
+    busy = Run.objects.filter(
+        activation__setting__in=[row.setting_id for row in rows], closed_at=None, in_progress__gt=0
+    )
+    handling = set(busy.values_list("activation__setting", flat=True))
+    rules = rules_of(STALLED) if rows else None
+    for row in rows:
+        assert row.still_since is not None and rules is not None
+        limits = rules.of([row.setting.pool_id]) or STALLED.limits
+        limit = row.setting.handling_timeout_seconds
+        allowed = patience(limits.upper, limit, handling=row.setting_id in handling)
+        seconds = (now - row.still_since).total_seconds()
+        yield _of_subscription(row, seconds if seconds >= allowed else 0.0)
 
 
 def without_broker(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -121,17 +161,18 @@ STALLED = AlertKind(
     name="subscription_stalled",
     label=gettext_lazy("Subscription stalled"),
     severity=Severity.BAD,
-    limits=Thresholds(300.0, 300.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
+    limits=Thresholds(60.0, 60.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
     unit=gettext_lazy("seconds without an acknowledgement while messages wait"),
     says=_stalled,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Open the setting. If a server has been processing one message for a long time, wait, "
-        "or set a longer time in the pool's alert rule. If nothing is in progress, disable "
-        "and re-enable the setting: its servers then reconnect."
+        "Open the setting. If a server has been processing one message for a long time and "
+        "this is normal, set the setting's processing timeout to the longest allowed time. If "
+        "the agent hangs or nothing is in progress, disable and re-enable the setting: its "
+        "servers reconnect, and the messages are delivered again."
     ),
     url=_setting_url,
-    observe=_observe(lambda row: row.still_since),
+    observe=stalled_subscriptions,
 )
 UNFED = AlertKind(
     name="subscription_without_consumer",
@@ -148,7 +189,7 @@ UNFED = AlertKind(
         "this server is connected to the broker."
     ),
     url=_setting_url,
-    observe=_observe(lambda row: row.unfed_since),
+    observe=unfed_subscriptions,
 )
 WITHOUT_BROKER = AlertKind(
     name="kma_without_broker",

@@ -1,0 +1,210 @@
+"""Subscriptions that stand still: what opens an alert, and all that stands still and is nobody's business.
+The figures of the broker are chosen here; `tests/web/test_alerts_subscriptions.py` has the real one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from agents.models import (
+    Acknowledgement,
+    AcknowledgementState,
+    Activation,
+    Duty,
+    LaunchSetting,
+    Pool,
+    Run,
+    Server,
+    ServerStop,
+    SubscriptionState,
+)
+from agents.provisioning import subscriptions
+from agents.provisioning.subscriptions import watch_subscriptions
+from alerts.evaluation import evaluate_kind
+from alerts.models import Alert, AlertRule, AlertTransition
+from alerts.sources import kind_of
+from alerts.sources.subscriptions import KILLED_WITHIN_SECONDS, patience
+from broker.management.queues import QueueFigures
+from tests.web.rows import NOW, make_alive, make_setting
+
+pytestmark = pytest.mark.django_db
+STALLED, UNFED = "subscription_stalled", "subscription_without_consumer"
+HANGING = QueueFigures(messages=4, scheduled=0, delivering=1, consumers=1, added=9, acknowledged=5)
+
+
+@dataclass
+class Stage:
+    """One enabled setting with a run on a server, and what the broker says of it."""
+
+    setting: LaunchSetting
+    run: Run
+    figures: dict[str, QueueFigures] = field(default_factory=dict)
+
+    def say(self, figures: QueueFigures) -> None:
+        self.figures[self.setting.key] = figures
+
+    def look(self, kind: str, begin: int, end: int) -> list[int]:
+        """Looks every ten seconds; returns the seconds at which the alert was open."""
+        found = []
+        for second in range(begin, end + 1, 10):
+            now = NOW + timedelta(seconds=second)
+            watch_subscriptions(now)
+            watched = kind_of(kind)
+            assert watched is not None
+            evaluate_kind(watched, now)
+            if Alert.objects.filter(kind=kind, state="open").exists():
+                found.append(second)
+        return found
+
+    def handles(self, count: int = 1) -> None:
+        Run.objects.filter(pk=self.run.pk).update(in_progress=count)
+
+    def change(self, **fields: object) -> None:
+        LaunchSetting.objects.filter(pk=self.setting.pk).update(**fields)
+
+
+@pytest.fixture
+def stage(pool: Pool, server: Server, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    make_alive(server, now=NOW)
+    setting = make_setting(pool, "orders", enabled=True)
+    activation = Activation.objects.create(setting=setting, state="running")
+    stage = Stage(setting, Run.objects.create(activation=activation, server=server, epoch=1))
+    monkeypatch.setattr(subscriptions, "management", lambda: None)
+    monkeypatch.setattr(subscriptions, "figures_of_all", lambda _management: stage.figures)
+    stage.say(HANGING)
+    return stage
+
+
+@pytest.mark.parametrize(
+    ("limit", "handling", "seconds"),
+    [
+        (0.0, False, 60.0),
+        (900.0, False, 60.0),
+        (0.0, True, 300.0),
+        (10.0, True, 60.0),
+        (600.0, True, 600.0 + KILLED_WITHIN_SECONDS),
+    ],
+)
+def test_how_long_a_subscription_may_stand_still(limit: float, handling: bool, seconds: float) -> None:
+    assert patience(60.0, limit, handling=handling) == seconds
+
+
+def test_consumers_that_take_nothing_open_an_alert_within_90_seconds_once_and_it_closes(stage: Stage) -> None:
+    open_at = stage.look(STALLED, 0, 200)
+    assert open_at == list(range(60, 201, 10))
+    stage.say(replace(HANGING, messages=3, acknowledged=6))
+    assert stage.look(STALLED, 210, 260)[-1:] == [220]
+    assert [*AlertTransition.objects.order_by("pk").values_list("step", flat=True)] == ["opened", "closed"]
+
+
+def test_a_handling_of_ten_minutes_within_its_limit_is_no_stall_and_one_beyond_it_is(stage: Stage) -> None:
+    stage.change(handling_timeout_seconds=600.0)
+    stage.handles()
+    assert stage.look(STALLED, 0, 620) == []
+    assert stage.look(STALLED, 630, 640) == [630, 640]
+
+
+def test_a_handling_without_a_limit_has_five_times_the_time_of_the_rule(stage: Stage) -> None:
+    stage.handles()
+    assert stage.look(STALLED, 0, 290) == []
+    assert stage.look(STALLED, 300, 300) == [300]
+    Alert.objects.all().delete()
+    AlertRule.objects.create(kind=STALLED, pool=stage.setting.pool, upper=100.0)
+    assert stage.look(STALLED, 310, 490) == []
+    assert stage.look(STALLED, 500, 500) == [500]
+
+
+def test_only_delayed_messages_are_no_stall(stage: Stage) -> None:
+    stage.say(replace(HANGING, messages=4, scheduled=4, delivering=0))
+    assert stage.look(STALLED, 0, 600) == []
+
+
+def blocked(stage: Stage) -> None:
+    stage.change(ordered=True)
+    Run.objects.filter(pk=stage.run.pk).update(blocked={"attempt": 3})
+
+
+def unblocked(stage: Stage) -> None:
+    Run.objects.filter(pk=stage.run.pk).update(blocked=None)
+
+
+def awaiting(stage: Stage) -> None:
+    stage.change(mode="CLIENT")
+    Acknowledgement.objects.create(
+        acknowledgement="a-1", setting=stage.setting, server=stage.run.server, epoch=1, opened_at=NOW,
+        activation_uuid=stage.run.activation_id, state=AcknowledgementState.OPEN,
+    )  # fmt: skip
+
+
+def answered(stage: Stage) -> None:
+    Acknowledgement.objects.update(state=AcknowledgementState.COMMITTED, ended_at=NOW)
+
+
+def held(stage: Stage) -> None:
+    stage.change(hold="ahead")
+
+
+def released(stage: Stage) -> None:
+    stage.change(hold="")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [(blocked, unblocked), (awaiting, answered), (held, released)],
+    ids=["ordered and blocked", "CLIENT awaiting its answer", "on hold"],
+)
+def test_what_stands_still_on_purpose_opens_nothing_and_its_time_begins_when_that_ends(
+    stage: Stage, begin: Callable[[Stage], None], end: Callable[[Stage], None]
+) -> None:
+    begin(stage)
+    assert stage.look(STALLED, 0, 900) == []
+    end(stage)
+    assert stage.look(STALLED, 910, 950) == []
+    assert stage.look(STALLED, 960, 990)[-2:] == [980, 990]
+
+
+def test_a_client_agent_that_hangs_beside_an_open_delivery_is_a_stall(stage: Stage) -> None:
+    awaiting(stage)
+    stage.handles()
+    assert stage.look(STALLED, 0, 310) == [300, 310]
+
+
+@pytest.mark.parametrize("duty", [Duty.CORDONED, Duty.DRAINING])
+def test_servers_that_people_took_out_of_service_are_no_missing_consumer(
+    stage: Stage, server: Server, duty: Duty
+) -> None:
+    stage.say(replace(HANGING, consumers=0, delivering=0))
+    Server.objects.update(duty=duty)
+    assert stage.look(UNFED, 0, 600) == []
+    Server.objects.filter(pk=server.pk).update(duty=Duty.ACTIVE)
+    assert stage.look(UNFED, 610, 720) == []
+    assert stage.look(UNFED, 730, 740) == [730, 740]
+
+
+def test_a_setting_that_is_stopped_on_the_servers_left_needs_no_consumer(
+    stage: Stage, server: Server, second_server: Server
+) -> None:
+    stage.say(replace(HANGING, consumers=0, delivering=0))
+    Server.objects.filter(pk=server.pk).update(duty=Duty.CORDONED)
+    stop = ServerStop.objects.create(setting=stage.setting, server=second_server)
+    assert stage.look(UNFED, 0, 300) == []
+    stop.delete()
+    assert stage.look(UNFED, 310, 440) == [430, 440]
+
+
+def test_a_server_that_is_in_service_and_away_is_a_missing_consumer(
+    stage: Stage, server: Server, second_server: Server
+) -> None:
+    stage.say(replace(HANGING, consumers=0, delivering=0))
+    Server.objects.filter(pk=server.pk).update(duty=Duty.CORDONED)
+    assert stage.look(UNFED, 0, 130) == [120, 130]
+
+
+def test_while_nobody_asks_the_broker_a_stall_stays_as_it_was(stage: Stage) -> None:
+    stage.look(STALLED, 0, 70)
+    kind, later = kind_of(STALLED), NOW + timedelta(minutes=10)
+    assert kind is not None
+    SubscriptionState.objects.update(seen_at=datetime(2026, 3, 1, 11, tzinfo=NOW.tzinfo))
+    evaluate_kind(kind, later)
+    assert Alert.objects.filter(kind=STALLED, state="open").exists()
