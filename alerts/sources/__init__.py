@@ -3,11 +3,20 @@
 from collections.abc import Sequence
 
 from alerts.kinds import AlertKind
-from alerts.sources import components, dead_letters, error_groups, pipeline, servers, subscriptions
+from alerts.sources import (
+    components,
+    dead_letters,
+    error_groups,
+    pipeline,
+    schedules,
+    servers,
+    subscriptions,
+)
 
 SOURCES = (
     servers.KINDS,
     subscriptions.KINDS,
+    schedules.KINDS,
     error_groups.KINDS,
     pipeline.KINDS,
     dead_letters.KINDS,
