@@ -13,6 +13,7 @@ from agents import hooks
 from agents.hooks import AT_ONCE, Referrer
 from agents.models import BreakerTrip, LaunchSetting
 from agents.reconciler import beat_is_away
+from alerts import deadman
 from alerts.evaluation import evaluate_all
 from alerts.models import Notice, NoticeTarget
 from alerts.notices.delivery import send_due
@@ -73,6 +74,7 @@ def _look(now: datetime) -> None:
     try:
         evaluate_all(now)
         send_due(now)
+        deadman.ping(now)
     except Exception:
         # Nobody waits for this thread: the next look tries again.
         log.exception("alerts not evaluated")

@@ -14,7 +14,11 @@ BROKER_ACCOUNTS = {"kma": "broker_kma", "publisher": "broker_publisher", "ma-ops
 
 
 # Values of a person's shell that hold a password. The scripts of processes name a file instead.
-FROM_SHELL = {"MA_DATABASE_URL": "database_url", "MA_EMAIL_URL": "email_url"}
+FROM_SHELL = {
+    "MA_DATABASE_URL": "database_url",
+    "MA_DEADMAN_URL": "deadman_url",
+    "MA_EMAIL_URL": "email_url",
+}
 
 
 def write(path: Path, text: str) -> None:

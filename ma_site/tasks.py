@@ -23,6 +23,7 @@ from agents.reconciler import tend
 from agents.schedules.tick import tick
 from agents.site.broker_owner import ForeignBroker, note_owner, require_own_broker
 from agents.site.components import measure
+from alerts import deadman
 from alerts.evaluation import evaluate_all
 from alerts.notices.delivery import send_due
 from broker.port import BrokerError, Management
@@ -107,7 +108,9 @@ def send_notices_task() -> None:
 
 @shared_task(name="alerts.evaluate")
 def evaluate_task() -> None:
-    evaluate_all(timezone.now())
+    now = timezone.now()
+    evaluate_all(now)
+    deadman.ping(now)
 
 
 @shared_task(name="insights.settle")
