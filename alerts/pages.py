@@ -32,7 +32,7 @@ from alerts.notices.recipients import address_of_notice, address_of_target, pend
 from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.queries import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
 from alerts.sources import every_kind
-from alerts.sources.subscriptions import STALLED, UNFED
+from alerts.sources.subscriptions import BACKLOG, STALLED, UNFED
 from console.filters import ListFilter, NamesFilter, OneOfFilter
 from console.lists.keyset import keyset_page, list_page
 from console.operations.operation import perform
@@ -211,7 +211,7 @@ def _notices(request: HttpRequest, alert: Alert) -> list[tuple[object, ...]]:
 def notes_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     """Returns what is wrong with its subscription, on the page where an alert of it leads: those that are
     open, in the words that people were notified with."""
-    kinds = (STALLED.name, UNFED.name)
+    kinds = (STALLED.name, UNFED.name, BACKLOG.name)
     alerts = Alert.objects.filter(setting=setting, kind__in=kinds, state__in=LIVE_ALERTS).order_by("-pk")
     rows = [row_of(alert) for alert in alerts]
     return {"title": "", "template": "alerts/notes.html", "context": {"rows": rows}} if rows else None

@@ -154,6 +154,11 @@ class SettingForm(ScheduleForm):
                 "messages that it processed."
             ),
             "duplicate_window_seconds": _("A repeat that arrives later is processed again."),
+            "goal_seconds": _(
+                "Time from sending a message to the end of its processing. An alert opens when too "
+                "many messages take longer."
+            ),
+            "goal_percent": _("The share of messages that must meet the goal, over 30 days."),
             "masked_properties": _(
                 "The values of these message properties are never stored in failure protocols."
             ),
@@ -243,6 +248,14 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
                     "masked_properties",
                     "retention_days",
                 ),
+            },
+        ),
+        (
+            _("Goal"),
+            {
+                "classes": (ADVANCED,),
+                "fields": ("goal_seconds", "goal_percent"),
+                "description": _("For message agents: how quickly messages must be processed."),
             },
         ),
         (_("State"), {"classes": (ADVANCED,), "fields": FACTS}),

@@ -221,6 +221,17 @@ class LaunchSetting(models.Model):
         blank=True,
         validators=[MaxValueValidator(36_500)],
     )
+    # What is promised of the time from the sending of a message to its handling; see `metrics.goals`.
+    goal_seconds = models.FloatField(
+        _("goal: processed within, s (0 = no goal)"),
+        default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2_592_000.0)],
+    )
+    goal_percent = models.FloatField(
+        _("goal: share of messages, %"),
+        default=99.0,
+        validators=[MinValueValidator(1.0), MaxValueValidator(99.999)],
+    )
     parameters = ReadableJSONField(_("parameters"), default=dict, blank=True, validators=[check_parameters])
     masked_properties = models.JSONField(
         _("masked message properties"), default=list, blank=True, validators=[check_names]

@@ -35,6 +35,8 @@ from agents.pages.states import (
     ACTIVATIONS,
     PROVISIONED,
     RunRow,
+    drain_rates,
+    drain_text,
     facts_of,
     run_rows,
     setting_label,
@@ -42,6 +44,7 @@ from agents.pages.states import (
 )
 from agents.pools.rights import may, may_anywhere, why_not
 from agents.provisioning.queue_counts import figures_of
+from agents.provisioning.subscriptions import drains_of
 from agents.schedules.queries import scheduled
 from agents.settings.operations import DisableSetting, EnableSetting, RetryMessage, RunSetting, StopSetting
 from console.operations.web import operation_buttons
@@ -222,6 +225,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     facts = replace(facts, withheld=withheld is not None)
     shown = list(setting.activations.all()[:SHOWN_ACTIVATIONS])
     failed = failures_by_server(shown)
+    drain = drains_of([setting.pk], now).get(setting.pk)
     return page(
         request,
         "agents/setting.html",
@@ -238,6 +242,8 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         warnings=setting_fields.breaker_warnings(setting),
         preview=redelivery.preview_of(setting) if setting.takes_messages else None,
         figures=figures,
+        drain=drain_text(drain),
+        rates=drain_rates(drain) if drain else "",
         runs=with_stops(run_rows(_runs_of(current), setting, now), setting, stops, request.user),
         current=current,
         activations=[(each, ACTIVATIONS[each.state], failed.get(each.pk)) for each in shown],

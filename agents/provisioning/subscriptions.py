@@ -5,7 +5,7 @@ One question to the broker for all of them. Killed anywhere, the next look goes 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,6 +24,7 @@ from agents.models import (
     Timing,
 )
 from agents.models.setting import AckMode
+from agents.provisioning.drain import Drain, Sample, estimate, kept
 from broker.management.queues import QueueFigures, figures_of_all
 from broker.port import BrokerError
 from console.broker import management
@@ -83,7 +84,16 @@ def follow_subscription(
 HELD_FOR = timedelta(seconds=30)
 # What was seen longer ago says nothing of now.
 KNOWN = timedelta(seconds=60)
-COLUMNS = ("waiting", "in_delivery", "consumers", "acknowledged", "seen_at", "still_since", "unfed_since")
+COLUMNS = (
+    "waiting",
+    "in_delivery",
+    "consumers",
+    "acknowledged",
+    "seen_at",
+    "still_since",
+    "unfed_since",
+    "samples",
+)
 
 
 def watch_subscriptions(now: datetime) -> int:
@@ -196,4 +206,25 @@ def _next(
         seen_at=now,
         still_since=progress.still_since,
         unfed_since=progress.unfed_since,
+        samples=[
+            [each.at, each.added, each.depth]
+            for each in kept(
+                _samples(row),
+                Sample(now.timestamp(), figures.added, figures.waiting + figures.delivering),
+            )
+        ],
     )
+
+
+def _samples(row: SubscriptionState | None) -> list[Sample]:
+    return [Sample(*each) for each in row.samples] if row else []
+
+
+def drains_of(settings: Collection[int], now: datetime) -> dict[int, Drain]:
+    """Returns by setting when its backlog will be gone, where that is known of now; not of those that a
+    schedule starts. One query."""
+    rows = SubscriptionState.objects.filter(
+        setting__in=settings, setting__timing=Timing.ASAP, seen_at__gt=now - KNOWN
+    )
+    found = ((row.setting_id, estimate(_samples(row))) for row in rows)
+    return {setting: drain for setting, drain in found if drain is not None}

@@ -13,11 +13,12 @@ from django.utils.translation import gettext_lazy, ngettext
 from agents.destinations.policies import drifting, policies_are_known
 from agents.liveness import servers_without_broker
 from agents.models import Destination, LaunchSetting, Run, SubscriptionState
-from agents.provisioning.subscriptions import fresh_states, subscriptions_are_known
+from agents.provisioning.drain import Drain
+from agents.provisioning.subscriptions import drains_of, fresh_states, subscriptions_are_known
 from alerts.kinds import AlertKind, Observation, rules_of
 from alerts.models import Severity
 from alerts.rules import Thresholds
-from console.ui.amounts import duration, instant, number
+from console.ui.amounts import coarse, duration, instant, number
 from dlq.models import JobState, ReplayJob
 from dlq.subscriptions.operations import blocked_settings
 
@@ -191,6 +192,79 @@ UNFED = AlertKind(
     url=_setting_url,
     observe=unfed_subscriptions,
 )
+# Messages that wait longer than this for their turn are a backlog.
+BACKLOG_SECONDS = 300.0
+LEAST_BACKLOG = 20
+# Stands for: it does not shrink.
+NEVER_SECONDS = 10 * 365 * 86_400.0
+
+
+def drain_seconds(drain: Drain, upper: float) -> float:
+    """Returns when the backlog will be gone, as an alert judges it: 0 where there is none, or where nothing
+    moves, which is another alert."""
+    if not drain.rate_out or drain.depth < LEAST_BACKLOG:
+        return 0.0
+    if drain.work_seconds < min(BACKLOG_SECONDS, upper):
+        return 0.0
+    return NEVER_SECONDS if drain.seconds is None else min(drain.seconds, NEVER_SECONDS)
+
+
+def lasting_backlogs(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    if not subscriptions_are_known(now):
+        yield from _unknown(live)
+        return
+    settings = {each.pk: each for each in LaunchSetting.objects.filter(enabled=True)[:MOST]}
+    drains = drains_of(settings, now)
+    rules = rules_of(BACKLOG) if drains else None
+    for pk, drain in drains.items():
+        setting = settings[pk]
+        pools = frozenset([setting.pool_id])
+        limits = (rules.of(pools) if rules else None) or BACKLOG.limits
+        value = drain_seconds(drain, limits.upper)
+        facts = {
+            "setting": setting.key,
+            "waiting": drain.depth,
+            "in": drain.rate_in,
+            "out": drain.rate_out,
+            "never": drain.seconds is None,
+        }
+        yield Observation(setting.key, value, setting=pk, pools=pools, facts=facts)
+
+
+def _backlog(facts: Mapping[str, Any], value: float) -> str:
+    text = _(
+        "“%(key)s”: the backlog will be processed in about %(time)s (messages waiting: %(n)s, "
+        "arriving: %(incoming)s/min, leaving: %(outgoing)s/min)."
+    )
+    if facts["never"]:
+        text = _(
+            "“%(key)s”: the backlog is not shrinking (messages waiting: %(n)s, arriving: "
+            "%(incoming)s/min, leaving: %(outgoing)s/min)."
+        )
+    return text % {
+        "key": facts["setting"],
+        "time": coarse(timedelta(seconds=value)),
+        "n": number(facts["waiting"]),
+        "incoming": number(round(60 * facts["in"])),
+        "outgoing": number(round(60 * facts["out"])),
+    }
+
+
+BACKLOG = AlertKind(
+    name="backlog_lasting",
+    label=gettext_lazy("Backlog will not drain in time"),
+    severity=Severity.WARNING,
+    limits=Thresholds(14_400.0, 14_400.0, open_after=timedelta(seconds=30), close_after=timedelta(minutes=1)),
+    unit=gettext_lazy("seconds until the backlog is processed"),
+    says=_backlog,
+    measure=lambda value: "" if value >= NEVER_SECONDS else duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Raise the number of concurrent messages or add servers to the pool. If processing has "
+        "become slower, find out why. The alert closes when the backlog will be processed in time."
+    ),
+    url=_setting_url,
+    observe=lasting_backlogs,
+)
 WITHOUT_BROKER = AlertKind(
     name="kma_without_broker",
     label=gettext_lazy("KMA not connected to the broker"),
@@ -324,4 +398,4 @@ HELD = AlertKind(
     observe=held_subscriptions,
 )
 
-KINDS = (STALLED, UNFED, WITHOUT_BROKER, DRIFT, WAITS, HELD)
+KINDS = (STALLED, UNFED, BACKLOG, WITHOUT_BROKER, DRIFT, WAITS, HELD)

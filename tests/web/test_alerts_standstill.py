@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
 
 from agents.models import (
     Acknowledgement,
@@ -20,11 +23,13 @@ from agents.models import (
     SubscriptionState,
 )
 from agents.provisioning import subscriptions
+from agents.provisioning.drain import Drain
 from agents.provisioning.subscriptions import watch_subscriptions
+from alerts import text
 from alerts.evaluation import evaluate_kind
 from alerts.models import Alert, AlertRule, AlertTransition
 from alerts.sources import kind_of
-from alerts.sources.subscriptions import KILLED_WITHIN_SECONDS, patience
+from alerts.sources.subscriptions import KILLED_WITHIN_SECONDS, NEVER_SECONDS, drain_seconds, patience
 from broker.management.queues import QueueFigures
 from tests.web.rows import NOW, make_alive, make_setting
 
@@ -208,3 +213,70 @@ def test_while_nobody_asks_the_broker_a_stall_stays_as_it_was(stage: Stage) -> N
     SubscriptionState.objects.update(seen_at=datetime(2026, 3, 1, 11, tzinfo=NOW.tzinfo))
     evaluate_kind(kind, later)
     assert Alert.objects.filter(kind=STALLED, state="open").exists()
+
+
+# -- a backlog that will not be gone in time -----------------------------------------------------------------
+
+LASTING = "backlog_lasting"
+
+
+def flows(stage: Stage, begin: int, end: int, depth: int, arrive: float, leave: float) -> list[int]:
+    """Looks while so many come and go in a second; returns the seconds at which the alert was open."""
+    found = []
+    for second in range(begin, end + 1, 10):
+        now_in = max(0, round(depth + (second - begin) * (arrive - leave)))
+        stage.say(replace(HANGING, messages=now_in, added=100_000 + round(second * arrive)))
+        found += stage.look(LASTING, second, second)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("drain", "seconds"),
+    [
+        (Drain(50_000, 1.0, 3.0, 25_000.0), 25_000.0),
+        (Drain(50_000, 3.0, 3.0, None), NEVER_SECONDS),
+        (Drain(500, 3.0, 3.0, None), 0.0),
+        (Drain(900, 3.0, 3.0, None), NEVER_SECONDS),
+        (Drain(19, 0.0, 0.01, 1_900.0), 0.0),
+        (Drain(50_000, 1.0, 0.0, None), 0.0),
+    ],
+    ids=["drains", "grows", "less than five minutes of work", "five minutes", "few", "nothing leaves"],
+)
+def test_what_counts_as_a_lasting_backlog(drain: Drain, seconds: float) -> None:
+    assert drain_seconds(drain, 14_400.0) == seconds
+
+
+def test_a_rule_below_five_minutes_makes_less_work_a_backlog() -> None:
+    assert drain_seconds(Drain(500, 3.0, 3.0, None), 120.0) == NEVER_SECONDS
+
+
+def test_a_backlog_that_fills_opens_an_alert_within_90_seconds_and_it_closes_when_it_drains(
+    stage: Stage,
+) -> None:
+    assert flows(stage, 0, 90, 4000, 40.0, 10.0)[0] <= 60
+    said = text.says(Alert.objects.get())
+    assert said.startswith("“orders”: the backlog is not shrinking (messages waiting: 6,")
+    assert "arriving: 2,400/min, leaving: 600/min" in said
+    assert flows(stage, 100, 400, 6700, 0.0, 10.0)[-1:] != [400]
+    assert [*AlertTransition.objects.order_by("pk").values_list("step", flat=True)] == ["opened", "closed"]
+
+
+def test_a_backlog_that_drains_in_time_or_stands_still_opens_no_such_alert(stage: Stage) -> None:
+    assert flows(stage, 0, 300, 9000, 0.0, 10.0) == []
+    assert flows(stage, 310, 600, 9000, 10.0, 0.0) == [], "nothing leaves: that is a stall"
+    stage.change(timing="DELAYED")
+    assert flows(stage, 610, 900, 9000, 40.0, 10.0) == []
+
+
+def test_the_page_of_the_setting_and_the_overview_say_when_a_backlog_is_gone(
+    stage: Stage, client: Client, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timezone, "now", lambda: NOW + timedelta(seconds=120))
+    client.force_login(operator)
+    flows(stage, 0, 120, 9000, 5.0, 15.0)
+    assert "<b>drained in about 13 min</b>" in client.get("/settings/orders/").content.decode()
+    assert "arriving: 300/min, leaving: 900/min" in client.get("/settings/orders/").content.decode()
+    assert "drained in about 13 min" in client.get("/").content.decode()
+    flows(stage, 130, 300, 9000, 15.0, 5.0)
+    monkeypatch.setattr(timezone, "now", lambda: NOW + timedelta(seconds=300))
+    assert "not shrinking" in client.get("/").content.decode()
