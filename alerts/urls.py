@@ -24,6 +24,8 @@ def register() -> None:
     )
     add_operations(SnoozeAlert, CloseAlert)
     register_panel("setting_notes", 10, pages.notes_of_setting)
+    register_panel("server_notes", 10, pages.notes_of_server)
+    register_panel("setting", 15, pages.goal_of_setting)
     register_panel("setting", 90, pages.panel_of_setting)
     register_panel("trip_side", 10, pages.panel_of_trip)
 

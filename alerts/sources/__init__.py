@@ -7,6 +7,8 @@ from alerts.sources import (
     components,
     dead_letters,
     error_groups,
+    goals,
+    odd_servers,
     pipeline,
     schedules,
     servers,
@@ -16,6 +18,8 @@ from alerts.sources import (
 SOURCES = (
     servers.KINDS,
     subscriptions.KINDS,
+    goals.KINDS,
+    odd_servers.KINDS,
     schedules.KINDS,
     error_groups.KINDS,
     pipeline.KINDS,

@@ -165,6 +165,7 @@ Page = Literal[
     "activation",
     "overview",
     "server",
+    "server_notes",
     "trip",
     "trip_head",
     "trip_side",
