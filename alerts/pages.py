@@ -33,8 +33,8 @@ from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.queries import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
 from alerts.sources import every_kind
 from alerts.sources.goals import BURNING, BURNING_SLOWLY
+from alerts.sources.movement import BACKLOG, STALLED, UNFED
 from alerts.sources.odd_servers import ODD
-from alerts.sources.subscriptions import BACKLOG, STALLED, UNFED
 from console.filters import ListFilter, NamesFilter, OneOfFilter
 from console.lists.keyset import keyset_page, list_page
 from console.operations.operation import perform

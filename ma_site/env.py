@@ -131,9 +131,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         stomp_address=reader.parsed("MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _address, ""),
         broker_user=reader.text("MA_BROKER_USER"),
         broker_password=reader.secret("MA_BROKER_PASSWORD"),
-        allowed_hosts=tuple(
-            host.strip() for host in reader.text("MA_ALLOWED_HOSTS").split(",") if host.strip()
-        ),
+        allowed_hosts=reader.parsed("MA_ALLOWED_HOSTS", reader.text("MA_ALLOWED_HOSTS"), _several, ()),
         base_url=reader.parsed("MA_BASE_URL", reader.text("MA_BASE_URL"), _http_url, ""),
         data=Path(reader.text("MA_DATA")).absolute(),
         debug=reader.option("MA_DEBUG", _switch, "0"),
@@ -168,9 +166,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         pipeline=reader.parsed("MA_PIPELINE", reader.text("MA_PIPELINE", ""), _pipeline, ""),
         archive_url=reader.parsed("MA_ARCHIVE_URL", reader.text("MA_ARCHIVE_URL", ""), _location, ""),
         archive_bodies=reader.option("MA_ARCHIVE_BODIES", _switch, "0"),
-        pipeline_drivers=tuple(
-            path.strip() for path in reader.text("MA_PIPELINE_DRIVERS", "").split(",") if path.strip()
-        ),
+        pipeline_drivers=_several(reader.text("MA_PIPELINE_DRIVERS", "")),
         pipeline_master=reader.option("MA_PIPELINE_MASTER", _spark_master, "local[*]"),
         pipeline_submit=reader.text("MA_PIPELINE_SUBMIT", ""),
         pipeline_properties=reader.text("MA_PIPELINE_PROPERTIES", ""),
@@ -279,6 +275,10 @@ def _method(text: str) -> str:
     if text.upper() not in ("GET", "POST"):
         raise ValueError("must be GET or POST")
     return text.upper()
+
+
+def _several(text: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
 def _networks(text: str) -> tuple[Network, ...]:

@@ -227,6 +227,8 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
                     "grace_seconds",
                     "isolate",
                     "child_memory_mb",
+                    "goal_seconds",
+                    "goal_percent",
                 ),
             },
         ),
@@ -248,14 +250,6 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
                     "masked_properties",
                     "retention_days",
                 ),
-            },
-        ),
-        (
-            _("Goal"),
-            {
-                "classes": (ADVANCED,),
-                "fields": ("goal_seconds", "goal_percent"),
-                "description": _("For message agents: how quickly messages must be processed."),
             },
         ),
         (_("State"), {"classes": (ADVANCED,), "fields": FACTS}),

@@ -1,5 +1,5 @@
 """Describes when something DELAYED is started: a crontab in a time zone, or an interval. Each due instant
-becomes one window."""
+becomes one window. And how soon messages are to be handled."""
 
 from typing import Any
 
@@ -115,3 +115,22 @@ class Timing(models.TextChoices):
 
     ASAP = "ASAP", _("continuous")
     DELAYED = "DELAYED", _("scheduled")
+
+
+class Goal(models.Model):
+    """What is promised of the time from the sending of a message to the end of its handling; see
+    `metrics.goals`."""
+
+    goal_seconds = models.FloatField(
+        _("goal: processed within, s (0 = no goal)"),
+        default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2_592_000.0)],
+    )
+    goal_percent = models.FloatField(
+        _("goal: share of messages, %"),
+        default=99.0,
+        validators=[MinValueValidator(1.0), MaxValueValidator(99.999)],
+    )
+
+    class Meta:
+        abstract = True

@@ -16,7 +16,7 @@ from agents.models.destination import Destination, address_name
 from agents.models.message_policy import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.pool import agent_problems
-from agents.models.schedule import Timing
+from agents.models.schedule import Goal, Timing
 from console.reasons import ReasonField
 from contract.messages import AgentKind, Mode
 from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS, ahead_queue
@@ -82,7 +82,7 @@ def check_names(value: Any) -> None:
     check_storable(value)
 
 
-class LaunchSetting(models.Model):
+class LaunchSetting(Goal):
     key = models.CharField(_("key"), max_length=61, unique=True, validators=[check_key])
     agent = models.CharField(_("agent"), max_length=200)
     kind = models.CharField(
@@ -220,17 +220,6 @@ class LaunchSetting(models.Model):
         null=True,
         blank=True,
         validators=[MaxValueValidator(36_500)],
-    )
-    # What is promised of the time from the sending of a message to its handling; see `metrics.goals`.
-    goal_seconds = models.FloatField(
-        _("goal: processed within, s (0 = no goal)"),
-        default=0.0,
-        validators=[MinValueValidator(0.0), MaxValueValidator(2_592_000.0)],
-    )
-    goal_percent = models.FloatField(
-        _("goal: share of messages, %"),
-        default=99.0,
-        validators=[MinValueValidator(1.0), MaxValueValidator(99.999)],
     )
     parameters = ReadableJSONField(_("parameters"), default=dict, blank=True, validators=[check_parameters])
     masked_properties = models.JSONField(

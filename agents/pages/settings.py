@@ -35,8 +35,7 @@ from agents.pages.states import (
     ACTIVATIONS,
     PROVISIONED,
     RunRow,
-    drain_rates,
-    drain_text,
+    drain_line,
     facts_of,
     run_rows,
     setting_label,
@@ -225,7 +224,6 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     facts = replace(facts, withheld=withheld is not None)
     shown = list(setting.activations.all()[:SHOWN_ACTIVATIONS])
     failed = failures_by_server(shown)
-    drain = drains_of([setting.pk], now).get(setting.pk)
     return page(
         request,
         "agents/setting.html",
@@ -242,8 +240,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         warnings=setting_fields.breaker_warnings(setting),
         preview=redelivery.preview_of(setting) if setting.takes_messages else None,
         figures=figures,
-        drain=drain_text(drain),
-        rates=drain_rates(drain) if drain else "",
+        drain=drain_line(drains_of([setting.pk], now).get(setting.pk)),
         runs=with_stops(run_rows(_runs_of(current), setting, now), setting, stops, request.user),
         current=current,
         activations=[(each, ACTIVATIONS[each.state], failed.get(each.pk)) for each in shown],

@@ -26,7 +26,7 @@ from agents.models import (
     Timing,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.provisioning.drain import Drain
+from agents.provisioning.drain import DrainEstimate
 from console.ui import amounts
 from console.ui.amounts import number
 from console.ui.page import Button, Fact, StateLabel
@@ -221,7 +221,7 @@ LEAST_BACKLOG_SECONDS = 60.0
 LONGEST_DRAIN_SECONDS = 30 * 86_400.0
 
 
-def drain_text(drain: Drain | None) -> str:
+def drain_text(drain: DrainEstimate | None) -> str:
     """Says when the backlog will be gone; empty where there is none, or where nobody knows."""
     if drain is None or drain.work_seconds < LEAST_BACKLOG_SECONDS:
         return ""
@@ -232,10 +232,14 @@ def drain_text(drain: Drain | None) -> str:
     return gettext("drained in about %(time)s") % {"time": amounts.coarse(timedelta(seconds=drain.seconds))}
 
 
-def drain_rates(drain: Drain) -> str:
+def drain_line(drain: DrainEstimate | None) -> tuple[str, str]:
+    """Returns the same, and the rates that it follows from."""
+    said = drain_text(drain)
+    if drain is None or not said:
+        return "", ""
     text = gettext("arriving: %(incoming)s/min, leaving: %(outgoing)s/min")
     rates = {"incoming": drain.rate_in, "outgoing": drain.rate_out}
-    return text % {name: amounts.number(round(60 * rate)) for name, rate in rates.items()}
+    return said, text % {name: amounts.number(round(60 * rate)) for name, rate in rates.items()}
 
 
 # -- rows that several pages show, read in few queries -------------------------------------------------------

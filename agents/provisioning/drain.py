@@ -26,7 +26,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
+class DrainEstimate:
     """Rates in messages per second. `seconds` until nothing is left; None: never at these rates."""
 
     depth: int
@@ -47,7 +47,7 @@ def kept(samples: Sequence[Sample], newest: Sample) -> list[Sample]:
     return [each for each in samples if newest.at - WINDOW_SECONDS <= each.at < newest.at] + [newest]
 
 
-def estimate(samples: Sequence[Sample]) -> Drain | None:
+def estimate(samples: Sequence[Sample]) -> DrainEstimate | None:
     """Returns None while too little was seen. `samples`: as `kept` returns them."""
     if len(samples) < LEAST_SAMPLES or (seconds := samples[-1].at - samples[0].at) < LEAST_SECONDS:
         return None
@@ -56,9 +56,9 @@ def estimate(samples: Sequence[Sample]) -> Drain | None:
     net = (last.depth - first.depth) / seconds
     rate_out = max(0.0, rate_in - net)
     if _has_stopped(samples, rate_out):
-        return Drain(last.depth, rate_in, 0.0, None)
+        return DrainEstimate(last.depth, rate_in, 0.0, None)
     left = last.depth / -net if net < 0 else 0.0 if not last.depth else None
-    return Drain(last.depth, rate_in, rate_out, left)
+    return DrainEstimate(last.depth, rate_in, rate_out, left)
 
 
 def _has_stopped(samples: Sequence[Sample], rate_out: float) -> bool:

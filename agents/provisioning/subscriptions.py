@@ -24,7 +24,7 @@ from agents.models import (
     Timing,
 )
 from agents.models.setting import AckMode
-from agents.provisioning.drain import Drain, Sample, estimate, kept
+from agents.provisioning.drain import DrainEstimate, Sample, estimate, kept
 from broker.management.queues import QueueFigures, figures_of_all
 from broker.port import BrokerError
 from console.broker import management
@@ -53,30 +53,36 @@ class SubscriptionProgress:
     unfed_since: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """`consumers` are to be there all the time. `still`: it stands still by an order or waits for somebody
+    else."""
+
+    consumers: bool
+    still: bool = False
+
+
 def follow_subscription(
     before: Seen | None,
     known: SubscriptionProgress,
     seen: Seen,
-    *,
-    wanted: bool,
-    expected_still: bool = False,
+    expected: Expected,
 ) -> SubscriptionProgress:
-    """`wanted`: consumers are to be there all the time. `expected_still`: it stands still by an order or
-    waits for somebody else; its time begins when that is over. A counter that went back was restarted: that
-    is a change, too.
+    """The time of one that is expected to stand still begins when that is over. A counter that went back was
+    restarted: that is a change, too.
 
     What is not seen for a while counts as what it was: who was not looked at did not move in between.
     """
     stands = (
         before is not None
-        and not expected_still
+        and not expected.still
         and seen.waiting > 0
         and seen.consumers > 0
         and before.waiting > 0
         and before.acknowledged == seen.acknowledged
     )
     since = (known.still_since or (before.at if before else seen.at)) if stands else None
-    unfed = wanted and seen.consumers == 0
+    unfed = expected.consumers and seen.consumers == 0
     return SubscriptionProgress(since, (known.unfed_since or seen.at) if unfed else None)
 
 
@@ -118,8 +124,7 @@ def watch_subscriptions(now: datetime) -> int:
                 known.get(setting.pk),
                 found[key],
                 now,
-                wanted=setting.timing == Timing.ASAP and setting.pk not in idle,
-                expected_still=setting.pk in still,
+                Expected(setting.timing == Timing.ASAP and setting.pk not in idle, setting.pk in still),
             )
             for key, setting in settings.items()
             if key in found
@@ -189,14 +194,12 @@ def _next(
     row: SubscriptionState | None,
     figures: QueueFigures,
     now: datetime,
-    *,
-    wanted: bool,
-    expected_still: bool,
+    expected: Expected,
 ) -> SubscriptionState:
     seen = Seen(figures.waiting, figures.delivering, figures.consumers, figures.acknowledged, now)
     before = Seen(row.waiting, row.in_delivery, row.consumers, row.acknowledged, row.seen_at) if row else None
     known = SubscriptionProgress(row.still_since, row.unfed_since) if row else SubscriptionProgress()
-    progress = follow_subscription(before, known, seen, wanted=wanted, expected_still=expected_still)
+    progress = follow_subscription(before, known, seen, expected)
     return SubscriptionState(
         setting=setting,
         waiting=seen.waiting,
@@ -220,7 +223,7 @@ def _samples(row: SubscriptionState | None) -> list[Sample]:
     return [Sample(*each) for each in row.samples] if row else []
 
 
-def drains_of(settings: Collection[int], now: datetime) -> dict[int, Drain]:
+def drains_of(settings: Collection[int], now: datetime) -> dict[int, DrainEstimate]:
     """Returns by setting when its backlog will be gone, where that is known of now; not of those that a
     schedule starts. One query."""
     rows = SubscriptionState.objects.filter(

@@ -8,6 +8,7 @@ from alerts.sources import (
     dead_letters,
     error_groups,
     goals,
+    movement,
     odd_servers,
     pipeline,
     schedules,
@@ -17,6 +18,7 @@ from alerts.sources import (
 
 SOURCES = (
     servers.KINDS,
+    movement.KINDS,
     subscriptions.KINDS,
     goals.KINDS,
     odd_servers.KINDS,

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from agents.provisioning.drain import Drain, Sample, estimate, kept
+from agents.provisioning.drain import DrainEstimate, Sample, estimate, kept
 
 
 class Queue:
@@ -58,15 +58,15 @@ def test_two_minutes_after_the_producer_has_ended_it_is_within_a_quarter_again()
 
 def test_both_rates_are_told_and_how_long_the_work_would_take() -> None:
     samples = [Sample(0, 0, 100), Sample(10, 50, 120), Sample(20, 100, 140)]
-    assert estimate(samples) == Drain(140, 5.0, 3.0, None)
-    assert Drain(140, 5.0, 3.5, None).work_seconds == 40.0
-    assert Drain(140, 5.0, 0.0, None).work_seconds == float("inf")
+    assert estimate(samples) == DrainEstimate(140, 5.0, 3.0, None)
+    assert DrainEstimate(140, 5.0, 3.5, None).work_seconds == 40.0
+    assert DrainEstimate(140, 5.0, 0.0, None).work_seconds == float("inf")
 
 
 def test_consumers_that_have_just_stopped_leave_no_rate_of_before() -> None:
     samples = [Sample(10 * n, 100 * n, 1000 - 100 * n) for n in range(5)]
     stopped = [*samples, Sample(50, 500, 700), Sample(60, 600, 800)]
-    assert estimate(stopped) == Drain(800, 10.0, 0.0, None)
+    assert estimate(stopped) == DrainEstimate(800, 10.0, 0.0, None)
     slow = [Sample(0, 0, 50), Sample(10, 0, 49), Sample(20, 0, 49), Sample(30, 0, 49)]
     found = estimate(slow)
     assert found is not None and found.rate_out > 0, "one in a while may not have been due"
@@ -75,7 +75,7 @@ def test_consumers_that_have_just_stopped_leave_no_rate_of_before() -> None:
 def test_too_little_is_no_estimate_and_an_empty_queue_is_drained() -> None:
     assert estimate([]) is estimate([Sample(0, 0, 9), Sample(30, 0, 8)]) is None
     assert estimate([Sample(0, 0, 9), Sample(5, 0, 8), Sample(10, 0, 7)]) is None
-    assert estimate([Sample(0, 0, 0), Sample(10, 0, 0), Sample(20, 0, 0)]) == Drain(0, 0.0, 0.0, 0.0)
+    assert estimate([Sample(0, 0, 0), Sample(10, 0, 0), Sample(20, 0, 0)]) == DrainEstimate(0, 0.0, 0.0, 0.0)
 
 
 def test_what_is_remembered_is_two_minutes_long_and_begins_anew_with_the_broker() -> None:

@@ -24,8 +24,8 @@ from agents.schedules.tick import tick
 from alerts import text
 from alerts.evaluation import evaluate_kind
 from alerts.models import Alert
+from alerts.punctuality import Decided, Punctuality, Start, failed, late, long, never, short, skipped
 from alerts.sources import kind_of
-from alerts.sources.schedules import Decided, Punctuality, Start, failed, late, long, never, short, skipped
 from tests.web.launching import delayed, end, group_of, scheduled
 from tests.web.rows import NOW
 

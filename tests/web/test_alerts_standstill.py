@@ -23,13 +23,13 @@ from agents.models import (
     SubscriptionState,
 )
 from agents.provisioning import subscriptions
-from agents.provisioning.drain import Drain
+from agents.provisioning.drain import DrainEstimate
 from agents.provisioning.subscriptions import watch_subscriptions
 from alerts import text
 from alerts.evaluation import evaluate_kind
 from alerts.models import Alert, AlertRule, AlertTransition
 from alerts.sources import kind_of
-from alerts.sources.subscriptions import KILLED_WITHIN_SECONDS, NEVER_SECONDS, drain_seconds, patience
+from alerts.sources.movement import KILLED_WITHIN_SECONDS, NEVER_SECONDS, drain_seconds, patience
 from broker.management.queues import QueueFigures
 from tests.web.rows import NOW, make_alive, make_setting
 
@@ -233,21 +233,21 @@ def flows(stage: Stage, begin: int, end: int, depth: int, arrive: float, leave: 
 @pytest.mark.parametrize(
     ("drain", "seconds"),
     [
-        (Drain(50_000, 1.0, 3.0, 25_000.0), 25_000.0),
-        (Drain(50_000, 3.0, 3.0, None), NEVER_SECONDS),
-        (Drain(500, 3.0, 3.0, None), 0.0),
-        (Drain(900, 3.0, 3.0, None), NEVER_SECONDS),
-        (Drain(19, 0.0, 0.01, 1_900.0), 0.0),
-        (Drain(50_000, 1.0, 0.0, None), 0.0),
+        (DrainEstimate(50_000, 1.0, 3.0, 25_000.0), 25_000.0),
+        (DrainEstimate(50_000, 3.0, 3.0, None), NEVER_SECONDS),
+        (DrainEstimate(500, 3.0, 3.0, None), 0.0),
+        (DrainEstimate(900, 3.0, 3.0, None), NEVER_SECONDS),
+        (DrainEstimate(19, 0.0, 0.01, 1_900.0), 0.0),
+        (DrainEstimate(50_000, 1.0, 0.0, None), 0.0),
     ],
     ids=["drains", "grows", "less than five minutes of work", "five minutes", "few", "nothing leaves"],
 )
-def test_what_counts_as_a_lasting_backlog(drain: Drain, seconds: float) -> None:
+def test_what_counts_as_a_lasting_backlog(drain: DrainEstimate, seconds: float) -> None:
     assert drain_seconds(drain, 14_400.0) == seconds
 
 
 def test_a_rule_below_five_minutes_makes_less_work_a_backlog() -> None:
-    assert drain_seconds(Drain(500, 3.0, 3.0, None), 120.0) == NEVER_SECONDS
+    assert drain_seconds(DrainEstimate(500, 3.0, 3.0, None), 120.0) == NEVER_SECONDS
 
 
 def test_a_backlog_that_fills_opens_an_alert_within_90_seconds_and_it_closes_when_it_drains(
