@@ -15,8 +15,9 @@ from agents.activations.operations import start_activation
 from agents.groups.group import start_group
 from agents.isolation import isolated
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Window, WindowResult
-from agents.schedules.rules import Skip, Timetable, Verdict, decide_windows, next_windows
+from agents.schedules.rules import Skip, Verdict, decide_windows
 from agents.state_history import note
+from agents.timetable import Timetable, next_windows
 from console.operations.refusals import Refused
 from console.reasons import Reason
 from console.task_queue import send

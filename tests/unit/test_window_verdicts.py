@@ -6,7 +6,8 @@ import pytest
 
 from agents.models import Missed
 from agents.reasons import LATER_ONE_STARTED, MISSED, MISSED_MANY, STARTED_LATE
-from agents.schedules.rules import Skip, Timetable, Verdict, decide_windows
+from agents.schedules.rules import Skip, Verdict, decide_windows
+from agents.timetable import Timetable
 from console.reasons import NO_REASON
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
