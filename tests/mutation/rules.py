@@ -27,6 +27,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "agents/breaker/rules.py": ("test_quorum",),
     "agents/timetable.py": ("test_windows",),
     "agents/schedules/rules.py": ("test_window_verdicts",),
+    "agents/freezes/rules.py": ("test_freeze_rules",),
     "agents/schedules/text.py": ("test_schedule_words",),
     "alerts/rules.py": ("test_alert_deciding",),
     "dlq/replay/preflight/rules.py": ("test_preflight",),
