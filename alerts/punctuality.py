@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfoNotFoundError
 import structlog
 from django.db.models import DurationField, ExpressionWrapper, F, OuterRef, Q, QuerySet, Subquery
 
+from agents.freezes.queries import frozen_now
 from agents.models import (
     Activation,
     ActivationState,
@@ -27,6 +28,7 @@ from agents.models import (
     WindowResult,
 )
 from agents.provisioning.subscriptions import out_of_service
+from agents.reasons import STARTED_AFTER_FREEZE
 from agents.schedules.rules import ON_TIME
 from agents.schedules.tick import timetable_of
 from console.reasons import NO_REASON, Reason
@@ -66,7 +68,7 @@ class Decided:
     """The newest scheduled time that was decided since the owner was enabled."""
 
     due_at: datetime
-    started: bool
+    result: str
     decided_at: datetime
     reason: Reason = NO_REASON
 
@@ -74,8 +76,8 @@ class Decided:
 @dataclass(frozen=True, slots=True)
 class Punctuality:
     """`next_due`: the first scheduled time that is not decided, None: there is none ever. `kept`: people keep
-    it from every server. `lengths`: seconds of those that ended well, the latest first, the newest start not
-    among them. `windows` were decided, of which none `started`."""
+    it from every server, or froze new starts. `lengths`: seconds of those that ended well, the latest first,
+    the newest start not among them. `windows` were skipped, none `any_started`."""
 
     next_due: datetime | None
     kept: bool = False
@@ -91,7 +93,7 @@ def failed(facts: Punctuality, now: datetime) -> float:
 
 
 def skipped(facts: Punctuality, now: datetime) -> float:
-    return float(facts.window is not None and not facts.window.started)
+    return float(facts.window is not None and facts.window.result == WindowResult.SKIPPED)
 
 
 def late(facts: Punctuality, now: datetime) -> float:
@@ -109,8 +111,10 @@ def _waiting(start: Start | None, now: datetime) -> float:
 
 
 def began_late(window: Decided | None, now: datetime) -> float:
-    """What began within ON_TIME was on time; what began late is told for an hour."""
-    if window is None or not window.started or now - window.decided_at >= TOLD_FOR:
+    """What began within ON_TIME was on time; what began late is told for an hour. A freeze explains it."""
+    if window is None or window.result != WindowResult.STARTED or now - window.decided_at >= TOLD_FOR:
+        return 0.0
+    if window.reason.code == STARTED_AFTER_FREEZE.code:
         return 0.0
     lateness = window.decided_at - window.due_at
     return lateness.total_seconds() if lateness > ON_TIME else 0.0
@@ -172,7 +176,7 @@ def punctuality(now: datetime) -> Iterator[tuple[Owner, Punctuality]]:
     groups = [each.group.pk for each in schedules if each.group is not None]
     of_setting = _starts_of_settings([setting.pk for setting in settings])
     of_group, pools = _starts_of_groups(groups), _pools_of_groups(groups)
-    kept = out_of_service(settings)
+    kept, frozen = out_of_service(settings), frozen_now(now)
     for each in schedules:
         if (setting := each.setting) is not None:
             owner, since, (start, lengths) = _of_setting(setting), setting.state_since, of_setting[setting.pk]
@@ -185,7 +189,7 @@ def punctuality(now: datetime) -> Iterator[tuple[Owner, Punctuality]]:
             owner,
             Punctuality(
                 next_due=_next_due(each),
-                kept=each.setting_id in kept,
+                kept=each.setting_id in kept or frozen.of(owner.pools) is not None,
                 window=_decided(window) if window and window.decided_at >= since else None,
                 start=start if start and start.started_at >= since else None,
                 lengths=lengths,
@@ -209,11 +213,12 @@ def _started_window() -> Subquery:
 
 def _windows_since(schedule: Schedule, since: datetime) -> int:
     """Counts at most as many as matter. Asked of schedules that started nothing, which are few."""
-    return len(Window.objects.filter(schedule=schedule, decided_at__gte=since).order_by("-due_at")[:NEVER])
+    rows = Window.objects.filter(schedule=schedule, decided_at__gte=since, result=WindowResult.SKIPPED)
+    return len(rows.order_by("-due_at")[:NEVER])
 
 
 def _decided(window: Window) -> Decided:
-    return Decided(window.due_at, window.result == WindowResult.STARTED, window.decided_at, window.reason)
+    return Decided(window.due_at, window.result, window.decided_at, window.reason)
 
 
 def _next_due(schedule: Schedule) -> datetime | None:

@@ -36,6 +36,8 @@ class Schedule(models.Model):
     missed = models.CharField(_("missed runs"), max_length=4, choices=Missed.choices, default=Missed.SKIP)
     # Windows up to here are decided; set anew when the owner is enabled or the schedule is changed.
     decided_up_to = models.DateTimeField(default=timezone.now, editable=False)
+    # The newest window that a freeze held and that runs once when it is over (`missed`); None: none is owed.
+    held_due_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("schedule")
@@ -85,6 +87,7 @@ class Schedule(models.Model):
 class WindowResult(models.TextChoices):
     STARTED = "started", _("started")
     SKIPPED = "skipped", _("skipped")
+    HELD = "held", _("held by a freeze")
 
 
 class Window(models.Model):

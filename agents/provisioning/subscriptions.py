@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import structlog
 from django.db.models import Exists, F, OuterRef, Q
 
+from agents.freezes.queries import frozen_now
 from agents.models import (
     WAITING_STATES,
     Acknowledgement,
@@ -117,14 +118,19 @@ def watch_subscriptions(now: datetime) -> int:
             log.info("subscriptions not checked", reason=str(error))
             return 0
         known = {row.setting_id: row for row in SubscriptionState.objects.all()}
-        idle, still = out_of_service(settings.values()), _expected_still()
+        idle, still, frozen = out_of_service(settings.values()), _expected_still(), frozen_now(now)
         rows = [
             _next(
                 setting,
                 known.get(setting.pk),
                 found[key],
                 now,
-                Expected(setting.timing == Timing.ASAP and setting.pk not in idle, setting.pk in still),
+                Expected(
+                    consumers=setting.timing == Timing.ASAP
+                    and setting.pk not in idle
+                    and frozen.of([setting.pool_id]) is None,
+                    still=setting.pk in still,
+                ),
             )
             for key, setting in settings.items()
             if key in found

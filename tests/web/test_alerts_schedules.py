@@ -13,8 +13,10 @@ from agents.models import (
     Activation,
     ActivationState,
     Duty,
+    Freeze,
     GroupActivation,
     LaunchSetting,
+    Missed,
     Pool,
     Schedule,
     ScheduledGroup,
@@ -51,9 +53,9 @@ def test_the_last_start_failed(state: str, value: float) -> None:
 
 
 def test_the_last_scheduled_time_was_skipped() -> None:
-    window = Decided(NOW - HOUR, False, NOW - HOUR)
+    window = Decided(NOW - HOUR, "skipped", NOW - HOUR)
     assert skipped(replace(CALM, window=window), NOW) == 1.0
-    assert skipped(replace(CALM, window=replace(window, started=True)), NOW) == skipped(CALM, NOW) == 0.0
+    assert skipped(replace(CALM, window=replace(window, result="started")), NOW) == skipped(CALM, NOW) == 0.0
 
 
 def test_what_is_due_and_not_decided_is_late_unless_people_keep_it_from_every_server() -> None:
@@ -69,7 +71,7 @@ def test_a_start_that_waits_for_a_server_is_late_and_one_that_runs_is_not() -> N
 
 
 def test_a_start_that_began_late_is_told_for_an_hour_and_one_within_five_minutes_never() -> None:
-    window = Decided(NOW - 20 * MINUTE, True, NOW)
+    window = Decided(NOW - 20 * MINUTE, "started", NOW)
     assert late(replace(CALM, window=window), NOW) == 1200.0
     assert late(replace(CALM, window=window), NOW + HOUR) == 0.0
     assert late(replace(CALM, window=replace(window, due_at=NOW - 5 * MINUTE)), NOW) == 0.0
@@ -163,6 +165,22 @@ def test_a_run_that_waits_for_a_server_is_late_but_not_while_all_are_cordoned(mi
     assert said("schedule_late") == "“nightly”: the scheduled run has not started yet. It is 1 min late."
     Server.objects.update(duty=Duty.CORDONED)
     assert look("schedule_late", now + 2 * MINUTE) == []
+
+
+def test_what_a_freeze_holds_is_neither_skipped_nor_late_nor_is_what_starts_after_it(
+    minutely: Schedule, pool: Pool
+) -> None:
+    Schedule.objects.update(missed=Missed.ONCE)
+    minutely.refresh_from_db()
+    freeze = Freeze.objects.create(scope=f"p{pool.pk}", pool=pool, at=NOW, reason="release")
+    for minute in range(1, 8):
+        now = window(minutely, minute)
+        assert look("schedule_skipped", now) == look("schedule_never", now) == []
+    assert look("schedule_late", now + 5 * MINUTE) == []
+    Freeze.objects.filter(pk=freeze.pk).update(lifted_at=now)
+    tick(minutely.pk, now + SECOND)
+    assert Activation.objects.exists()
+    assert look("schedule_late", now + SECOND) == []
 
 
 def test_a_scheduled_time_that_nobody_decides_is_late(minutely: Schedule) -> None:

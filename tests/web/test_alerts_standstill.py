@@ -15,6 +15,7 @@ from agents.models import (
     AcknowledgementState,
     Activation,
     Duty,
+    Freeze,
     LaunchSetting,
     Pool,
     Run,
@@ -163,10 +164,10 @@ def test_what_stands_still_on_purpose_opens_nothing_and_its_time_begins_when_tha
     stage: Stage, begin: Callable[[Stage], None], end: Callable[[Stage], None]
 ) -> None:
     begin(stage)
-    assert stage.look(STALLED, 0, 900) == []
+    assert stage.look(STALLED, 0, 400) == []
     end(stage)
-    assert stage.look(STALLED, 910, 950) == []
-    assert stage.look(STALLED, 960, 990)[-2:] == [980, 990]
+    assert stage.look(STALLED, 410, 450) == []
+    assert stage.look(STALLED, 460, 490)[-2:] == [480, 490]
 
 
 def test_a_client_agent_that_hangs_beside_an_open_delivery_is_a_stall(stage: Stage) -> None:
@@ -196,6 +197,14 @@ def test_a_setting_that_is_stopped_on_the_servers_left_needs_no_consumer(
     assert stage.look(UNFED, 0, 300) == []
     stop.delete()
     assert stage.look(UNFED, 310, 440) == [430, 440]
+
+
+def test_a_freeze_explains_a_missing_consumer_until_it_ends(stage: Stage) -> None:
+    stage.say(replace(HANGING, consumers=0, delivering=0))
+    freeze = Freeze.objects.create(scope="*", at=NOW, reason="release")
+    assert stage.look(UNFED, 0, 600) == []
+    Freeze.objects.filter(pk=freeze.pk).update(lifted_at=NOW + timedelta(seconds=605))
+    assert stage.look(UNFED, 610, 740) == [730, 740]
 
 
 def test_a_server_that_is_in_service_and_away_is_a_missing_consumer(

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0004_stop_on_one_server'),
+        ('agents', '0005_freezes'),
     ]
 
     operations = [
