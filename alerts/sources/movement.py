@@ -1,7 +1,7 @@
 """Watches whether messages move: subscriptions that stand still though they are fed, that nobody consumes, or
 whose backlog will not be gone in time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,8 @@ from alerts.kinds import AlertKind, Observation, rules_of
 from alerts.models import Severity
 from alerts.rules import Thresholds
 from console.ui.amounts import coarse, duration, number
+from contract.histogram import bound
+from metrics.queries import scope_of, totals
 
 MOST = 2000
 
@@ -43,18 +45,34 @@ def unfed_subscriptions(now: datetime, live: frozenset[str]) -> Iterator[Observa
 
 # A child that passed the limit of its setting is killed, and the message settled, within this.
 KILLED_WITHIN_SECONDS = 30.0
-# Of a setting without a limit: so many times the time that a subscription without a handler may stand still.
-WITHOUT_LIMIT = 5.0
+# Of a setting without a limit: so many times as long as it usually handles at most, and where nobody knows
+# that, so many times the time that a subscription without a handler may stand still.
+UNUSUAL, WITHOUT_LIMIT = 3.0, 5.0
+USUAL_OF = timedelta(days=1)
+# Fewer handlings say nothing of what is usual.
+USUAL_NEEDS = 20
 
 
-def patience(upper: float, limit_seconds: float, *, handling: bool) -> float:
+def patience(upper: float, limit_seconds: float, usual_seconds: float | None, *, handling: bool) -> float:
     """Returns for how many seconds a subscription may acknowledge nothing while messages wait. `upper`: where
-    the agent handles nothing either. `limit_seconds` of one handling, 0: none."""
+    the agent handles nothing either. `limit_seconds` of one handling, 0: none. `usual_seconds`: the longest
+    handling lately, None: unknown."""
     if not handling:
         return upper
     if limit_seconds:
         return max(upper, limit_seconds + KILLED_WITHIN_SECONDS)
-    return WITHOUT_LIMIT * upper
+    return WITHOUT_LIMIT * upper if usual_seconds is None else max(upper, UNUSUAL * usual_seconds)
+
+
+def longest_handlings(settings: Collection[int], now: datetime) -> dict[int, float]:
+    """Returns the longest of the last day by setting, where enough were handled."""
+    scopes = {scope_of(pk): pk for pk in settings}
+    figures = totals(list(scopes), now - USUAL_OF, now, now) if scopes else {}
+    return {
+        scopes[scope]: bound(max(each.processing))
+        for scope, each in figures.items()
+        if sum(each.processing.values()) >= USUAL_NEEDS
+    }
 
 
 def stalled_subscriptions(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -67,12 +85,17 @@ def stalled_subscriptions(now: datetime, live: frozenset[str]) -> Iterator[Obser
         activation__setting__in=[row.setting_id for row in rows], closed_at=None, in_progress__gt=0
     )
     handling = set(busy.values_list("activation__setting", flat=True))
+    usual = longest_handlings(
+        [row.setting_id for row in rows if not row.setting.handling_timeout_seconds], now
+    )
     rules = rules_of(STALLED) if rows else None
     for row in rows:
         assert row.still_since is not None and rules is not None
         limits = rules.of([row.setting.pool_id]) or STALLED.limits
         limit = row.setting.handling_timeout_seconds
-        allowed = patience(limits.upper, limit, handling=row.setting_id in handling)
+        allowed = patience(
+            limits.upper, limit, usual.get(row.setting_id), handling=row.setting_id in handling
+        )
         seconds = (now - row.still_since).total_seconds()
         yield _of_subscription(row, seconds if seconds >= allowed else 0.0)
 

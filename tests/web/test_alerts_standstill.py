@@ -32,6 +32,11 @@ from alerts.models import Alert, AlertRule, AlertTransition
 from alerts.sources import kind_of
 from alerts.sources.movement import KILLED_WITHIN_SECONDS, NEVER_SECONDS, drain_seconds, patience
 from broker.management.queues import QueueFigures
+from contract.histogram import bucket
+from metrics.intake import scopes_of
+from metrics.models import key_of
+from metrics.rollup import TABLES, add
+from metrics.rules import Figures, minute_of
 from tests.web.rows import NOW, make_alive, make_setting
 
 pytestmark = pytest.mark.django_db
@@ -83,17 +88,31 @@ def stage(pool: Pool, server: Server, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 @pytest.mark.parametrize(
-    ("limit", "handling", "seconds"),
+    ("limit", "usual", "handling", "seconds"),
     [
-        (0.0, False, 60.0),
-        (900.0, False, 60.0),
-        (0.0, True, 300.0),
-        (10.0, True, 60.0),
-        (600.0, True, 600.0 + KILLED_WITHIN_SECONDS),
+        (0.0, None, False, 60.0),
+        (900.0, 900.0, False, 60.0),
+        (0.0, None, True, 300.0),
+        (0.0, 0.5, True, 60.0),
+        (0.0, 100.0, True, 300.0),
+        (10.0, None, True, 60.0),
+        (600.0, 0.5, True, 600.0 + KILLED_WITHIN_SECONDS),
     ],
 )
-def test_how_long_a_subscription_may_stand_still(limit: float, handling: bool, seconds: float) -> None:
-    assert patience(60.0, limit, handling=handling) == seconds
+def test_how_long_a_subscription_may_stand_still(
+    limit: float, usual: float | None, handling: bool, seconds: float
+) -> None:
+    assert patience(60.0, limit, usual, handling=handling) == seconds
+
+
+def test_an_agent_that_hangs_is_told_within_90_seconds_where_it_is_usually_quick(stage: Stage) -> None:
+    """Its last minutes say that a message takes a tenth of a second."""
+    figures = Figures(succeeded=100, processing={bucket(0.1): 100})
+    scope = scopes_of({(stage.setting.pk, None)})[stage.setting.pk, None]
+    for unit in TABLES:
+        add(unit, {key_of(scope, minute_of(NOW) // unit): figures}, NOW)
+    stage.handles()
+    assert stage.look(STALLED, 0, 80) == [60, 70, 80]
 
 
 def test_consumers_that_take_nothing_open_an_alert_within_90_seconds_once_and_it_closes(stage: Stage) -> None:
