@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models import (
     Destination,
     LaunchSetting,
+    MaintenanceWindow,
     Pool,
     PoolGrant,
     Schedule,
@@ -59,6 +60,8 @@ RowKind("destination", Destination, _("Destinations"), about=("name",))
 RowKind("grant", PoolGrant, _("Pool permissions"), page="agents_poolgrant_change", about=("pool", "group"))
 RowKind("group", ScheduledGroup, _("Groups"), key="name", removed_by="group.delete",
         many={"members": ("setting__key",)}, more=_scheduled, words=SCHEDULE_WORDS)  # fmt: skip
+RowKind("maintenance", MaintenanceWindow, _("Maintenance windows"),
+        page="agents_maintenancewindow_change", about=("pool", "crontab", "time_zone"))  # fmt: skip
 RowKind("pool", Pool, _("Pools"), key="name", many={"servers": ("name",)}, words={"allowed_agents": _allowed})
 RowKind("server", Server, _("Servers"), key="name", removed_by="server.remove")
 RowKind("setting", LaunchSetting, _("Settings"), key="key", removed_by="setting.remove", more=_scheduled,

@@ -92,6 +92,10 @@ MISSED_MANY = ReasonKind(
     _("missed runs: %(count)s (%(first)s to %(last)s); the scheduler was unavailable"),
 )
 STARTED_LATE = ReasonKind("window.started_late", _("started late in place of all missed runs"))
+HELD_MANY = ReasonKind("window.held_many", _("held %(count)s runs from %(first)s to %(last)s. %(why)s"))
+STARTED_AFTER_FREEZE = ReasonKind(
+    "window.started_after_freeze", _("started after the freeze in place of all held runs")
+)
 
 # -- why nothing can be started now --
 DISABLED = ReasonKind("start.disabled", _("The setting is disabled."))
@@ -112,6 +116,20 @@ GROUP_RUNS = ReasonKind(
     _("The previous group run is still in progress: member %(step)s of %(count)s."),
 )
 MEMBER_RUNS = ReasonKind("start.member_runs", _("The group member “%(key)s” is still running."))
+FROZEN = ReasonKind(
+    "start.frozen", _("Nothing new starts: %(by)s froze the whole installation. Reason: %(why)s")
+)
+FROZEN_POOL = ReasonKind(
+    "start.frozen_pool", _("Nothing new starts: %(by)s froze the pool “%(pool)s”. Reason: %(why)s")
+)
+MAINTENANCE = ReasonKind(
+    "start.maintenance",
+    _("Nothing new starts: a maintenance window of the whole installation is open. Reason: %(why)s"),
+)
+MAINTENANCE_POOL = ReasonKind(
+    "start.maintenance_pool",
+    _("Nothing new starts: a maintenance window of the pool “%(pool)s” is open. Reason: %(why)s"),
+)
 
 # -- why a setting that was to be removed stays --
 SUBSCRIPTION_HOLDS = ReasonKind(

@@ -12,6 +12,7 @@ from agents.activations.end import end_activations, lose_unreachable_runs
 from agents.activations.plan import plan_open_activations
 from agents.activations.switch import forget_old_windows
 from agents.breaker.trip import evaluate_open
+from agents.freezes.held import forget_held
 from agents.groups.group import advance_groups
 from agents.isolation import isolated
 from agents.provisioning.provision import provision_due
@@ -50,6 +51,7 @@ def tend(now: datetime) -> None:
     keep_up(now)
     rest: tuple[tuple[str, Callable[[datetime], object]], ...] = (
         ("old windows", forget_old_windows),
+        ("old freezes", forget_held),
         ("removals", finish_removals),
         ("provisioning", provision_due),
         ("scheduled times until the next check", lambda now: ask_for_ticks(now, now + EVERY)),

@@ -6,6 +6,7 @@ from rest_framework.routers import SimpleRouter
 from agents.acknowledgements.operations import Commit, RollBack
 from agents.api.acknowledgements import AcknowledgementViewSet
 from agents.api.activations import ActivationViewSet
+from agents.api.freezes import FreezeViewSet, MaintenanceViewSet, SiteViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
 from agents.api.manifests import Manifests
@@ -20,11 +21,13 @@ from agents.api.servers_pools import (
 from agents.api.settings import QueueView, SettingViewSet
 from agents.api.trips import TripViewSet
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
+from agents.freezes.operations import FreezePool, FreezeSite, UnfreezePool, UnfreezeSite
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup
 from agents.pages import (
     acknowledgements,
     activations,
     destinations,
+    freezes,
     groups,
     previews,
     servers,
@@ -65,6 +68,11 @@ def register() -> None:
     add_page("destinations/<int:pk>/", destinations.destination_page, "destination")
     add_page("servers/", servers.server_list, "servers")
     add_page("servers/<str:name>/", servers.server_page, "server")
+    add_page("freezes/", freezes.freeze_list, "freezes")
+    add_page("site/<int:pk>/", freezes.site_page, "site")
+    add_page("pools/<slug:name>/", freezes.pool_page, "pool")
+    register_panel("banner", 0, freezes.banner)
+    add_operations(FreezeSite, UnfreezeSite, FreezePool, UnfreezePool)
     add_operations(
         EnableSetting, DisableSetting, RunSetting, StopSetting, RetryMessage, ResumeRun, RemoveSetting
     )
@@ -82,6 +90,9 @@ router.register("grants", GrantViewSet, basename="api-grant")
 router.register("destinations", DestinationViewSet, basename="api-destination")
 router.register("destination-policies", DestinationPolicyViewSet, basename="api-destination-policy")
 router.register("pools", PoolViewSet, basename="api-pool")
+router.register("site", SiteViewSet, basename="api-site")
+router.register("freezes", FreezeViewSet, basename="api-freeze")
+router.register("maintenance-windows", MaintenanceViewSet, basename="api-maintenance")
 router.register("servers", ServerViewSet, basename="api-server")
 router.register("server-tokens", ServerTokenViewSet, basename="api-server-token")
 router.register("activations", ActivationViewSet, basename="api-activation")

@@ -13,6 +13,7 @@ from agents import hooks
 from agents.hooks import AT_ONCE, Referrer
 from agents.models import BreakerTrip, LaunchSetting
 from agents.reconciler import beat_is_away
+from alerts import deadman
 from alerts.evaluation import evaluate_all
 from alerts.models import EventKind, Notice, NoticeTarget, is_secret
 from alerts.notices.delivery import send_due
@@ -92,6 +93,7 @@ def _look(now: datetime) -> None:
         evaluate_all(now)
         watch_dead_letters(now)
         send_due(now)
+        deadman.ping(now)
     except Exception:
         # Nobody waits for this thread: the next look tries again.
         log.exception("alerts not evaluated")

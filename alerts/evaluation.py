@@ -171,15 +171,15 @@ def _one_is_enough(limits: Thresholds) -> Thresholds:
 def late_kinds(now: datetime) -> list[str]:
     """The labels of kinds that nobody looked at lately, though somebody did once: a worker that never ran is
     told by the health of beat."""
-    return [str(kind.label) for kind, at in _evaluated() if at is not None and now - at > LATE]
+    return [str(kind.label) for kind, at in evaluated() if at is not None and now - at > LATE]
 
 
 def _longest_ago_first() -> list[AlertKind]:
     never = datetime.min.replace(tzinfo=UTC)
-    return [kind for kind, _at in sorted(_evaluated(), key=lambda pair: pair[1] or never)]
+    return [kind for kind, _at in sorted(evaluated(), key=lambda pair: pair[1] or never)]
 
 
-def _evaluated() -> list[tuple[AlertKind, datetime | None]]:
+def evaluated() -> list[tuple[AlertKind, datetime | None]]:
     """Each kind with the instant of its last whole look. One query."""
     found = dict(AlertEvaluation.objects.values_list("kind", "at"))
     return [(kind, found.get(kind.name)) for kind in every_kind()]

@@ -31,6 +31,8 @@ def register() -> None:
     )
     add_operations(SnoozeAlert, CloseAlert, ResendNotice)
     register_panel("setting_notes", 10, alerts.notes_of_setting)
+    register_panel("server_notes", 10, alerts.notes_of_server)
+    register_panel("setting", 15, alerts.goal_of_setting)
     register_panel("setting", 90, notices.panel_of_setting)
     register_panel("trip_side", 10, notices.panel_of_trip)
 

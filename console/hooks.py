@@ -34,6 +34,9 @@ class MessageChanges:
     note: str
 
 
+# After the entry of a refused attempt, outside of its transaction: (what refused it, the action, who asked,
+# the target of the entry).
+refusal_kept: Hook[[Exception, str, Any, str], None] = Hook()
 # Operations that a dead letter was part of, the latest ones.
 operations_of_letter: Hook[[int], list[UUID]] = Hook()
 # Who works on the jobs of each kind: `console.jobs.engine.Worker`s, which models must not be led to.

@@ -16,6 +16,7 @@ BROKER_ACCOUNTS = {"kma": "broker_kma", "publisher": "broker_publisher", "ma-ops
 # Values of a person's shell that hold a password. The scripts of processes name a file instead.
 FROM_SHELL = {
     "MA_DATABASE_URL": "database_url",
+    "MA_DEADMAN_URL": "deadman_url",
     "MA_EMAIL_URL": "email_url",
     "MA_METRICS_TOKEN": "shell_metrics_token",
 }

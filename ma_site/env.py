@@ -53,6 +53,8 @@ class Environment:
     trusted_proxies: tuple[Network, ...]
     schema_signed_in: bool
     email: Email | None
+    deadman_url: str = field(repr=False)
+    deadman_method: str
     second_person_above: int
     given_back_often: int
     bin_days: int
@@ -148,6 +150,8 @@ def read(environ: Mapping[str, str]) -> Environment:
         log_level=reader.option("MA_LOG_LEVEL", _log_level, "INFO"),
         dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
         email=reader.parsed("MA_EMAIL_URL", reader.secret("MA_EMAIL_URL", ""), parse_email, None),
+        deadman_url=reader.parsed("MA_DEADMAN_URL", reader.secret("MA_DEADMAN_URL", ""), _http_address, ""),
+        deadman_method=reader.option("MA_DEADMAN_METHOD", _method, "GET"),
         trusted_proxies=reader.parsed(
             "MA_TRUSTED_PROXIES", reader.text("MA_TRUSTED_PROXIES", ""), _networks, ()
         ),
@@ -295,6 +299,20 @@ def _trace_url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or "{trace_id}" not in text:
         raise ValueError("must be http://… or https://… with {trace_id} in it")
     return text
+
+
+def _http_address(text: str) -> str:
+    """As it is given: a path may end with a slash. It is not quoted, for it is a secret."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address that begins with http:// or https://")
+    return text
+
+
+def _method(text: str) -> str:
+    if text.upper() not in ("GET", "POST"):
+        raise ValueError("must be GET or POST")
+    return text.upper()
 
 
 def _networks(text: str) -> tuple[Network, ...]:

@@ -23,6 +23,7 @@ from agents.reconciler import tend
 from agents.schedules.tick import tick
 from agents.site.broker_owner import ForeignBroker, note_owner, require_own_broker
 from agents.site.components import measure
+from alerts import deadman
 from alerts.evaluation import evaluate_all
 from alerts.notices.delivery import send_due
 from alerts.notices.events import watch_dead_letters
@@ -110,8 +111,10 @@ def send_notices_task() -> None:
 
 @shared_task(name="alerts.evaluate")
 def evaluate_task() -> None:
-    evaluate_all(timezone.now())
-    watch_dead_letters(timezone.now())
+    now = timezone.now()
+    evaluate_all(now)
+    watch_dead_letters(now)
+    deadman.ping(now)
 
 
 @shared_task(name="insights.settle")

@@ -15,6 +15,7 @@ from agents.activations.end import end_activations, set_ending
 from agents.activations.launch import open_activation
 from agents.activations.plan import plan_runs
 from agents.activations.switch import sending_refusal
+from agents.freezes.held import freeze_refusal
 from agents.models import (
     Activation,
     Ending,
@@ -41,7 +42,7 @@ from console.reasons import Reason
 log = structlog.get_logger(__name__)
 
 
-def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused | None:
+def start_refusal(setting: LaunchSetting, now: datetime, *, in_group: bool = False) -> Refused | None:
     """Returns why this setting cannot be started now, or None. `in_group`: its group starts it."""
     if not in_group and (group := _group_name(setting)):
         return Refused("in_group", IN_GROUP(name=group), gettext("Run the group instead."))
@@ -52,7 +53,7 @@ def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused 
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
         what = gettext("Wait for the activation to end, or stop it.")
         return Refused("still_running", NOT_ENDED(), what)
-    return sending_refusal(setting)
+    return freeze_refusal([setting.pool_id], now) or sending_refusal(setting)
 
 
 def start_activation(
@@ -73,7 +74,7 @@ def start_activation(
     """
     with transaction.atomic():
         current = LaunchSetting.objects.select_for_update(no_key=True).get(pk=setting.pk)
-        if refused := start_refusal(current, in_group=group_activation is not None):
+        if refused := start_refusal(current, now, in_group=group_activation is not None):
             raise refused
         activation = open_activation(current, trigger, by, now, group_activation=group_activation)
         if window is not None:

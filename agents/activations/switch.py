@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from agents import hooks
 from agents.activations.launch import open_activation
 from agents.activations.queries import why_not_sent
+from agents.freezes.held import freeze_refusal
 from agents.liveness import poll_after_commit
 from agents.models import (
     Activation,
@@ -48,9 +49,9 @@ MOST = 5000
 
 def pass_over_windows(owner: LaunchSetting | ScheduledGroup, now: datetime) -> None:
     """Call it in the transaction that enables a setting or a group: what was due while it was off is decided,
-    and enabling never starts it."""
+    and enabling never starts it; nor what a freeze held before."""
     kind = "group" if isinstance(owner, ScheduledGroup) else "setting"
-    Schedule.objects.filter(**{kind: owner}).update(decided_up_to=now)
+    Schedule.objects.filter(**{kind: owner}).update(decided_up_to=now, held_due_at=None)
 
 
 def forget_old_windows(now: datetime) -> int:
@@ -102,7 +103,12 @@ DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
 
 def enable_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     """Returns why this setting cannot be enabled now, or None."""
-    return sending_refusal(setting) or _provision_refusal(setting) or _pool_refusal(setting, now)
+    return (
+        freeze_refusal([setting.pool_id], now)
+        or sending_refusal(setting)
+        or _provision_refusal(setting)
+        or _pool_refusal(setting, now)
+    )
 
 
 def switch_on(

@@ -1,16 +1,19 @@
-"""Servers with their tokens; and pools: whether every agent may run in one, or only those that are listed."""
+"""Servers with their tokens; pools: whether every agent may run in one, or only those that are listed; and
+maintenance windows."""
 
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.widgets import AdminTextInputWidget
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from agents.crontab import time_zones
 from agents.liveness import poll_after_commit
-from agents.models import OfferedAgent, Pool, Server, ServerToken
+from agents.models import MaintenanceWindow, OfferedAgent, Pool, Server, ServerToken
 from agents.models.pool import join_names
 from agents.pages.previews import EVERY, LISTED, meaning_of, names_of, withheld_text
 from agents.pages.previews import VIEW as VIEW_LIST
@@ -217,3 +220,34 @@ class PoolAdmin(RecordedAdmin, admin.ModelAdmin):
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         poll_after_commit(form.instance.servers.values_list("name", flat=True))
+
+
+def _time_zones() -> list[tuple[str, str]]:
+    return [(name, name) for name in time_zones()]
+
+
+class MaintenanceForm(forms.ModelForm):
+    time_zone = forms.ChoiceField(label=gettext_lazy("Time zone"), choices=_time_zones, initial="UTC")
+
+    class Meta:
+        widgets = {"crontab": AdminTextInputWidget()}
+
+
+@admin.register(MaintenanceWindow)
+class MaintenanceWindowAdmin(RecordedAdmin, admin.ModelAdmin):
+    """They are listed on the page of freezes, where each shows when it opens next."""
+
+    form = MaintenanceForm
+    list_display = ("__str__", "pool", "reason")
+    list_select_related = ("pool",)
+    list_per_page = 50
+    fields = ("pool", "crontab", "time_zone", "minutes", "reason")
+
+    def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
+        return HttpResponseRedirect(link("freezes"))
+
+    def response_post_save_change(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
+        return HttpResponseRedirect(link("freezes"))
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: Any) -> HttpResponseRedirect:
+        return HttpResponseRedirect(link("freezes"))

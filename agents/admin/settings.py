@@ -155,6 +155,11 @@ class SettingForm(ScheduleForm):
                 "messages that it processed."
             ),
             "duplicate_window_seconds": _("A repeat that arrives after this period is processed again."),
+            "goal_seconds": _(
+                "Time from sending a message to the end of its processing. An alert opens when too "
+                "many messages take longer."
+            ),
+            "goal_percent": _("The share of messages that must meet the goal, over 30 days."),
             "masked_properties": _(
                 "The values of these message properties are never stored in failure protocols."
             ),
@@ -223,6 +228,8 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
                     "grace_seconds",
                     "isolate",
                     "child_memory_mb",
+                    "goal_seconds",
+                    "goal_percent",
                 ),
             },
         ),

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from agents.api.freezes import FREEZING_POOLS
 from agents.destinations.operations import AdoptPolicy, ApplyPolicy
 from agents.destinations.policies import mark_of, policy_lines
 from agents.models import (
@@ -141,7 +142,6 @@ class PoolSerializer(CheckedModelSerializer[Pool]):
     servers = serializers.SlugRelatedField(
         slug_field="name", many=True, queryset=Server.objects.all(), required=False, allow_empty=True
     )
-
     allowed_agents = serializers.ListField(
         child=serializers.CharField(max_length=LONGEST_AGENT_NAME),
         max_length=MOST_ALLOWED_AGENTS,
@@ -158,6 +158,7 @@ class PoolSerializer(CheckedModelSerializer[Pool]):
 
 class PoolViewSet(
     RecordedRows,
+    OperationsMixin,
     mixins.ListModelMixin,
     mixins.CreateModelMixin,
     mixins.RetrieveModelMixin,
@@ -171,6 +172,7 @@ class PoolViewSet(
     lookup_field = "name"
     lookup_value_regex = "[^/]+"
     http_method_names = ["get", "post", "patch", "head", "options"]
+    operations = FREEZING_POOLS
 
     def store(self, serializer: serializers.BaseSerializer[Pool], save: Saving) -> None:
         pool, values = serializer.instance or Pool(), dict(serializer.validated_data)
@@ -292,8 +294,8 @@ class GrantSerializer(CheckedModelSerializer[PoolGrant]):
         fields = (
             "id", "pool", "group", "may_edit", "may_enable", "may_disable", "may_run", "may_stop",
             "may_answer", "may_see_letters", "may_see_masked", "may_give_back", "may_edit_letters",
-            "may_redirect", "may_redirect_elsewhere",
-            "may_discard", "may_handle_waiting", "may_import_letters",
+            "may_redirect", "may_redirect_elsewhere", "may_discard", "may_handle_waiting",
+            "may_import_letters",
         )  # fmt: skip
 
 

@@ -84,6 +84,8 @@ CHOSEN = (
     "isolate",
     "child_memory_mb",
     "retention_days",
+    "goal_seconds",
+    "goal_percent",
     "parameters",
     "masked_properties",
     "description",

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from agents.activations.launch import end_trial
 from agents.activations.switch import sending_refusal
 from agents.breaker.trip import evaluate_trip
+from agents.freezes.held import freeze_refusal
 from agents.liveness import poll_after_commit
 from agents.models import (
     Activation,
@@ -158,7 +159,7 @@ def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datet
                 _("The setting is not running."),
                 _("Enable the setting to start it on all servers."),
             )
-        if refused := _refusal(current, activation, server):
+        if refused := freeze_refusal([current.pool_id], now) or _refusal(current, activation, server):
             raise refused
         epoch = activation.last_epoch + 1
         Activation.objects.filter(pk=activation.pk).update(last_epoch=epoch)

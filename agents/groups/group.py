@@ -23,6 +23,8 @@ from agents import hooks
 from agents.activations.end import end_activations
 from agents.activations.operations import start_activation
 from agents.activations.switch import enable_refusal, pass_over_windows, switch_off, switch_on
+from agents.freezes.held import FrozenStart, Held, freeze_refusal, note_held
+from agents.freezes.queries import pools_of
 from agents.groups.rules import GroupDecision, GroupStep, MemberFacts, next_step
 from agents.isolation import isolated
 from agents.models import (
@@ -31,6 +33,7 @@ from agents.models import (
     GroupActivation,
     GroupActivationState,
     GroupMember,
+    HeldKind,
     LaunchSetting,
     ScheduledGroup,
     Trigger,
@@ -45,7 +48,7 @@ from console.reasons import NO_REASON, Reason
 def start_group(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivation:
     """Begins a pass with its first member. The caller holds the lock of the group. Raises Refused, and then
     nothing was begun."""
-    if refused := group_start_refusal(group):
+    if refused := group_start_refusal(group, now):
         raise refused
     plan = list(group.members.order_by("position").values_list("setting__key", flat=True))
     with transaction.atomic():
@@ -54,7 +57,7 @@ def start_group(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivatio
     return activation
 
 
-def group_start_refusal(group: ScheduledGroup) -> Refused | None:
+def group_start_refusal(group: ScheduledGroup, now: datetime) -> Refused | None:
     """Returns why no pass of it can begin now, or None."""
     if not group.enabled:
         return Refused("disabled", GROUP_DISABLED(name=group.name), _("Enable it first."))
@@ -68,7 +71,7 @@ def group_start_refusal(group: ScheduledGroup) -> Refused | None:
     if busy := members.values_list("setting__key", flat=True).first():
         what = _("Wait until the servers report the end of the activation.")
         return Refused("still_running", MEMBER_RUNS(key=busy), what)
-    return None
+    return freeze_refusal(pools_of(group), now)
 
 
 def advance(group_activation_id: UUID, now: datetime) -> bool:
@@ -81,7 +84,22 @@ def advance(group_activation_id: UUID, now: datetime) -> bool:
     decision = next_step(current.plan, current.step, _member_facts(current, current.step))
     if decision.step is GroupStep.WAIT:
         return False
-    return _carry_out(current, decision, now)
+    try:
+        return _carry_out(current, decision, now)
+    except FrozenStart as held:
+        _hold(current, decision, held, now)
+        return False
+
+
+def _hold(current: GroupActivation, decision: GroupDecision, held: FrozenStart, now: datetime) -> None:
+    """The pass waits before this member: whoever looks when nothing is frozen any more starts it."""
+    waits = GroupActivation.objects.filter(
+        pk=current.pk, state=GroupActivationState.RUNNING, step=current.step
+    )
+    with transaction.atomic():
+        if current.reason != held.why and waits.update(reason=held.why):
+            key = current.plan[decision.index]
+            note_held(held.frozen, Held(HeldKind.MEMBER, f"setting:{key}"), now)
 
 
 @transaction.atomic
@@ -89,7 +107,7 @@ def _carry_out(current: GroupActivation, decision: GroupDecision, now: datetime)
     unchanged = GroupActivation.objects.filter(
         pk=current.pk, state=GroupActivationState.RUNNING, step=current.step
     )
-    if unchanged.update(step=decision.index) != 1:
+    if unchanged.update(step=decision.index, reason=NO_REASON) != 1:
         return False
     if decision.step is GroupStep.SUCCEED:
         return _end(current, GroupActivationState.SUCCEEDED, NO_REASON, now)
@@ -103,6 +121,8 @@ def _carry_out(current: GroupActivation, decision: GroupDecision, now: datetime)
         return False
     try:
         _start_member(current, decision.index, current.started_by, now)
+    except FrozenStart:
+        raise  # nothing of this move is kept
     except Refused as refused:
         why = MEMBER_REFUSED(key=current.plan[decision.index], why=refused.why)
         _end(current, GroupActivationState.FAILED, why, now)

@@ -12,6 +12,7 @@ from agents.models.activation import (
     Withheld,
 )
 from agents.models.destination import Destination, FoundPolicy, SubscriptionState
+from agents.models.freeze import Freeze, HeldKind, HeldStart, MaintenanceWindow
 from agents.models.group import GroupActivation, GroupActivationState, GroupMember, ScheduledGroup
 from agents.models.message_policy import PoisonPolicy
 from agents.models.pool import Pool, PoolGrant
@@ -35,12 +36,16 @@ __all__ = [
     "Duty",
     "Ending",
     "FoundPolicy",
+    "Freeze",
     "GroupActivation",
     "GroupActivationState",
     "GroupMember",
+    "HeldKind",
+    "HeldStart",
     "Hold",
     "Interruption",
     "LaunchSetting",
+    "MaintenanceWindow",
     "Missed",
     "OfferedAgent",
     "PoisonPolicy",

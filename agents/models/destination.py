@@ -122,6 +122,8 @@ class SubscriptionState(models.Model):
     seen_at = models.DateTimeField(default=timezone.now)
     still_since = models.DateTimeField(null=True)
     unfed_since = models.DateTimeField(null=True)
+    # `agents.provisioning.drain.Sample`s of the last minutes, the newest last, as lists.
+    samples = models.JSONField(default=list)
 
     class Meta:
         verbose_name = _("subscription state")

@@ -1,5 +1,5 @@
 """Describes when something DELAYED is started: a crontab in a time zone, or an interval. Each due instant
-becomes one window."""
+becomes one window. And how soon messages are to be handled."""
 
 from typing import Any
 
@@ -36,6 +36,8 @@ class Schedule(models.Model):
     missed = models.CharField(_("missed runs"), max_length=4, choices=Missed.choices, default=Missed.SKIP)
     # Windows up to here are decided; set anew when the owner is enabled or the schedule is changed.
     decided_up_to = models.DateTimeField(default=timezone.now, editable=False)
+    # The newest window that a freeze held and that runs once when it is over (`missed`); None: none is owed.
+    held_due_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("schedule")
@@ -85,6 +87,7 @@ class Schedule(models.Model):
 class WindowResult(models.TextChoices):
     STARTED = "started", _("started")
     SKIPPED = "skipped", _("skipped")
+    HELD = "held", _("held by a freeze")
 
 
 class Window(models.Model):
@@ -115,3 +118,22 @@ class Timing(models.TextChoices):
 
     ASAP = "ASAP", _("continuous")
     DELAYED = "DELAYED", _("scheduled")
+
+
+class Goal(models.Model):
+    """What is promised of the time from the sending of a message to the end of its handling; see
+    `metrics.goals`."""
+
+    goal_seconds = models.FloatField(
+        _("goal: processed within, s (0 = no goal)"),
+        default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2_592_000.0)],
+    )
+    goal_percent = models.FloatField(
+        _("goal: share of messages, %"),
+        default=99.0,
+        validators=[MinValueValidator(1.0), MaxValueValidator(99.999)],
+    )
+
+    class Meta:
+        abstract = True

@@ -16,7 +16,7 @@ from agents.models.destination import Destination, address_name
 from agents.models.message_policy import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.pool import agent_problems
-from agents.models.schedule import Timing
+from agents.models.schedule import Goal, Timing
 from console.reasons import ReasonField
 from contract.messages import AgentKind, Mode
 from contract.names import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS, ahead_queue
@@ -82,7 +82,7 @@ def check_names(value: Any) -> None:
     check_storable(value)
 
 
-class LaunchSetting(models.Model):
+class LaunchSetting(Goal):
     key = models.CharField(_("key"), max_length=61, unique=True, validators=[check_key])
     agent = models.CharField(_("agent"), max_length=200)
     kind = models.CharField(

@@ -215,6 +215,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
         stops=server.setting_stops.select_related("setting", "by").order_by("setting__key")[:SHOWN],
         buttons=operation_buttons(request.user, server, Uncordon, Cordon, Drain, RemoveServer),
         tokens=server.tokens.filter(revoked_at=None),
+        notes=render_panels("server_notes", request, server),
         panels=render_panels("server", request, server),
         may_change=request.user.has_perm("agents.change_server"),
     )

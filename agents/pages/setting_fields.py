@@ -162,7 +162,16 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
                 _("A process that exceeds the memory limit is replaced. This counts as a failure."),
             )
         )
-    return facts
+    return [*facts, *_goal(setting)]
+
+
+def _goal(setting: LaunchSetting) -> list[Fact]:
+    if not setting.takes_messages or not setting.goal_seconds:
+        return []
+    share = f"{setting.goal_percent:g}"
+    text = _("%(share)s %% of messages processed within %(time)s")
+    told = text % {"share": share, "time": amounts.duration(setting.goal_seconds)}
+    return [Fact(_("Goal"), told, _("Measured from sending to the end of processing, over 30 days."))]
 
 
 def _seconds(value: float) -> str:

@@ -35,6 +35,7 @@ from agents.pages.states import (
     ACTIVATIONS,
     PROVISIONED,
     RunRow,
+    drain_line,
     facts_of,
     run_rows,
     setting_label,
@@ -42,6 +43,7 @@ from agents.pages.states import (
 )
 from agents.pools.rights import may, may_anywhere, why_not
 from agents.provisioning.queue_counts import figures_of
+from agents.provisioning.subscriptions import drains_of
 from agents.schedules.queries import scheduled
 from agents.settings.operations import DisableSetting, EnableSetting, RetryMessage, RunSetting, StopSetting
 from console.operations.web import operation_buttons
@@ -238,6 +240,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         warnings=setting_fields.breaker_warnings(setting),
         preview=redelivery.preview_of(setting) if setting.takes_messages else None,
         figures=figures,
+        drain=drain_line(drains_of([setting.pk], now).get(setting.pk)),
         runs=with_stops(run_rows(_runs_of(current), setting, now), setting, stops, request.user),
         current=current,
         activations=[(each, ACTIVATIONS[each.state], failed.get(each.pk)) for each in shown],

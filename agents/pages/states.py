@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, ngettext
@@ -26,6 +26,7 @@ from agents.models import (
     Timing,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.provisioning.drain import DrainEstimate
 from console.ui import amounts
 from console.ui.amounts import number
 from console.ui.page import Button, Fact, StateLabel
@@ -211,6 +212,34 @@ def _drained(setting: LaunchSetting) -> list[Fact]:
     if setting.drain_limit_minutes:
         facts.append(Fact(gettext("At most"), amounts.duration(60 * setting.drain_limit_minutes)))
     return facts
+
+
+# -- when the backlog of a subscription will be gone ---------------------------------------------------------
+
+# What is less than this much work for its consumers is no backlog.
+LEAST_BACKLOG_SECONDS = 60.0
+LONGEST_DRAIN_SECONDS = 30 * 86_400.0
+
+
+def drain_text(drain: DrainEstimate | None) -> str:
+    """Says when the backlog will be gone; empty where there is none, or where nobody knows."""
+    if drain is None or drain.work_seconds < LEAST_BACKLOG_SECONDS:
+        return ""
+    if not drain.rate_out:
+        return gettext("nothing is being processed") if drain.depth else ""
+    if drain.seconds is None or drain.seconds > LONGEST_DRAIN_SECONDS:
+        return gettext("not shrinking")
+    return gettext("drained in about %(time)s") % {"time": amounts.coarse(timedelta(seconds=drain.seconds))}
+
+
+def drain_line(drain: DrainEstimate | None) -> tuple[str, str]:
+    """Returns the same, and the rates that it follows from."""
+    said = drain_text(drain)
+    if drain is None or not said:
+        return "", ""
+    text = gettext("arriving: %(incoming)s/min, leaving: %(outgoing)s/min")
+    rates = {"incoming": drain.rate_in, "outgoing": drain.rate_out}
+    return said, text % {name: amounts.number(round(60 * rate)) for name, rate in rates.items()}
 
 
 # -- rows that several pages show, read in few queries -------------------------------------------------------

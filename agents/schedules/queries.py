@@ -66,4 +66,5 @@ def _coming(schedule: Schedule, now: datetime) -> list[Coming]:
 RESULTS: dict[str, StateLabel] = {
     WindowResult.STARTED: StateLabel(WindowResult.STARTED.label, "ok", "play"),
     WindowResult.SKIPPED: StateLabel(WindowResult.SKIPPED.label, "warn", "warn"),
+    WindowResult.HELD: StateLabel(WindowResult.HELD.label, "warn", "pause"),
 }

@@ -12,13 +12,25 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from agents.activations.operations import start_activation
+from agents.freezes.held import Held, note_held
+from agents.freezes.queries import FrozenScopes, frozen_now, pools_of
+from agents.freezes.rules import Frozen
 from agents.groups.group import start_group
 from agents.isolation import isolated
-from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Window, WindowResult
-from agents.schedules.rules import Skip, Timetable, Verdict, decide_windows, next_windows
+from agents.models import (
+    HeldKind,
+    LaunchSetting,
+    Schedule,
+    ScheduledGroup,
+    Trigger,
+    Window,
+    WindowResult,
+)
+from agents.schedules.rules import Holding, Skip, Verdict, decide_windows
 from agents.state_history import note
+from agents.timetable import Timetable, next_windows
 from console.operations.refusals import Refused
-from console.reasons import Reason
+from console.reasons import NO_REASON, Reason
 from console.task_queue import send
 
 log = structlog.get_logger(__name__)
@@ -48,6 +60,8 @@ def save_schedule(schedule: Schedule, by: Any, now: datetime) -> Schedule:
     schedule.full_clean(exclude={"setting" if schedule.setting is None else "group"})
     same_windows = before is not None and timetable_of(before) == timetable_of(schedule)
     schedule.decided_up_to = before.decided_up_to if before is not None and same_windows else now
+    same_rule = before is not None and same_windows and before.missed == schedule.missed
+    schedule.held_due_at = before.held_due_at if before is not None and same_rule else None
     schedule.save()
     _note(owner, _stored(before), _stored(schedule), by, now)
     return schedule
@@ -64,12 +78,14 @@ def delete_schedule(schedule: Schedule, by: Any, now: datetime) -> None:
 def tick(schedule_id: int, now: datetime) -> bool:
     """Returns whether a window was decided."""
     schedule = Schedule.objects.select_related("setting", "group").filter(pk=schedule_id).first()
-    return schedule is not None and _tick(schedule, now)
+    return schedule is not None and _tick(schedule, now, frozen_now(now))
 
 
 def tend_schedules(now: datetime) -> int:
     """Returns how many schedules had a window to decide."""
-    return sum(_tend(schedule, now) for schedule in _enabled().select_related("setting", "group"))
+    found = list(_enabled().select_related("setting", "group"))
+    frozen = frozen_now(now) if found else FrozenScopes(())
+    return sum(_tend(schedule, now, frozen) for schedule in found)
 
 
 def ask_for_ticks(now: datetime, until: datetime) -> None:
@@ -93,9 +109,9 @@ def _enabled() -> QuerySet[Schedule]:
     return Schedule.objects.filter(Q(setting__enabled=True) | Q(group__enabled=True))
 
 
-def _tend(schedule: Schedule, now: datetime) -> bool:
+def _tend(schedule: Schedule, now: datetime, frozen: FrozenScopes) -> bool:
     try:
-        return _tick(schedule, now)
+        return _tick(schedule, now, frozen)
     except Exception:
         # One that cannot be decided must not keep all others from being started. It is tried again with the
         # next look.
@@ -103,9 +119,10 @@ def _tend(schedule: Schedule, now: datetime) -> bool:
         return False
 
 
-def _tick(schedule: Schedule, now: datetime) -> bool:
+def _tick(schedule: Schedule, now: datetime, frozen: FrozenScopes) -> bool:
     # Looked first without a lock: nearly always nothing is due.
-    if not _owner(schedule).enabled or _verdict(schedule, now) == Verdict():
+    owner = _owner(schedule)
+    if not owner.enabled or not _verdict(schedule, _holding(owner, frozen), now).is_any:
         return False
     return _decide(schedule, now)
 
@@ -119,28 +136,54 @@ def _decide(schedule: Schedule, now: datetime) -> bool:
     current = Schedule.objects.select_for_update(no_key=True).filter(pk=schedule.pk).first()
     if current is None or not owner.enabled:
         return False
-    verdict = _verdict(current, now)
-    if verdict == Verdict():
+    # Under the lock, for which a freeze waits: whoever starts something here began before the freeze.
+    frozen = _holding(owner, frozen_now(now))
+    verdict = _verdict(current, frozen, now)
+    if not verdict.is_any:
         return False
     for skip in verdict.skips:
         _skip(current, skip, now)
+    if frozen is not None and verdict.holds:
+        _hold(current, owner, frozen, verdict.holds, now)
     if verdict.start is not None:
         _start(current, owner, verdict.start, verdict.remark, now)
-    Schedule.objects.filter(pk=current.pk).update(decided_up_to=now)
+    Schedule.objects.filter(pk=current.pk).update(decided_up_to=now, held_due_at=verdict.owed)
     return True
 
 
-def _verdict(schedule: Schedule, now: datetime) -> Verdict:
-    return decide_windows(timetable_of(schedule), schedule.decided_up_to, now, schedule.missed)
+def _verdict(schedule: Schedule, frozen: Frozen | None, now: datetime) -> Verdict:
+    return decide_windows(
+        timetable_of(schedule),
+        schedule.decided_up_to,
+        now,
+        schedule.missed,
+        Holding(frozen.reason if frozen else NO_REASON, schedule.held_due_at),
+    )
+
+
+def _holding(owner: Owner, frozen: FrozenScopes) -> Frozen | None:
+    """Returns what holds the owner, or None; a group is held where one of its members is."""
+    return frozen.of(pools_of(owner)) if frozen.found else None
+
+
+def _hold(schedule: Schedule, owner: Owner, frozen: Frozen, holds: tuple[Skip, ...], now: datetime) -> None:
+    for hold in holds:
+        values = {"result": WindowResult.HELD, "reason": hold.reason, "decided_at": now}
+        Window.objects.get_or_create(schedule=schedule, due_at=hold.due_at, defaults=values)
+    is_group = isinstance(owner, ScheduledGroup)
+    kind, target = (HeldKind.GROUP, "group") if is_group else (HeldKind.SCHEDULE, "setting")
+    note_held(frozen, Held(kind, f"{target}:{owner}", len(holds)), now)
 
 
 def _start(schedule: Schedule, owner: Owner, due_at: datetime, remark: Reason, now: datetime) -> None:
-    if Window.objects.filter(schedule=schedule, due_at=due_at).exists():
+    known = Window.objects.filter(schedule=schedule, due_at=due_at)
+    if known.exclude(result=WindowResult.HELD).exists():
         return  # decided before the owner was switched off and on by a clock that is behind
+    values = {"result": WindowResult.STARTED, "reason": remark, "decided_at": now}
     try:
         with transaction.atomic():
-            window = Window.objects.create(
-                schedule=schedule, due_at=due_at, result=WindowResult.STARTED, reason=remark, decided_at=now
+            window, _is_new = Window.objects.update_or_create(
+                schedule=schedule, due_at=due_at, defaults=values
             )
             if isinstance(owner, ScheduledGroup):
                 window.group_activation = start_group(owner, None, now)
@@ -148,7 +191,8 @@ def _start(schedule: Schedule, owner: Owner, due_at: datetime, remark: Reason, n
                 window.activation = start_activation(owner, Trigger.SCHEDULE, None, now, window=window)
             window.save(update_fields=["activation", "group_activation"])
     except Refused as refused:
-        _skip(schedule, Skip(due_at, refused.why), now)
+        skipped = {"result": WindowResult.SKIPPED, "reason": refused.why, "decided_at": now}
+        Window.objects.update_or_create(schedule=schedule, due_at=due_at, defaults=skipped)
 
 
 def _skip(schedule: Schedule, skip: Skip, now: datetime) -> None:

@@ -13,10 +13,19 @@ from django.utils.translation import gettext as _
 from agents.activations.end import end_activations
 from agents.activations.plan import plan_runs
 from agents.activations.switch import switch_off, switch_on
+from agents.freezes.held import FrozenStart, Held, note_held
 from agents.groups.group import disable_group, group_of
 from agents.isolation import isolated
 from agents.liveness import poll_after_commit
-from agents.models import Activation, BreakerTrip, GroupMember, LaunchSetting, PoisonPolicy, ScheduledGroup
+from agents.models import (
+    Activation,
+    BreakerTrip,
+    GroupMember,
+    HeldKind,
+    LaunchSetting,
+    PoisonPolicy,
+    ScheduledGroup,
+)
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import OF_MEMBER, TIME_OVER
 from agents.state_history import note
@@ -177,6 +186,7 @@ def _over(now: datetime) -> QuerySet[LaunchSetting]:
 
 def _end(pk: int, now: datetime) -> bool:
     """Looked again with the lock: a person may have disabled it for longer meanwhile."""
+    setting = None
     try:
         with transaction.atomic():
             LaunchSetting.objects.select_for_update(no_key=True).get(pk=pk)
@@ -184,6 +194,9 @@ def _end(pk: int, now: datetime) -> bool:
             if setting is None:
                 return False
             enable_setting(setting, None, now, why=TIME_OVER())
+    except FrozenStart as held:
+        note_held(held.frozen, Held(HeldKind.PAUSE, f"setting:{setting}", 0), now)
+        return False
     except Refused as refused:
         log.info("pause ended, setting not enabled", setting=pk, reason=refused.reason)
         return False

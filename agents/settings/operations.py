@@ -142,7 +142,7 @@ class RunSetting(Operation[LaunchSetting]):
         return _starts_and_ends(setting) and open_activation_of(setting) is None
 
     def refusal(self, setting: LaunchSetting, now: datetime) -> Refused | None:
-        return start_refusal(setting)
+        return start_refusal(setting, now)
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         once = _("The agent runs once, and the activation ends with it.")

@@ -1,8 +1,9 @@
 """Alerts: what people must know now, what was, and one with everything that happened to it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -10,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.models import LaunchSetting, Pool
+from agents.models import LaunchSetting, Pool, Server
 from agents.pages.trips import OfSettingFilter
 from alerts import text
 from alerts.models import (
@@ -26,11 +27,15 @@ from alerts.notices.recipients import address_of_notice
 from alerts.operations import CloseAlert, SnoozeAlert
 from alerts.queries import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
 from alerts.sources import every_kind
-from alerts.sources.subscriptions import STALLED, UNFED
+from alerts.sources.goals import BURNING, BURNING_SLOWLY
+from alerts.sources.movement import BACKLOG, STALLED, UNFED
+from alerts.sources.odd_servers import ODD
 from console.filters import ListFilter, NamesFilter, OneOfFilter
 from console.lists.keyset import keyset_page, list_page
 from console.operations.web import operation_buttons
+from console.ui.amounts import duration, number
 from console.ui.page import Panel, StateLabel, link, needs, page
+from metrics.goals import PERIOD, budget_left, burn_rate, handled_within
 
 VIEW = "alerts.view_alert"
 MOST_OPEN = 200
@@ -197,7 +202,37 @@ def _notices(request: HttpRequest, alert: Alert) -> list[tuple[object, ...]]:
 def notes_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     """Returns what is wrong with its subscription, on the page where an alert of it leads: those that are
     open, in the words that people were notified with."""
-    kinds = (STALLED.name, UNFED.name)
-    alerts = Alert.objects.filter(setting=setting, kind__in=kinds, state__in=LIVE_ALERTS).order_by("-pk")
-    rows = [row_of(alert) for alert in alerts]
+    return _notes(Alert.objects.filter(setting=setting, kind__in=NOTED))
+
+
+def notes_of_server(request: HttpRequest, server: Server) -> Panel | None:
+    return _notes(Alert.objects.filter(server=server, kind=ODD.name))
+
+
+NOTED = (STALLED.name, UNFED.name, BACKLOG.name, BURNING.name, BURNING_SLOWLY.name, ODD.name)
+MOST_NOTES = 10
+HOUR = timedelta(hours=1)
+
+
+def goal_of_setting(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
+    """Returns None where it has no goal."""
+    if not setting.takes_messages or not setting.goal_seconds:
+        return None
+    found = handled_within([setting], (PERIOD, HOUR), timezone.now())[setting.pk]
+    month, percent = found[PERIOD], setting.goal_percent
+    left = budget_left(month, percent)
+    context = {
+        "percent": f"{percent:g}",
+        "time": duration(setting.goal_seconds),
+        "left": None if left is None else number(100 * left, 1),
+        "missed": left is not None and left < 0,
+        "achieved": number(100 * (1 - month.late / month.total), 2) if month.total else "",
+        "burn": number(burn_rate(found[HOUR], percent), 1),
+    }
+    return {"title": _("Goal"), "template": "alerts/goal.html", "context": context}
+
+
+def _notes(alerts: QuerySet[Alert]) -> Panel | None:
+    live = alerts.filter(state__in=LIVE_ALERTS).order_by("-severity", "-pk")
+    rows = [row_of(alert) for alert in live[:MOST_NOTES]]
     return {"title": "", "template": "alerts/notes.html", "context": {"rows": rows}} if rows else None

@@ -3,11 +3,26 @@
 from collections.abc import Sequence
 
 from alerts.kinds import AlertKind
-from alerts.sources import components, dead_letters, error_groups, pipeline, servers, subscriptions
+from alerts.sources import (
+    components,
+    dead_letters,
+    error_groups,
+    goals,
+    movement,
+    odd_servers,
+    pipeline,
+    schedules,
+    servers,
+    subscriptions,
+)
 
 SOURCES = (
     servers.KINDS,
+    movement.KINDS,
     subscriptions.KINDS,
+    goals.KINDS,
+    odd_servers.KINDS,
+    schedules.KINDS,
     error_groups.KINDS,
     pipeline.KINDS,
     dead_letters.KINDS,

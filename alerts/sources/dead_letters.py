@@ -1,6 +1,7 @@
 """Describes what is watched of dead letters: queues where more die than before, letters that nobody looks
 after, the feed."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,25 +25,61 @@ from dlq.models.dead_letter import BIN_QUEUE
 HOUR = timedelta(hours=1)
 # What an hour is compared with at least: from nothing to three is no growth that wakes anybody.
 LEAST = 20
+# The instant of a walk is that of the last letters that it brought.
+MOMENT = timedelta(microseconds=1)
 # Deaths of an hour that are counted of one queue.
 MOST_COUNTED = 10_000
 MOST_QUEUES = 2000
 
 
 def growing_queues(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Deaths of the last hour against those of the hour before. Not of a queue that is followed for less than
-    that: the letters that it brought seem to have died when they were first seen."""
-    queues = [row.queue for row in _holding() if row.added_at <= now - HOUR]
-    last = count_ranges([CountedRange(queue, now - HOUR, ever=True) for queue in queues], MOST_COUNTED)
+    """Deaths of the last hour against those of the hour before."""
+    rows = _holding()
+    queues = [row.queue for row in rows]
+    last = _died_lately(rows, now)
     before = count_ranges(
         [CountedRange(queue, now - 2 * HOUR, now - HOUR, ever=True) for queue in queues], MOST_COUNTED
     )
     whose = _settings_of(queues)
     found = []
-    for queue, dead, earlier in zip(queues, last, before, strict=True):
+    for queue, earlier in zip(queues, before, strict=True):
+        dead = last[queue]
         facts = {"queue": queue, "dead": dead, "before": earlier, "capped": dead >= MOST_COUNTED}
         found.append(_of_queue(queue, round(dead / max(earlier, LEAST), 2), facts, whose))
     yield from sorted(found, key=lambda seen: -(seen.value or 0.0))
+
+
+def _died_lately(rows: Sequence[LetterQueue], now: datetime) -> Mapping[str, int]:
+    """Returns deaths of the last hour by queue. Of a queue that is followed for less than that, not what its
+    first walk brought: those letters seem to have died when they were seen, unless their failure says so."""
+    young = {row.queue for row in rows if row.added_at > now - HOUR}
+    ranges = [part for row in rows for part in _ranges(row, now)]
+    found: Counter[str] = Counter()
+    for part, count in zip(ranges, count_ranges(ranges, MOST_COUNTED), strict=True):
+        found[part.queue] = min(MOST_COUNTED, found[part.queue] + count)
+    failed = DeadLetter.objects.filter(queue__in=young, seen_at__gte=now - HOUR, protocol_at__gte=now - HOUR)
+    proved = Counter(failed.order_by().values_list("queue", flat=True)[:MOST_COUNTED] if young else ())
+    return {row.queue: max(found[row.queue], proved[row.queue]) for row in rows}
+
+
+def _ranges(row: LetterQueue, now: datetime) -> Iterator[CountedRange]:
+    since = now - HOUR
+    if row.added_at <= since:
+        yield CountedRange(row.queue, since, ever=True)
+        return
+    # Before the queue was found only the feed could bring letters, and so it does after the walk.
+    yield CountedRange(row.queue, since, row.added_at, ever=True)
+    if row.walked_at is not None and row.walk_started_at is None:
+        yield CountedRange(row.queue, max(since, row.walked_at + MOMENT), ever=True)
+
+
+def many_in_queues(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """What the broker counts in the queue of each setting."""
+    rows = _holding()
+    whose = _settings_of([row.queue for row in rows])
+    for row in rows:
+        if row.queue in whose:
+            yield _of_queue(row.queue, float(row.broker_count or 0), {"queue": row.queue}, whose)
 
 
 def old_queues(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -129,6 +166,12 @@ def _waits(facts: Mapping[str, Any], value: float) -> str:
     return text % {"n": number(count)}
 
 
+def _many(facts: Mapping[str, Any], value: float) -> str:
+    count = round(value)
+    text = ngettext("%(n)s message in %(queue)s.", "%(n)s messages in %(queue)s.", count)
+    return text % {"n": number(count), "queue": facts["queue"]}
+
+
 def _times(value: float) -> str:
     return f"×{number(value, 1)}"
 
@@ -137,7 +180,7 @@ GROWING = AlertKind(
     name="dead_letters_growing",
     label=gettext_lazy("Dead letters increasing"),
     severity=Severity.BAD,
-    limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=60), close_after=timedelta(minutes=10)),
+    limits=Thresholds(3.0, 1.5, open_after=timedelta(seconds=20), close_after=timedelta(minutes=10)),
     unit=gettext_lazy(
         "ratio of messages dead-lettered in the last hour to those in the previous hour (if "
         "the previous count is below 20, 20 is used)"
@@ -149,6 +192,21 @@ GROWING = AlertKind(
     ),
     url=_queue_url,
     observe=growing_queues,
+)
+MANY = AlertKind(
+    name="dead_letters_many",
+    label=gettext_lazy("Many dead letters"),
+    severity=Severity.WARNING,
+    limits=Thresholds(1000.0, 900.0, open_after=timedelta(seconds=20), close_after=timedelta(seconds=20)),
+    unit=gettext_lazy("messages in the dead-letter queue of one setting"),
+    says=_many,
+    measure=number,
+    what_to_do=gettext_lazy(
+        "Find the top error in the dead-letter groups and fix it. Then replay the messages, or "
+        "discard those no longer needed. To allow more messages, change the alert rule."
+    ),
+    url=_queue_url,
+    observe=many_in_queues,
 )
 OLD = AlertKind(
     name="dead_letters_old",
@@ -197,4 +255,4 @@ STANDS_STILL = AlertKind(
     observe=standing_still,
 )
 
-KINDS = (GROWING, OLD, BEHIND, STANDS_STILL)
+KINDS = (GROWING, MANY, OLD, BEHIND, STANDS_STILL)

@@ -1,8 +1,7 @@
-"""Describes what is watched of subscriptions: those that nobody consumes, that stand still though they are
-fed, that a replay holds, or that wait for a person; KMAs that are heard and have lost their broker; address
-settings that somebody changed."""
+"""Describes what is watched of subscriptions beside their movement: those that a replay holds or that wait
+for a person; KMAs that are heard and have lost their broker; address settings that somebody changed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,8 +11,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from agents.destinations.policies import drifting, policies_are_known
 from agents.liveness import servers_without_broker
-from agents.models import Destination, LaunchSetting, SubscriptionState
-from agents.provisioning.subscriptions import fresh_states, subscriptions_are_known
+from agents.models import Destination, LaunchSetting
 from alerts.kinds import AlertKind, Observation, rules_of
 from alerts.models import Severity
 from alerts.rules import Thresholds
@@ -23,23 +21,6 @@ from dlq.subscriptions.operations import blocked_settings
 
 MOST = 2000
 MOST_NAMED = 8
-
-
-def _observe(since_of: Callable[[SubscriptionState], datetime | None]) -> Any:
-    def observe(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-        if not subscriptions_are_known(now):
-            # Nobody asks the broker at the moment: what was wrong may be so still, where the setting is on.
-            on = LaunchSetting.objects.filter(key__in=live, enabled=True).values_list("key", flat=True)
-            yield from (Observation(subject, None) for subject in on)
-            return
-        for row in fresh_states(now)[:MOST]:
-            if (since := since_of(row)) is not None:
-                facts = {"setting": row.setting.key, "waiting": row.waiting, "consumers": row.consumers}
-                pools = frozenset([row.setting.pool_id])
-                seconds = max(0.0, (now - since).total_seconds())
-                yield Observation(row.setting.key, seconds, setting=row.setting_id, pools=pools, facts=facts)
-
-    return observe
 
 
 def without_broker(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -85,24 +66,6 @@ def _destination_url(facts: Mapping[str, Any]) -> str:
     return reverse("admin:destination", args=[destination])
 
 
-def _stalled(facts: Mapping[str, Any], value: float) -> str:
-    text = _("“%(key)s”: messages waiting: %(n)s, consumers: %(consumers)s, no acknowledgement for %(time)s.")
-    return text % {
-        "key": facts["setting"],
-        "n": number(facts["waiting"]),
-        "consumers": number(facts["consumers"]),
-        "time": duration(round(value)),
-    }
-
-
-def _unfed(facts: Mapping[str, Any], value: float) -> str:
-    text = _(
-        "“%(key)s” is enabled, but its subscription has had no consumer for %(time)s; "
-        "messages waiting: %(n)s."
-    )
-    return text % {"key": facts["setting"], "time": duration(round(value)), "n": number(facts["waiting"])}
-
-
 def _without_broker(facts: Mapping[str, Any], value: float) -> str:
     count = int(facts["runs"])
     text = ngettext(
@@ -113,43 +76,6 @@ def _without_broker(facts: Mapping[str, Any], value: float) -> str:
     return text % {"server": facts["server"], "n": number(count)}
 
 
-def _setting_url(facts: Mapping[str, Any]) -> str:
-    return reverse("admin:setting", args=[facts["setting"]])
-
-
-STALLED = AlertKind(
-    name="subscription_stalled",
-    label=gettext_lazy("Subscription stalled"),
-    severity=Severity.BAD,
-    limits=Thresholds(300.0, 300.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
-    unit=gettext_lazy("seconds without an acknowledgement while messages wait"),
-    says=_stalled,
-    measure=lambda value: duration(round(value)),
-    what_to_do=gettext_lazy(
-        "Open the setting. If a server has been processing one message for a long time, wait, "
-        "or set a longer time in the pool's alert rule. If nothing is in progress, disable "
-        "and re-enable the setting: its servers then reconnect."
-    ),
-    url=_setting_url,
-    observe=_observe(lambda row: row.still_since),
-)
-UNFED = AlertKind(
-    name="subscription_without_consumer",
-    label=gettext_lazy("Subscription without a consumer"),
-    severity=Severity.BAD,
-    # A takeover takes up to half a minute.
-    limits=Thresholds(120.0, 120.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
-    unit=gettext_lazy("seconds without a consumer"),
-    says=_unfed,
-    measure=lambda value: duration(round(value)),
-    what_to_do=gettext_lazy(
-        "No messages are lost: they wait in the queue. Open the setting and check that its "
-        "pool has a server that is in service and offers the agent. Check that the KMA of "
-        "this server is connected to the broker."
-    ),
-    url=_setting_url,
-    observe=_observe(lambda row: row.unfed_since),
-)
 WITHOUT_BROKER = AlertKind(
     name="kma_without_broker",
     label=gettext_lazy("KMA not connected to the broker"),
@@ -283,4 +209,4 @@ HELD = AlertKind(
     observe=held_subscriptions,
 )
 
-KINDS = (STALLED, UNFED, WITHOUT_BROKER, DRIFT, WAITS, HELD)
+KINDS = (WITHOUT_BROKER, DRIFT, WAITS, HELD)

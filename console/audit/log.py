@@ -14,6 +14,7 @@ from django.utils import timezone
 from rest_framework.exceptions import APIException
 
 from console.audit.models import AuditEntry, AuditResult
+from console.hooks import refusal_kept
 from contract.typed import storable
 
 Person = User | AbstractBaseUser | AnonymousUser | None
@@ -115,6 +116,7 @@ def attempt(action: str, *, by: Person, target: str, **about: Any) -> Iterator[N
         if refuses(error) and not is_kept(error):
             record_refused(action, by=by, target=target, why=words_of(error), **about)
             mark_kept(error)
+            refusal_kept(error, action, by, target)
         raise
 
 

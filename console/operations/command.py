@@ -15,6 +15,8 @@ class OperationsCommand(BaseCommand):
     """`list`, and one sub-command for each of `operations`, which are of one kind of object."""
 
     operations: ClassVar[tuple[type[Operation[Any]], ...]]
+    # Of the only object that there is: nobody has to name it.
+    only_key: ClassVar[str] = ""
 
     def as_json(self, obj: Any) -> dict[str, Any]:
         """Returns what `list --json` and a verb print."""
@@ -35,7 +37,8 @@ class OperationsCommand(BaseCommand):
         listed.add_argument("--json", action="store_true")
         for operation in self.operations:
             one = actions.add_parser(operation.verb(), help=str(operation.label))
-            one.add_argument("key", metavar=on.key.upper())
+            named: dict[str, Any] = {"nargs": "?", "default": self.only_key} if self.only_key else {}
+            one.add_argument("key", metavar=on.key.upper(), **named)
             one.add_argument(
                 "--as", dest="person", metavar="USER", help="act with the permissions of this user"
             )

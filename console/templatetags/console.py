@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from console.reasons import Reason
 from console.ui import amounts, errors
-from console.ui.page import TabGroup, all_tabs, crumbs_of_model, navigation_for
+from console.ui.page import Rendered, TabGroup, all_tabs, crumbs_of_model, navigation_for, render_panels
 from console.ui.text import visible_html
 
 register = template.Library()
@@ -146,6 +146,12 @@ def admin_crumbs(context: template.Context, row: Any = None, end: str = "") -> d
     if not end:  # the last one is where somebody is
         crumbs, end = crumbs[:-1], str(crumbs[-1][0])
     return {"crumbs": crumbs, "title": end}
+
+
+@register.simple_tag(takes_context=True)
+def console_banners(context: template.Context) -> list[Rendered]:
+    """Returns what is said above every page."""
+    return render_panels("banner", context["request"])
 
 
 @register.inclusion_tag("ma/nav.html", takes_context=True)

@@ -164,7 +164,9 @@ Page = Literal[
     "setting_whole",
     "activation",
     "overview",
+    "banner",
     "server",
+    "server_notes",
     "trip",
     "trip_head",
     "trip_side",
@@ -209,7 +211,7 @@ class Rendered:
 
 def render_panels(page: Page, request: HttpRequest, shown: Any = None) -> list[Rendered]:
     """The panels of a page as HTML, in their order. `shown` is the object of the page, None on the
-    overview."""
+    overview and above every page."""
     panels = [entry.function(request, shown) for entry in _registered[page]]
     return [
         Rendered(str(panel["title"]), render_to_string(panel["template"], panel["context"], request))

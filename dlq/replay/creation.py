@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
+from agents.freezes.held import freeze_refusal
 from agents.models import LaunchSetting
 from agents.provisioning.topology import REMOVING
 from console.audit.log import Person, attempt, record
@@ -141,6 +142,7 @@ def create_job(
         with transaction.atomic():
             if asked.target is not None:
                 _hold(asked.target)
+            _check_not_frozen(asked.receiver, now)
             job = _create(asked, by, now)
             _ask_a_second_person(job, _freeze(job, ids, now, judged))
             detail = {"acknowledged": job.acknowledged, **asked.detail}
@@ -174,6 +176,16 @@ def _hold(target: LaunchSetting) -> None:
     rows = LaunchSetting.objects.select_for_update(of=("self",), no_key=True).filter(pk=target.pk)
     if list(rows.values_list("wanted_hash", flat=True)) in ([], [REMOVING]):
         raise removed(target)
+
+
+def _check_not_frozen(receiver: LaunchSetting | None, now: datetime) -> None:
+    """Looks under the lock of the setting that gets the messages, for which a freeze waits; jobs that are
+    there already go on. Raises Refused."""
+    if receiver is None:
+        return
+    rows = LaunchSetting.objects.select_for_update(no_key=True).filter(pk=receiver.pk)
+    if refused := freeze_refusal(list(rows.values_list("pool", flat=True)), now):
+        raise refused
 
 
 def _running_already(setting: LaunchSetting) -> Refused:

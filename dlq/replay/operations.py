@@ -14,6 +14,7 @@ from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from agents.freezes.held import freeze_refusal
 from agents.models import LaunchSetting
 from agents.pools.rights import check_anywhere, may, settings_for, why_not
 from console.jobs.engine import start
@@ -24,6 +25,7 @@ from console.ui.amounts import number
 from console.ui.page import Text
 from dlq import rights
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, Action, HoldState, JobState, ReplayJob
+from dlq.models.replay import DELIVERING
 from dlq.reasons import REFUSED_BY
 from dlq.replay.counts import STOPPING
 from dlq.replay.creation import about_job, details_of
@@ -124,8 +126,9 @@ def _why_not_see(user: Any, job: ReplayJob) -> str:
 
 
 class _ActsOnReplay(Operation[ReplayJob]):
-    """`states`: those in which it can be done."""
+    """`states`: those in which it can be done. `begins`: a worker starts on the job after it."""
 
+    begins: ClassVar[bool] = False
     on = REPLAY_JOBS
     permission: ClassVar[Permission] = _OfItsAction()
     inputs: ClassVar[dict[str, Input]] = {"reason": REASON}
@@ -135,7 +138,9 @@ class _ActsOnReplay(Operation[ReplayJob]):
         return job.state in self.states
 
     def refusal(self, job: ReplayJob, now: datetime) -> Refused | None:
-        return None if job.state in self.states else _other_state(job)
+        if job.state not in self.states:
+            return _other_state(job)
+        return frozen_refusal(job, now) if self.begins else None
 
     def about(self, job: ReplayJob) -> dict[str, Any]:
         return {**super().about(job), **about_job(job)}
@@ -146,6 +151,8 @@ class _ActsOnReplay(Operation[ReplayJob]):
     def change(self, job: ReplayJob, act: Act, columns: dict[str, Any]) -> None:
         """Raises Refused where it is in another state by now."""
         with transaction.atomic():
+            if self.begins and (refused := frozen_refusal(job, act.now, lock=True)):
+                raise refused
             rows = ReplayJob.objects.filter(self.possible(act.now), pk=job.pk, state__in=self.states)
             changed = rows.update(**columns)
             job.refresh_from_db()
@@ -182,7 +189,7 @@ class ResumeReplay(_ActsOnReplay):
     """Resumes a replay. For a disabled setting it waits for open consumers again, unless `stopping` is
     acknowledged."""
 
-    code, label, icon, immediate = "replay.resume", _("Resume"), "play", True
+    code, label, icon, immediate, begins = "replay.resume", _("Resume"), "play", True, True
     permission = _OfItsAction(moves=True)
     inputs = {
         "reason": REASON,
@@ -306,7 +313,7 @@ class _Decides(_ActsOnReplay):
 class ApproveReplay(_Decides):
     """Approves the replay as the second person; a worker starts it."""
 
-    code, label, icon = "replay.approve", _("Approve"), "ok"
+    code, label, icon, begins = "replay.approve", _("Approve"), "ok", True
     permission = _Approves(moves=True)
     asks = _("Approve: %(job)s?")
     explained = _(
@@ -342,6 +349,16 @@ ON_REPLAYS: tuple[type[Operation[Any]], ...] = (
     ReleaseReplay,
     CancelReplay,
 )
+
+
+def frozen_refusal(job: ReplayJob, now: datetime, *, lock: bool = False) -> Refused | None:
+    """Returns why no worker starts on it now, or None: new starts of the setting that gets its messages are
+    frozen. `lock`: of its row, for which a freeze waits."""
+    if job.action not in DELIVERING:
+        return None
+    rows = LaunchSetting.objects.filter(key=job.target_key or job.setting_key)
+    pools = list((rows.select_for_update(no_key=True) if lock else rows).values_list("pool", flat=True))
+    return freeze_refusal(pools, now) if pools else None
 
 
 def _other_state(job: ReplayJob) -> Refused:

@@ -1,5 +1,6 @@
 """/api/v1/fingerprints/: kinds of failures over everything, what is known of them, merged and split."""
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from console.rest.serializers import QuerySerializer
 from failures.error_groups import merges
 from failures.error_groups.operations import FINGERPRINT_OPERATIONS, FINGERPRINTS
 from failures.error_groups.queries import hours_of
+from failures.error_groups.regressions import older_since
 from failures.models import Fingerprint, KnownError
 
 MOST_ROWS = 200
@@ -63,16 +65,23 @@ class FingerprintSerializer(serializers.ModelSerializer[Fingerprint]):
         return known is not None and known.returned
 
 
+class OlderSerializer(serializers.Serializer[Any]):
+    version = serializers.CharField()
+    servers = serializers.ListField(child=serializers.CharField())
+
+
 class WholeFingerprintSerializer(FingerprintSerializer):
     """`merged`: groups merged into this one. `hours`: failures of all of them in each of the last 168 hours,
-    the current hour last. `history`: up to 200 changes, newest first."""
+    the current hour last. `history`: up to 200 changes, newest first. `older`: versions of the agent older
+    than `fixed_in` that still failed since it was fixed, and on which servers."""
 
     merged = serializers.SerializerMethodField()
     hours = serializers.SerializerMethodField()
     history = serializers.SerializerMethodField()
+    older = serializers.SerializerMethodField()
 
     class Meta(FingerprintSerializer.Meta):
-        fields = (*FingerprintSerializer.Meta.fields, "merged", "hours", "history")
+        fields = (*FingerprintSerializer.Meta.fields, "merged", "hours", "history", "older")
         read_only_fields = fields
 
     def get_merged(self, row: Fingerprint) -> list[str]:
@@ -82,6 +91,12 @@ class WholeFingerprintSerializer(FingerprintSerializer):
         now, members = timezone.now(), merges.members_of(row.pk)
         hours = hours_of(members, now - timedelta(hours=HOURS - 1), now)
         return [sum(column) for column in zip(*(hours[each] for each in members), strict=True)]
+
+    @extend_schema_field(OlderSerializer(many=True))
+    def get_older(self, row: Fingerprint) -> Any:
+        known = getattr(row, "known", None)
+        found = older_since(known, merges.members_of(row.pk)) if known and not row.merged_into_id else []
+        return [asdict(each) for each in found]
 
     @extend_schema_field(serializers.ListField(child=serializers.DictField()))
     def get_history(self, row: Fingerprint) -> Any:

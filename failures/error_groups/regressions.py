@@ -9,7 +9,8 @@ there as deltas.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q
@@ -17,7 +18,7 @@ from django.db.models import Q
 from failures.error_groups.increments import BELIEVED
 from failures.error_groups.queries import Pair, scope_of
 from failures.error_groups.rules import is_older, version_key
-from failures.models import FailureDelta, Fingerprint, FingerprintVersion, KnownError
+from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintVersion, KnownError
 
 MOST_READ = 5000
 MOST_FORGOTTEN = 5000
@@ -80,15 +81,39 @@ def is_return(entry: KnownError, version: str, at: datetime) -> bool:
     return entry.fixed_at is not None and at > entry.fixed_at and not is_older(version, entry.fixed_in)
 
 
-def older_since(entry: KnownError, members: Collection[str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class OlderVersion:
+    """A version without the fix that still failed after it, and the servers where it did."""
+
+    version: str
+    servers: tuple[str, ...] = ()
+
+
+def older_since(entry: KnownError, members: Collection[str]) -> list[OlderVersion]:
     """Versions older than the fixed one with which it still came since, the newest first, at most
-    MOST_NAMED."""
+    MOST_NAMED. Where is not known of what retention deleted, or of a version that was followed by another
+    one within an activation."""
     if entry.fixed_at is None or not entry.fixed_in:
         return []
-    found = {
-        version for _, version, _ in _since(members, entry.fixed_at) if is_older(version, entry.fixed_in)
+    found: dict[str, set[str]] = {
+        version: set()
+        for _, version, _ in _since(members, entry.fixed_at)
+        if is_older(version, entry.fixed_in)
     }
-    return sorted(found, key=lambda version: (version_key(version), version), reverse=True)[:MOST_NAMED]
+    if found:
+        for version, server in _servers_since(members, entry.fixed_at):
+            if version in found:
+                found[version].add(server)
+    newest = sorted(found, key=lambda version: (version_key(version), version), reverse=True)[:MOST_NAMED]
+    return [OlderVersion(version, tuple(sorted(found[version])[:MOST_NAMED])) for version in newest]
+
+
+def _servers_since(members: Collection[str], at: datetime) -> Iterator[tuple[str, str]]:
+    """(version, server) of what came after `at`."""
+    scope = scope_of(members)
+    rows = FailureGroup.objects.filter(**scope.where, last_at__gt=at).order_by("-last_at")
+    found = rows.values_list("fingerprint", "setting_key", "agent_version", "server_name")[:MOST_READ]
+    return ((version, server) for key, setting, version, server in found if scope.owner(key, setting))
 
 
 def settings_of_returns(entries: Iterable[KnownError], since: datetime) -> Mapping[str, Collection[str]]:

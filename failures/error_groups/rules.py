@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from math import sqrt
+from math import erfc, exp, lgamma, sqrt
 
 
 class Change(Enum):
@@ -103,6 +103,69 @@ def oddity(handled: Mapping[str, int], failed: Mapping[str, int]) -> Oddity | No
     if 0 < max(rates) <= ALIKE * min(rates):
         return Oddity(Where.ALL, "", len(tried))
     return None
+
+
+# -- whether a server fails more often than the others of its setting, by counts alone -----------------------
+
+# How often equal servers may be called odd, divided by their number: as many are compared (Bonferroni).
+ODD_BY_CHANCE = 0.002
+# With enough attempts every difference is significant; only one like this matters, as in
+# pipeline.jobs.odd_servers.
+TIMES_WORSE = 2.0
+# Beyond so many failures in all the normal distribution is exact enough, and quicker.
+MOST_EXACT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """`made` of which so many `failed`."""
+
+    made: int
+    failed: int
+
+    @property
+    def rate(self) -> float:
+        return self.failed / self.made if self.made else 0.0
+
+
+def odd_servers(attempts: Mapping[str, Attempts]) -> dict[str, Attempts]:
+    """Returns the servers that fail more often than all others together, each with the attempts of those.
+
+    Fisher's exact test of two proportions, one-sided, of many failures the normal test (NIST/SEMATECH
+    e-Handbook of Statistical Methods, 7.3.3, https://www.itl.nist.gov/div898/handbook/prc/section3/prc33.htm):
+    how likely is it that, of all failures, so many or more fall on this server by chance. Silent where a side
+    made or failed too little to tell.
+    """
+    made = sum(each.made for each in attempts.values())
+    failed = sum(each.failed for each in attempts.values())
+    level = ODD_BY_CHANCE / max(2, len(attempts))
+    others = {name: Attempts(made - here.made, failed - here.failed) for name, here in attempts.items()}
+    return {name: others[name] for name, here in attempts.items() if _is_odd(here, others[name], level)}
+
+
+def _is_odd(here: Attempts, others: Attempts, level: float) -> bool:
+    enough = min(here.made, others.made) >= ENOUGH_ATTEMPTS and here.failed >= ENOUGH_FAILURES
+    worse = here.rate >= TIMES_WORSE * others.rate
+    return enough and worse and chance_of_failures(here, others) < level
+
+
+def chance_of_failures(here: Attempts, others: Attempts) -> float:
+    """Returns how likely it is that so many of all failures, or more, are of `here` where both fail alike."""
+    made, failed = here.made + others.made, here.failed + others.failed
+    if failed > MOST_EXACT:
+        rate = failed / made
+        spread = sqrt(rate * (1 - rate) * (1 / here.made + 1 / others.made))
+        return 0.5 * erfc((here.rate - others.rate) / spread / sqrt(2)) if spread else 1.0
+    ways = _log_ways(made, failed)
+    return sum(
+        exp(_log_ways(here.made, number) + _log_ways(others.made, failed - number) - ways)
+        for number in range(here.failed, min(failed, here.made) + 1)
+        if failed - number <= others.made
+    )
+
+
+def _log_ways(of: int, some: int) -> float:
+    return lgamma(of + 1) - lgamma(some + 1) - lgamma(of - some + 1)
 
 
 # -- which of two versions of an agent is older --------------------------------------------------------------

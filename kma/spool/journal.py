@@ -204,7 +204,7 @@ class Journal:
 
     def began_at(self, slot: int) -> float:
         """When (seconds since 1970) the last handling in the slot began."""
-        return float(_START.unpack_from(self._map, _HEADER_SIZE + slot * _SLOT_SIZE + _START_AT)[0])
+        return float(_START.unpack_from(self._map, HEADER_SIZE + slot * SLOT_SIZE + _START_AT)[0])
 
     def ask_to_stop(self) -> None:
         self._map[_HEAD.size - 1] = 1

@@ -3,7 +3,7 @@
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from agents.pages import activations, destinations, groups, servers, trips
+from agents.pages import activations, destinations, freezes, groups, servers, trips
 from agents.pools.rights import may_anywhere
 from alerts.pages import alerts
 from console.audit import web as audit
@@ -79,6 +79,15 @@ NAVIGATION = (
                 model="agents.activation",
                 page="activation",
                 go="c",
+            ),
+            Tab(
+                "freezes",
+                _("Freezes"),
+                "admin:freezes",
+                freezes.VIEW,
+                model="agents.maintenancewindow",
+                page="agents_maintenancewindow_change",
+                go="z",
             ),
         ),
     ),

@@ -14,8 +14,9 @@ from agents.activations.queries import OpenRun, open_runs
 from agents.activations.rules.outcome import is_partial
 from agents.models import LaunchSetting, RunPhase, ServerState, ServerStop
 from agents.pages.settings import not_stopped, stopped_text, stops_of
-from agents.pages.states import SettingFacts, at_work, facts_of, setting_label, stopping_label
+from agents.pages.states import SettingFacts, at_work, drain_text, facts_of, setting_label, stopping_label
 from agents.provisioning.queue_counts import Figures, figures_for
+from agents.provisioning.subscriptions import drains_of
 from console.lists.columns import Column, Listing, listing, matching, search_in
 from console.ui.page import StateLabel, link
 from contract.names import DEAD_LETTER_PREFIX
@@ -52,6 +53,7 @@ class SettingRow:
     dead_since: datetime | None
     held: HeldSubscription | None = None
     stops: Sequence[ServerStop] = ()
+    drain: str = ""
 
     def is_in(self, group: str) -> bool:
         """Returns what the list is filtered by: `problem` (tripped is one), `on` and well, `off`, or one kind
@@ -191,6 +193,7 @@ def setting_rows(now: datetime, user: Any) -> list[SettingRow]:
     keys = [setting.pk for setting in settings]
     runs, facts, figures = open_runs(keys), facts_of(keys), figures_for(settings)
     held, stops = held_subscriptions(settings, user), stops_of(keys)
+    drains = drains_of(keys, now)
     return [
         _row(
             setting,
@@ -199,6 +202,7 @@ def setting_rows(now: datetime, user: Any) -> list[SettingRow]:
             facts[setting.pk],
             figures[setting.key],
             held.get(setting.key),
+            drain_text(drains.get(setting.pk)),
             now,
         )
         for setting in settings
@@ -225,6 +229,7 @@ def _row(
     facts: SettingFacts,
     figures: Figures,
     held: HeldSubscription | None,
+    drain: str,
     now: datetime,
 ) -> SettingRow:
     # What a person stopped on a server does not count for its state.
@@ -249,6 +254,7 @@ def _row(
         dead_since=getattr(setting, "dead_since", None),
         held=held,
         stops=stops,
+        drain=drain,
     )
 
 

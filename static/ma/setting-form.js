@@ -2,7 +2,8 @@
 (function () {
     "use strict";
     const MESSAGE = ["destination", "mode", "concurrency", "handling_timeout_seconds", "transaction_timeout_seconds",
-        "count_once", "try_one_first", "masked_properties", "after_last", "duplicate_key", "ordered"];
+        "count_once", "try_one_first", "masked_properties", "after_last", "duplicate_key", "ordered",
+        "goal_seconds", "goal_percent"];
     const LAZY = ["dups_ok_messages", "dups_ok_seconds"];
     const ANSWERED = ["acknowledgement_timeout_seconds", "acknowledgement_property", "committed_destination",
         "rolled_back_destination"];

@@ -18,6 +18,7 @@ REASONS = {
     "agents/groups/rules.py": RULE,
     "agents/state_history.py": SEAM,
     "agents/isolation.py": SEAM,
+    "alerts/deadman.py": "who evaluates and who stands in both ping: it knows no kind of alert",
     "alerts/queries.py": "the lists of alerts, for the page and REST",
     "console/client_address.py": EARLY,
     "console/jobs/crash.py": "a place of its own, which tests replace",

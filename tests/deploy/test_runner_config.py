@@ -88,6 +88,7 @@ def test_a_deep_data_folder_gets_a_short_socket() -> None:
 
 SHELL = {
     "MA_DATABASE_URL": "postgresql://ma:database-secret@db.example.org/ma",
+    "MA_DEADMAN_URL": "https://switch.example.org/ping/path-secret",
     "MA_EMAIL_URL": "smtp://mailer:mail-secret@mail.example.org/",
 }
 
@@ -101,7 +102,11 @@ def test_passwords_of_a_person_s_shell_stand_in_no_script_and_in_nothing_remembe
     assert holding == []
     again = last_start.config_of_last_start({"MA_DATA": str(tmp_path / "data")})
     assert dict(again.handed_on) == SHELL, "the other commands know them all the same"
-    kept = [path for path in layout.secrets.iterdir() if path.name.startswith(("database_url", "email_url"))]
+    kept = [
+        path
+        for path in layout.secrets.iterdir()
+        if path.name.startswith(("database_url", "deadman_url", "email_url"))
+    ]
     assert {path.read_text() for path in kept} == set(SHELL.values())
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
 

@@ -107,7 +107,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "dlq/replay/rules/ladder.py": {
         "position_in_ladder: 0 -> -1": "a step before the first one has room for no letter",
     },
-    "agents/schedules/rules.py": {
+    "agents/timetable.py": {
         "last_window: break -> continue": "the longer looks reach behind the start as well",
         "_of_crontab: due > last -> due >= last": "cronsim gives no instant twice in a row",
     },

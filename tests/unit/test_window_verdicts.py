@@ -5,9 +5,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agents.models import Missed
-from agents.reasons import LATER_ONE_STARTED, MISSED, MISSED_MANY, STARTED_LATE
-from agents.schedules.rules import Skip, Timetable, Verdict, decide_windows
-from console.reasons import NO_REASON
+from agents.reasons import (
+    HELD_MANY,
+    LATER_ONE_STARTED,
+    MISSED,
+    MISSED_MANY,
+    STARTED_AFTER_FREEZE,
+    STARTED_LATE,
+)
+from agents.schedules.rules import Holding, Skip, Verdict, decide_windows
+from agents.timetable import Timetable
+from console.reasons import NO_REASON, said
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -77,3 +85,48 @@ def test_more_than_a_thousand_are_not_counted_and_the_newest_is_known() -> None:
     )
     more = decide_windows(HOURLY, since - HOUR, now, Missed.ONCE)
     assert more == Verdict(NOON, STARTED_LATE(), many("1000+", "2026-01-18 20:00", "2026-03-01 12:00"))
+
+
+FROZEN = said("frozen")
+
+
+def held(*windows: datetime) -> tuple[Skip, ...]:
+    return tuple(Skip(due, FROZEN) for due in windows)
+
+
+@pytest.mark.parametrize(("rule", "owed"), [(Missed.SKIP, None), (Missed.ONCE, NOON + 2 * MINUTE)])
+def test_what_is_due_while_something_is_frozen_is_held(rule: Missed, owed: datetime | None) -> None:
+    verdict = decide_windows(MINUTELY, NOON, NOON + 2 * MINUTE, rule, Holding(FROZEN))
+
+    assert verdict == Verdict(holds=held(NOON + MINUTE, NOON + 2 * MINUTE), owed=owed)
+
+
+def test_while_nothing_more_is_due_what_is_owed_stays_owed_and_nothing_is_written_down() -> None:
+    verdict = decide_windows(HOURLY, NOON, NOON + MINUTE, Missed.ONCE, Holding(FROZEN, NOON))
+
+    assert verdict == Verdict(owed=NOON)
+    assert not verdict.is_any
+
+
+def test_of_many_held_windows_the_first_tells_how_many_and_the_newest_has_its_row() -> None:
+    verdict = decide_windows(MINUTELY, NOON, NOON + 21 * MINUTE, Missed.ONCE, Holding(FROZEN))
+
+    many = HELD_MANY(count="21", first="2026-03-01 12:01 UTC", last="2026-03-01 12:21 UTC", why=FROZEN)
+    newest = NOON + 21 * MINUTE
+    assert verdict == Verdict(holds=(Skip(NOON + MINUTE, many), Skip(newest, FROZEN)), owed=newest)
+
+
+def test_after_the_freeze_what_is_owed_starts_once() -> None:
+    verdict = decide_windows(HOURLY, NOON, NOON + MINUTE, Missed.ONCE, Holding(owed=NOON))
+
+    assert verdict == Verdict(NOON, STARTED_AFTER_FREEZE())
+
+
+def test_a_newer_window_starts_in_place_of_what_is_owed() -> None:
+    verdict = decide_windows(HOURLY, NOON, NOON + HOUR, Missed.ONCE, Holding(owed=NOON))
+
+    assert verdict == Verdict(NOON + HOUR, NO_REASON)
+
+
+def test_where_missed_windows_are_skipped_nothing_is_owed() -> None:
+    assert decide_windows(HOURLY, NOON, NOON + MINUTE, Missed.SKIP, Holding(owed=NOON)) == Verdict()

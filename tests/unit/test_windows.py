@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.crontab import check_crontab, crontab_fields
-from agents.schedules.rules import Timetable, due_windows, last_window, next_windows
+from agents.timetable import Timetable, due_windows, last_window, next_windows
 
 BERLIN = "Europe/Berlin"
 

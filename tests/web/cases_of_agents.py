@@ -7,12 +7,14 @@ from django.utils import timezone
 
 from agents.acknowledgements.operations import Commit, RollBack
 from agents.activations.operations import StopActivation, run_now
+from agents.freezes.operations import FreezePool, FreezeSite, UnfreezePool, UnfreezeSite
 from agents.groups.group import enable_group, run_group_now
 from agents.groups.operations import DeleteGroup, DisableGroup, EnableGroup, MoveMember, RunGroup, StopGroup
 from agents.models import (
     Acknowledgement,
     Activation,
     Duty,
+    Freeze,
     LaunchSetting,
     OfferedAgent,
     Pool,
@@ -20,6 +22,7 @@ from agents.models import (
     ScheduledGroup,
     Server,
     ServerStop,
+    SiteIdentity,
 )
 from agents.servers.admission import issue_server_token
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon, set_duty
@@ -158,6 +161,20 @@ def for_an_hour(pool: Pool) -> dict[str, Any]:
     return {"reason": "known", "until": timezone.now() + timedelta(hours=1)}
 
 
+def site(pool: Pool) -> SiteIdentity:
+    return SiteIdentity.objects.get_or_create(pk=1)[0]
+
+
+def frozen_site(pool: Pool) -> SiteIdentity:
+    Freeze.objects.create(scope="*", by_name="somebody", reason="release")
+    return site(pool)
+
+
+def frozen_pool(pool: Pool) -> Pool:
+    Freeze.objects.create(scope=f"p{pool.pk}", pool=pool, by_name="somebody", reason="release")
+    return pool
+
+
 MOVE = {"member": "m-2", "to": "up"}
 HOOK = {"address": "http://127.0.0.1:1/…"}
 WHICH = {"server": "srv-1", "message": "ID:7"}
@@ -166,6 +183,10 @@ CASES = (
     Case(Drain, server_of, "agents.can_change_duty", {"reason": "new disk"}),
     Case(Uncordon, cordoned, "agents.can_change_duty"),
     Case(RemoveServer, silent, "agents.delete_server"),
+    Case(FreezeSite, site, "agents.can_freeze", {"reason": "release"}),
+    Case(UnfreezeSite, frozen_site, "agents.can_freeze", {"reason": "released"}),
+    Case(FreezePool, lambda pool: pool, "agents.can_freeze", {"reason": "release"}),
+    Case(UnfreezePool, frozen_pool, "agents.can_freeze", {"reason": "released"}),
     Case(EnableSetting, off, "agents.can_enable"),
     Case(DisableSetting, on, "agents.can_disable", {"reason": "mending"}),
     Case(RunSetting, on, "agents.can_run"),

@@ -21,6 +21,7 @@ from agents.models import (
     Destination,
     Duty,
     LaunchSetting,
+    MaintenanceWindow,
     Pool,
     PoolGrant,
     ScheduledGroup,
@@ -148,11 +149,25 @@ class Rows:
         type(group).objects.filter(pk=group.pk).update(**({"enabled": False} | fields))
         return group.name
 
+    def _window(self) -> MaintenanceWindow:
+        """One that nobody meets: it opens on 29 February."""
+        return MaintenanceWindow.objects.create(crontab="0 0 29 2 *", minutes=1, reason="x")
+
     def _places(self) -> Iterator[Ask]:
         yield Ask(f"POST {REST}/destinations/", said={"name": "demo.new"})
         yield Ask(f"PATCH {REST}/destinations/{{name}}/", ["shop.orders"], {"max_attempts": 3})
         yield Ask(f"POST {REST}/pools/", said={"name": "new", "servers": ["srv-1"]})
         yield Ask(f"PATCH {REST}/pools/{{name}}/", ["main"], {"description": "x"})
+        for begin in (f"{REST}/site/{{id}}/", "/site/<int:pk>/"):
+            yield Ask(f"POST {begin}freeze/", [1], {"reason": "x"})
+            yield Ask(f"POST {begin}unfreeze/", [1], {"reason": "x"})
+        for begin in (f"{REST}/pools/{{name}}/", "/pools/<slug:name>/"):
+            yield Ask(f"POST {begin}freeze/", ["main"], {"reason": "x"})
+            yield Ask(f"POST {begin}unfreeze/", ["main"], {"reason": "x"})
+        night = {"crontab": "0 2 * * 0", "minutes": 60, "reason": "x"}
+        yield Ask(f"POST {REST}/maintenance-windows/", said=night)
+        yield Ask(f"PATCH {REST}/maintenance-windows/{{id}}/", [self._window().pk], {"minutes": 90})
+        yield Ask(f"DELETE {REST}/maintenance-windows/{{id}}/", [self._window().pk])
         yield Ask(f"POST {REST}/grants/", said={"pool": "main", "group": "operator", "may_run": True})
         yield Ask(f"PATCH {REST}/grants/{{id}}/", [self._grant().pk], {"may_run": True})
         yield Ask(f"DELETE {REST}/grants/{{id}}/", [self._grant().pk])
@@ -284,6 +299,7 @@ class Rows:
             Destination: lambda: Destination.objects.create(name="demo.spare"),
             Group: lambda: Group.objects.create(name="spare"),
             LaunchSetting: self._delayed,
+            MaintenanceWindow: self._window,
             NoticeTarget: self._target,
             Pool: lambda: pool,
             PoolGrant: self._grant,
@@ -303,6 +319,7 @@ class Rows:
             Destination: {"name": "demo.new"},
             Group: {"name": "new"},
             LaunchSetting: {"key": "new", "agent": "demo.orders", "pool": pool, "destination": destination},
+            MaintenanceWindow: {"crontab": "0 0 29 2 *", "time_zone": "UTC", "minutes": 1, "reason": "x"},
             NoticeTarget: {"pool": pool, "channel": "email", "address": "oncall@shop.example"},
             Pool: {"name": "new"},
             PoolGrant: {"pool": pool, "group": Group.objects.get(name="viewer").pk, "may_run": "on"},

@@ -54,6 +54,12 @@ def listening_hook() -> Iterator[Hook]:
                 while not ended.wait(0.05):
                     self.wfile.write(b"x")
 
+        def do_GET(self) -> None:
+            hook.heard.append((self.path, dict(self.headers), b""))
+            self.send_response(hook.answers.pop(0) if hook.answers else 200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
         def log_message(self, *_: Any) -> None:
             """Quiet."""
 

@@ -94,6 +94,8 @@ def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
         "duplicate_key": setting.duplicate_key,
         "duplicate_window_seconds": setting.duplicate_window_seconds,
         "child_memory_mb": setting.child_memory_mb,
+        "goal_seconds": setting.goal_seconds,
+        "goal_percent": setting.goal_percent,
         "parameters": "{}",
         "masked_properties": "[]",
         "description": "",

@@ -16,7 +16,7 @@ from agents.settings.enable import enable_setting
 from agents.site.components import note_state
 from alerts import text as alerts_text
 from alerts.evaluation import evaluate_kind
-from alerts.models import Alert, AlertTransition, Notice
+from alerts.models import Alert, AlertRule, AlertTransition, Notice
 from alerts.notices.delivery import send_due
 from alerts.rules import REMINDERS
 from alerts.sources import components, every_kind, kind_of
@@ -175,15 +175,63 @@ def test_dead_letters_that_grow_open_an_alert_of_their_setting(setting: LaunchSe
     assert alerts_text.about(alert) == "/dead-letters/orders/"
 
 
-def test_a_few_letters_are_no_growth_nor_are_those_of_a_queue_that_is_new(setting: LaunchSetting) -> None:
+def test_a_few_letters_are_no_growth_nor_are_those_that_the_first_walk_of_a_queue_brought(
+    setting: LaunchSetting,
+) -> None:
     queue = queue_of(setting, 3)
     dead(queue, NOW - 30 * MINUTE, 3 * LEAST - 1)
     looks("dead_letters_growing", 0, 2)
     assert not Alert.objects.exists()
-    LetterQueue.objects.update(added_at=NOW - 30 * MINUTE)
-    dead(queue, NOW - 30 * MINUTE, 500)
+    added = NOW - 30 * MINUTE
+    LetterQueue.objects.update(added_at=added, walk_started_at=added)
+    dead(queue, added, 500)
     looks("dead_letters_growing", 0, 2)
+    assert not Alert.objects.exists(), "the walk goes on"
+    LetterQueue.objects.update(walk_started_at=None, walked_at=added)
+    looks("dead_letters_growing", 3, 5)
     assert not Alert.objects.exists()
+
+
+@pytest.mark.parametrize("seconds", [-5, 5], ids=["the feed saw them first", "the queue was found first"])
+def test_500_letters_at_once_open_an_alert_in_the_first_minute_of_a_queue(
+    setting: LaunchSetting, seconds: int
+) -> None:
+    queue = queue_of(setting, 500, added_at=NOW)
+    LetterQueue.objects.update(walked_at=NOW)
+    dead(queue, NOW + timedelta(seconds=seconds), 500)
+    looks("dead_letters_growing", 0.1, 0.3, 0.5)
+    assert open_subjects("dead_letters_growing") == [queue]
+    assert alerts_text.says(Alert.objects.get()).startswith("500 messages dead-lettered to ")
+
+
+def test_letters_of_the_first_walk_whose_failure_is_of_this_hour_died_in_it(setting: LaunchSetting) -> None:
+    queue = queue_of(setting, 500, added_at=NOW - MINUTE)
+    LetterQueue.objects.update(walked_at=NOW)
+    dead(queue, NOW, 500)
+    looks("dead_letters_growing", 0.1, 0.5)
+    assert open_subjects("dead_letters_growing") == []
+    DeadLetter.objects.update(protocol_at=NOW - 2 * MINUTE)
+    looks("dead_letters_growing", 0.6, 1)
+    assert open_subjects("dead_letters_growing") == [queue]
+
+
+def test_more_than_so_many_in_the_queue_of_a_setting_open_an_alert_and_a_pool_may_say_how_many(
+    setting: LaunchSetting, pool: Pool
+) -> None:
+    queue = queue_of(setting, 999)
+    LetterQueue.objects.create(queue=BIN_QUEUE, broker_count=5000, counted_at=NOW)
+    looks("dead_letters_many", 0, 1)
+    assert open_subjects("dead_letters_many") == []
+    LetterQueue.objects.filter(queue=queue).update(broker_count=1000)
+    looks("dead_letters_many", 2, 3)
+    assert open_subjects("dead_letters_many") == [queue]
+    assert alerts_text.says(Alert.objects.get()) == f"1,000 messages in {queue}."
+    LetterQueue.objects.filter(queue=queue).update(broker_count=899)
+    looks("dead_letters_many", 4, 5)
+    assert open_subjects("dead_letters_many") == []
+    AlertRule.objects.create(kind="dead_letters_many", pool=pool, upper=10.0)
+    looks("dead_letters_many", 30, 31)
+    assert open_subjects("dead_letters_many") == [queue]
 
 
 def test_a_letter_that_lies_for_a_day_opens_an_alert_until_it_is_given_back(setting: LaunchSetting) -> None:

@@ -104,16 +104,16 @@ def test_a_subscription_that_is_fed_and_acknowledges_nothing_opens_an_alert_unti
     subscription.consumer.start()
     subscription.publish(3)
     subscription.until(waiting=2, in_delivery=1, consumers=1)
-    assert over("subscription_stalled", range(0, 300, 10)) == []
-    assert over("subscription_stalled", range(300, 330, 10)) == [subscription.setting.key]
+    assert over("subscription_stalled", range(0, 60, 10)) == []
+    assert over("subscription_stalled", range(60, 90, 10)) == [subscription.setting.key]
     said = text.says(Alert.objects.get())
     assert said == (
-        f"“{subscription.setting.key}”: messages waiting: 2, consumers: 1, no acknowledgement for 5 min 20 s."
+        f"“{subscription.setting.key}”: messages waiting: 2, consumers: 1, no acknowledgement for 1 min 20 s."
     )
 
     subscription.consumer.settle([(subscription.owner.got().tag, Settle.ACCEPT)])
     subscription.until(waiting=1, in_delivery=1)
-    assert over("subscription_stalled", range(330, 370, 10)) == []
+    assert over("subscription_stalled", range(90, 130, 10)) == []
 
 
 def test_one_that_is_slow_but_moves_opens_none(subscription: Subscription) -> None:
@@ -121,7 +121,7 @@ def test_one_that_is_slow_but_moves_opens_none(subscription: Subscription) -> No
     subscription.publish(4)
     for step in range(3):
         subscription.until(waiting=3 - step, in_delivery=1)
-        assert over("subscription_stalled", range(200 * step, 200 * (step + 1), 10)) == []
+        assert over("subscription_stalled", range(50 * step, 50 * (step + 1), 10)) == []
         subscription.consumer.settle([(subscription.owner.got().tag, Settle.ACCEPT)])
 
 

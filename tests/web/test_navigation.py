@@ -11,7 +11,7 @@ from tests.web.pages import Elements, looked_at, signed_in
 GROUPS = {
     "Dead letters": ["/dead-letters/", "/letters/", "/replays/", "/dead-letters/bin/"],
     "Failures": ["/fingerprints/", "/protocols/", "/trips/"],
-    "Settings": ["/settings/", "/groups/", "/destinations/", "/activations/"],
+    "Settings": ["/settings/", "/groups/", "/destinations/", "/activations/", "/freezes/"],
     "System": ["/health/", "/retention/", "/audit/", "/api/v1/docs/", "/records/"],
 }
 

@@ -17,10 +17,12 @@ FOR_OPERATORS = (
     "switch off", "switch on", "give back all", "give back some", "new setting",
     "run now", "stop", "resume", "stop on a server", "start on a server",
     "group switch off", "group switch on", "group run",
+    "freeze the site", "unfreeze the site", "freeze a pool", "unfreeze a pool",
     "cordon", "drain", "back", "snooze alert", "close alert", "apply a policy", "adopt a policy",
 )  # fmt: skip
 # With permissions of their own, which neither role has.
-FOR_NO_ROLE = ("redirect all", "discard some", "edit by a rule", "edit a letter", "import")
+FOR_NO_ROLE = ("redirect all", "discard some", "edit by a rule", "edit a letter", "import",
+               "new maintenance window")  # fmt: skip
 # The operations overview and the list of records say themselves that there is nothing for an outsider.
 OPEN = ("overview", "records")
 
@@ -62,6 +64,8 @@ def test_only_operators_change_anything(world: World, name: str) -> None:
         ("/settings/orders-export/stop_on/srv-1/", {}),
         ("/settings/orders-export/start_on/srv-1/", {}),
         ("/groups/nightly/enable/", {}),
+        ("/site/1/freeze/", {"reason": "no"}),
+        ("/pools/main/freeze/", {"reason": "no"}),
         ("/servers/srv-1/cordon/", {"reason": "no"}),
         ("/servers/srv-1/drain/", {}),
         ("/servers/srv-3/uncordon/", {}),
@@ -90,6 +94,8 @@ def test_a_form_of_another_site_changes_nothing(world: World) -> None:
         ("/settings/orders-export/stop_on/srv-1/", {}),
         ("/settings/orders-export/start_on/srv-1/", {}),
         ("/groups/nightly/enable/", {}),
+        ("/site/1/freeze/", {"reason": "no"}),
+        ("/pools/main/freeze/", {"reason": "no"}),
         ("/servers/srv-1/cordon/", {"reason": "no"}),
         ("/servers/srv-1/drain/", {}),
         ("/servers/srv-3/uncordon/", {}),

@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils import timezone
 
-from agents.models import Activation, LaunchSetting, PoolGrant
+from agents.models import Activation, Freeze, LaunchSetting, MaintenanceWindow, PoolGrant
 from alerts.models import Notice, NoticeTarget
 from broker.amqp.codec import encode
 from broker.port import Message
@@ -195,6 +195,8 @@ def places_of(
     activation, letter = world.activations[ON].pk, letters.letter.pk
     Activation.objects.filter(pk=activation).update(number=2)  # there is one before it
     target = NoticeTarget.objects.create(setting=setting, channel="email", address="oncall@shop.example")
+    freeze = Freeze.objects.create(scope="*", by_name="x", reason="x", lifted_at=timezone.now())
+    window = MaintenanceWindow.objects.create(crontab="0 0 29 2 *", minutes=1, reason="x")
     grant = PoolGrant.objects.create(pool=launching.pool, group=Group.objects.get(name="viewer"))
     return {
         "/acknowledgements/{acknowledgement}/": house.id(),
@@ -207,9 +209,13 @@ def places_of(
         "/destinations/{name}/": "shop.orders",
         "/fingerprints/{fingerprint}/": launching.kind,
         "/foreign-queues/{id}/": LetterQueue.objects.create(queue="OLD", address="OLD", foreign=True).pk,
+        "/freezes/{id}/": freeze.pk,
+        "/freezes/{id}/held/": freeze.pk,
         "/grants/{id}/": grant.pk,
         "/groups/{name}/": "nightly",
         "/groups/{name}/windows/": "nightly",
+        "/maintenance-windows/{id}/": window.pk,
+        "/maintenance-windows/{id}/held/": window.pk,
         "/notice-targets/{id}/": target.pk,
         "/notices/{id}/": Notice.objects.create(
             target=target, channel="email", address="oncall@shop.example"

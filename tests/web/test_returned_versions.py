@@ -22,6 +22,7 @@ from failures.error_groups.rollup import fold_all
 from failures.intake.batch import accept_batch
 from failures.models import KnownError
 from tests.web import reports
+from tests.web.rows import api_client
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 KIND, OTHER = "v1:0123456789abcdef", "v1:fedcba9876543210"
@@ -90,6 +91,24 @@ def test_an_agent_that_is_older_than_the_fix_does_not_bring_it_back(hall: Hall, 
     assert "regressed" not in told
     assert "Still seen in older versions:" in told
     assert told.index("1.10</span>") < told.index("1.9</span>"), "the newest first"
+
+
+def test_the_servers_that_still_have_an_older_version_are_named(hall: Hall, ann: User) -> None:
+    fix(ann, "1.10")
+    behind = Hall("invoices")
+    behind.server = reports.server("srv-2")
+    behind.run = reports.run(behind.run.activation.setting, behind.server)
+    behind.spool = reports.Spool("srv-2")
+    behind.send(behind.failure("1.3"))
+
+    assert alerts() == []
+    assert 'class="mono">1.3</span> on srv-2' in page(ann)
+    shown = api_client(ann).get(f"/api/v1/fingerprints/{KIND}/").json()
+    assert (shown["older"], shown["returned"]) == ([{"version": "1.3", "servers": ["srv-2"]}], False)
+
+    hall.send(hall.failure("1.11"))
+    shown = api_client(ann).get(f"/api/v1/fingerprints/{KIND}/").json()
+    assert (shown["older"], shown["returned"]) == ([{"version": "1.3", "servers": ["srv-2"]}], True)
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.0.0", "v2.0", "2.0.1", "10.0", "", "3f2a1c9"])

@@ -44,7 +44,15 @@ def test_a_new_form_begins_with_what_when_where_and_folds_the_rest(operator: Use
     plain, _folded, advanced = page.partition(FOLDED)
     for name in ("key", "agent", "parameters", "timing", "schedule_choice", "spread", "pool", "destination"):
         assert f'name="{name}"' in plain, name
-    for name in ("mode", "concurrency", "breaker_m", "drain_idle_seconds", "retention_days", "ordered"):
+    for name in (
+        "mode",
+        "concurrency",
+        "breaker_m",
+        "drain_idle_seconds",
+        "retention_days",
+        "ordered",
+        "goal_seconds",
+    ):
         assert f'name="{name}"' not in plain and f'name="{name}"' in advanced, name
 
 

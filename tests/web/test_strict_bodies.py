@@ -19,6 +19,7 @@ ACTIONS = [
     ),
     *(f"groups/night/{action}" for action in ("enable", "disable", "run", "stop", "move")),
     *(f"servers/srv-1/{action}" for action in ("cordon", "drain", "uncordon")),
+    *(f"{scope}/{action}" for scope in ("site/1", "pools/{pool}") for action in ("freeze", "unfreeze")),
     "notice-targets/{target}/test",
     "notice-targets/{target}/renew-secret",
 ]
@@ -38,7 +39,9 @@ def test_an_action_refuses_a_body_that_it_does_not_know(
     target = NoticeTarget.objects.create(
         setting=setting, channel="webhook", address="http://127.0.0.1:1/hook"
     )
-    told = operating.post(f"/api/v1/{address.format(target=target.pk)}/", body, format="json")
+    told = operating.post(
+        f"/api/v1/{address.format(target=target.pk, pool=setting.pool.name)}/", body, format="json"
+    )
 
     assert told.status_code == 400, told.content
     if isinstance(body, dict):

@@ -1,0 +1,1 @@
+"""Keeps new starts from the installation or from a pool: by a person, or in maintenance windows."""
